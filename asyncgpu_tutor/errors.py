@@ -1,0 +1,240 @@
+"""The tree of errors.
+
+::
+
+    AsyncGpuError
+     ├─ UsageError                  the call is wrong; nothing reached a device
+     │   ├─ ArrayShapeError         (also a ValueError)
+     │   ├─ ArrayDTypeError         (also a TypeError)
+     │   ├─ LaunchConfigError       (also a ValueError)
+     │   ├─ NotAnOperationError     (also a TypeError)
+     │   ├─ DeviceMismatchError     an array, stream or policy of another device
+     │   ├─ UseAfterMoveError       the array was given away
+     │   ├─ BorrowedSpawnError      a borrowed input would outlive its owner
+     │   ├─ NestedSyncError         a blocking wait where work is being submitted
+     │   └─ NotReadyError           a host result touched before its copy is done
+     ├─ DeviceUnavailableError      the device asked for is not on this machine
+     ├─ KernelCompileError          the source is not CUDA C; has line and column
+     │   └─ UnsupportedFeatureError CUDA C that the simulated device does not run
+     └─ DeviceError                 a device failed while it worked
+         ├─ OutOfMemoryError
+         ├─ UpstreamError           an operation that this one waited for had failed
+         └─ KernelFault             names kernel, line, block and thread where known
+             ├─ OutOfBoundsError
+             ├─ MisalignedError
+             ├─ ReadOnlyError
+             ├─ UninitialisedReadError
+             ├─ RaceError
+             ├─ BarrierError
+             ├─ WarpError           a lane that is not there was asked for its value
+             ├─ DivisionByZeroError
+             ├─ DeviceAssertError   the kernel's own assert()
+             └─ RunawayKernelError  the step budget is used up
+
+    UserWarning
+     └─ PageableCopyWarning         an asynchronous copy that will not be asynchronous
+
+Catch the broadest one that you can handle. Each message says what was wrong, what was given, and what
+to do about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "ArrayDTypeError",
+    "ArrayShapeError",
+    "AsyncGpuError",
+    "BarrierError",
+    "BorrowedSpawnError",
+    "DeviceAssertError",
+    "DeviceError",
+    "DeviceMismatchError",
+    "DeviceUnavailableError",
+    "DivisionByZeroError",
+    "FaultSite",
+    "KernelCompileError",
+    "KernelFault",
+    "LaunchConfigError",
+    "MisalignedError",
+    "NestedSyncError",
+    "NotAnOperationError",
+    "NotReadyError",
+    "OutOfBoundsError",
+    "OutOfMemoryError",
+    "PageableCopyWarning",
+    "RaceError",
+    "ReadOnlyError",
+    "RunawayKernelError",
+    "UninitialisedReadError",
+    "UnsupportedFeatureError",
+    "UpstreamError",
+    "UsageError",
+    "UseAfterMoveError",
+    "WarpError",
+]
+
+
+class AsyncGpuError(Exception):
+    """Base of everything that this package raises on purpose."""
+
+
+class UsageError(AsyncGpuError):
+    """The call is wrong. Nothing was enqueued."""
+
+
+class ArrayShapeError(UsageError, ValueError):
+    """Shapes that do not fit each other or the operation."""
+
+
+class ArrayDTypeError(UsageError, TypeError):
+    """An element type, or a type of argument, that the operation does not take."""
+
+
+class LaunchConfigError(UsageError, ValueError):
+    """A grid, block or partition that no launch can have."""
+
+
+class NotAnOperationError(UsageError, TypeError):
+    """Something that is not a `DeviceOp` where one is needed."""
+
+
+class DeviceMismatchError(UsageError, ValueError):
+    """An array, stream or policy that belongs to another device."""
+
+
+class UseAfterMoveError(UsageError):
+    """An array handle was used after its array had been moved elsewhere."""
+
+
+class BorrowedSpawnError(UsageError):
+    """An operation with a borrowed input was spawned, so it could outlive the owner."""
+
+
+class NestedSyncError(UsageError):
+    """A blocking wait inside an `and_then` function or a capture."""
+
+
+class NotReadyError(UsageError):
+    """A host result was touched before the operation that writes it had completed."""
+
+
+class DeviceUnavailableError(AsyncGpuError):
+    """The device that was asked for is not on this machine."""
+
+
+class KernelCompileError(AsyncGpuError):
+    """The source of a kernel is not accepted.
+
+    Attributes
+    ----------
+    line, column : int or None
+        Where, counted from 1, in the source as it was given.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+class UnsupportedFeatureError(KernelCompileError):
+    """CUDA C that a GPU takes and the simulated device refuses, rather than run it wrongly."""
+
+
+class DeviceError(AsyncGpuError, RuntimeError):
+    """A device failed while it worked on an operation."""
+
+
+class OutOfMemoryError(DeviceError):
+    """An allocation did not fit."""
+
+
+class UpstreamError(DeviceError):
+    """This operation did not run, because one that it waits for had failed."""
+
+
+@dataclass(frozen=True)
+class FaultSite:
+    """Where in a launch something went wrong. Each field is None where it is not known.
+
+    Attributes
+    ----------
+    kernel : str
+        Name of the kernel.
+    line : int
+        Line of the source, from 1.
+    block, thread : tuple of int
+        `blockIdx` and `threadIdx` of the first offending thread, (x, y, z).
+    array : str
+        Name of the parameter or variable that was touched.
+    index, bound : int
+        The element asked for, and how many there are.
+    """
+
+    kernel: str | None = None
+    line: int | None = None
+    block: tuple[int, int, int] | None = None
+    thread: tuple[int, int, int] | None = None
+    array: str | None = None
+    index: int | None = None
+    bound: int | None = None
+
+
+class KernelFault(DeviceError):
+    """A kernel did what no kernel may do.
+
+    Attributes
+    ----------
+    site : FaultSite
+        Where it happened.
+    """
+
+    def __init__(self, message: str, site: FaultSite | None = None) -> None:
+        super().__init__(message)
+        self.site = site or FaultSite()
+
+
+class OutOfBoundsError(KernelFault):
+    """An access outside an array."""
+
+
+class MisalignedError(KernelFault):
+    """An access at an address that is not a multiple of its size."""
+
+
+class ReadOnlyError(KernelFault):
+    """A write to constant memory."""
+
+
+class UninitialisedReadError(KernelFault):
+    """A read of memory that nothing has written."""
+
+
+class RaceError(KernelFault):
+    """Two threads touch one element without an order between them, and at least one writes."""
+
+
+class BarrierError(KernelFault):
+    """A barrier that not every thread of the block reaches."""
+
+
+class WarpError(KernelFault):
+    """A warp-level function asked a lane that does not execute it."""
+
+
+class DivisionByZeroError(KernelFault):
+    """An integer division by zero, which a GPU answers with an arbitrary value."""
+
+
+class DeviceAssertError(KernelFault):
+    """An `assert()` in a kernel failed."""
+
+
+class RunawayKernelError(KernelFault):
+    """A kernel did not end within its step budget."""
+
+
+class PageableCopyWarning(UserWarning):
+    """A copy from pageable host memory blocks the host, whatever it is called."""

@@ -1,0 +1,102 @@
+"""What a device writes down while it is recorded: spans, and the order that forces them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from asyncgpu_tutor.trace.span import Span, SpanKind
+
+__all__ = ["Draft", "SpanLog"]
+
+
+@dataclass(slots=True)
+class Draft:
+    """A span that has been asked for and whose times are not known yet."""
+
+    id: int
+    kind: SpanKind
+    name: str
+    stream: int | None
+    op: int | None
+    label: str
+    after: tuple[int, ...]
+    detail: Mapping[str, object]
+
+
+@dataclass
+class SpanLog:
+    """Gives spans their ids and predecessors. One a device; times are the device's own, in us.
+
+    Both devices use it, so that a simulated and a real run of one program differ in times only.
+
+    Parameters
+    ----------
+    device : str
+        Name that the spans carry.
+    """
+
+    device: str
+    spans: list[Span] = field(default_factory=list[Span])
+    _next: int = 0
+    _last: dict[int, int] = field(default_factory=dict[int, int])
+    _waits: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+
+    @property
+    def mark(self) -> int:
+        """The id that the next span will get."""
+        return self._next
+
+    def draft(
+        self,
+        kind: SpanKind,
+        name: str,
+        stream: int | None,
+        *,
+        op: int | None = None,
+        label: str = "",
+        call: int | None = None,
+        detail: Mapping[str, object] | None = None,
+    ) -> Draft:
+        """Note that a span will come; for a device span, behind what its stream already holds.
+
+        Parameters
+        ----------
+        call : int, optional
+            Id of the host span that enqueues it.
+        """
+        after: tuple[int, ...] = () if call is None else (call,)
+        number, self._next = self._next, self._next + 1
+        if stream is not None:
+            after = self.heads(stream) + after
+            self._waits.pop(stream, None)
+            self._last[stream] = number
+        return Draft(number, kind, name, stream, op, label, after, detail or {})
+
+    def heads(self, stream: int) -> tuple[int, ...]:
+        """The spans that the next one on `stream` has to follow."""
+        last = self._last.get(stream)
+        return (() if last is None else (last,)) + self._waits.get(stream, ())
+
+    def wait(self, stream: int, heads: tuple[int, ...]) -> None:
+        """The next span on `stream` also follows `heads`, which an event carried over."""
+        known = self._waits.get(stream, ())
+        self._waits[stream] = known + tuple(h for h in heads if h not in known)
+
+    def finish(self, draft: Draft, start: float, end: float, **detail: object) -> Span:
+        """The times are known, in us: write the span down."""
+        span = Span(
+            id=draft.id,
+            kind=draft.kind,
+            name=draft.name,
+            start=start,
+            end=end,
+            device=self.device,
+            stream=draft.stream,
+            op=draft.op,
+            label=draft.label,
+            after=draft.after,
+            detail={**draft.detail, **detail},
+        )
+        self.spans.append(span)
+        return span

@@ -1,0 +1,81 @@
+"""One interval on one lane: the only schema for time in this package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+__all__ = ["DEVICE_KINDS", "SpanKind", "Span"]
+
+SpanKind = Literal[
+    "kernel",  # a kernel runs
+    "h2d",  # a copy, host to device
+    "d2h",  # a copy, device to host
+    "d2d",  # a copy within the device
+    "memset",  # a fill with a byte
+    "call",  # the host is inside a call that enqueues something
+    "wait",  # the host is blocked until the device is done
+    "work",  # the host works on something else
+    "range",  # a named stretch of host time around other spans
+]
+
+DEVICE_KINDS: frozenset[SpanKind] = frozenset(("kernel", "h2d", "d2h", "d2d", "memset"))
+KINDS: frozenset[str] = frozenset(get_args(SpanKind))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One interval on one lane.
+
+    Attributes
+    ----------
+    id : int
+        Unique in its trace; ascending in the order in which the host asked for things.
+    kind : SpanKind
+        What it is.
+    name : str
+        For people: the kernel's name, or what is copied.
+    start, end : float
+        In us since the trace began.
+    device : str
+        Such as ``"sim:0"`` or ``"cuda:0"``.
+    stream : int or None
+        Number of the stream. None on the host's lane.
+    op : int or None
+        Number of the submission that it belongs to: one run of one composed operation.
+    label : str
+        Name of that operation.
+    after : tuple of int
+        Ids of the spans that had to end before this one could start: the one before it on its stream,
+        those that an event made it wait for, and the host call that enqueued it.
+    detail : mapping
+        More about it: ``bytes``, ``grid``, ``block`` and the like. JSON values only.
+    """
+
+    id: int
+    kind: SpanKind
+    name: str
+    start: float
+    end: float
+    device: str
+    stream: int | None = None
+    op: int | None = None
+    label: str = ""
+    after: tuple[int, ...] = ()
+    detail: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def duration(self) -> float:
+        """`end - start`, in us."""
+        return self.end - self.start
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the device, not the host, was busy."""
+        return self.kind in DEVICE_KINDS
+
+    @property
+    def lane(self) -> str:
+        """Name of the lane that it is drawn on, without the device."""
+        return "host" if self.stream is None else f"stream {self.stream}"

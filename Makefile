@@ -1,0 +1,85 @@
+# Two commands matter:
+#
+#   make lab     create .venv, install the course, open JupyterLab at its first page
+#   make test    create .venv, run linters, type checker, tests and notebooks
+#
+# Both do only what is not done yet. Works with GNU make 3.81 (macOS), so: no .ONESHELL, no grouped targets.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+ARGS ?=
+PORT ?=
+# Test processes. More than a few cost more to start than they save.
+JOBS ?= 2
+FIRST_PAGE := notebooks/00_start_here.ipynb
+
+# The stamps live inside the environment: who deletes .venv deletes them too.
+VENV_STAMP := $(VENV)/.stamp-venv
+TEST_STAMP := $(VENV)/.stamp-test
+LAB_STAMP := $(VENV)/.stamp-lab
+
+PIP := $(PY) -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help lab venv test quick lint format notebooks doctor wheel clean
+
+help:
+	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
+	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks,"
+	@echo "make doctor, make wheel, make clean. PYTHON=/path/to/python picks the interpreter."
+
+$(VENV_STAMP):
+	@python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" || exit 1; \
+	echo "Creating $(VENV) with $$("$$python" --version) ..."; \
+	"$$python" -m venv $(VENV)
+	@$(PIP) install --upgrade pip
+	@touch $@
+
+$(TEST_STAMP): $(VENV_STAMP) pyproject.toml tools/gpu_extra.sh
+	@extra="$$(sh tools/gpu_extra.sh)"; \
+	echo "Installing the package and its test tools ($(VENV), extras: test$$extra) ..."; \
+	$(PIP) install --editable ".[test$$extra]"
+	@touch $@
+
+$(LAB_STAMP): $(VENV_STAMP) pyproject.toml tools/gpu_extra.sh
+	@extra="$$(sh tools/gpu_extra.sh)"; \
+	echo "Installing the course ($(VENV), extras: lab$$extra) ..."; \
+	$(PIP) install --editable ".[lab$$extra]"
+	@touch $@
+
+venv: $(TEST_STAMP)
+
+lab: $(LAB_STAMP)
+	$(BIN)/jupyter lab $(if $(PORT),--port=$(PORT)) $(ARGS) $(FIRST_PAGE)
+
+lint: $(TEST_STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+format: $(TEST_STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: lint
+	$(BIN)/pytest -n $(JOBS) $(ARGS)
+	@$(MAKE) notebooks
+
+quick: $(TEST_STAMP)
+	$(BIN)/pytest -n $(JOBS) -m "not slow" $(ARGS)
+
+# 60 s is the ceiling for one cell.
+notebooks: $(TEST_STAMP)
+	$(BIN)/pytest -n $(JOBS) --nbmake --nbmake-timeout=60 notebooks
+
+doctor: $(TEST_STAMP)
+	@$(PY) -m asyncgpu_tutor doctor $(ARGS)
+
+wheel: $(TEST_STAMP)
+	$(PY) -m build --wheel --outdir dist .
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

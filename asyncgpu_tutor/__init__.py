@@ -1,0 +1,1 @@
+"""Asynchronous GPU programming in Python, taught."""

@@ -1,0 +1,297 @@
+"""What a device must do, in CuPy's own verbs. Two things do it: `sim.SimDevice`, `cupy_device.CupyDevice`.
+
+Nothing here knows operations, policies or futures. Calls named ``*_async`` return at once and take effect
+in the order of their stream; errors of the work itself surface where something waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.trace import SpanLog
+
+__all__ = [
+    "Argument",
+    "Device",
+    "Dim3",
+    "Event",
+    "Function",
+    "HostBuffer",
+    "Limits",
+    "Memory",
+    "Stream",
+    "Tag",
+    "current_tag",
+    "tagged",
+]
+
+HostBuffer = npt.NDArray[Any]
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """Which submission the calls that are being made belong to; it ends up in the spans.
+
+    Attributes
+    ----------
+    op : int
+        Number of the submission.
+    label : str
+        Name of the operation.
+    """
+
+    op: int
+    label: str
+
+
+_TAG: ContextVar[Tag | None] = ContextVar("asyncgpu_tag", default=None)
+
+
+def current_tag() -> Tag | None:
+    """The tag of the submission under way, if there is one."""
+    return _TAG.get()
+
+
+@contextmanager
+def tagged(tag: Tag) -> Iterator[None]:
+    """Attribute what is enqueued in this block to `tag`."""
+    token = _TAG.set(tag)
+    try:
+        yield
+    finally:
+        _TAG.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a launch may ask for.
+
+    Attributes
+    ----------
+    threads_per_block : int
+    block : Dim3
+        Largest block in each dimension, (x, y, z).
+    grid : Dim3
+        Largest grid in each dimension, (x, y, z).
+    shared_bytes : int
+        Largest shared memory of a block without opting in to more.
+
+    Notes
+    -----
+    The defaults hold for compute capability 7.5 to 12.0: CUDA C++ Programming Guide, table "Technical
+    specifications per compute capability".
+    """
+
+    threads_per_block: int = 1024
+    block: Dim3 = (1024, 1024, 64)
+    grid: Dim3 = (2**31 - 1, 65535, 65535)
+    shared_bytes: int = 48 * 1024
+
+
+class Memory(Protocol):
+    """One allocation on a device. It is freed when the last reference to it goes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        ...
+
+    @property
+    def ptr(self) -> int:
+        """Its address on the device."""
+        ...
+
+
+class Function(Protocol):
+    """A compiled kernel."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the source."""
+        ...
+
+
+Argument = Memory | np.generic
+
+
+@runtime_checkable
+class Event(Protocol):
+    """A point in the work of a stream."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the device has passed it, or has failed. Never blocks."""
+        ...
+
+    def synchronize(self) -> None:
+        """Block the host until the device has passed it; `DeviceError` if work before it failed."""
+        ...
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """A queue of work that is done in order."""
+
+    @property
+    def device(self) -> Device:
+        """Where it is."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """Unique on its device; 0 is the default stream."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether it holds no unfinished work."""
+        ...
+
+    def record(self) -> Event:
+        """An event behind all work enqueued so far."""
+        ...
+
+    def wait_event(self, event: Event) -> None:
+        """Hold back work enqueued from now on until `event`; the host does not wait."""
+        ...
+
+    def synchronize(self) -> None:
+        """Block the host until all its work is done; `DeviceError` if some of it failed."""
+        ...
+
+
+@runtime_checkable
+class Device(Protocol):
+    """A machine that runs kernels: simulated or real."""
+
+    @property
+    def name(self) -> str:
+        """Such as ``"sim:0"`` or ``"cuda:0"``."""
+        ...
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its times are modelled rather than measured."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it is, for people."""
+        ...
+
+    @property
+    def clock(self) -> str:
+        """Where the times in its traces come from."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """What a launch may ask for."""
+        ...
+
+    @property
+    def default_stream(self) -> Stream:
+        """The stream that legacy CUDA calls null."""
+        ...
+
+    @property
+    def log(self) -> SpanLog | None:
+        """Where spans are written while the device is recorded."""
+        ...
+
+    def create_stream(self) -> Stream:
+        """A new stream, not ordered with any other."""
+        ...
+
+    def adopt_stream(self, foreign: object) -> Stream | None:
+        """Our view of another library's stream; None if it is not one that this device knows."""
+        ...
+
+    def malloc(self, nbytes: int, name: str, stream: Stream) -> Memory:
+        """Allocate; `OutOfMemoryError` if there is not enough."""
+        ...
+
+    def adopt_memory(self, ptr: int, nbytes: int, owner: object, name: str) -> Memory:
+        """Our view of memory that `owner` keeps alive."""
+        ...
+
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+        """A host array in page-locked memory."""
+        ...
+
+    def is_pinned(self, array: HostBuffer) -> bool:
+        """Whether a copy of this array can be asynchronous."""
+        ...
+
+    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
+        """Set the first `nbytes` bytes to `value`."""
+        ...
+
+    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
+        """Copy a C-contiguous host array to the start of `memory`."""
+        ...
+
+    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
+        """Copy the start of `memory` to a C-contiguous host array."""
+        ...
+
+    def copy_from_device_async(
+        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+    ) -> None:
+        """Copy within the device."""
+        ...
+
+    def get_function(self, source: str, name: str) -> Function:
+        """Compile, once for each source; `KernelCompileError` says where it fails."""
+        ...
+
+    def launch(
+        self,
+        function: Function,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Argument],
+        shared_mem: int,
+        stream: Stream,
+    ) -> None:
+        """Enqueue one launch; `shared_mem` is the dynamic shared memory in bytes."""
+        ...
+
+    def synchronize(self) -> None:
+        """Block the host until the device has nothing left to do."""
+        ...
+
+    def watch(self, event: Event, wake: Callable[[BaseException | None], None]) -> None:
+        """Call `wake` once, after `event`, with the error of the work before it or None.
+
+        The host thread is not blocked, and `wake` may come from any thread. Needs a running event loop.
+        """
+        ...
+
+    def now(self) -> float:
+        """The host's clock, in us: virtual on a simulated device."""
+        ...
+
+    def work(self, us: float, name: str) -> None:
+        """Keep the host busy for `us` microseconds of its clock."""
+        ...
+
+    async def sleep(self, us: float) -> None:
+        """Let other tasks run for `us` microseconds of the host's clock."""
+        ...
+
+    def start_log(self) -> SpanLog:
+        """Begin to write down spans."""
+        ...
+
+    def stop_log(self) -> None:
+        """Wait for the device, then write down what is missing and stop."""
+        ...

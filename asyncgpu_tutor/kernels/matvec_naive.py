@@ -1,0 +1,41 @@
+"""Matrix times vector, one thread for each row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asyncgpu_tutor.kernels.source import KernelSource
+
+__all__ = ["MATVEC_NAIVE"]
+
+# Row-major: vec_out = mat @ vec_in, with mat (m, n). Neighbouring threads read addresses that are a
+# whole row apart, so nothing coalesces: naive on purpose.
+CUDA_C = r"""
+extern "C" __global__
+void matvec_naive(unsigned int m, unsigned int n,
+                  const float* mat, const float* vec_in, float* vec_out)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) {
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += mat[row * n + j] * vec_in[j];
+        }
+        vec_out[row] = sum;
+    }
+}
+"""
+
+
+def reference(m: int, n: int, mat: Any, vec_in: Any, vec_out: Any) -> tuple[Any, ...]:
+    """`mat @ vec_in`."""
+    return (mat.reshape(m, n) @ vec_in.reshape(n),)
+
+
+MATVEC_NAIVE = KernelSource(
+    name="matvec_naive",
+    source=CUDA_C,
+    shapes={"mat": ("m", "n"), "vec_in": ("n",), "vec_out": ("m",)},
+    flops=lambda s: 2.0 * s["m"] * s["n"],
+    reference=reference,
+)

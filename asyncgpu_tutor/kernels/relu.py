@@ -1,0 +1,36 @@
+"""max(0, x), one thread for each element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asyncgpu_tutor.kernels.source import KernelSource
+
+__all__ = ["RELU"]
+
+# Each thread reads and writes the same index, so input and output may be one array.
+CUDA_C = r"""
+extern "C" __global__
+void relu(unsigned int n, const float* input, float* output)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float x = input[i];
+        output[i] = x > 0.0f ? x : 0.0f;
+    }
+}
+"""
+
+
+def reference(n: int, input: Any, output: Any) -> tuple[Any, ...]:
+    """`max(0, input)`."""
+    return (input * (input > 0),)
+
+
+RELU = KernelSource(
+    name="relu",
+    source=CUDA_C,
+    shapes={"input": ("n",), "output": ("n",)},
+    flops=None,
+    reference=reference,
+)

@@ -1,0 +1,44 @@
+"""Matrix times matrix, one thread for each element of the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asyncgpu_tutor.kernels.source import KernelSource
+
+__all__ = ["SGEMM_NAIVE"]
+
+# Row-major: c = alpha * a @ b + beta * c, with a (m, k), b (k, n), c (m, n).
+CUDA_C = r"""
+extern "C" __global__
+void sgemm_naive(unsigned int m, unsigned int n, unsigned int k,
+                 float alpha, const float* a, const float* b,
+                 float beta, float* c)
+{
+    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
+    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m && col < n) {
+        float sum = 0.0f;
+        for (unsigned int i = 0; i < k; i++) {
+            sum += a[row * k + i] * b[i * n + col];
+        }
+        c[row * n + col] = alpha * sum + beta * c[row * n + col];
+    }
+}
+"""
+
+
+def reference(
+    m: int, n: int, k: int, alpha: float, a: Any, b: Any, beta: float, c: Any
+) -> tuple[Any, ...]:
+    """`alpha * a @ b + beta * c`."""
+    return (alpha * (a.reshape(m, k) @ b.reshape(k, n)) + beta * c.reshape(m, n),)
+
+
+SGEMM_NAIVE = KernelSource(
+    name="sgemm_naive",
+    source=CUDA_C,
+    shapes={"a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n")},
+    flops=lambda s: 2.0 * s["m"] * s["n"] * s["k"],
+    reference=reference,
+)

@@ -1,0 +1,271 @@
+"""The event engine: streams as queues, kernels that share the SMs, one copy engine for each direction.
+
+Time is virtual, in us, and moves only when something asks for it. Nothing depends on wall clocks, threads
+or hashes: one program gives one sequence of events.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from asyncgpu_tutor.errors import DeviceError, UpstreamError
+
+__all__ = ["Command", "Engine", "EngineEvent", "Queue", "Work"]
+
+Resource = Literal["compute", "h2d", "d2h", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a command asks of the device once it starts.
+
+    Attributes
+    ----------
+    us : float
+        How long it takes when it gets all that it demands.
+    demand : float
+        Which part of the device's block slots it fills, 0 to 1. Only kernels have one.
+    """
+
+    us: float
+    demand: float = 0.0
+
+
+@dataclass(slots=True)
+class EngineEvent:
+    """A point in a queue: passed or not, when, and whether work before it had failed."""
+
+    passed: bool = False
+    at: float = 0.0
+    error: DeviceError | None = None
+
+
+@dataclass(slots=True)
+class Command:
+    """One entry of a queue.
+
+    Attributes
+    ----------
+    resource : str
+        What it occupies while it runs.
+    ready : float
+        When the host had enqueued it, in us.
+    op : int or None
+        The submission that it belongs to. An error skips the rest of its own submission only.
+    begin : callable
+        Takes effect when the command starts; says how long it takes.
+    end : callable
+        Called with start and end, in us.
+    skipped : callable
+        Called with the error in place of `begin` where an earlier command had failed, or after
+        `begin` has raised one.
+    """
+
+    resource: Resource
+    ready: float
+    op: int | None = None
+    begin: Callable[[], Work] | None = None
+    end: Callable[[float, float], None] | None = None
+    skipped: Callable[[DeviceError], None] | None = None
+    records: EngineEvent | None = None
+    awaits: EngineEvent | None = None
+    serial: int = 0
+
+
+@dataclass(slots=True)
+class _Running:
+    command: Command
+    queue: Queue
+    start: float
+    left: float
+    demand: float
+    speed: float = 1.0
+
+
+@dataclass(eq=False, slots=True)
+class Queue:
+    """A stream as the engine sees it."""
+
+    device: int
+    waiting: deque[Command] = field(default_factory=deque[Command])
+    running: bool = False
+    error: DeviceError | None = None
+    error_op: int | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is queued or running."""
+        return not self.waiting and not self.running
+
+
+class Engine:
+    """All queues and resources of one simulated machine, and their common time.
+
+    Attributes
+    ----------
+    now : float
+        How far the devices have been simulated, in us.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._queues: list[Queue] = []
+        self._running: list[_Running] = []
+        self._serial = 0
+
+    def queue(self, device: int) -> Queue:
+        """A new, empty queue on a device."""
+        queue = Queue(device)
+        self._queues.append(queue)
+        return queue
+
+    def drop(self, queue: Queue) -> None:
+        """Forget a queue that nobody can reach any more, once it is empty."""
+        if queue.idle and queue in self._queues:
+            self._queues.remove(queue)
+
+    def submit(self, queue: Queue, command: Command) -> None:
+        """Append a command. Its `ready` time may not lie before `now`."""
+        command.serial, self._serial = self._serial, self._serial + 1
+        queue.waiting.append(command)
+
+    # ------------------------------------------------------------------ time
+    def run_until(self, limit: float) -> None:
+        """Simulate up to and including `limit` us."""
+        self._run(limit, None)
+
+    def run_to(self, event: EngineEvent) -> bool:
+        """Simulate until `event` has passed; False if it never will."""
+        self._run(float("inf"), event)
+        return event.passed
+
+    def run_dry(self, queue: Queue) -> bool:
+        """Simulate until `queue` is empty; False if it never will be."""
+        while not queue.idle:
+            if not self._step(float("inf")):
+                return False
+        return True
+
+    def next_time(self) -> float | None:
+        """When something happens next, in us; None if nothing ever will."""
+        times = [self._end_of(run) for run in self._running if run.speed > 0]
+        times += [
+            q.waiting[0].ready
+            for q in self._queues
+            if q.waiting and not q.running and q.waiting[0].ready > self.now
+        ]
+        return min(times, default=None)
+
+    def _end_of(self, run: _Running) -> float:
+        # One expression for "when" and for "is it over", so that rounding cannot part the two.
+        return self.now + run.left / run.speed
+
+    def _run(self, limit: float, event: EngineEvent | None) -> None:
+        while event is None or not event.passed:
+            if not self._step(limit):
+                break
+        if limit != float("inf") and limit > self.now:
+            self._progress(limit)
+
+    def _step(self, limit: float) -> bool:
+        """Start what can start; else move on to the next moment. False if that lies after `limit`."""
+        if self._start_all():
+            return True
+        moment = self.next_time()
+        if moment is None or moment > limit:
+            return False
+        self._progress(moment)
+        return True
+
+    def _progress(self, moment: float) -> None:
+        step = moment - self.now
+        done = [r for r in self._running if r.speed > 0 and self._end_of(r) <= moment]
+        for run in self._running:
+            run.left = max(run.left - step * run.speed, 0.0)
+        self.now = moment
+        if not done:
+            return
+        self._running = [run for run in self._running if run not in done]
+        self._share()
+        for run in done:
+            run.queue.running = False
+            if run.command.end is not None:
+                run.command.end(run.start, self.now)
+
+    # ------------------------------------------------------------------ starting
+    def _start_all(self) -> bool:
+        """Start every command that can start now, oldest first. True if there was one."""
+        heads = [
+            (q.waiting[0].serial, q) for q in self._queues if q.waiting and not q.running
+        ]
+        heads.sort(key=lambda head: head[0])
+        return any([self._try_start(queue) for _, queue in heads])
+
+    def _try_start(self, queue: Queue) -> bool:
+        command = queue.waiting[0]
+        if command.ready > self.now:
+            return False
+        if command.awaits is not None and not command.awaits.passed:
+            return False
+        if command.resource in ("h2d", "d2h") and self._busy(queue.device, command.resource):
+            return False
+        queue.waiting.popleft()
+        if queue.error_op is not None and command.op != queue.error_op:
+            queue.error = queue.error_op = None  # another submission's failure is not this one's
+        if command.awaits is not None:
+            self._inherit(queue, command)
+        elif command.records is not None:
+            event = command.records
+            event.passed, event.at, event.error = True, self.now, queue.error
+        elif queue.error is not None:
+            self._skip(command, queue.error)
+        else:
+            self._begin(queue, command)
+        return True
+
+    def _inherit(self, queue: Queue, command: Command) -> None:
+        failed = command.awaits.error if command.awaits is not None else None
+        if failed is not None and queue.error is None:
+            queue.error = UpstreamError(f"an operation that this one waits for had failed: {failed}")
+            queue.error.__cause__ = failed
+            queue.error_op = command.op
+
+    def _begin(self, queue: Queue, command: Command) -> None:
+        try:
+            work = command.begin() if command.begin is not None else Work(0.0)
+        except DeviceError as error:
+            queue.error, queue.error_op = error, command.op
+            self._skip(command, error)
+            return
+        queue.running = True
+        self._running.append(_Running(command, queue, self.now, max(work.us, 0.0), work.demand))
+        self._share()
+
+    @staticmethod
+    def _skip(command: Command, error: DeviceError) -> None:
+        if command.skipped is not None:
+            command.skipped(error)
+
+    # ------------------------------------------------------------------ resources
+    def _busy(self, device: int, resource: Resource) -> bool:
+        return any(
+            r.command.resource == resource and r.queue.device == device for r in self._running
+        )
+
+    def _share(self) -> None:
+        """Give the SMs to the kernels in the order in which they started.
+
+        The block scheduler places blocks of a later kernel only where earlier ones leave room, so a
+        kernel that finds a part of its demand free runs at that part of its speed.
+        """
+        free: dict[int, float] = {}
+        for run in self._running:
+            if run.demand <= 0.0:
+                continue
+            left = free.get(run.queue.device, 1.0)
+            given = min(run.demand, left)
+            run.speed = given / run.demand
+            free[run.queue.device] = left - given

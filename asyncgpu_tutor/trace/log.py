@@ -56,6 +56,7 @@ class SpanLog:
         op: int | None = None,
         label: str = "",
         call: int | None = None,
+        waits_for: tuple[int, ...] = (),
         detail: Mapping[str, object] | None = None,
     ) -> Draft:
         """Note that a span will come; for a device span, behind what its stream already holds.
@@ -64,8 +65,11 @@ class SpanLog:
         ----------
         call : int, optional
             Id of the host span that enqueues it.
+        waits_for : tuple of int
+            For a wait of the host: ids of the device spans without which it cannot end, as `heads`
+            gave them.
         """
-        after: tuple[int, ...] = () if call is None else (call,)
+        after = waits_for if call is None else (*waits_for, call)
         number, self._next = self._next, self._next + 1
         if stream is not None:
             after = self.heads(stream) + after

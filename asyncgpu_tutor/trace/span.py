@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-__all__ = ["DEVICE_KINDS", "SpanKind", "Span"]
+__all__ = ["DEVICE_KINDS", "Span", "SpanKind"]
 
 SpanKind = Literal[
     "kernel",  # a kernel runs
@@ -47,8 +47,9 @@ class Span:
     label : str
         Name of that operation.
     after : tuple of int
-        Ids of the spans that had to end before this one could start: the one before it on its stream,
-        those that an event made it wait for, and the host call that enqueued it.
+        Ids of the spans that had to end before this one could start: the one before it on its
+        stream, those that an event made it wait for, and the host call that enqueued it. For a wait
+        of the host: those that had to end before it could *end*.
     detail : mapping
         More about it: ``bytes``, ``grid``, ``block`` and the like. JSON values only.
     """

@@ -142,7 +142,8 @@ class Trace:
 def _span(row: Mapping[str, Any]) -> Span:
     if row["kind"] not in KINDS:
         raise ValueError(f"unknown kind of span {row['kind']!r}")
-    span = Span(**{**row, "after": tuple(row["after"]), "detail": dict(row["detail"])})
+    fields: dict[str, Any] = {**row, "after": tuple(row["after"]), "detail": dict(row["detail"])}
+    span = Span(**fields)
     if not (math.isfinite(span.start) and math.isfinite(span.end) and span.start <= span.end):
         raise ValueError(f"span {span.id} goes from {span.start} to {span.end}")
     return span

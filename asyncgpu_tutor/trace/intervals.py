@@ -1,0 +1,66 @@
+"""Arithmetic with half-open intervals [start, end) of time. Empty ones vanish."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+__all__ = ["Interval", "common", "gaps", "histogram", "length", "union"]
+
+Interval = tuple[float, float]
+
+
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """The same points as disjoint intervals in order; those that touch become one."""
+    merged: list[Interval] = []
+    for start, end in sorted(i for i in intervals if i[0] < i[1]):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def length(disjoint: Iterable[Interval]) -> float:
+    """Total length of disjoint intervals."""
+    return math.fsum(end - start for start, end in disjoint)
+
+
+def gaps(disjoint: Sequence[Interval]) -> tuple[Interval, ...]:
+    """What lies between intervals that `union` returned."""
+    return tuple((a[1], b[0]) for a, b in pairwise(disjoint))
+
+
+def common(a: Sequence[Interval], b: Sequence[Interval]) -> list[Interval]:
+    """The points that are in both of two results of `union`."""
+    shared: list[Interval] = []
+    i = j = 0
+    while i < len(a) and j < len(b):
+        start, end = max(a[i][0], b[j][0]), min(a[i][1], b[j][1])
+        if start < end:
+            shared.append((start, end))
+        if a[i][1] <= b[j][1]:
+            i += 1
+        else:
+            j += 1
+    return shared
+
+
+def histogram(lanes: Iterable[Sequence[Interval]], begin: float, end: float) -> tuple[float, ...]:
+    """For how long exactly k of the lanes are busy, k = 0, 1, ..., within [begin, end).
+
+    Each lane is a result of `union`. The last entry is positive, unless nothing is.
+    """
+    edges = sorted(
+        edge for lane in lanes for start, stop in lane for edge in ((start, 1), (stop, -1))
+    )
+    parts: dict[int, list[float]] = {}
+    busy, before = 0, begin
+    for time, step in edges:
+        if time > before:
+            parts.setdefault(busy, []).append(time - before)
+        busy, before = busy + step, time
+    if end > before:
+        parts.setdefault(0, []).append(end - before)
+    return tuple(math.fsum(parts.get(k, ())) for k in range(max(parts, default=0) + 1))

@@ -36,16 +36,16 @@ $(VENV_STAMP):
 	@$(PIP) install --upgrade pip
 	@touch $@
 
-$(TEST_STAMP): $(VENV_STAMP) pyproject.toml tools/gpu_extra.sh
-	@extra="$$(sh tools/gpu_extra.sh)"; \
-	echo "Installing the package and its test tools ($(VENV), extras: test$$extra) ..."; \
-	$(PIP) install --editable ".[test$$extra]"
+$(TEST_STAMP): $(VENV_STAMP) pyproject.toml
+	@extra="$$(sh)"; \
+	echo "Installing the package and its test tools ($(VENV), extras: test$${extra:+,$$extra}) ..."; \
+	$(PIP) install --editable ".[test$${extra:+,$$extra}]"
 	@touch $@
 
-$(LAB_STAMP): $(VENV_STAMP) pyproject.toml tools/gpu_extra.sh
-	@extra="$$(sh tools/gpu_extra.sh)"; \
-	echo "Installing the course ($(VENV), extras: lab$$extra) ..."; \
-	$(PIP) install --editable ".[lab$$extra]"
+$(LAB_STAMP): $(VENV_STAMP) pyproject.toml
+	@extra="$$(sh)"; \
+	echo "Installing the course ($(VENV), extras: lab$${extra:+,$$extra}) ..."; \
+	$(PIP) install --editable ".[lab$${extra:+,$$extra}]"
 	@touch $@
 
 venv: $(TEST_STAMP)

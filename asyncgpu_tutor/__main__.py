@@ -1,0 +1,71 @@
+"""The command line: ``asyncgpu-tutor COMMAND`` or ``python -m asyncgpu_tutor COMMAND``.
+
+Each command lives in a module of its own, with ``add_arguments(parser)`` and ``run(args)``, and is
+imported only when it is the one asked for: the doctor must answer even where the others cannot be
+imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from typing import NamedTuple, cast
+
+__all__ = ["main"]
+
+
+class Command(NamedTuple):
+    """A command: where it is implemented, and one line about it."""
+
+    module: str
+    about: str
+
+
+COMMANDS = {
+    "doctor": Command(
+        "asyncgpu_tutor.doctor", "say what this machine has, and what to do about what is missing"
+    ),
+    "mlp": Command(
+        "asyncgpu_tutor.mlp", "run the four-batch asynchronous MLP and report on what happened"
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments after the program's name; those of the process if not given.
+
+    Returns
+    -------
+    int
+        The exit code: 0 for success.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    chosen = next((word for word in words if not word.startswith("-")), None)
+
+    parser = argparse.ArgumentParser(
+        prog="asyncgpu-tutor", description="Asynchronous GPU programming in Python: a course."
+    )
+    parser.add_argument("--version", action="version", version=version("asyncgpu_tutor"))
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        subparser = commands.add_parser(name, help=command.about, description=command.about)
+        if name == chosen:
+            module = import_module(command.module)
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
+
+    args = parser.parse_args(words)
+    run = cast("Callable[[argparse.Namespace], int]", args.run)
+    return run(args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

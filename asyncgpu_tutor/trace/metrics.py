@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from asyncgpu_tutor.trace.intervals import Interval, gaps, histogram, length, union
-from asyncgpu_tutor.trace.kinds import ENGINE_OF, ENGINES, Engine
 from asyncgpu_tutor.trace.path import Step, critical_path
 from asyncgpu_tutor.trace.span import Span, SpanKind
 from asyncgpu_tutor.trace.trace import Trace
+from asyncgpu_tutor.trace.words import ENGINE_OF, ENGINES, Engine
 
 __all__ = ["HOST_KINDS", "EngineKey", "Metrics", "StreamKey", "measure"]
 

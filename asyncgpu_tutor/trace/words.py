@@ -1,4 +1,4 @@
-"""The kinds of span in words, letters and engines: for the picture, the table and the numbers."""
+"""How a trace speaks: its kinds in words, letters and engines, its clock, its lanes' names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from typing import Literal
 
 from asyncgpu_tutor.trace.span import SpanKind
 
-__all__ = ["ENGINES", "ENGINE_OF", "ENGINE_WORDS", "KIND_LETTERS", "KIND_WORDS", "Engine"]
+__all__ = [
+    "ENGINES",
+    "ENGINE_OF",
+    "ENGINE_WORDS",
+    "KIND_LETTERS",
+    "KIND_WORDS",
+    "Engine",
+    "clock_words",
+    "count",
+]
 
 Engine = Literal["h2d", "d2h", "compute"]
 
@@ -30,14 +39,14 @@ ENGINE_OF: Mapping[SpanKind, Engine] = {
 
 # The order is that of legends.
 KIND_WORDS: Mapping[SpanKind, str] = {
-    "h2d": "copy, host to device",
+    "h2d": "copy H2D",
     "kernel": "kernel",
-    "d2h": "copy, device to host",
-    "d2d": "copy within the device",
+    "d2h": "copy D2H",
+    "d2d": "copy D2D",
     "memset": "fill",
     "call": "host call",
-    "wait": "host waits",
-    "work": "host works",
+    "wait": "host wait",
+    "work": "host work",
     "range": "range",
 }
 
@@ -52,3 +61,15 @@ KIND_LETTERS: Mapping[SpanKind, str] = {
     "work": "x",
     "range": "r",
 }
+
+
+def clock_words(clock: str) -> str:
+    """Where the times come from, so that nobody takes a model for a measurement."""
+    if clock == "simulated":
+        return "simulated clock: modelled, not measured"
+    return f"clock: {clock}, measured"
+
+
+def count(number: int, noun: str) -> str:
+    """The number with its noun: 1 span, 2 spans."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

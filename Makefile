@@ -19,15 +19,18 @@ VENV_STAMP := $(VENV)/.stamp-venv
 TEST_STAMP := $(VENV)/.stamp-test
 LAB_STAMP := $(VENV)/.stamp-lab
 
+# Prints cuda12, cuda13 or nothing. -P: the modules beside the doctor are not to shadow Python's own.
+CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help lab venv test quick lint format notebooks doctor wheel clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
-	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks,"
-	@echo "make doctor, make wheel, make clean. PYTHON=/path/to/python picks the interpreter."
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
+	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks, make venv,"
+	@echo "make doctor, make wheel, make clean."
+	@echo "PYTHON=/path/to/python picks the interpreter, CUPY_EXTRA=cuda12, cuda13 or none the CuPy."
 
 $(VENV_STAMP):
 	@python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" || exit 1; \
@@ -37,13 +40,13 @@ $(VENV_STAMP):
 	@touch $@
 
 $(TEST_STAMP): $(VENV_STAMP) pyproject.toml
-	@extra="$$(sh)"; \
+	@extra="$$($(CUPY_EXTRA_HERE))"; \
 	echo "Installing the package and its test tools ($(VENV), extras: test$${extra:+,$$extra}) ..."; \
 	$(PIP) install --editable ".[test$${extra:+,$$extra}]"
 	@touch $@
 
 $(LAB_STAMP): $(VENV_STAMP) pyproject.toml
-	@extra="$$(sh)"; \
+	@extra="$$($(CUPY_EXTRA_HERE))"; \
 	echo "Installing the course ($(VENV), extras: lab$${extra:+,$$extra}) ..."; \
 	$(PIP) install --editable ".[lab$${extra:+,$$extra}]"
 	@touch $@
@@ -56,23 +59,27 @@ lab: $(LAB_STAMP)
 lint: $(TEST_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports
-	$(BIN)/pyright
+	$(PY) tools/notebooks.py --check
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pyright --pythonpath $(PY)
 
 format: $(TEST_STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(PY) tools/notebooks.py
+
+# The ceiling for one cell is 60 s. Notebooks and tests in one run keep all processes busy to the end.
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
+NBMAKE := --nbmake --nbmake-timeout=60
 
 test: lint
-	$(BIN)/pytest -n $(JOBS) $(ARGS)
-	@$(MAKE) notebooks
+	$(PYTEST) $(NBMAKE) $(ARGS) tests notebooks
 
 quick: $(TEST_STAMP)
-	$(BIN)/pytest -n $(JOBS) -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS) tests
 
-# 60 s is the ceiling for one cell.
 notebooks: $(TEST_STAMP)
-	$(BIN)/pytest -n $(JOBS) --nbmake --nbmake-timeout=60 notebooks
+	$(PYTEST) $(NBMAKE) $(ARGS) notebooks
 
 doctor: $(TEST_STAMP)
 	@$(PY) -m asyncgpu_tutor doctor $(ARGS)

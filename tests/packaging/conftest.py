@@ -1,0 +1,59 @@
+"""Where things are, and in which order to run them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests first; quick ones then fill the gaps, so that no process ends much later."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Top of the checkout."""
+    return Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def run() -> Run:
+    """Run a command without this process's Python settings; fail with what it printed."""
+
+    def run(
+        *command: str | Path, cwd: Path, code: int = 0, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        clean = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("PYTHON", "PYTEST", "VIRTUAL_ENV"))
+        }
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=cwd,
+            env=clean | (env or {}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    return run
+
+
+@pytest.fixture
+def fresh_python(tmp_path: Path, run: Run) -> Path:
+    """The interpreter of a new, empty virtual environment."""
+    run(sys.executable, "-m", "venv", "venv", cwd=tmp_path)
+    scripts = "Scripts" if sys.platform == "win32" else "bin"
+    return tmp_path / "venv" / scripts / "python"

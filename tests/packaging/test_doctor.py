@@ -1,0 +1,332 @@
+"""The doctor, on machines that have what a test says they have."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from argparse import ArgumentParser
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from asyncgpu_tutor import __main__, doctor
+from asyncgpu_tutor.doctor import Cuda, Finding, ThisMachine, ask_libcuda, cupy_extra, examine
+
+H200 = Cuda((13, 0), ("NVIDIA H200",))
+OLDER = Cuda((12, 4), ("NVIDIA A100",))
+COURSE = {"numpy": "2.1", "matplotlib": "3.9", "ipykernel": "6.29", "jupyterlab": "4.2"}
+COURSE_ON_GPU = COURSE | {"nvtx": "0.2", "cupti-python": "13.0"}
+
+
+@dataclass
+class Machine:
+    """A machine as told."""
+
+    packages: dict[str, str] = field(default_factory=lambda: dict(COURSE))
+    driver: Cuda | None = None
+    python: tuple[int, int, int] = (3, 12, 3)
+    platform: tuple[str, str] = ("Linux", "x86_64")
+    trial: tuple[bool, str] = (True, "a kernel compiled and ran")
+    commands: dict[str, str] = field(default_factory=dict)
+    checkout: bool = True
+    trials: int = 0
+
+    def python_version(self) -> tuple[int, int, int]:
+        return self.python
+
+    def system(self) -> tuple[str, str]:
+        return self.platform
+
+    def version_of(self, distribution: str) -> str | None:
+        return self.packages.get(distribution)
+
+    def cuda(self) -> Cuda | None:
+        return self.driver
+
+    def try_python(self, program: str) -> tuple[bool, str]:
+        assert "RawKernel" in program
+        self.trials += 1
+        return self.trial
+
+    def output_of(self, *command: str) -> str | None:
+        return self.commands.get(command[0])
+
+    def in_checkout(self) -> bool:
+        return self.checkout
+
+
+def finding(machine: Machine, name: str) -> Finding:
+    (found,) = (f for f in examine(machine).findings if f.name == name)
+    return found
+
+
+def test_a_laptop_without_a_gpu_can_run_the_course() -> None:
+    machine = Machine(packages=COURSE | {"nvtx": "0.2"})
+    report = examine(machine)
+
+    assert report.can_run
+    assert report.devices == ("sim",)
+    assert "The course can run here. Devices: sim." in report.as_text()
+    assert {f.status for f in report.findings} == {"ok", "absent"}
+    assert machine.trials == 0
+
+
+def test_a_machine_with_a_gpu_runs_it_on_both_devices() -> None:
+    machine = Machine(
+        packages=COURSE_ON_GPU | {"cupy-cuda13x": "14.0"},
+        driver=H200,
+        commands={"nsys": "NVIDIA Nsight Systems version 2025.3", "nvidia-smi": "580.159"},
+    )
+    report = examine(machine)
+
+    assert report.devices == ("sim", "cuda")
+    assert {f.status for f in report.findings} == {"ok"}
+    assert all(f.advice == "" for f in report.findings)
+    assert finding(machine, "NVIDIA GPU").detail == "NVIDIA H200; driver 580.159 for CUDA 13.0"
+
+
+@pytest.mark.parametrize("package", ["numpy", "matplotlib", "ipykernel"])
+def test_a_needed_package_that_is_missing_stops_the_course(package: str) -> None:
+    machine = Machine()
+    del machine.packages[package]
+    report = examine(machine)
+
+    assert not report.can_run
+    assert f"To be repaired: {package}." in report.as_text()
+    assert "pip install" in finding(machine, package).advice
+
+
+def test_without_jupyterlab_an_editor_will_do() -> None:
+    machine = Machine()
+    del machine.packages["jupyterlab"]
+
+    assert examine(machine).can_run
+    assert "make lab" in finding(machine, "JupyterLab").advice
+
+
+def test_an_old_python_stops_the_course() -> None:
+    machine = Machine(python=(3, 10, 13))
+
+    assert not examine(machine).can_run
+    assert "3.11 or newer" in finding(machine, "Python").advice
+
+
+def test_advice_fits_a_checkout_or_an_installed_package() -> None:
+    machine = Machine(packages={})
+
+    assert '-e ".[lab]"' in finding(machine, "ipykernel").advice
+    assert '"asyncgpu_tutor[lab]"' in finding(replace(machine, checkout=False), "ipykernel").advice
+
+
+@pytest.mark.parametrize(
+    ("cuda", "extra"),
+    [
+        (None, None),
+        (Cuda((11, 8), ("Tesla V100",)), None),
+        (Cuda((12, 0), ("GPU",)), "cuda12"),
+        (OLDER, "cuda12"),
+        (H200, "cuda13"),
+        (Cuda((14, 1), ("GPU",)), "cuda13"),
+        (Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device"), None),
+    ],
+)
+def test_the_extra_follows_the_driver(cuda: Cuda | None, extra: str | None) -> None:
+    assert cupy_extra(cuda) == extra
+
+
+@pytest.mark.parametrize(("driver", "extra"), [(OLDER, "cuda12"), (H200, "cuda13")])
+def test_a_gpu_without_cupy_is_told_which_one(driver: Cuda, extra: str) -> None:
+    machine = Machine(driver=driver)
+
+    assert examine(machine).can_run
+    assert examine(machine).devices == ("sim",)
+    assert finding(machine, "CuPy").status == "missing"
+    assert f".[{extra}]" in finding(machine, "CuPy").advice
+
+
+def test_two_cupys_are_one_too_many() -> None:
+    machine = Machine(
+        packages=COURSE | {"cupy-cuda12x": "14.0", "cupy-cuda13x": "14.0"}, driver=H200
+    )
+    cupy = finding(machine, "CuPy")
+
+    assert cupy.status == "broken"
+    assert "uninstall -y cupy-cuda13x cupy-cuda12x" in cupy.advice
+    assert machine.trials == 0
+
+
+def test_a_cupy_newer_than_the_driver_is_broken() -> None:
+    cupy = finding(Machine(packages=COURSE | {"cupy-cuda13x": "14.0"}, driver=OLDER), "CuPy")
+
+    assert cupy.status == "broken"
+    assert "uninstall -y cupy-cuda13x" in cupy.advice
+    assert ".[cuda12]" in cupy.advice
+
+
+def test_an_older_cupy_on_a_newer_driver_is_fine() -> None:
+    machine = Machine(packages=COURSE | {"cupy-cuda12x": "14.0"}, driver=H200)
+
+    assert finding(machine, "CuPy").status == "ok"
+    assert examine(machine).devices == ("sim", "cuda")
+
+
+def test_a_cupy_that_cannot_run_a_kernel_leaves_the_simulated_device() -> None:
+    machine = Machine(
+        packages=COURSE | {"cupy-cuda12x": "14.0"},
+        driver=OLDER,
+        trial=(False, "RuntimeError: libnvrtc.so.12 not found"),
+    )
+    report = examine(machine)
+
+    assert report.can_run
+    assert report.devices == ("sim",)
+    assert "libnvrtc.so.12 not found" in finding(machine, "CuPy").detail
+
+
+def test_a_driver_without_a_gpu_says_why() -> None:
+    machine = Machine(driver=Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device"))
+    gpu = finding(machine, "NVIDIA GPU")
+
+    assert gpu.status == "broken"
+    assert "CUDA error 100" in gpu.detail
+    assert "CUDA_VISIBLE_DEVICES" in gpu.advice
+    assert examine(machine).can_run
+
+
+def test_a_driver_too_old_for_cupy_is_to_be_updated() -> None:
+    gpu = finding(Machine(driver=Cuda((11, 8), ("Tesla V100",))), "NVIDIA GPU")
+
+    assert gpu.status == "broken"
+    assert "525" in gpu.advice
+
+
+def test_cupti_is_offered_only_where_the_driver_can() -> None:
+    assert "pip install cupti-python" in finding(Machine(driver=H200), "CUPTI").advice
+    assert "580" in finding(Machine(driver=OLDER), "CUPTI").advice
+    assert finding(Machine(), "CUPTI").advice == ""
+
+
+def test_a_mac_is_not_told_to_install_what_it_cannot_have() -> None:
+    report = examine(Machine(platform=("Darwin", "arm64")))
+
+    assert report.can_run
+    assert [f for f in report.findings if f.advice] == []
+
+
+def test_the_report_as_json_has_every_finding() -> None:
+    report = examine(Machine(driver=H200))
+    loaded = json.loads(report.as_json())
+
+    assert loaded["can_run"] is True
+    assert loaded["devices"] == ["sim"]
+    assert [f["name"] for f in loaded["findings"]] == [f.name for f in report.findings]
+    assert {"status", "detail", "advice", "needed"} < loaded["findings"][0].keys()
+
+
+class FakeLibcuda:
+    """The calls of libcuda that the doctor makes, on a machine with the GPUs that it is told."""
+
+    def __init__(self, gpus: list[str], error: int = 0) -> None:
+        self.gpus, self.error = gpus, error
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        return lambda *args: self.call(name, *args)
+
+    def call(self, name: str, *args: object) -> int:
+        targets = [arg._obj if hasattr(arg, "_obj") else arg for arg in args]
+        match name, targets:
+            case "cuDriverGetVersion", [number]:
+                number.value = 13000
+            case "cuInit", _:
+                return self.error
+            case "cuGetErrorString", [code, text]:
+                assert code == self.error
+                text.value = b"no CUDA-capable device is detected"
+            case "cuDeviceGetCount", [number]:
+                number.value = len(self.gpus)
+            case "cuDeviceGet", [device, index]:
+                device.value = index
+            case "cuDeviceGetName", [buffer, length, device]:
+                assert length == len(buffer)
+                buffer.value = self.gpus[device.value].encode()
+            case _:
+                raise AssertionError(name)
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("library", "expected"),
+    [
+        (FakeLibcuda(["A", "B"]), Cuda((13, 0), ("A", "B"))),
+        (FakeLibcuda([]), Cuda((13, 0), (), "the driver lists no GPU")),
+        (
+            FakeLibcuda([], error=100),
+            Cuda((13, 0), (), "CUDA error 100: no CUDA-capable device is detected"),
+        ),
+    ],
+)
+def test_libcuda_is_asked_for_version_and_names(library: ctypes.CDLL, expected: Cuda) -> None:
+    assert ask_libcuda(library) == expected
+
+
+def test_this_machine_answers_every_question() -> None:
+    machine = ThisMachine()
+
+    assert machine.python_version() >= doctor.OLDEST_PYTHON
+    assert machine.version_of("numpy") is not None
+    assert machine.version_of("no-such-distribution-anywhere") is None
+    assert machine.output_of("no-such-command-anywhere") is None
+    assert machine.try_python("print('first'); print('last')") == (True, "last")
+    assert machine.try_python("raise ValueError('why')") == (False, "ValueError: why")
+    assert machine.try_python("raise SystemExit(3)") == (False, "exit code 3")
+
+
+def options(*words: str) -> doctor.argparse.Namespace:
+    parser = ArgumentParser()
+    doctor.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def test_the_exit_code_says_whether_the_course_can_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert doctor.run(options(), Machine()) == 0
+    assert "The course can run here" in capsys.readouterr().out
+    assert doctor.run(options(), Machine(packages={})) == 1
+    assert "cannot run here yet" in capsys.readouterr().out
+
+
+def test_the_makefile_gets_one_word(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = {}
+    monkeypatch.delenv("CUPY_EXTRA", raising=False)
+    for name, driver in {"none": None, "older": OLDER, "newer": H200}.items():
+        assert doctor.run(options("--cupy-extra"), Machine(driver=driver)) == 0
+        printed[name] = capsys.readouterr().out.strip()
+    for override in ("none", "cuda12"):
+        monkeypatch.setenv("CUPY_EXTRA", override)
+        doctor.run(options("--cupy-extra"), Machine(driver=H200))
+        printed["override " + override] = capsys.readouterr().out.strip()
+
+    assert printed == {
+        "none": "",
+        "older": "cuda12",
+        "newer": "cuda13",
+        "override none": "",
+        "override cuda12": "cuda12",
+    }
+
+
+def test_the_command_line_reaches_the_doctor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["can_run"] is True
+
+
+def test_an_unknown_command_names_those_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        __main__.main(["nurse"])
+
+    assert stop.value.code == 2
+    assert "doctor" in capsys.readouterr().err

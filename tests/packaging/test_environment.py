@@ -1,0 +1,83 @@
+"""environment.yml says the same as pyproject.toml, and its pip part installs."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+if TYPE_CHECKING:
+    from .conftest import Run
+
+PROMISED = {"jupyterlab", "cupy-cuda12x", "matplotlib", "nvtx", "pytest", "nbmake"}
+
+
+@pytest.fixture(scope="module")
+def environment(root: Path) -> dict[str, Any]:
+    return yaml.safe_load((root / "environment.yml").read_text())
+
+
+@pytest.fixture(scope="module")
+def pip_part(environment: dict[str, Any]) -> list[str]:
+    (part,) = (d["pip"] for d in environment["dependencies"] if isinstance(d, dict))
+    return part
+
+
+@pytest.fixture(scope="module")
+def project(root: Path) -> dict[str, Any]:
+    return tomllib.loads((root / "pyproject.toml").read_text())["project"]
+
+
+def requirements(lines: list[str]) -> dict[str, str]:
+    """Each requirement in its normal form, by name."""
+    parsed = [Requirement(line) for line in lines]
+    return {requirement.name: str(requirement) for requirement in parsed}
+
+
+def test_it_brings_what_was_promised_and_the_package_itself(pip_part: list[str]) -> None:
+    assert pip_part[-1] == "-e ."
+    assert requirements(pip_part[:-1]).keys() >= PROMISED
+
+
+def test_each_requirement_is_one_of_pyproject(pip_part: list[str], project: dict[str, Any]) -> None:
+    extras = project["optional-dependencies"]
+    lines = project["dependencies"] + extras["lab"] + extras["cuda12"] + extras["test"]
+    theirs, ours = requirements(pip_part[:-1]), requirements(lines)
+
+    assert theirs == {name: ours.get(name) for name in theirs}
+
+
+def test_it_leaves_out_nothing_that_the_course_needs(
+    pip_part: list[str], project: dict[str, Any]
+) -> None:
+    extras = project["optional-dependencies"]
+    needed = requirements(project["dependencies"] + extras["lab"] + extras["cuda12"])
+
+    assert requirements(pip_part[:-1]).keys() >= needed.keys()
+
+
+def test_python_is_the_one_that_the_package_requires(
+    environment: dict[str, Any], project: dict[str, Any]
+) -> None:
+    conda = {d.split()[0]: d for d in environment["dependencies"] if isinstance(d, str)}
+
+    assert conda["python"] == f"python {project['requires-python']}"
+    assert "pip" in conda
+
+
+@pytest.mark.slow
+def test_its_pip_part_installs_and_the_course_can_run_there(
+    pip_part: list[str], root: Path, fresh_python: Path, tmp_path: Path, run: Run
+) -> None:
+    listed = tmp_path / "requirements.txt"
+    listed.write_text("\n".join([*pip_part[:-1], f"-e {root.as_posix()}"]))
+
+    run(fresh_python, "-m", "pip", "install", "--quiet", "-r", listed, cwd=tmp_path)
+
+    run(fresh_python, "-m", "asyncgpu_tutor", "doctor", cwd=tmp_path)
+    run(fresh_python, "-m", "jupyter", "lab", "--version", cwd=tmp_path)
+    run(fresh_python, "-c", "import matplotlib, nbmake, pytest", cwd=tmp_path)

@@ -1,0 +1,24 @@
+"""The two inputs of the MLP pipeline, and what its results are checked against.
+
+::
+
+    inputs    weights and batches; the made-up ones; the forward pass in NumPy
+    digits    the real ones: handwritten digits, and weights that tell one digit from the rest
+    quality   how good a set of yes and no answers is
+    train     the script that made the weights; nothing imports it
+
+Needs NumPy and nothing else, and no device.
+"""
+
+from asyncgpu_tutor.data.digits import Digits, load_digits
+from asyncgpu_tutor.data.inputs import MlpInputs, reference_forward, seed_inputs
+from asyncgpu_tutor.data.quality import Quality
+
+__all__ = [
+    "Digits",
+    "MlpInputs",
+    "Quality",
+    "load_digits",
+    "reference_forward",
+    "seed_inputs",
+]

@@ -1,0 +1,106 @@
+"""What the MLP pipeline is fed with, and what it ought to answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.errors import ArrayShapeError
+
+__all__ = ["MlpInputs", "reference_forward", "seed_inputs"]
+
+
+@dataclass(frozen=True, eq=False)
+class MlpInputs:
+    """Weights and batches of ``relu(x @ w0 @ w1)``.
+
+    Attributes
+    ----------
+    w0 : array, float32, shape (dim, dim)
+        Weights from the input to the hidden values.
+    w1 : array, float32, shape (dim,)
+        Weights from the hidden values to the one output of each sample.
+    batches : array, float32, shape (n, dim, dim)
+        ``n`` batches of ``dim`` samples with ``dim`` features each.
+    """
+
+    w0: npt.NDArray[np.float32]
+    w1: npt.NDArray[np.float32]
+    batches: npt.NDArray[np.float32]
+
+    @property
+    def dim(self) -> int:
+        """Samples in a batch, and features of a sample."""
+        return self.w0.shape[0]
+
+
+def seed_inputs(dim: int = 64, batches: int = 4) -> MlpInputs:
+    """Made-up data that anybody can compute again, for any size.
+
+    With ``i`` the index into the flattened array and ``b`` the number of the batch::
+
+        w0[i] = ((i mod 7) - 3) / 100
+        w1[i] = ((i mod 5) - 2) / 100
+        x[i]  = ((i + 37 b) mod 13) / 10
+
+    These are the formulas of the async_mlp example of cuda-oxide, so for ``dim=64, batches=4`` the
+    results can be held against those that it prints.
+
+    Parameters
+    ----------
+    dim : int
+        Samples in a batch, and features of a sample.
+    batches : int
+        How many batches.
+
+    Raises
+    ------
+    ArrayShapeError
+        Either number is below 1.
+    """
+    if dim < 1 or batches < 1:
+        raise ArrayShapeError(
+            "The inputs need at least one batch with at least one sample, "
+            f"but dim={dim} and batches={batches} were asked for. Give 1 or more for both."
+        )
+    i = np.arange(dim * dim)
+    b = np.arange(batches)[:, np.newaxis]
+    return MlpInputs(
+        w0=((i % 7 - 3) / 100).astype(np.float32).reshape(dim, dim),
+        w1=((i[:dim] % 5 - 2) / 100).astype(np.float32),
+        batches=((i + 37 * b) % 13 / 10).astype(np.float32).reshape(batches, dim, dim),
+    )
+
+
+def reference_forward(
+    x: npt.NDArray[Any], w0: npt.NDArray[Any], w1: npt.NDArray[Any]
+) -> npt.NDArray[np.float64]:
+    """Compute ``relu(x @ w0 @ w1)`` in float64, in the order in which the kernels do it.
+
+    Parameters
+    ----------
+    x : array, shape (..., samples, features)
+        One batch, or several at once.
+    w0 : array, shape (features, hidden)
+    w1 : array, shape (hidden,)
+
+    Returns
+    -------
+    array, float64, shape (..., samples)
+        None is negative.
+
+    Raises
+    ------
+    ArrayShapeError
+        The shapes do not fit together.
+    """
+    if x.ndim < 2 or w0.ndim != 2 or w0.shape[:1] != x.shape[-1:] or w1.shape != w0.shape[1:]:
+        raise ArrayShapeError(
+            "x @ w0 @ w1 needs the shapes (..., samples, features), (features, hidden) and "
+            f"(hidden,), but got x {x.shape}, w0 {w0.shape} and w1 {w1.shape}."
+        )
+    hidden = x.astype(np.float64) @ w0.astype(np.float64)
+    return np.maximum(hidden @ w1.astype(np.float64), 0.0)

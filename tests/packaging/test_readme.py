@@ -1,0 +1,49 @@
+"""What the README shows works."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from .conftest import Run
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+
+
+def test_the_five_lines_run_and_print_a_table(tmp_path: Path, run: Run) -> None:
+    (program,) = re.findall(
+        r"(?ms)^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8")
+    )
+    assert len([line for line in program.splitlines() if line]) <= 5
+
+    printed = run(sys.executable, "-c", program, cwd=tmp_path).stdout
+
+    assert "stream 4" in printed or "stream 3" in printed
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_links_to_files_of_the_checkout_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = [t for t in re.findall(r"\]\(([^)#]+)\)", text) if not t.startswith("http")]
+    missing = [target for target in targets if not (ROOT / target).exists()]
+
+    assert targets
+    assert missing == []
+
+
+def test_commands_in_the_texts_are_targets_of_the_makefile() -> None:
+    targets = set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text()))
+    named = {
+        word
+        for page in PAGES
+        for word in re.findall(r"\bmake ([a-z]+)\b", (ROOT / page).read_text(encoding="utf-8"))
+    }
+
+    assert {"lab", "test"} <= named
+    assert named - {"and", "git"} <= targets

@@ -1,0 +1,48 @@
+"""How a kind of span, or an operation, looks: also to the colour-blind, and on a grey printer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from asyncgpu_tutor.trace import SpanKind
+
+__all__ = ["KIND_LOOKS", "OP_COLOURS", "UNOWNED", "Look", "darker"]
+
+# Okabe and Ito's palette (Color Universal Design, 2008): eight colours that people with any of the
+# common forms of colour-blindness can tell apart.
+_ORANGE, _SKY, _GREEN, _YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
+_BLUE, _VERMILION, _PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+
+
+@dataclass(frozen=True)
+class Look:
+    """Fill and pattern of a bar; the pattern is matplotlib's ``hatch``."""
+
+    colour: str
+    hatch: str = ""
+
+
+# The pattern goes up for what goes to the device, and down for what comes back.
+KIND_LOOKS: Mapping[SpanKind, Look] = {
+    "h2d": Look(_SKY, "////"),
+    "kernel": Look(_ORANGE),
+    "d2h": Look(_GREEN, "\\\\\\\\"),
+    "d2d": Look(_PURPLE, "xxxx"),
+    "memset": Look(_YELLOW, "...."),
+    "call": Look("#D4D4D4"),
+    "wait": Look("#FFFFFF", "...."),
+    "work": Look("#9A9A9A", "----"),
+    "range": Look("#FFFFFF"),
+}
+
+# The lighter four first: names are written on them in black.
+OP_COLOURS = (_ORANGE, _SKY, _GREEN, _YELLOW, _PURPLE, _VERMILION, _BLUE)
+
+UNOWNED = "#D4D4D4"  # a span that belongs to no operation
+
+
+def darker(colour: str, part: float = 0.55) -> str:
+    """The colour, as #RRGGBB, with each channel multiplied by `part`: for outlines and patterns."""
+    channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(channel * part):02X}" for channel in channels)

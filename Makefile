@@ -53,8 +53,9 @@ $(LAB_STAMP): $(VENV_STAMP) pyproject.toml
 
 venv: $(TEST_STAMP)
 
+# As default_url, the first page is also where the address leads that --no-browser prints.
 lab: $(LAB_STAMP)
-	$(BIN)/jupyter lab $(if $(PORT),--port=$(PORT)) $(ARGS) $(FIRST_PAGE)
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/$(FIRST_PAGE) $(if $(PORT),--port=$(PORT)) $(ARGS)
 
 lint: $(TEST_STAMP)
 	$(BIN)/ruff check .

@@ -31,6 +31,8 @@ case "$*" in
 esac
 """
 
+OPEN_FIRST_PAGE = "jupyter lab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb"
+
 
 class Checkout:
     """A folder with our Makefile and nothing real to run."""
@@ -70,14 +72,14 @@ def test_make_lab_installs_and_opens_the_first_page(checkout: Checkout) -> None:
 
     assert "stand-in -m venv .venv" in calls
     assert any("install --editable .[lab]" in call for call in calls)
-    assert calls[-1] == "jupyter lab --port=9999 --no-browser notebooks/00_start_here.ipynb"
+    assert calls[-1] == f"{OPEN_FIRST_PAGE} --port=9999 --no-browser"
 
 
 def test_the_second_make_lab_only_opens(checkout: Checkout) -> None:
     checkout.make("lab")
     checkout.make("lab")
 
-    assert checkout.calls() == ["jupyter lab notebooks/00_start_here.ipynb"]
+    assert checkout.calls() == [OPEN_FIRST_PAGE]
 
 
 def test_a_change_of_pyproject_installs_again_and_keeps_the_environment(

@@ -1,1 +1,135 @@
-"""Asynchronous GPU programming in Python, taught."""
+"""Asynchronous GPU programming in Python, taught.
+
+::
+
+    import asyncgpu_tutor as agt
+
+    x = agt.pin(numpy_array)
+    op = agt.h2d(x).and_then(lambda a: ...)     # describes work, enqueues nothing
+    result = op.sync()                          # or: await op
+
+General layout, lower floors first; nothing imports upwards (see ARCHITECTURE.md):
+
+    trace, errors               spans, and what can go wrong
+    kernels                     CUDA C and facts, one kernel a file
+    device, array, host         what a device must do; handles to its arrays; host arrays in flight
+    scheduling, cuda_c          policies; the interpreter of CUDA C
+    sim, cupy_device, timeline, ranges
+    runtime                     which device, which policy, one run of one operation
+    future                      waiting without blocking
+    ops                         DeviceOp and the combinators
+    memory, launch              the leaf operations; kernels as operations
+"""
+
+from asyncgpu_tutor import data, errors
+from asyncgpu_tutor.array import DeviceArray, Partition
+from asyncgpu_tutor.device import Device, Event, Stream
+from asyncgpu_tutor.errors import (
+    AsyncGpuError,
+    DeviceError,
+    KernelCompileError,
+    KernelFault,
+    PageableCopyWarning,
+    UsageError,
+)
+from asyncgpu_tutor.future import DeviceFuture, FutureState
+from asyncgpu_tutor.host import HostArray
+from asyncgpu_tutor.kernels import KernelSource
+from asyncgpu_tutor.launch import Kernel, matvec_naive, relu, sgemm_naive
+from asyncgpu_tutor.memory import (
+    arange,
+    asarray,
+    d2h,
+    dup,
+    full,
+    h2d,
+    memcpy,
+    ones,
+    pin,
+    pinned,
+    randn,
+    zeros,
+)
+from asyncgpu_tutor.ops import DeviceOp, SharedOp, overlap, spawn, value, with_context, zip
+from asyncgpu_tutor.runtime import (
+    ExecutionContext,
+    create_stream,
+    current_device,
+    current_policy,
+    in_flight,
+    known_devices,
+    policy_for,
+    record,
+    resolve,
+    sleep,
+    synchronize,
+    use,
+    using,
+    work,
+)
+from asyncgpu_tutor.scheduling import SchedulingPolicy, SingleStream, StreamPoolRoundRobin
+from asyncgpu_tutor.trace import Span, Trace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AsyncGpuError",
+    "Device",
+    "DeviceArray",
+    "DeviceError",
+    "DeviceFuture",
+    "DeviceOp",
+    "Event",
+    "ExecutionContext",
+    "FutureState",
+    "HostArray",
+    "Kernel",
+    "KernelCompileError",
+    "KernelFault",
+    "KernelSource",
+    "PageableCopyWarning",
+    "Partition",
+    "SchedulingPolicy",
+    "SharedOp",
+    "SingleStream",
+    "Span",
+    "Stream",
+    "StreamPoolRoundRobin",
+    "Trace",
+    "UsageError",
+    "arange",
+    "asarray",
+    "create_stream",
+    "current_device",
+    "current_policy",
+    "d2h",
+    "data",
+    "dup",
+    "errors",
+    "full",
+    "h2d",
+    "in_flight",
+    "known_devices",
+    "matvec_naive",
+    "memcpy",
+    "ones",
+    "overlap",
+    "pin",
+    "pinned",
+    "policy_for",
+    "randn",
+    "record",
+    "relu",
+    "resolve",
+    "sgemm_naive",
+    "sleep",
+    "spawn",
+    "synchronize",
+    "use",
+    "using",
+    "value",
+    "with_context",
+    "work",
+    "zeros",
+    "zip",
+]

@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from asyncgpu_tutor.errors import NestedSyncError
 from asyncgpu_tutor.trace import SpanLog
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Stream",
     "Tag",
     "current_tag",
+    "forbid_nested_wait",
     "tagged",
 ]
 
@@ -219,8 +221,13 @@ class Device(Protocol):
         """Allocate; `OutOfMemoryError` if there is not enough."""
         ...
 
-    def adopt_memory(self, ptr: int, nbytes: int, owner: object, name: str) -> Memory:
-        """Our view of memory that `owner` keeps alive."""
+    def adopt_array(
+        self, foreign: object
+    ) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
+        """Memory, shape and dtype of another library's array, which is kept alive.
+
+        None if it is not on this device.
+        """
         ...
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
@@ -288,10 +295,32 @@ class Device(Protocol):
         """Let other tasks run for `us` microseconds of the host's clock."""
         ...
 
-    def start_log(self) -> SpanLog:
-        """Begin to write down spans."""
+    def export(self, array: Any) -> Any:
+        """The array as CuPy's, without a copy; `DeviceMismatchError` where there is no CuPy."""
+        ...
+
+    def start_log(self, numbers: Iterator[int]) -> None:
+        """Begin to write spans into `log`, with ids from `numbers`."""
+        ...
+
+    def settle_log(self) -> None:
+        """Wait for the device, then write down what is missing."""
         ...
 
     def stop_log(self) -> None:
-        """Wait for the device, then write down what is missing and stop."""
+        """Write no more spans. What `log` was before stays with whoever holds it."""
         ...
+
+
+def forbid_nested_wait(what: str) -> None:
+    """Raise `NestedSyncError` where a submission is under way.
+
+    A wait there would block on work that has not been handed over yet, or block the event loop.
+    """
+    tag = current_tag()
+    if tag is not None:
+        raise NestedSyncError(
+            f"{what} was called while operation {tag.label!r} is being submitted: functions given to "
+            "and_then, map and with_context describe work and must not wait for any. Return an "
+            "operation instead, and wait outside."
+        )

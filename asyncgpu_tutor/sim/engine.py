@@ -94,6 +94,7 @@ class Queue:
     running: bool = False
     error: DeviceError | None = None
     error_op: int | None = None
+    orphaned: bool = False
 
     @property
     def idle(self) -> bool:
@@ -118,14 +119,15 @@ class Engine:
 
     def queue(self, device: int) -> Queue:
         """A new, empty queue on a device."""
+        self._queues = [q for q in self._queues if not (q.orphaned and q.idle)]
         queue = Queue(device)
         self._queues.append(queue)
         return queue
 
-    def drop(self, queue: Queue) -> None:
-        """Forget a queue that nobody can reach any more, once it is empty."""
-        if queue.idle and queue in self._queues:
-            self._queues.remove(queue)
+    @staticmethod
+    def orphan(queue: Queue) -> None:
+        """Nobody can reach this queue any more: forget it once it is empty."""
+        queue.orphaned = True
 
     def submit(self, queue: Queue, command: Command) -> None:
         """Append a command. Its `ready` time may not lie before `now`."""
@@ -135,19 +137,22 @@ class Engine:
     # ------------------------------------------------------------------ time
     def run_until(self, limit: float) -> None:
         """Simulate up to and including `limit` us."""
-        self._run(limit, None)
+        while self._step(limit):
+            pass
+        if limit > self.now:
+            self._progress(limit)
 
-    def run_to(self, event: EngineEvent) -> bool:
-        """Simulate until `event` has passed; False if it never will."""
-        self._run(float("inf"), event)
-        return event.passed
-
-    def run_dry(self, queue: Queue) -> bool:
-        """Simulate until `queue` is empty; False if it never will be."""
-        while not queue.idle:
+    def run_to(self, *events: EngineEvent) -> bool:
+        """Simulate until one of `events` has passed; False if none ever will."""
+        while not any(event.passed for event in events):
             if not self._step(float("inf")):
                 return False
         return True
+
+    def run_dry(self) -> None:
+        """Simulate until nothing more can happen."""
+        while self._step(float("inf")):
+            pass
 
     def next_time(self) -> float | None:
         """When something happens next, in us; None if nothing ever will."""
@@ -162,13 +167,6 @@ class Engine:
     def _end_of(self, run: _Running) -> float:
         # One expression for "when" and for "is it over", so that rounding cannot part the two.
         return self.now + run.left / run.speed
-
-    def _run(self, limit: float, event: EngineEvent | None) -> None:
-        while event is None or not event.passed:
-            if not self._step(limit):
-                break
-        if limit != float("inf") and limit > self.now:
-            self._progress(limit)
 
     def _step(self, limit: float) -> bool:
         """Start what can start; else move on to the next moment. False if that lies after `limit`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 
 from asyncgpu_tutor.trace.span import Span, SpanKind
 
@@ -34,18 +35,15 @@ class SpanLog:
     ----------
     device : str
         Name that the spans carry.
+    numbers : iterator of int
+        Gives the ids; devices that are recorded together share it.
     """
 
     device: str
+    numbers: Iterator[int] = field(default_factory=count)
     spans: list[Span] = field(default_factory=list[Span])
-    _next: int = 0
     _last: dict[int, int] = field(default_factory=dict[int, int])
     _waits: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
-
-    @property
-    def mark(self) -> int:
-        """The id that the next span will get."""
-        return self._next
 
     def draft(
         self,
@@ -70,7 +68,7 @@ class SpanLog:
             gave them.
         """
         after = waits_for if call is None else (*waits_for, call)
-        number, self._next = self._next, self._next + 1
+        number = next(self.numbers)
         if stream is not None:
             after = self.heads(stream) + after
             self._waits.pop(stream, None)

@@ -1,0 +1,139 @@
+"""Waiting without blocking: from an operation to whoever awaits it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from enum import Enum
+from typing import Any, Generic, TypeVar, cast
+
+from asyncgpu_tutor.device import Stream
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.runtime import Run, Submission, submit
+from asyncgpu_tutor.scheduling import SchedulingPolicy
+
+__all__ = ["DeviceFuture", "FutureState"]
+
+T = TypeVar("T")
+
+
+class FutureState(Enum):
+    """The life of a `DeviceFuture`; it only moves forward."""
+
+    IDLE = "idle"
+    EXECUTING = "executing"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+class DeviceFuture(Generic[T]):
+    """An operation with its stream chosen, ready to be awaited.
+
+    It is lazy, as a coroutine is: nothing is submitted before the first await. To start several, hand
+    them to `asyncio.gather`, to a `TaskGroup`, or use `spawn`. It can be awaited more than once, and by
+    more than one task; the work is done once.
+
+    Cancelling a task that awaits it stops the waiting, not the GPU: the work goes on, and what it uses
+    lives until it is done.
+
+    Made by `DeviceOp.schedule` and `DeviceOp.into_future`.
+
+    Attributes
+    ----------
+    stream : Stream
+        Where it will run, or runs.
+    """
+
+    def __init__(
+        self, run: Run[T], stream: Stream, policy: SchedulingPolicy, label: str, spawned: bool = False
+    ) -> None:
+        self._run: Run[T] | None = run
+        self._policy = policy
+        self._label = label
+        self._spawned = spawned
+        self.stream = stream
+        self._submission: Submission[T] | None = None
+        self._state = FutureState.IDLE
+        self._result: T | None = None
+        self._error: BaseException | None = None
+        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+
+    def __repr__(self) -> str:
+        where = f"stream {self.stream.number} of {self.stream.device.name}"
+        return f"<DeviceFuture {self._label!r} on {where}, {self._state.value}>"
+
+    @property
+    def state(self) -> FutureState:
+        """Idle, executing, complete or failed."""
+        return self._state
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if self._state is FutureState.IDLE:
+            self._start()
+        if self._state is FutureState.EXECUTING:
+            yield from self._wait().__await__()
+        if self._error is not None:
+            raise self._error
+        return cast(T, self._result)
+
+    def _start(self) -> None:
+        _running_loop()
+        run, self._run = self._run, None  # captured arrays go with it
+        assert run is not None
+        try:
+            self._submission = submit(
+                run, self.stream, self._policy, label=self._label, spawned=self._spawned
+            )
+        except BaseException as error:
+            self._state, self._error = FutureState.FAILED, error
+            raise
+        self._state = FutureState.EXECUTING
+        event = self._submission.event
+        assert event is not None
+        self.stream.device.watch(event, self._wake)
+
+    async def _wait(self) -> None:
+        loop = _running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiters.append((loop, waiter))
+        if self._state is not FutureState.EXECUTING:  # completed on another thread meanwhile
+            return
+        await waiter
+
+    def _wake(self, error: BaseException | None) -> None:
+        """Called once, by the device, from any thread."""
+        submission = self._submission
+        assert submission is not None
+        submission.settle()
+        if error is None:
+            try:
+                self._result = submission.deliver()
+            except Exception as failure:
+                error = failure
+        if error is None:
+            self._state = FutureState.COMPLETE
+        else:
+            self._error = submission.blame(error)
+            self._state = FutureState.FAILED
+        self._submission = None
+        waiters, self._waiters = self._waiters, []
+        for loop, waiter in waiters:
+            try:
+                loop.call_soon_threadsafe(_release, waiter)
+            except RuntimeError:  # the loop has been closed: nobody waits any more
+                continue
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():  # it is done where the task was cancelled
+        waiter.set_result(None)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise UsageError(
+            "awaiting an operation needs a running event loop: await it in an async function "
+            "(asyncio.run(main()) in a script, top-level await in a notebook), or call op.sync()"
+        ) from None

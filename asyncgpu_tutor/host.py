@@ -1,0 +1,118 @@
+"""Host arrays that a copy is still writing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.errors import NotReadyError
+
+__all__ = ["HostArray", "deliver"]
+
+
+class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """A handle to a host array that a device writes.
+
+    Functions of `and_then` and `map` run when work is submitted, long before it is done, and get this in
+    place of the array. Whoever awaits or syncs the operation gets the NumPy array itself.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        What is written.
+    ready : callable
+        Whether it has been written.
+    what : str
+        The operation, for messages.
+    """
+
+    def __init__(self, array: npt.NDArray[Any], ready: Callable[[], bool], what: str) -> None:
+        self._array = array
+        self._ready = ready
+        self._what = what
+
+    def __repr__(self) -> str:
+        state = "ready" if self._ready() else "not written yet"
+        return f"<HostArray {self.shape} {self.dtype}, {state}>"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Known from the start."""
+        return self._array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Known from the start."""
+        return self._array.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Known from the start."""
+        return self._array.nbytes
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """The array; `NotReadyError` before its operation has completed."""
+        if not self._ready():
+            raise NotReadyError(
+                f"the result of {self._what} is not on the host yet: functions given to and_then and "
+                "map run when the work is submitted, and get handles, not data. Await or sync the "
+                "operation, and read what that returns."
+            )
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [x.numpy() if isinstance(x, HostArray) else x for x in inputs]
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.numpy()[index]
+
+    def __setitem__(self, index: Any, item: Any) -> None:
+        self.numpy()[index] = item
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.numpy())
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __float__(self) -> float:
+        return float(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self.numpy())
+
+    def __getattr__(self, name: str) -> Any:
+        # Methods such as sum or tolist read the data.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.numpy(), name)
+
+
+def deliver(result: Any) -> Any:
+    """A result as its receiver gets it: NumPy arrays in place of their handles.
+
+    Looks into tuples (named ones too), lists and dicts.
+    """
+    if isinstance(result, HostArray):
+        return result.numpy()
+    if isinstance(result, tuple):
+        parts = [deliver(part) for part in cast(tuple[Any, ...], result)]
+        return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+    if type(result) is list:
+        return [deliver(part) for part in cast(list[Any], result)]
+    if type(result) is dict:
+        return {key: deliver(part) for key, part in cast(dict[Any, Any], result).items()}
+    return result

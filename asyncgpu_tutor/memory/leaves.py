@@ -1,0 +1,253 @@
+"""The operations that make, fill and copy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.array import DeviceArray, as_shape
+from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError
+from asyncgpu_tutor.kernels import RANDN, KernelSource, arange_source, fill_source
+from asyncgpu_tutor.ops import DeviceOp, Download
+from asyncgpu_tutor.runtime import ExecutionContext
+
+__all__ = ["arange", "d2h", "dup", "full", "h2d", "memcpy", "ones", "randn", "zeros"]
+
+Shape = int | tuple[int, ...]
+BLOCK = 256
+# One integer type for each width: a fill copies bits, so it works for every dtype of that width.
+BITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
+COUNTING = {
+    "int32": "int",
+    "uint32": "unsigned int",
+    "int64": "long long",
+    "uint64": "unsigned long long",
+    "float32": "float",
+    "float64": "double",
+}
+
+
+class Make(DeviceOp[DeviceArray]):
+    """Allocates an array and enqueues what fills it."""
+
+    def __init__(
+        self,
+        label: str,
+        shape: Shape,
+        dtype: npt.DTypeLike,
+        name: str | None,
+        fill: Callable[[ExecutionContext, DeviceArray], None],
+    ) -> None:
+        self._label = label
+        self.shape = as_shape(shape)
+        self.dtype = _element(label, dtype)
+        self.name = name or label
+        self.fill = fill
+
+    def _submit(self, context: ExecutionContext) -> DeviceArray:
+        array = context.empty(self.shape, self.dtype, self.name)
+        if array.size:
+            self.fill(context, array)
+        return array
+
+
+class Take(DeviceOp[tuple[Any, ...]]):
+    """Takes arrays, enqueues something, and gives back arrays."""
+
+    def __init__(
+        self,
+        label: str,
+        arrays: tuple[Any, ...],
+        act: Callable[[ExecutionContext, tuple[DeviceArray, ...]], tuple[DeviceArray, ...]],
+    ) -> None:
+        for array in arrays:
+            if not isinstance(array, DeviceArray):
+                raise ArrayDTypeError(f"{label} takes device arrays, and got {type(array).__name__}")
+        self._label = label
+        self.arrays = tuple(array.take(f"into {label}()") for array in arrays)
+        self.act = act
+
+    def _arity(self) -> int:
+        return 2
+
+    def _borrowed(self) -> Iterator[str]:
+        return (array.name for array in self.arrays if array.mode == "borrowed")
+
+    def _submit(self, context: ExecutionContext) -> tuple[DeviceArray, ...]:
+        where = f"into an earlier run of {self._label}()"
+        return self.act(context, tuple(array.take(where) for array in self.arrays))
+
+
+def h2d(host: npt.ArrayLike, name: str | None = None) -> DeviceOp[DeviceArray]:
+    """Copy a host array to a new device array.
+
+    The host array is read when the copy runs, so it must not change before the operation has completed.
+    Only from pinned memory (`pinned`, `pin`) is the copy asynchronous; a `PageableCopyWarning` names
+    the array where it is not and somebody counts on it.
+
+    Parameters
+    ----------
+    host : array_like
+        Any shape; bool, integer or float.
+    name : str, optional
+        For messages and traces.
+    """
+    array = np.asarray(host)
+
+    def upload(context: ExecutionContext, target: DeviceArray) -> None:
+        context.copy_from_host(target, array)
+
+    return Make("h2d", array.shape, array.dtype, name, upload)
+
+
+def d2h(array: DeviceArray) -> DeviceOp[npt.NDArray[Any]]:
+    """Copy a device array to the host; takes the array.
+
+    Whoever runs it gets a NumPy array in pinned memory. Pass ``x.borrow()`` or ``x.share()`` to keep x.
+    """
+    return Download(array)
+
+
+def zeros(
+    shape: Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
+) -> DeviceOp[DeviceArray]:
+    """A new array of zeros, by a memset."""
+    return Make("zeros", shape, dtype, name, lambda context, array: context.memset(array))
+
+
+def full(
+    shape: Shape, fill_value: float, dtype: npt.DTypeLike = np.float32, name: str | None = None
+) -> DeviceOp[DeviceArray]:
+    """A new array with every element set to `fill_value`, by a kernel."""
+    return _full("full", shape, fill_value, dtype, name)
+
+
+def ones(
+    shape: Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
+) -> DeviceOp[DeviceArray]:
+    """A new array of ones, by a kernel."""
+    return _full("ones", shape, 1, dtype, name)
+
+
+def _full(
+    label: str, shape: Shape, fill_value: float, dtype: npt.DTypeLike, name: str | None
+) -> DeviceOp[DeviceArray]:
+    kind = _element(label, dtype)
+    bits = np.array(fill_value).astype(kind).view(f"u{kind.itemsize}")[()]
+
+    def fill(context: ExecutionContext, array: DeviceArray) -> None:
+        _launch(context, fill_source(BITS[kind.itemsize]), array, array.size, (bits,))
+
+    return Make(label, shape, kind, name, fill)
+
+
+def arange(
+    stop: int, dtype: npt.DTypeLike = np.float32, *, start: float = 0, step: float = 1,
+    name: str | None = None,
+) -> DeviceOp[DeviceArray]:
+    """A new array of `stop` elements: `start`, `start + step`, and so on, by a kernel.
+
+    Parameters
+    ----------
+    stop : int
+        Number of elements.
+    dtype : dtype
+        32- or 64-bit integer or float.
+    """
+    kind = np.dtype(dtype)
+    if kind.name not in COUNTING:
+        raise ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
+
+    def fill(context: ExecutionContext, array: DeviceArray) -> None:
+        scalars = (kind.type(start), kind.type(step))
+        _launch(context, arange_source(COUNTING[kind.name]), array, array.size, scalars)
+
+    return Make("arange", as_shape(stop), kind, name, fill)
+
+
+def randn(
+    shape: Shape,
+    *,
+    mean: float = 0.0,
+    std: float = 1.0,
+    seed: int = 0,
+    name: str | None = None,
+) -> DeviceOp[DeviceArray]:
+    """A new float32 array of normally distributed numbers, by a kernel (Philox and Box-Muller).
+
+    Parameters
+    ----------
+    seed : int
+        The same seed gives the same numbers, up to the rounding of the device's log, sin and cos.
+    """
+    scalars = (np.uint64(seed), np.float32(mean), np.float32(std))
+
+    def fill(context: ExecutionContext, array: DeviceArray) -> None:
+        _launch(context, RANDN, array, -(-array.size // 4), scalars)
+
+    return Make("randn", shape, np.float32, name, fill)
+
+
+def memcpy(target: DeviceArray, source: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
+    """Copy `source` into `target`, on the device; yields both.
+
+    Raises
+    ------
+    ArrayShapeError, ArrayDTypeError
+        If they do not have the same shape and dtype.
+    """
+
+    def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> tuple[DeviceArray, ...]:
+        context.copy(arrays[0], arrays[1])
+        return arrays
+
+    if (
+        isinstance(target, DeviceArray)  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        and isinstance(source, DeviceArray)  # pyright: ignore[reportUnnecessaryIsInstance] - the same
+        and (target.shape, target.dtype) != (source.shape, source.dtype)
+    ):
+        raise ArrayShapeError(
+            f"memcpy needs two arrays of one shape and dtype: {target.name!r} is {target.shape} "
+            f"{target.dtype}, {source.name!r} is {source.shape} {source.dtype}"
+        )
+    return cast(
+        DeviceOp[tuple[DeviceArray, DeviceArray]], Take("memcpy", (target, source), act)
+    )
+
+
+def dup(array: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
+    """Copy an array to a new one, on the device; yields the array and its copy."""
+
+    def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> tuple[DeviceArray, ...]:
+        (source,) = arrays
+        target = context.empty(source.shape, source.dtype, f"{source.name} copy")
+        if source.size:
+            context.copy(target, source)
+        return source, target
+
+    return cast(DeviceOp[tuple[DeviceArray, DeviceArray]], Take("dup", (array,), act))
+
+
+def _launch(
+    context: ExecutionContext,
+    kernel: KernelSource,
+    array: DeviceArray,
+    threads: int,
+    scalars: tuple[np.generic, ...],
+) -> None:
+    function = context.device.get_function(kernel.source, kernel.name)
+    blocks = -(-threads // BLOCK)
+    args = (np.uint64(array.size), *scalars, array)
+    context.launch(function, (blocks, 1, 1), (BLOCK, 1, 1), args)
+
+
+def _element(label: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
+    kind = np.dtype(dtype)
+    if kind.kind not in "biuf" or kind.itemsize not in BITS:
+        raise ArrayDTypeError(
+            f"{label} makes arrays of bool, integers or floats of up to 64 bits, and got {kind}"
+        )
+    return kind

@@ -1,0 +1,150 @@
+"""Several operations as one: in order on one stream, or side by side on several."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, overload
+
+from asyncgpu_tutor.device import Event
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
+from asyncgpu_tutor.runtime import ExecutionContext, adopt_stream
+
+__all__ = ["overlap", "zip_ops"]
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+F = TypeVar("F")
+
+
+class _Group(DeviceOp[tuple[Any, ...]]):
+    def __init__(self, arms: tuple[Any, ...]) -> None:
+        if not arms:
+            raise UsageError(f"{self.label} needs at least one operation, and got none")
+        self.arms = tuple(as_op(arm) for arm in arms)
+
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        return self.arms
+
+    def _arity(self) -> int:
+        return len(self.arms)
+
+
+class Zip(_Group):
+    """All on one stream, in order."""
+
+    _label = "zip"
+
+    def _submit(self, context: ExecutionContext) -> tuple[Any, ...]:
+        return tuple([evaluate(arm, context) for arm in self.arms])
+
+
+class Overlap(_Group):
+    """Each on a stream of its own: fork and join by events."""
+
+    _label = "overlap"
+
+    def _submit(self, context: ExecutionContext) -> tuple[Any, ...]:
+        fork = context.stream.record()
+        joins: list[Event] = []
+        results: list[Any] = []
+        try:
+            for arm in self.arms:
+                stream = adopt_stream(context.policy.next_stream())
+                branch = context.on(stream)
+                if stream is not context.stream:
+                    stream.wait_event(fork)
+                try:
+                    results.append(evaluate(arm, branch))
+                finally:
+                    if stream is not context.stream:
+                        joins.append(stream.record())
+        finally:
+            # Also where an arm could not be submitted: what the others do has to end before the
+            # operation counts as complete.
+            for join in joins:
+                context.stream.wait_event(join)
+        return tuple(results)
+
+
+@overload
+def zip_ops(a: DeviceOp[A], /) -> DeviceOp[tuple[A]]: ...
+@overload
+def zip_ops(a: DeviceOp[A], b: DeviceOp[B], /) -> DeviceOp[tuple[A, B]]: ...
+@overload
+def zip_ops(a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], /) -> DeviceOp[tuple[A, B, C]]: ...
+@overload
+def zip_ops(
+    a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], d: DeviceOp[D], /
+) -> DeviceOp[tuple[A, B, C, D]]: ...
+@overload
+def zip_ops(
+    a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], d: DeviceOp[D], e: DeviceOp[E], /
+) -> DeviceOp[tuple[A, B, C, D, E]]: ...
+@overload
+def zip_ops(
+    a: DeviceOp[A],
+    b: DeviceOp[B],
+    c: DeviceOp[C],
+    d: DeviceOp[D],
+    e: DeviceOp[E],
+    f: DeviceOp[F],
+    /,
+) -> DeviceOp[tuple[A, B, C, D, E, F]]: ...
+@overload
+def zip_ops(*ops: DeviceOp[A]) -> DeviceOp[tuple[A, ...]]: ...
+def zip_ops(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
+    """One operation with a tuple of results, in order, on ONE stream. It does not overlap anything.
+
+    Raises
+    ------
+    UsageError
+        If there is no operation.
+    NotAnOperationError
+        If one of them is none.
+    """
+    return Zip(ops)
+
+
+@overload
+def overlap(a: DeviceOp[A], /) -> DeviceOp[tuple[A]]: ...
+@overload
+def overlap(a: DeviceOp[A], b: DeviceOp[B], /) -> DeviceOp[tuple[A, B]]: ...
+@overload
+def overlap(a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], /) -> DeviceOp[tuple[A, B, C]]: ...
+@overload
+def overlap(
+    a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], d: DeviceOp[D], /
+) -> DeviceOp[tuple[A, B, C, D]]: ...
+@overload
+def overlap(
+    a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], d: DeviceOp[D], e: DeviceOp[E], /
+) -> DeviceOp[tuple[A, B, C, D, E]]: ...
+@overload
+def overlap(
+    a: DeviceOp[A],
+    b: DeviceOp[B],
+    c: DeviceOp[C],
+    d: DeviceOp[D],
+    e: DeviceOp[E],
+    f: DeviceOp[F],
+    /,
+) -> DeviceOp[tuple[A, B, C, D, E, F]]: ...
+@overload
+def overlap(*ops: DeviceOp[A]) -> DeviceOp[tuple[A, ...]]: ...
+def overlap(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
+    """One operation with a tuple of results, each arm on a stream of its own.
+
+    The policy is asked for one stream for each arm. The arms start after what precedes them, and what
+    follows waits for all of them, by events; the host waits for nothing.
+
+    Raises
+    ------
+    UsageError
+        If there is no operation.
+    NotAnOperationError
+        If one of them is none.
+    """
+    return Overlap(ops)

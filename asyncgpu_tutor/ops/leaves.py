@@ -1,0 +1,78 @@
+"""Operations that are made of no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
+
+import numpy.typing as npt
+
+from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.errors import ArrayDTypeError
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
+from asyncgpu_tutor.runtime import ExecutionContext
+
+__all__ = ["Download", "Value", "WithContext", "value", "with_context"]
+
+T = TypeVar("T")
+
+
+class Value(DeviceOp[T]):
+    """Does no GPU work and yields what it was given."""
+
+    _label = "value"
+
+    def __init__(self, item: T) -> None:
+        self.item = item
+
+    def _submit(self, context: ExecutionContext) -> T:
+        return self.item
+
+
+class WithContext(DeviceOp[T]):
+    """Built by a function once its stream is known."""
+
+    _label = "with_context"
+
+    def __init__(self, function: Callable[[ExecutionContext], DeviceOp[T]]) -> None:
+        self.function = function
+
+    def _submit(self, context: ExecutionContext) -> T:
+        return evaluate(as_op(self.function(context), self.function), context)
+
+
+class Download(DeviceOp[npt.NDArray[Any]]):
+    """A copy to the host; takes the array."""
+
+    _label = "d2h"
+
+    def __init__(self, array: DeviceArray) -> None:
+        if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            raise ArrayDTypeError(
+                f"d2h copies a DeviceArray to the host, and got {type(array).__name__}. "
+                "Call unpartition() on a Partition; use op.to_host() on an operation."
+            )
+        self.array = array.take("into d2h()")
+
+    def _borrowed(self) -> Iterator[str]:
+        return iter((self.array.name,) if self.array.mode == "borrowed" else ())
+
+    def _submit(self, context: ExecutionContext) -> npt.NDArray[Any]:
+        handle = context.copy_to_host(self.array.take("into an earlier run of d2h()"))
+        return cast(npt.NDArray[Any], handle)  # the receiver gets the array itself
+
+
+def value(item: T) -> DeviceOp[T]:
+    """An operation that does no GPU work and yields `item`: the baton between stages."""
+    return Value(item)
+
+
+def with_context(function: Callable[[ExecutionContext], DeviceOp[T]]) -> DeviceOp[T]:
+    """An operation that `function` builds when its stream is known.
+
+    Parameters
+    ----------
+    function : callable
+        Gets the `ExecutionContext`, whose verbs enqueue work; returns a `DeviceOp`.
+    """
+    return WithContext(function)

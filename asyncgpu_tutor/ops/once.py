@@ -1,0 +1,141 @@
+"""Operations that run at most once: shared ones, and the parts of an unzipped one."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, TypeVar, cast
+
+from asyncgpu_tutor.array import DeviceArray, Partition
+from asyncgpu_tutor.device import Event, Stream
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
+from asyncgpu_tutor.runtime import ExecutionContext
+
+__all__ = ["SharedOp", "entry", "unzip"]
+
+T = TypeVar("T")
+
+
+class _Once(DeviceOp[T]):
+    """Runs its source when first used, and remembers the handles, the stream and an event.
+
+    A user on another stream makes its stream wait for the event, so it never races the source.
+    """
+
+    def __init__(self, source: DeviceOp[T]) -> None:
+        self.source: DeviceOp[T] | None = source
+        self._label = source.label
+        self._length = source._arity()  # pyright: ignore[reportPrivateUsage] - same family
+        self._lock = threading.RLock()
+        self._stream: Stream | None = None
+        self._event: Event | None = None
+        self._handles: T | None = None
+        self._error: BaseException | None = None
+
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        return () if self.source is None else (self.source,)
+
+    def _arity(self) -> int | None:
+        return self._length
+
+    def _submit(self, context: ExecutionContext) -> T:
+        with self._lock:
+            if self._stream is None:
+                self._run_source(context)
+        if self._error is not None:
+            raise self._error
+        assert self._stream is not None and self._event is not None
+        if self._stream is not context.stream:
+            if self._stream.device is not context.device:
+                raise UsageError(
+                    f"{self.label!r} ran on {self._stream.device.name}, and is used here on "
+                    f"{context.device.name}: an operation is shared within one device"
+                )
+            context.stream.wait_event(self._event)
+        context.keep(self._handles)
+        return cast(T, self._handles)
+
+    def _run_source(self, context: ExecutionContext) -> None:
+        source, self.source = self.source, None  # what it captured can go
+        assert source is not None
+        self._stream = context.stream
+        try:
+            self._handles = self._adopt(evaluate(source, context))
+        except BaseException as error:
+            self._error = error
+        self._event = context.stream.record()
+
+    def _adopt(self, handles: T) -> T:
+        return handles
+
+
+class SharedOp(_Once[T]):
+    """Execute once, use many times."""
+
+    def _adopt(self, handles: T) -> T:
+        return cast(T, _as_shared(handles))
+
+    def shared(self) -> SharedOp[T]:
+        """Itself."""
+        return self
+
+
+def _as_shared(handles: Any) -> Any:
+    if isinstance(handles, DeviceArray):
+        return handles.share() if handles.mode == "owned" else handles
+    if isinstance(handles, Partition):
+        raise UsageError(
+            "a partition is for writing and cannot be shared: call unpartition() before shared()"
+        )
+    if isinstance(handles, tuple):
+        parts = [_as_shared(part) for part in cast(tuple[Any, ...], handles)]
+        return type(handles)(*parts) if hasattr(handles, "_fields") else tuple(parts)
+    return handles
+
+
+class _Entry(DeviceOp[Any]):
+    """One entry of a tuple that an operation yields."""
+
+    def __init__(self, source: _Once[Any], index: int) -> None:
+        self.source = source
+        self.index = index
+        self._label = source.label
+
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        return (self.source,)
+
+    def _submit(self, context: ExecutionContext) -> Any:
+        handles = evaluate(self.source, context)
+        if not isinstance(handles, tuple):
+            raise UsageError(
+                f"{self.source.label!r} yields {type(handles).__name__}, not a tuple: it has no entry "
+                f"{self.index}"
+            )
+        entries = cast(tuple[Any, ...], handles)
+        if not -len(entries) <= self.index < len(entries):
+            raise UsageError(
+                f"{self.source.label!r} yields {len(entries)} entries: there is no entry {self.index}"
+            )
+        return entries[self.index]
+
+
+def entry(op: DeviceOp[Any], index: int) -> DeviceOp[Any]:
+    """One entry of a tuple-valued operation, which runs at most once."""
+    length = op._arity()  # pyright: ignore[reportPrivateUsage] - same family
+    if length == 0:
+        raise UsageError(f"{op.label!r} yields an empty tuple: it has no entry")
+    return _Entry(_Once(op), index)
+
+
+def unzip(op: DeviceOp[Any], count: int | None) -> tuple[DeviceOp[Any], ...]:
+    """One operation for each entry of a tuple-valued one, which runs at most once."""
+    known = op._arity()  # pyright: ignore[reportPrivateUsage] - same family
+    if known is not None and count is not None and known != count:
+        raise UsageError(f"{op.label!r} yields {known} entries, and {count} were asked for")
+    length = known if known is not None else count
+    if length is None:
+        raise UsageError(
+            f"how many entries {op.label!r} yields is not known before it runs: say unzip(2)"
+        )
+    source: _Once[Any] = _Once(op)
+    return tuple(_Entry(source, index) for index in range(length))

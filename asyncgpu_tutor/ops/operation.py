@@ -1,0 +1,323 @@
+"""`DeviceOp`: a lazy description of GPU work, and the ways to compose and to run it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.array import DeviceArray, Partition
+from asyncgpu_tutor.device import Stream, forbid_nested_wait
+from asyncgpu_tutor.errors import NotAnOperationError
+from asyncgpu_tutor.future import DeviceFuture
+from asyncgpu_tutor.runtime import (
+    ExecutionContext,
+    adopt_stream,
+    current_policy,
+    policy_for,
+    submit,
+    wait,
+)
+from asyncgpu_tutor.scheduling import SchedulingPolicy
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.ops.once import SharedOp
+
+__all__ = ["Bind", "DeviceOp", "as_op", "evaluate"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+
+
+class DeviceOp(ABC, Generic[T]):
+    """A lazy description of GPU work with a result of type T.
+
+    Building and combining operations enqueues nothing. Running one asks a policy for a stream, once, and
+    enqueues all of its work there. An operation is a recipe: it can be run again, unless it has taken an
+    owned array, which its first run uses up.
+
+    The result type is what the one who runs it receives. The functions of `and_then` and `map` run when
+    the work is submitted, and get handles: device arrays that are not written yet, and `HostArray` in
+    place of NumPy arrays.
+    """
+
+    _label = ""
+
+    # ------------------------------------------------------------------ for subclasses
+    @abstractmethod
+    def _submit(self, context: ExecutionContext) -> T:
+        """Enqueue the work on the context's stream, and return handles to its results."""
+
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        """The operations that this one is made of."""
+        return ()
+
+    def _borrowed(self) -> Iterator[str]:
+        """Names of the borrowed arrays that this operation itself takes."""
+        return iter(())
+
+    def _arity(self) -> int | None:
+        """Length of the tuple that it yields, where that is known."""
+        return None
+
+    # ------------------------------------------------------------------ names
+    @property
+    def label(self) -> str:
+        """Its name in messages, traces and NVTX ranges."""
+        return self._label or type(self).__name__
+
+    def named(self, label: str) -> DeviceOp[T]:
+        """Give it a name for messages, traces and NVTX ranges; returns itself."""
+        self._label = label
+        return self
+
+    def __repr__(self) -> str:
+        return f"<DeviceOp {self.label}>"
+
+    # ------------------------------------------------------------------ composition
+    def and_then(self, function: Callable[[T], DeviceOp[U]]) -> DeviceOp[U]:
+        """Run this, then the operation that `function` makes of its handles, on the same stream.
+
+        `function` runs at submission. It must return a `DeviceOp`; wrap plain values in `value`.
+        """
+        return Bind(self, lambda _, handles: as_op(function(handles), function), function)
+
+    def and_then_with_context(
+        self, function: Callable[[ExecutionContext, T], DeviceOp[U]]
+    ) -> DeviceOp[U]:
+        """As `and_then`; `function` also gets the `ExecutionContext`, first."""
+        return Bind(
+            self, lambda context, handles: as_op(function(context, handles), function), function
+        )
+
+    def map(self, function: Callable[[T], U]) -> DeviceOp[U]:
+        """Transform the result handle on the host; no GPU work. `function` runs at submission."""
+        from asyncgpu_tutor.ops.leaves import Value
+
+        return Bind(self, lambda _, handles: Value(function(handles)), function)
+
+    def shared(self) -> SharedOp[T]:
+        """An operation that runs this one at most once, however often it is used itself.
+
+        Owned arrays in the result become shared ones. A consumer on another stream waits for it there,
+        by an event.
+        """
+        from asyncgpu_tutor.ops.once import SharedOp
+
+        return SharedOp(self)
+
+    # ------------------------------------------------------------------ tuples
+    @overload
+    def unzip(self: DeviceOp[tuple[A, B]], count: int | None = None) -> tuple[DeviceOp[A], DeviceOp[B]]: ...
+    @overload
+    def unzip(
+        self: DeviceOp[tuple[A, B, C]], count: int | None = None
+    ) -> tuple[DeviceOp[A], DeviceOp[B], DeviceOp[C]]: ...
+    @overload
+    def unzip(
+        self: DeviceOp[tuple[A, B, C, D]], count: int | None = None
+    ) -> tuple[DeviceOp[A], DeviceOp[B], DeviceOp[C], DeviceOp[D]]: ...
+    @overload
+    def unzip(self, count: int | None = None) -> tuple[DeviceOp[Any], ...]: ...
+    def unzip(self, count: int | None = None) -> tuple[DeviceOp[Any], ...]:
+        """One operation for each entry of a tuple-valued one, which runs at most once.
+
+        Parameters
+        ----------
+        count : int, optional
+            Length of the tuple; needed where it cannot be known before the operation runs.
+
+        Raises
+        ------
+        UsageError
+            If the length is not known, or not `count`.
+        """
+        from asyncgpu_tutor.ops.once import unzip
+
+        return unzip(self, count)
+
+    def first(self: DeviceOp[tuple[A, *tuple[Any, ...]]]) -> DeviceOp[A]:
+        """The first entry of a tuple-valued operation, which runs at most once."""
+        from asyncgpu_tutor.ops.once import entry
+
+        return entry(self, 0)
+
+    def last(self: DeviceOp[tuple[*tuple[Any, ...], A]]) -> DeviceOp[A]:
+        """The last entry of a tuple-valued operation, which runs at most once."""
+        from asyncgpu_tutor.ops.once import entry
+
+        return entry(self, -1)
+
+    # ------------------------------------------------------------------ arrays
+    def partition(self: DeviceOp[DeviceArray], *block: int | tuple[int, ...]) -> DeviceOp[Partition]:
+        """The array, split into blocks; see `DeviceArray.partition`."""
+        return self.map(lambda array: array.partition(*block))
+
+    def unpartition(self: DeviceOp[Partition]) -> DeviceOp[DeviceArray]:
+        """The array of a partition."""
+        return self.map(lambda partition: partition.unpartition())
+
+    def reshape(self: DeviceOp[DeviceArray], *shape: int) -> DeviceOp[DeviceArray]:
+        """The array with another shape; see `DeviceArray.reshape`."""
+        return self.map(lambda array: array.reshape(*shape))
+
+    def share(self: DeviceOp[DeviceArray]) -> DeviceOp[DeviceArray]:
+        """The array as a shared handle; see `DeviceArray.share`."""
+        return self.map(lambda array: array.share())
+
+    def to_host(self: DeviceOp[DeviceArray]) -> DeviceOp[npt.NDArray[Any]]:
+        """The array, copied to the host: a NumPy array for the one who runs it."""
+        from asyncgpu_tutor.ops.leaves import Download
+
+        return self.and_then(Download)
+
+    # ------------------------------------------------------------------ running
+    def sync(self, policy: SchedulingPolicy | None = None) -> T:
+        """Run on a stream of the policy, and block until it is done.
+
+        Raises
+        ------
+        DeviceError
+            If the device failed in it.
+        NestedSyncError
+            If called while an operation is being submitted.
+        """
+        forbid_nested_wait("sync()")
+        stream, policy = choose(policy)
+        return wait(submit(self._run, stream, policy, label=self.label, blocking=True))
+
+    def sync_on(self, stream: object) -> T:
+        """Run on this stream, and block until it is done. Also takes a `cupy.cuda.Stream`."""
+        forbid_nested_wait("sync_on()")
+        mine = adopt_stream(stream)
+        policy = policy_for(mine.device)
+        return wait(submit(self._run, mine, policy, label=self.label, blocking=True))
+
+    def async_on(self, stream: object) -> T:
+        """Submit to this stream and return handles at once.
+
+        The host does not wait. Work on other streams is not ordered with it; a `HostArray` in the
+        result can be read after `stream.synchronize()`.
+        """
+        mine = adopt_stream(stream)
+        submission = submit(self._run, mine, policy_for(mine.device), label=self.label)
+        return submission.handles  # type: ignore[return-value] - set once submit has returned
+
+    def schedule(self, policy: SchedulingPolicy) -> DeviceFuture[T]:
+        """Let the policy choose the stream now; run when the future is first awaited."""
+        stream, policy = choose(policy)
+        return DeviceFuture(self._run, stream, policy, self.label)
+
+    def into_future(self) -> DeviceFuture[T]:
+        """`schedule` with the current policy."""
+        stream, policy = choose(None)
+        return DeviceFuture(self._run, stream, policy, self.label)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self.into_future().__await__()
+
+    def _run(self, context: ExecutionContext) -> T:
+        return evaluate(self, context)
+
+
+class Bind(DeviceOp[U]):
+    """What `and_then`, `and_then_with_context` and `map` make."""
+
+    def __init__(
+        self,
+        source: DeviceOp[Any],
+        follow: Callable[[ExecutionContext, Any], DeviceOp[U]],
+        function: Callable[..., object],
+    ) -> None:
+        self.source = source
+        self.follow = follow
+        self.function = function
+
+    @property
+    def label(self) -> str:
+        """Its own name, or that of what it starts with."""
+        op: DeviceOp[Any] = self
+        while isinstance(op, Bind) and not op._label:
+            op = op.source
+        return op.label
+
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        return (self.source,)
+
+    def _borrowed(self) -> Iterator[str]:
+        # What a function has captured is only looked at one level deep; the rest is caught when it
+        # reaches the stream.
+        for cell in getattr(self.function, "__closure__", None) or ():
+            try:
+                captured = cell.cell_contents
+            except ValueError:  # not assigned yet
+                continue
+            if isinstance(captured, Partition):
+                captured = captured.array
+            if isinstance(captured, DeviceArray) and captured.mode == "borrowed":
+                yield captured.name
+
+    def _submit(self, context: ExecutionContext) -> U:
+        return evaluate(self, context)
+
+
+def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
+    """Enqueue an operation. Chains of any length need no more stack than short ones."""
+    pending: list[Callable[[ExecutionContext, Any], DeviceOp[Any]]] = []
+    current: DeviceOp[Any] = op
+    while True:
+        while isinstance(current, Bind):
+            pending.append(current.follow)
+            current = current.source
+        handles = current._submit(context)  # pyright: ignore[reportPrivateUsage] - same family
+        if not pending:
+            return handles
+        current = pending.pop()(context, handles)
+
+
+def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp[Any]:
+    """`thing`, if it is an operation.
+
+    Raises
+    ------
+    NotAnOperationError
+        If it is not; the message names `function` where it came from one.
+    """
+    if isinstance(thing, DeviceOp):
+        return thing  # pyright: ignore[reportUnknownVariableType]
+    name = getattr(function, "__qualname__", repr(function))
+    origin = f"function {name!r} returned" if function is not None else "got"
+    raise NotAnOperationError(
+        f"{origin} {_brief(thing)}, where a DeviceOp is needed: wrap a plain value in agt.value(...), "
+        "or use map for a function that does no GPU work"
+    )
+
+
+def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
+    """One decision of the policy: the stream, adopted; and the policy itself."""
+    if policy is None:
+        policy = current_policy()
+    elif not isinstance(policy, SchedulingPolicy):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        raise NotAnOperationError(
+            f"{policy!r} is not a scheduling policy: use agt.StreamPoolRoundRobin(4), "
+            "agt.SingleStream(), or a subclass of agt.SchedulingPolicy"
+        )
+    elif not policy.bound:
+        from asyncgpu_tutor.runtime import current_device
+
+        policy.bind(current_device())
+    return adopt_stream(policy.next_stream()), policy
+
+
+def _brief(thing: Any) -> str:
+    if isinstance(thing, np.ndarray):
+        return f"a NumPy array of shape {thing.shape}"
+    text = repr(thing)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(thing).__name__})"

@@ -1,0 +1,61 @@
+"""Operations as asyncio tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+from asyncgpu_tutor.errors import BorrowedSpawnError, UsageError
+from asyncgpu_tutor.future import DeviceFuture
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose
+from asyncgpu_tutor.runtime import borrowed_message
+from asyncgpu_tutor.scheduling import SchedulingPolicy
+
+__all__ = ["borrowed_arrays", "spawn"]
+
+T = TypeVar("T")
+
+
+def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Task[T]:
+    """Start an operation as an `asyncio.Task`.
+
+    The policy chooses the stream now; the work is submitted at the next turn of the event loop.
+
+    Raises
+    ------
+    BorrowedSpawnError
+        If it takes a borrowed array.
+    UsageError
+        If no event loop is running.
+    """
+    as_op(op)
+    names = borrowed_arrays(op)
+    if names:
+        raise BorrowedSpawnError(borrowed_message(names[0]))
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise UsageError(
+            "spawn() needs a running event loop: call it in an async function, or use op.sync()"
+        ) from None
+    stream, chosen = choose(policy)
+    future = DeviceFuture(op._run, stream, chosen, op.label, spawned=True)  # pyright: ignore[reportPrivateUsage] - same family
+    return loop.create_task(_drive(future), name=op.label)
+
+
+async def _drive(future: DeviceFuture[T]) -> T:
+    return await future
+
+
+def borrowed_arrays(op: DeviceOp[Any]) -> list[str]:
+    """Names of the borrowed arrays that an operation, or a part of it, is known to take."""
+    found: list[str] = []
+    stack = [op]
+    seen: set[int] = set()
+    while stack:
+        part = stack.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            found.extend(part._borrowed())  # pyright: ignore[reportPrivateUsage] - same family
+            stack.extend(part._parts())  # pyright: ignore[reportPrivateUsage] - same family
+    return found

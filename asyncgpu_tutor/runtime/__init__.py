@@ -1,0 +1,42 @@
+"""Where operations run: devices, policies, submissions, recordings."""
+
+from asyncgpu_tutor.runtime.context import ExecutionContext, borrowed_message
+from asyncgpu_tutor.runtime.devices import (
+    adopt_stream,
+    create_stream,
+    current_device,
+    current_policy,
+    known_devices,
+    policy_for,
+    resolve,
+    sleep,
+    synchronize,
+    use,
+    using,
+    work,
+)
+from asyncgpu_tutor.runtime.recording import record
+from asyncgpu_tutor.runtime.submission import Run, Submission, in_flight, submit, wait
+
+__all__ = [
+    "ExecutionContext",
+    "Run",
+    "Submission",
+    "adopt_stream",
+    "borrowed_message",
+    "create_stream",
+    "current_device",
+    "current_policy",
+    "in_flight",
+    "known_devices",
+    "policy_for",
+    "record",
+    "resolve",
+    "sleep",
+    "submit",
+    "synchronize",
+    "use",
+    "using",
+    "wait",
+    "work",
+]

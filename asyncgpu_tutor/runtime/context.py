@@ -1,0 +1,165 @@
+"""What an operation sees while it is submitted: its stream, and the verbs that enqueue work there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.device import Argument, Device, Dim3, Function, Stream
+from asyncgpu_tutor.errors import (
+    ArrayDTypeError,
+    ArrayShapeError,
+    BorrowedSpawnError,
+    DeviceMismatchError,
+)
+from asyncgpu_tutor.host import HostArray
+from asyncgpu_tutor.runtime.pageable import warn_pageable
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.runtime.submission import Submission
+    from asyncgpu_tutor.scheduling import SchedulingPolicy
+
+__all__ = ["ExecutionContext"]
+
+
+class ExecutionContext:
+    """Given to the functions of `with_context` and `and_then_with_context`.
+
+    Its methods enqueue on its stream, return at once, and keep what they touch alive until the
+    operation has completed.
+
+    Attributes
+    ----------
+    stream : Stream
+        Where the operation runs.
+    policy : SchedulingPolicy
+        Who is asked for more streams, by `overlap`.
+    submission : Submission
+        The run that this belongs to.
+    """
+
+    __slots__ = ("policy", "stream", "submission")
+
+    def __init__(
+        self, stream: Stream, policy: SchedulingPolicy, submission: Submission[Any]
+    ) -> None:
+        self.stream = stream
+        self.policy = policy
+        self.submission = submission
+
+    @property
+    def device(self) -> Device:
+        """Where the operation runs."""
+        return self.stream.device
+
+    def on(self, stream: Stream) -> ExecutionContext:
+        """The same submission, on another stream."""
+        return ExecutionContext(stream, self.policy, self.submission)
+
+    def keep(self, *things: object) -> None:
+        """Keep these alive until the operation has completed."""
+        self.submission.keep.extend(things)
+
+    # ------------------------------------------------------------------ memory
+    def empty(
+        self, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32, name: str = "array"
+    ) -> DeviceArray:
+        """A new array; nothing is written to it."""
+        kind = np.dtype(dtype)
+        memory = self.device.malloc(math.prod(shape) * kind.itemsize, name, self.stream)
+        array = DeviceArray(memory, shape, kind, self.device, name)
+        return self._touch(array)
+
+    def memset(self, array: DeviceArray, value: int = 0) -> None:
+        """Set every byte of `array` to `value`."""
+        self._touch(array)
+        self.device.memset_async(array.memory, value, array.nbytes, self.stream)
+
+    def copy_from_host(self, array: DeviceArray, host: npt.NDArray[Any]) -> None:
+        """Enqueue a copy to the device. `host` must not change until the operation has completed.
+
+        Raises
+        ------
+        ArrayShapeError, ArrayDTypeError
+            If the two do not have the same shape and dtype.
+        """
+        self._touch(array)
+        _same(array, host.shape, host.dtype, "the host array")
+        source = np.ascontiguousarray(host)
+        self.keep(source)
+        if not self.submission.blocking and not self.device.is_pinned(source):
+            warn_pageable(array.name, source.nbytes)
+        self.device.copy_from_host_async(array.memory, source, self.stream)
+
+    def copy_to_host(self, array: DeviceArray) -> HostArray:
+        """Enqueue a copy to a new pinned host array; it can be read once the operation is done."""
+        self._touch(array)
+        host = self.device.pinned(array.shape, array.dtype)
+        self.keep(host)
+        self.device.copy_to_host_async(host, array.memory, self.stream)
+        return HostArray(host, self.submission.completed, self.submission.describe())
+
+    def copy(self, target: DeviceArray, source: DeviceArray) -> None:
+        """Enqueue a copy within the device."""
+        self._touch(target)
+        self._touch(source)
+        _same(target, source.shape, source.dtype, f"array {source.name!r}")
+        self.device.copy_from_device_async(
+            target.memory, source.memory, target.nbytes, self.stream
+        )
+
+    # ------------------------------------------------------------------ kernels
+    def launch(
+        self,
+        function: Function,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[DeviceArray | np.generic],
+        shared_mem: int = 0,
+    ) -> None:
+        """Enqueue one launch of a compiled kernel."""
+        passed: list[Argument] = [
+            self._touch(arg).memory if isinstance(arg, DeviceArray) else arg for arg in args
+        ]
+        self.submission.kernels.append(function.name)
+        self.device.launch(function, grid, block, passed, shared_mem, self.stream)
+
+    def _touch(self, array: DeviceArray) -> DeviceArray:
+        array.check()
+        if array.device is not self.device:
+            raise DeviceMismatchError(
+                f"array {array.name!r} is on {array.device.name}, and the operation runs on "
+                f"{self.device.name}: copy it through the host (d2h, then h2d), or run the operation "
+                f"with a policy of {array.device.name}"
+            )
+        if array.mode == "borrowed" and self.submission.spawned:
+            raise BorrowedSpawnError(borrowed_message(array.name))
+        array.used_on(self.stream)
+        self.keep(array)
+        return array
+
+
+def borrowed_message(name: str) -> str:
+    """Why a borrowed array cannot be spawned, and what to do."""
+    return (
+        f"array {name!r} is borrowed, and a spawned operation may outlive its owner: pass "
+        f"{name}.share() (or {name} itself, if it is not needed here any more), or await the operation "
+        "instead of spawning it"
+    )
+
+
+def _same(array: DeviceArray, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
+    if shape != array.shape:
+        raise ArrayShapeError(
+            f"array {array.name!r} has shape {array.shape}, and {what} has {shape}"
+        )
+    if dtype != array.dtype:
+        raise ArrayDTypeError(
+            f"array {array.name!r} has dtype {array.dtype}, and {what} has {dtype}: convert it with "
+            f"astype({str(array.dtype)!r})"
+        )

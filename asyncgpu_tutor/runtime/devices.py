@@ -1,0 +1,208 @@
+"""Which devices there are, which one is current, and which policy it has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from asyncgpu_tutor.device import Device, Stream
+from asyncgpu_tutor.errors import DeviceMismatchError, DeviceUnavailableError, UsageError
+from asyncgpu_tutor.scheduling import SchedulingPolicy, StreamPoolRoundRobin
+from asyncgpu_tutor.sim import Machine, SimDevice
+
+__all__ = [
+    "adopt_stream",
+    "create_stream",
+    "current_device",
+    "current_policy",
+    "known_devices",
+    "policy_for",
+    "resolve",
+    "sleep",
+    "synchronize",
+    "use",
+    "using",
+    "work",
+]
+
+VARIABLE = "ASYNCGPU_DEVICE"
+FORMS = "'auto', 'sim', 'sim:1', 'cuda' or 'cuda:1'"
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    device: Device | None = None
+    policy: SchedulingPolicy | None = None
+
+
+_machine = Machine()
+_devices: dict[str, Device] = {}
+_policies: dict[str, SchedulingPolicy] = {}
+_process = _Choice()
+_scoped: ContextVar[_Choice] = ContextVar("asyncgpu_choice", default=_Choice())
+
+
+def resolve(name: str | Device) -> Device:
+    """The device of that name; it is created when first asked for.
+
+    Parameters
+    ----------
+    name : str or Device
+        ``"sim"`` or ``"sim:N"``: simulated, any number of them. ``"cuda"`` or ``"cuda:N"``: an NVIDIA
+        GPU. ``"auto"``: the first GPU where there is one, else ``"sim"``.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        If it is not on this machine. There is no fallback.
+    """
+    if not isinstance(name, str):
+        return name
+    kind, _, number = name.partition(":")
+    if kind == "auto" and not number:
+        return _auto()
+    if kind not in ("sim", "cuda") or not (number or "0").isdecimal():
+        raise UsageError(f"{name!r} is not a device: say {FORMS}")
+    ordinal = int(number or "0")
+    key = f"{kind}:{ordinal}"
+    if key not in _devices:
+        _devices[key] = SimDevice(ordinal, machine=_machine) if kind == "sim" else _cuda(ordinal)
+    return _devices[key]
+
+
+def _cuda(ordinal: int) -> Device:
+    from asyncgpu_tutor.cupy_device import open_device  # CuPy is slow to import
+
+    return open_device(ordinal)
+
+
+def _auto() -> Device:
+    try:
+        return resolve("cuda:0")
+    except DeviceUnavailableError:
+        return resolve("sim:0")
+
+
+def known_devices() -> list[Device]:
+    """The devices that have been used so far."""
+    return list(_devices.values())
+
+
+def current_device() -> Device:
+    """The device that operations run on unless told otherwise.
+
+    It is the one of the innermost `using`, else of the last `use`, else what the environment variable
+    ``ASYNCGPU_DEVICE`` says, else ``"auto"``.
+    """
+    global _process
+    choice = _scoped.get()
+    if choice.device is not None:
+        return choice.device
+    if _process.device is None:
+        _process = _Choice(resolve(os.environ.get(VARIABLE, "auto")), _process.policy)
+    assert _process.device is not None
+    return _process.device
+
+
+def policy_for(device: str | Device) -> SchedulingPolicy:
+    """The default policy of a device: `StreamPoolRoundRobin(4)`, made when first needed."""
+    target = resolve(device)
+    policy = _policies.get(target.name)
+    if policy is None:
+        policy = _policies[target.name] = StreamPoolRoundRobin(4, target)
+    return policy
+
+
+def current_policy() -> SchedulingPolicy:
+    """The policy that operations use unless told otherwise."""
+    device = current_device()
+    for choice in (_scoped.get(), _process):
+        policy = choice.policy
+        if policy is not None and (not policy.bound or policy.device is device):
+            policy.bind(device)
+            return policy
+    return policy_for(device)
+
+
+def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -> Device:
+    """Choose the device, and optionally the policy, for the whole process.
+
+    Parameters
+    ----------
+    device : str or Device
+        See `resolve`. ``"auto"`` obeys ``ASYNCGPU_DEVICE`` where it is set.
+    policy : SchedulingPolicy, optional
+        Default: four streams in turn.
+
+    Returns
+    -------
+    Device
+        What was chosen; show it, so that a reader knows.
+    """
+    global _process
+    if device == "auto":
+        device = os.environ.get(VARIABLE, "auto")
+    chosen = resolve(device)
+    if policy is not None:
+        policy.bind(chosen)
+    _process = _Choice(chosen, policy)
+    return chosen
+
+
+@contextmanager
+def using(
+    device: str | Device | None = None, policy: SchedulingPolicy | None = None
+) -> Iterator[Device]:
+    """Choose device or policy, or both, for a block of code and for the tasks that it starts."""
+    chosen = current_device() if device is None else resolve(device)
+    if policy is not None:
+        policy.bind(chosen)
+    token = _scoped.set(_Choice(chosen, policy))
+    try:
+        yield chosen
+    finally:
+        _scoped.reset(token)
+
+
+def adopt_stream(stream: object) -> Stream:
+    """Our view of a stream: one of ours, or a `cupy.cuda.Stream` of the current device."""
+    if isinstance(stream, Stream):
+        return stream
+    device = current_device()
+    adopted = device.adopt_stream(stream)
+    if adopted is None:
+        raise DeviceMismatchError(
+            f"{stream!r} is not a stream that {device.name} knows: use agt.create_stream(), or a "
+            "cupy.cuda.Stream on a CUDA device"
+        )
+    return adopted
+
+
+def create_stream() -> Stream:
+    """A new stream on the current device, not ordered with any other."""
+    return current_device().create_stream()
+
+
+def synchronize() -> None:
+    """Block the host until the current device has nothing left to do."""
+    current_device().synchronize()
+
+
+def work(us: float, name: str = "host work") -> None:
+    """Keep the host busy for `us` microseconds: virtual on a simulated device, real otherwise.
+
+    It stands for whatever a program does on the host between its GPU calls, and shows in a trace.
+    """
+    if not us >= 0:
+        raise UsageError(f"work takes microseconds, 0 or more, and got {us!r}")
+    current_device().work(us, name)
+
+
+async def sleep(us: float) -> None:
+    """Let other tasks run for `us` microseconds: virtual on a simulated device, real otherwise."""
+    if not us >= 0:
+        raise UsageError(f"sleep takes microseconds, 0 or more, and got {us!r}")
+    await current_device().sleep(us)

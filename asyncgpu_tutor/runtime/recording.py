@@ -1,0 +1,80 @@
+"""Recording: what the devices did while a block of code ran."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.runtime.devices import current_device, known_devices
+from asyncgpu_tutor.trace import Span, SpanLog, Trace
+
+__all__ = ["record"]
+
+
+@dataclass
+class _Recording:
+    """The recording under way, which nested blocks share."""
+
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    logs: dict[str, SpanLog] = field(default_factory=dict[str, SpanLog])
+    depth: int = 0
+
+    def attach(self, device: Device) -> None:
+        if device.name not in self.logs:
+            device.start_log(self.numbers)
+            assert device.log is not None
+            self.logs[device.name] = device.log
+
+
+_recording = _Recording()
+
+
+@contextmanager
+def record() -> Iterator[Trace]:
+    """Record what the devices do while a block runs.
+
+    Leaving the block waits for the devices; only then is the trace filled. Time zero is when the block
+    was entered. On a simulated device the times are modelled; on a GPU they come from CUDA events,
+    and each operation's first launch includes the loading of its module: run it once before.
+
+    Yields
+    ------
+    Trace
+        Empty inside the block.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt
+    >>> with agt.record() as trace:
+    ...     _ = agt.zeros((4,)).sync()
+    >>> [span.name for span in trace.device_spans]
+    ['memset']
+    """
+    global _recording
+    first = current_device()
+    devices = [d for d in known_devices() if d.clock == first.clock]
+    trace = Trace(clock=first.clock, device=first.description)
+    for device in devices:
+        _recording.attach(device)
+    _recording.depth += 1
+    begin = next(_recording.numbers)
+    origin = first.now()
+    try:
+        yield trace
+    finally:
+        for device in devices:
+            device.settle_log()
+        end = next(_recording.numbers)
+        _recording.depth -= 1
+        names = {device.name for device in devices}
+        logs = [log for name, log in _recording.logs.items() if name in names]
+        spans: list[Span] = [s for log in logs for s in log.spans if begin < s.id < end]
+        trace.fill(spans, origin)
+        if _recording.depth == 0:
+            for device in known_devices():
+                if device.name in _recording.logs:
+                    device.stop_log()
+            _recording = _Recording()

@@ -1,0 +1,154 @@
+"""One run of one operation: submitted, executing, settled."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
+
+from asyncgpu_tutor import ranges
+from asyncgpu_tutor.device import Event, Stream, Tag, forbid_nested_wait, tagged
+from asyncgpu_tutor.errors import DeviceError, KernelFault, UpstreamError
+from asyncgpu_tutor.host import deliver
+from asyncgpu_tutor.runtime.context import ExecutionContext
+from asyncgpu_tutor.scheduling import SchedulingPolicy
+
+__all__ = ["Run", "Submission", "in_flight", "submit", "wait"]
+
+T = TypeVar("T")
+Run = Callable[[ExecutionContext], T]
+
+_numbers = itertools.count(1)
+# Submissions that nobody has seen complete yet: they keep what the device still uses alive.
+_in_flight: dict[int, Submission[Any]] = {}
+REAP_ABOVE = 64
+
+
+class Submission(Generic[T]):
+    """One run of one operation.
+
+    Attributes
+    ----------
+    number : int
+        Unique in the process.
+    label : str
+        Name of the operation.
+    stream : Stream
+        Where it runs.
+    blocking : bool
+        Whether the host waits for it anyway.
+    spawned : bool
+        Whether it may outlive the code that started it.
+    keep : list
+        What must live until it has completed.
+    kernels : list of str
+        Names of the kernels that it launched, in order.
+    """
+
+    def __init__(self, label: str, stream: Stream, blocking: bool, spawned: bool) -> None:
+        self.number = next(_numbers)
+        self.label = label
+        self.stream = stream
+        self.blocking = blocking
+        self.spawned = spawned
+        self.keep: list[object] = []
+        self.kernels: list[str] = []
+        self.handles: T | None = None
+        self.event: Event | None = None
+        self._settled = False
+
+    def describe(self) -> str:
+        """For messages."""
+        where = f"stream {self.stream.number} of {self.stream.device.name}"
+        return f"operation {self.label!r} (#{self.number}, {where})"
+
+    def completed(self) -> bool:
+        """Whether the device is done with it. Never blocks."""
+        return self._settled or (self.event is not None and self.event.done)
+
+    def settle(self) -> None:
+        """It has completed: let go of what it kept."""
+        self._settled = True
+        self.keep.clear()
+        _in_flight.pop(self.number, None)
+
+    def deliver(self) -> T:
+        """The result, with host arrays in place of handles."""
+        return cast(T, deliver(self.handles))
+
+    def blame(self, error: BaseException) -> BaseException:
+        """The error of its work, told so that it names the operation and its kernels."""
+        if not isinstance(error, DeviceError):
+            return error
+        names = ", ".join(dict.fromkeys(self.kernels)) or "none"
+        told: DeviceError
+        if isinstance(error, KernelFault | UpstreamError):
+            told = error
+            note = f"in {self.describe()}"
+        else:
+            told = type(error)(f"{self.describe()} failed: {error} (its kernels: {names})")
+            told.__cause__ = error
+            note = f"kernels that it launched: {names}"
+        if note not in getattr(told, "__notes__", ()):
+            told.add_note(note)
+        return told
+
+
+def in_flight() -> int:
+    """How many submissions nobody has seen complete yet."""
+    return len(_in_flight)
+
+
+def submit(
+    run: Run[T],
+    stream: Stream,
+    policy: SchedulingPolicy,
+    *,
+    label: str,
+    blocking: bool = False,
+    spawned: bool = False,
+) -> Submission[T]:
+    """Run `run`, which enqueues work and returns handles, and mark the end of that work.
+
+    Whatever `run` raises, what it had enqueued by then is kept alive until the device is done with it.
+    """
+    forbid_nested_wait(f"an operation ({label!r})")
+    _reap()
+    submission: Submission[T] = Submission(label, stream, blocking, spawned)
+    with tagged(Tag(submission.number, label)), ranges.span(label):
+        try:
+            submission.handles = run(ExecutionContext(stream, policy, submission))
+        except Exception as error:
+            error.add_note(f"while {submission.describe()} was being submitted")
+            raise
+        finally:
+            submission.event = stream.record()
+            _in_flight[submission.number] = submission
+    return submission
+
+
+def wait(submission: Submission[T]) -> T:
+    """Block the host until the submission has completed, and hand over its result.
+
+    Raises
+    ------
+    DeviceError
+        If the device failed in it.
+    """
+    assert submission.event is not None
+    try:
+        submission.event.synchronize()
+    except DeviceError as error:
+        submission.settle()
+        blamed = submission.blame(error)
+        raise blamed from blamed.__cause__
+    submission.settle()
+    return submission.deliver()
+
+
+def _reap() -> None:
+    """Let go of what completed unseen: results that nobody waited for, cancelled tasks."""
+    if len(_in_flight) > REAP_ABOVE:
+        for submission in list(_in_flight.values()):
+            if submission.completed():
+                submission.settle()

@@ -1,0 +1,117 @@
+"""Policies: each makes one decision, which stream comes next."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.device import Device, Stream
+
+__all__ = ["SchedulingPolicy", "SingleStream", "StreamPoolRoundRobin"]
+
+
+class SchedulingPolicy(ABC):
+    """Decides which stream an operation runs on.
+
+    Subclass it and write `next_stream`. A policy belongs to one device: the one given, or else the one
+    that is current when the policy is first used.
+
+    Parameters
+    ----------
+    device : Device, optional
+        Where its streams are.
+    """
+
+    def __init__(self, device: Device | None = None) -> None:
+        self._device = device
+
+    @abstractmethod
+    def next_stream(self) -> Stream:
+        """The stream for the next operation. Called once for each, in the order in which they run."""
+
+    @property
+    def device(self) -> Device:
+        """Where its streams are; `UsageError` before it has been used."""
+        device = getattr(self, "_device", None)
+        if device is None:
+            raise UsageError(
+                f"this {type(self).__name__} has no device yet: it gets one when an operation first "
+                "uses it, or from its constructor"
+            )
+        return device
+
+    @property
+    def bound(self) -> bool:
+        """Whether it has a device."""
+        return getattr(self, "_device", None) is not None
+
+    def bind(self, device: Device) -> None:
+        """Settle the device.
+
+        Raises
+        ------
+        DeviceMismatchError
+            If it is settled already, and another one.
+        """
+        # A subclass may have forgotten super().__init__(); that is no reason to fail.
+        known = getattr(self, "_device", None)
+        if known is not None and known is not device:
+            raise DeviceMismatchError(
+                f"this {type(self).__name__} belongs to {known.name}, and the operation is to run on "
+                f"{device.name}: make one policy for each device"
+            )
+        self._device = device
+
+
+class SingleStream(SchedulingPolicy):
+    """Everything on one stream, in the order in which it was asked for.
+
+    Parameters
+    ----------
+    stream : Stream, optional
+        Which one; a new one by default.
+    """
+
+    def __init__(self, stream: Stream | None = None, device: Device | None = None) -> None:
+        super().__init__(device if stream is None else stream.device)
+        self._stream = stream
+
+    def next_stream(self) -> Stream:
+        """Always the same one."""
+        if self._stream is None:
+            self._stream = self.device.create_stream()
+        return self._stream
+
+
+class StreamPoolRoundRobin(SchedulingPolicy):
+    """A fixed number of streams, each in its turn.
+
+    Parameters
+    ----------
+    size : int
+        How many streams, at least 1.
+
+    Raises
+    ------
+    UsageError
+        If there would be no stream.
+    """
+
+    def __init__(self, size: int = 4, device: Device | None = None) -> None:
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            raise UsageError(f"a pool needs at least one stream, and {size!r} was asked for")
+        super().__init__(device)
+        self.size = size
+        self._streams: list[Stream] = []
+        self._turn = itertools.count()
+
+    def next_stream(self) -> Stream:
+        """The next one; streams are created when their turn first comes."""
+        turn = next(self._turn) % self.size
+        if turn == len(self._streams):
+            self._streams.append(self.device.create_stream())
+        return self._streams[turn]

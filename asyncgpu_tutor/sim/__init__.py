@@ -1,0 +1,7 @@
+"""The simulated device: right values, modelled times, every hazard an error."""
+
+from asyncgpu_tutor.sim.device import SimDevice
+from asyncgpu_tutor.sim.machine import Machine
+from asyncgpu_tutor.sim.spec import SPECS, DeviceSpec
+
+__all__ = ["SPECS", "DeviceSpec", "Machine", "SimDevice"]

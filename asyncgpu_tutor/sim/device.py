@@ -1,0 +1,415 @@
+"""The simulated device: values from the interpreter, times from the model, order from the engine."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c import GlobalMemory, Program, Signature, compile_source
+from asyncgpu_tutor.device import Argument, Dim3, Event, HostBuffer, Limits, Memory, Stream, current_tag, forbid_nested_wait
+from asyncgpu_tutor.errors import (
+    DeviceError,
+    DeviceMismatchError,
+    KernelCompileError,
+    UpstreamError,
+    UsageError,
+)
+from asyncgpu_tutor.sim.engine import Command, EngineEvent, Work
+from asyncgpu_tutor.sim.machine import Machine, Wake
+from asyncgpu_tutor.sim.memory import Heap, SimMemory
+from asyncgpu_tutor.sim.model import copy_time, kernel_time
+from asyncgpu_tutor.sim.spec import H200, DeviceSpec
+from asyncgpu_tutor.sim.stream import SimEvent, SimStream
+from asyncgpu_tutor.trace import Draft, SpanLog, SpanKind
+
+__all__ = ["SimDevice", "SimFunction"]
+
+Copy = Callable[[], None]
+
+
+@dataclass(frozen=True, eq=False)
+class SimFunction:
+    """A kernel that the interpreter has accepted."""
+
+    program: Program
+    signature: Signature
+
+    @property
+    def name(self) -> str:
+        """Its name in the source."""
+        return self.signature.name
+
+
+class SimDevice:
+    """A GPU that exists in the imagination, down to the microsecond.
+
+    Parameters
+    ----------
+    ordinal : int
+        Number of the device on its machine.
+    spec : DeviceSpec
+        Which GPU it imitates.
+    machine : Machine
+        The host that it is plugged into; devices of one machine share its clock.
+    """
+
+    simulated = True
+    clock = "simulated"
+    limits = Limits()
+
+    def __init__(
+        self, ordinal: int = 0, spec: DeviceSpec = H200, machine: Machine | None = None
+    ) -> None:
+        self.ordinal = ordinal
+        self.spec = spec
+        self.machine = machine or Machine()
+        self.heap = Heap(spec.memory_bytes)
+        self.log: SpanLog | None = None
+        self._functions: dict[tuple[str, str], SimFunction] = {}
+        self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
+        self._streams: weakref.WeakSet[SimStream] = weakref.WeakSet()
+        self._next_stream = 0
+        self.default_stream = self.create_stream()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.description}>"
+
+    @property
+    def name(self) -> str:
+        """Such as ``"sim:0"``."""
+        return f"sim:{self.ordinal}"
+
+    @property
+    def description(self) -> str:
+        """What it is, for people."""
+        return f"simulated {self.spec.name}, times are modelled"
+
+    # ------------------------------------------------------------------ host time
+    def now(self) -> float:
+        """The host's clock, in us."""
+        return self.machine.host
+
+    def spend(self, us: float) -> tuple[float, float]:
+        """The host is busy for `us` microseconds; start and end."""
+        return self.machine.spend(us)
+
+    def work(self, us: float, name: str) -> None:
+        """Keep the host busy for `us` microseconds."""
+        self._host_span("work", name, *self.spend(us))
+
+    async def sleep(self, us: float) -> None:
+        """Let other tasks run for `us` microseconds."""
+        import asyncio  # not needed until something awaits
+
+        woken = asyncio.get_running_loop().create_future()
+
+        def wake(_: BaseException | None) -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        self.machine.watch(self.machine.timer(us), wake, 0.0)
+        await woken
+
+    def block(self, event: EngineEvent, name: str) -> None:
+        """The host waits for `event`."""
+        span = self.machine.block_on(event, self.spec.sync_us)
+        self._host_span("wait", f"synchronize {name}", *span)
+
+    def watch(self, event: Event, wake: Wake) -> None:
+        """Call `wake` after `event`; see `Device.watch`."""
+        self.machine.watch(_sim_event(event).state, wake, self.spec.wake_us)
+
+    def synchronize(self) -> None:
+        """Block the host until the device has nothing left to do."""
+        forbid_nested_wait("device.synchronize()")
+        for stream in sorted(self._streams, key=lambda s: s.number):
+            if not stream.queue.idle or stream.queue.error is not None:
+                stream.synchronize()
+
+    # ------------------------------------------------------------------ streams
+    def create_stream(self) -> SimStream:
+        """A new stream, not ordered with any other."""
+        stream = SimStream(self, self._next_stream)
+        self._next_stream += 1
+        self._streams.add(stream)
+        return stream
+
+    def adopt_stream(self, foreign: object) -> Stream | None:
+        """Only this device's own streams are known to it."""
+        return foreign if isinstance(foreign, SimStream) and foreign.device is self else None
+
+    # ------------------------------------------------------------------ memory
+    def malloc(self, nbytes: int, name: str, stream: Stream) -> SimMemory:
+        """Allocate."""
+        self._host_span("call", f"malloc {name}", *self.spend(self.spec.call_malloc_us))
+        return self.heap.take(nbytes, name)
+
+    def adopt_array(
+        self, foreign: object
+    ) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
+        """No other library has memory on a simulated device."""
+        return None
+
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+        """A host array that counts as page-locked."""
+        array: HostBuffer = np.empty(shape, dtype)
+        key = id(array)
+        self._pinned[key] = weakref.ref(array, lambda _: self._pinned.pop(key, None))
+        return array
+
+    def is_pinned(self, array: HostBuffer) -> bool:
+        """Whether `pinned` made this array, or the one that it is a view of."""
+        root: Any = array
+        while isinstance(root, np.ndarray):
+            known = self._pinned.get(id(root))
+            if known is not None and known() is root:
+                return True
+            root = root.base
+        return False
+
+    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
+        """Set the first `nbytes` bytes to `value`."""
+        target = _sim_memory(memory)
+
+        def fill() -> None:
+            target.cells.data[:nbytes] = value
+            self._written(target, nbytes)
+
+        self._transfer("memset", nbytes, stream, self.spec.call_memset_us, [target], at_start=fill)
+
+    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
+        """Copy a C-contiguous host array to the start of `memory`.
+
+        From pageable memory the host first copies into a staging buffer, and is busy with that.
+        """
+        target = _sim_memory(memory)
+        cost = self.spec.call_copy_us
+        if not self.is_pinned(host):
+            cost += host.nbytes / (self.spec.pageable_gb_s * 1e3)
+
+        def upload() -> None:
+            target.cells.data[: host.nbytes] = host.reshape(-1).view(np.uint8)
+            self._written(target, host.nbytes)
+
+        self._transfer("h2d", host.nbytes, stream, cost, [target], at_start=upload)
+
+    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
+        """Copy the start of `memory` to a C-contiguous host array.
+
+        To pageable memory the call returns when the copy is done.
+        """
+        source = _sim_memory(memory)
+
+        def download() -> None:
+            host.reshape(-1).view(np.uint8)[:] = source.cells.data[: host.nbytes]
+
+        self._transfer(
+            "d2h", host.nbytes, stream, self.spec.call_copy_us, [], reads=[source], at_end=download
+        )
+        if not self.is_pinned(host):
+            self.block(stream_of(stream).record().state, "pageable copy")
+
+    def copy_from_device_async(
+        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+    ) -> None:
+        """Copy within the device."""
+        to, origin = _sim_memory(target), _sim_memory(source)
+
+        def copy() -> None:
+            to.cells.data[:nbytes] = origin.cells.data[:nbytes]
+            self._written(to, nbytes)
+
+        cost = self.spec.call_copy_us
+        self._transfer("d2d", nbytes, stream, cost, [to], reads=[origin], at_start=copy)
+
+    # ------------------------------------------------------------------ kernels
+    def get_function(self, source: str, name: str) -> SimFunction:
+        """Compile for the interpreter, once for each source."""
+        function = self._functions.get((source, name))
+        if function is None:
+            program = compile_source(source)
+            if name not in program.kernels:
+                names = ", ".join(program.kernels) or "none"
+                raise KernelCompileError(
+                    f"there is no kernel {name!r} in this source (kernels in it: {names})"
+                )
+            function = SimFunction(program, program.kernels[name])
+            self._functions[source, name] = function
+        return function
+
+    def launch(
+        self,
+        function: object,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Argument],
+        shared_mem: int,
+        stream: Stream,
+    ) -> None:
+        """Enqueue one launch."""
+        if not isinstance(function, SimFunction):
+            raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
+        memories = [arg for arg in args if isinstance(arg, SimMemory)]
+        written = [
+            arg
+            for arg, parameter in zip(args, function.signature.parameters, strict=True)
+            if isinstance(arg, SimMemory) and not parameter.const
+        ]
+        values: list[GlobalMemory | np.generic] = [
+            arg.cells if isinstance(arg, SimMemory) else _scalar(arg) for arg in args
+        ]
+        found: dict[str, object] = {}
+
+        def begin() -> Work:
+            result = function.program.launch(
+                function.name, grid, block, values, dynamic_shared=shared_mem
+            )
+            threads = block[0] * block[1] * block[2]
+            time = kernel_time(self.spec, result.counts, threads, shared_mem)
+            found.update(bound=time.bound, fills=round(time.demand, 6))
+            if result.printed:
+                print(result.printed, end="")
+            return time.work
+
+        detail = {"grid": list(grid), "block": list(block)}
+        cost = self.spec.call_launch_us
+        self._enqueue(
+            "kernel", function.name, stream, cost, begin, written, memories, detail, found
+        )
+
+    # ------------------------------------------------------------------ recording
+    def start_log(self, numbers: Iterator[int]) -> None:
+        """Begin to write spans into `log`."""
+        self.log = SpanLog(self.name, numbers)
+
+    def settle_log(self) -> None:
+        """Simulate the rest of what is enqueued; the host comes back when it is done."""
+        self.machine.settle()
+
+    def stop_log(self) -> None:
+        """Write no more spans."""
+        self.log = None
+
+    def export(self, array: Any) -> Any:
+        """There is no CuPy array behind a simulated one."""
+        raise DeviceMismatchError(
+            f"{array!r} is on a simulated device: other CUDA libraries cannot see it. Use "
+            "op.to_host() to get a NumPy array."
+        )
+
+    def _host_span(self, kind: SpanKind, name: str, start: float, end: float) -> int | None:
+        if self.log is None:
+            return None
+        tag = current_tag()
+        op, label = (tag.op, tag.label) if tag else (None, "")
+        draft = self.log.draft(kind, name, None, op=op, label=label)
+        return self.log.finish(draft, start, end).id
+
+    # ------------------------------------------------------------------ enqueueing
+    def _transfer(
+        self,
+        kind: SpanKind,
+        nbytes: int,
+        stream: Stream,
+        cost: float,
+        writes: list[SimMemory],
+        *,
+        reads: Sequence[SimMemory] = (),
+        at_start: Copy | None = None,
+        at_end: Copy | None = None,
+    ) -> None:
+        def begin() -> Work:
+            if at_start is not None:
+                at_start()
+            return Work(copy_time(self.spec, kind, nbytes))
+
+        detail: dict[str, object] = {"bytes": nbytes}
+        self._enqueue(kind, kind, stream, cost, begin, writes, reads, detail, {}, at_end)
+
+    def _enqueue(
+        self,
+        kind: SpanKind,
+        name: str,
+        stream: Stream,
+        cost: float,
+        begin: Callable[[], Work],
+        writes: Sequence[SimMemory],
+        touches: Sequence[SimMemory],
+        detail: dict[str, object],
+        found: dict[str, object],
+        at_end: Copy | None = None,
+    ) -> None:
+        target = self._own(stream)
+        tag = current_tag()
+        call = self._host_span("call", name, *self.spend(cost))
+        log = self.log
+        draft: Draft | None = None
+        if log is not None:
+            op, label = (tag.op, tag.label) if tag else (None, "")
+            draft = log.draft(
+                kind, name, target.number, op=op, label=label, call=call, detail=detail
+            )
+
+        def start() -> Work:
+            for memory in touches:
+                if memory.spoiled is not None:
+                    raise UpstreamError(
+                        f"{name!r} did not run, because the operation that should have written "
+                        f"{memory.cells.name!r} had failed: {memory.spoiled}"
+                    ) from memory.spoiled
+            return begin()
+
+        def end(started: float, ended: float) -> None:
+            if at_end is not None:
+                at_end()
+            if log is not None and draft is not None:
+                log.finish(draft, started, ended, **found)
+
+        def skipped(error: DeviceError) -> None:
+            for memory in writes:
+                memory.spoiled = error
+
+        resource = kind if kind in ("h2d", "d2h") else "compute"
+        target.submit(
+            Command(resource, self.now(), tag.op if tag else None, start, end, skipped)
+        )
+
+    def _own(self, stream: Stream) -> SimStream:
+        if not isinstance(stream, SimStream) or stream.device is not self:
+            raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
+        return stream
+
+    @staticmethod
+    def _written(memory: SimMemory, nbytes: int) -> None:
+        memory.cells.mark_written(0, nbytes)
+        if nbytes == memory.nbytes:
+            memory.spoiled = None
+
+
+def stream_of(stream: Stream) -> SimStream:
+    """`stream`, known to be simulated."""
+    if not isinstance(stream, SimStream):
+        raise DeviceMismatchError(f"{stream!r} is not a stream of a simulated device")
+    return stream
+
+
+def _sim_memory(memory: Memory) -> SimMemory:
+    if not isinstance(memory, SimMemory):
+        raise DeviceMismatchError(f"{memory!r} is not memory of a simulated device")
+    return memory
+
+
+def _sim_event(event: Event) -> SimEvent:
+    if not isinstance(event, SimEvent):
+        raise DeviceMismatchError(f"{event!r} is not an event of a simulated device")
+    return event
+
+
+def _scalar(arg: Argument) -> np.generic:
+    if not isinstance(arg, np.generic):
+        raise UsageError(f"{arg!r} is not memory of this device, and not a NumPy scalar")
+    return arg

@@ -1,0 +1,111 @@
+"""One simulated host: its clock, its devices' common engine, and how an event loop moves its time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from asyncgpu_tutor.errors import DeviceError
+from asyncgpu_tutor.sim.engine import Command, Engine, EngineEvent
+
+__all__ = ["Machine"]
+
+Wake = Callable[[BaseException | None], None]
+
+# Turns of the event loop without a call to any device after which the host counts as idle. A result
+# travels through a few callbacks (future, task, group, parent) before somebody acts on it.
+QUIET_TURNS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiter:
+    event: EngineEvent
+    wake: Wake
+    delay: float  # us from the event to the awaiting task
+
+
+class Machine:
+    """A host and the engine behind it.
+
+    The host's clock stands still while Python runs, and moves by what each call costs, by explicit work,
+    and by waiting.
+
+    Attributes
+    ----------
+    host : float
+        The host's clock, in us. Never behind `engine.now`.
+    """
+
+    def __init__(self) -> None:
+        self.host = 0.0
+        self.engine = Engine()
+        self._calls = 0
+        self._waiters: list[_Waiter] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def spend(self, us: float) -> tuple[float, float]:
+        """The host is busy for `us` microseconds; start and end."""
+        self._calls += 1
+        start, self.host = self.host, self.host + us
+        self.engine.run_until(self.host)
+        return start, self.host
+
+    def block_on(self, event: EngineEvent, delay: float) -> tuple[float, float]:
+        """The host waits for `event`, and needs `delay` us to notice; start and end."""
+        self._calls += 1
+        start = self.host
+        if not self.engine.run_to(event):
+            raise DeviceError("the simulated device waits for something that can never happen")
+        self.host = max(self.host, event.at) + delay
+        return start, self.host
+
+    def settle(self) -> None:
+        """Simulate until nothing is left; the host's clock follows."""
+        self._calls += 1
+        self.engine.run_dry()
+        self.host = max(self.host, self.engine.now)
+
+    # ------------------------------------------------------------------ awaiting
+    def watch(self, event: EngineEvent, wake: Wake, delay: float) -> None:
+        """Call `wake` once, when `event` has passed and the event loop has had its say."""
+        self._waiters.append(_Waiter(event, wake, delay))
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            loop.call_soon(self._turn, loop, self._calls, 0)
+
+    def timer(self, us: float) -> EngineEvent:
+        """An event that passes in `us` microseconds."""
+        event = EngineEvent()
+        queue = self.engine.queue(device=-1)
+        self.engine.submit(queue, Command("none", self.host + us, records=event))
+        self.engine.orphan(queue)
+        return event
+
+    def _turn(self, loop: asyncio.AbstractEventLoop, calls: int, quiet: int) -> None:
+        """Once a turn of the loop: let time pass when nobody has used the device for a while."""
+        if self._loop is not loop:
+            return  # another loop has taken over
+        quiet = quiet + 1 if calls == self._calls else 0
+        if quiet >= QUIET_TURNS:
+            self._advance()
+            quiet = 0
+        if self._waiters:
+            loop.call_soon(self._turn, loop, self._calls, quiet)
+        else:
+            self._loop = None
+
+    def _advance(self) -> None:
+        """Move to the next event that somebody waits for, and wake them."""
+        waiters = self._waiters
+        if not self.engine.run_to(*(w.event for w in waiters)):
+            self._waiters = []
+            for waiter in waiters:
+                waiter.wake(DeviceError("the simulated device waits for what can never happen"))
+            return
+        passed = [w for w in waiters if w.event.passed]
+        self._waiters = [w for w in waiters if not w.event.passed]
+        for waiter in sorted(passed, key=lambda w: w.event.at):  # stable: ties in order of asking
+            self.host = max(self.host, waiter.event.at + waiter.delay)
+            waiter.wake(waiter.event.error)

@@ -1,0 +1,94 @@
+"""Streams and events of a simulated device."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from asyncgpu_tutor.device import Event, current_tag, forbid_nested_wait
+from asyncgpu_tutor.errors import DeviceMismatchError
+from asyncgpu_tutor.sim.engine import Command, EngineEvent
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.sim.device import SimDevice
+
+__all__ = ["SimEvent", "SimStream"]
+
+
+class SimEvent:
+    """A point in the work of a simulated stream."""
+
+    def __init__(self, device: SimDevice, state: EngineEvent, heads: tuple[int, ...]) -> None:
+        self.device = device
+        self.state = state
+        self.heads = heads
+
+    @property
+    def done(self) -> bool:
+        """Whether the device has passed it. The query costs host time, so polling ends."""
+        self.device.spend(self.device.spec.call_query_us)
+        return self.state.passed
+
+    def synchronize(self) -> None:
+        """Block the host until the device has passed it."""
+        forbid_nested_wait("event.synchronize()")
+        self.device.block(self.state, "event")
+        if self.state.error is not None:
+            raise self.state.error
+
+
+class SimStream:
+    """A queue of simulated work."""
+
+    def __init__(self, device: SimDevice, number: int) -> None:
+        self.device = device
+        self.number = number
+        self.queue = device.machine.engine.queue(device.ordinal)
+        weakref.finalize(self, device.machine.engine.orphan, self.queue)
+
+    def __repr__(self) -> str:
+        return f"<stream {self.number} of {self.device.name}>"
+
+    @property
+    def done(self) -> bool:
+        """Whether it holds no unfinished work."""
+        self.device.spend(self.device.spec.call_query_us)
+        return self.queue.idle
+
+    def record(self) -> SimEvent:
+        """An event behind all work enqueued so far."""
+        self.device.spend(self.device.spec.call_event_us)
+        log = self.device.log
+        event = SimEvent(self.device, EngineEvent(), log.heads(self.number) if log else ())
+        self.submit(Command("none", self.device.now(), _op(), records=event.state))
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Hold back work enqueued from now on until `event`."""
+        if not isinstance(event, SimEvent):
+            raise DeviceMismatchError(
+                f"{self!r} cannot wait for {event!r}: it is not an event of a simulated device"
+            )
+        self.device.spend(self.device.spec.call_event_us)
+        if self.device.log is not None and event.device is self.device:
+            self.device.log.wait(self.number, event.heads)
+        self.submit(Command("none", self.device.now(), _op(), awaits=event.state))
+
+    def synchronize(self) -> None:
+        """Block the host until all its work is done, and raise what went wrong in it."""
+        forbid_nested_wait("stream.synchronize()")
+        state = EngineEvent()
+        self.submit(Command("none", self.device.now(), self.queue.error_op, records=state))
+        self.device.block(state, f"stream {self.number}")
+        if state.error is not None:
+            self.queue.error = self.queue.error_op = None
+            raise state.error
+
+    def submit(self, command: Command) -> None:
+        """Append to the queue."""
+        self.device.machine.engine.submit(self.queue, command)
+
+
+def _op() -> int | None:
+    tag = current_tag()
+    return tag.op if tag else None

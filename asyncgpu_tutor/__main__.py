@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple, cast
 
 __all__ = ["main"]
@@ -34,6 +34,14 @@ COMMANDS = {
 }
 
 
+def installed_version() -> str:
+    """The version that was installed. A checkout also runs without being installed."""
+    try:
+        return version("asyncgpu_tutor")
+    except PackageNotFoundError:
+        return "not installed"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
 
@@ -53,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="asyncgpu-tutor", description="Asynchronous GPU programming in Python: a course."
     )
-    parser.add_argument("--version", action="version", version=version("asyncgpu_tutor"))
+    parser.add_argument("--version", action="version", version=installed_version())
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         subparser = commands.add_parser(name, help=command.about, description=command.about)

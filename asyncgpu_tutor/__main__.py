@@ -1,8 +1,7 @@
 """The command line: ``asyncgpu-tutor COMMAND`` or ``python -m asyncgpu_tutor COMMAND``.
 
 Each command lives in a module of its own, with ``add_arguments(parser)`` and ``run(args)``, and is
-imported only when it is the one asked for: the doctor must answer even where the others cannot be
-imported.
+imported only when it is the one asked for.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple, cast
+
+from asyncgpu_tutor import __version__
 
 __all__ = ["main"]
 
@@ -34,14 +34,6 @@ COMMANDS = {
 }
 
 
-def installed_version() -> str:
-    """The version that was installed. A checkout also runs without being installed."""
-    try:
-        return version("asyncgpu_tutor")
-    except PackageNotFoundError:
-        return "not installed"
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
 
@@ -61,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="asyncgpu-tutor", description="Asynchronous GPU programming in Python: a course."
     )
-    parser.add_argument("--version", action="version", version=installed_version())
+    parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         subparser = commands.add_parser(name, help=command.about, description=command.about)

@@ -7,7 +7,6 @@ import json
 from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError
 
 import pytest
 
@@ -324,20 +323,6 @@ def test_the_command_line_reaches_the_doctor(capsys: pytest.CaptureFixture[str])
     code = __main__.main(["doctor", "--json"])
 
     assert json.loads(capsys.readouterr().out)["can_run"] is (code == 0)
-
-
-def test_a_checkout_runs_without_being_installed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def absent(name: str) -> str:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(__main__, "version", absent)
-    with pytest.raises(SystemExit) as stop:
-        __main__.main(["--version"])
-
-    assert stop.value.code == 0
-    assert capsys.readouterr().out.strip() == "not installed"
 
 
 def test_an_unknown_command_names_those_that_exist(capsys: pytest.CaptureFixture[str]) -> None:

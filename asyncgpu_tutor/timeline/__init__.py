@@ -1,8 +1,8 @@
 """Pictures of traces: one visual language for the whole course.
 
 - `layout` decides where everything goes, and `style` how it looks. They know nothing of matplotlib.
-- `draw` puts a layout on Axes. It alone imports matplotlib, and is itself imported by the first
-picture.
+- `draw` puts a layout on Axes, with texts from `fitting`. These two alone import matplotlib, and are
+  themselves imported by the first picture.
 - `plots` has the two functions that people call, `words` describes a picture to those who cannot
 see it.
 """

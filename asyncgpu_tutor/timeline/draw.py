@@ -1,4 +1,4 @@
-"""Put a layout on matplotlib Axes. The only module that imports matplotlib."""
+"""Put a layout on matplotlib Axes. Only this module and `fitting` import matplotlib."""
 
 # The types of matplotlib leave **kwargs without one: each of its methods is "partially unknown".
 # pyright: reportUnknownMemberType=false
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 import matplotlib.pyplot as plt
@@ -15,13 +14,12 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.textpath import TextToPath
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
+from asyncgpu_tutor.timeline.fitting import BarName, Subtitle, text_width
 from asyncgpu_tutor.timeline.layout import Arrow, Bar, Layout
 from asyncgpu_tutor.timeline.style import KIND_LOOKS, OP_COLOURS, UNOWNED, Look, darker
 from asyncgpu_tutor.timeline.words import duration
@@ -34,20 +32,20 @@ __all__ = ["Panel", "draw_figure", "draw_panel"]
 _UNIT = 0.31
 _ABOVE = 0.58  # title and subtitle
 _AXIS = 0.52  # tick labels and the axis' name
+_TICKS = 0.3  # tick labels alone
 _LEGEND_ROW = 0.22
 _LEGEND_COLUMN = 1.3
 _RIGHT = 0.15
 
 _INK = "#222222"
 _QUIET = "#666666"
-_MOST_NAMES = 600
 _MOST_ARROWS = 400
 _FADED = 0.25
 
 _ARROW_WORDS = {
     "event": "waits for an event",
-    "launch": "enqueued by",
-    "sync": "host waits for",
+    "launch": "call enqueues",
+    "sync": "ends a wait",
 }
 _ARROW_STYLES: dict[str, Literal["-", ":", "--"]] = {"event": "-", "launch": ":", "sync": "--"}
 
@@ -109,13 +107,16 @@ def draw_figure(
 ) -> list[Axes]:
     """Draw panels in a new figure that is as high as they need."""
     handles = _handles(panels) if legend else []
-    label = max((_text_width(band.label, 9) for p in panels for band in p.layout.bands), default=20)
+    label = max((text_width(band.label, 9) for p in panels for band in p.layout.bands), default=20)
     left = label / 72 + 0.25
     columns = len(panels) if side_by_side else 1
     inner = (width - columns * (left + _RIGHT)) / columns
     below = _AXIS + _LEGEND_ROW * _legend_rows(len(handles), width) + 0.05
     tall = [panel.height for panel in panels]
-    lanes = max(tall) if side_by_side else sum(tall) + (len(panels) - 1) * (_ABOVE + _AXIS)
+    # Panels that share a clock and an axis name it once, below the last.
+    named = side_by_side or len({panel.trace.clock for panel in panels}) > 1
+    between = (_AXIS if named else _TICKS) + _ABOVE
+    lanes = max(tall) if side_by_side else sum(tall) + (len(panels) - 1) * between
     height = _ABOVE + lanes + below
     figure = plt.figure(figsize=(width, height))
     found: list[Axes] = []
@@ -125,9 +126,11 @@ def draw_figure(
         box = (x / width, (top - tall[number]) / height, inner / width, tall[number] / height)
         ax = figure.add_axes(box)
         draw_panel(ax, panel, legend=False)
+        if not named and number + 1 < len(panels):
+            ax.set_xlabel("")
         found.append(ax)
         if not side_by_side:
-            top -= tall[number] + _AXIS + _ABOVE
+            top -= tall[number] + between
     if handles:
         _figure_legend(figure, handles, left, below)
     return found
@@ -139,6 +142,7 @@ def draw_panel(ax: Axes, panel: Panel, *, legend: bool) -> None:
     _frame(ax, panel)
     if not layout.bars:
         said = "Nothing was recorded." if not panel.trace.spans else "Nothing on these lanes."
+        ax.set_xticks([])
         ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center", va="center", color=_QUIET)
         return
     _bars(ax, panel)
@@ -181,19 +185,10 @@ def _frame(ax: Axes, panel: Panel) -> None:
     clock = "simulated time" if trace.clock == "simulated" else f"time by {trace.clock}"
     ax.set_xlabel(f"{clock} ({unit})", fontsize=9)
     ax.set_title(panel.title, loc="left", fontsize=11, fontweight="bold", color=_INK, pad=18)
-    ax.annotate(
-        _subtitle(trace),
-        (0, 1),
-        (0, 5),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize=8.5,
-        color=_QUIET,
-        gid="subtitle",
-    )
+    ax.add_artist(Subtitle(ax, _facts(trace), fontsize=8.5, color=_QUIET, gid="subtitle"))
 
 
-def _subtitle(trace: Trace) -> str:
+def _facts(trace: Trace) -> list[str]:
     parts = [clock_words(trace.clock)]
     if trace.device:
         parts.append(trace.device)
@@ -203,7 +198,7 @@ def _subtitle(trace: Trace) -> str:
         if len(metrics.stream_busy) > 1:
             part = f"{metrics.overlap_fraction:.0%} of the busy time"
             parts.append(f"streams overlap {part}" if metrics.overlap else "no overlap")
-    return "  \u00b7  ".join(parts)
+    return parts
 
 
 # ------------------------------------------------------------------ bars and names
@@ -239,52 +234,19 @@ def _bars(ax: Axes, panel: Panel) -> None:
 
 
 def _names(ax: Axes, panel: Panel) -> None:
-    """Write names where they fit; shortened ones where most of a name fits."""
-    box = ax.get_window_extent()
-    points = 72 / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
-    low, high = ax.get_xlim()
-    across = box.width * points / (high - low)
-    upward = box.height * points / ax.get_ylim()[0]
-    written = 0
     for bar in panel.layout.bars:
-        size = min(8.0, 0.78 * bar.height * upward)
-        text = _fitting(bar.text, bar.span.duration * across - 3, size)
-        if not text or size < 4.5 or written >= _MOST_NAMES:
-            continue
-        written += 1
         look = panel.look(bar)
         faded = panel.highlight is not None and bar.span.id not in panel.highlight
         patch = {"facecolor": look.colour, "edgecolor": "none", "pad": 0.8}
-        ax.text(
-            (bar.span.start + bar.span.end) / 2,
-            bar.y + bar.height / 2,
-            text,
-            fontsize=size,
-            ha="center",
-            va="center_baseline",
+        name = BarName(
+            bar,
             color="#AAAAAA" if faded else _INK,
             bbox=patch if look.hatch and not faded else None,
             clip_on=True,
             zorder=5,
             gid="name",
         )
-
-
-def _fitting(text: str, room: float, size: float) -> str:
-    if _text_width(text, size) <= room:
-        return text
-    for length in range(len(text) - 1, 3, -1):
-        short = text[:length].rstrip("_ ") + "\u2026"
-        if _text_width(short, size) <= room:
-            return short
-    return ""
-
-
-@lru_cache(maxsize=4096)
-def _text_width(text: str, size: float) -> float:
-    """In points."""
-    font = FontProperties(size=size)
-    return TextToPath().get_text_width_height_descent(text, font, ismath=False)[0]
+        ax.add_artist(name)
 
 
 # ------------------------------------------------------------------ arrows

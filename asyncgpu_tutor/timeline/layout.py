@@ -131,18 +131,30 @@ def _place(layout: Layout, lane: Lane, *, shaded: bool) -> None:
 
 
 def _arrows(bars: list[Bar]) -> list[Arrow]:
-    """Every edge between two lanes, except to and from engines, whose bars are there twice."""
+    """Edges between two lanes, except to and from engines, whose bars are there twice.
+
+    An event that adds nothing is left out: once a stream has waited for a span of another stream, all
+    that it does later also comes after that span, and after those before it.
+    """
     drawn = {bar.span.id: bar for bar in bars if bar.lane.group != "engines"}
     found: list[Arrow] = []
-    for bar in drawn.values():
-        for number in bar.span.after:
+    waited: dict[tuple[str, str, str, str], int] = {}
+    for _, bar in sorted(drawn.items()):
+        for number in sorted(bar.span.after, reverse=True):
             if number not in drawn or drawn[number].lane is bar.lane:
                 continue
             before = drawn[number]
             if bar.span.kind == "wait":
                 found.append(Arrow(before, bar, "sync"))
-            elif before.span.on_device and bar.span.on_device:
-                found.append(Arrow(before, bar, "event"))
-            else:
+            elif not (before.span.on_device and bar.span.on_device):
                 found.append(Arrow(before, bar, "launch"))
+            else:
+                lanes_of = (*_lane_key(before), *_lane_key(bar))
+                if number > waited.get(lanes_of, -1):
+                    waited[lanes_of] = number
+                    found.append(Arrow(before, bar, "event"))
     return found
+
+
+def _lane_key(bar: Bar) -> tuple[str, str]:
+    return bar.lane.device, bar.lane.name

@@ -11,8 +11,9 @@ __all__ = ["KIND_LOOKS", "OP_COLOURS", "UNOWNED", "Look", "darker"]
 
 # Okabe and Ito's palette (Color Universal Design, 2008): eight colours that people with any of the
 # common forms of colour-blindness can tell apart.
-_ORANGE, _SKY, _GREEN, _YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
-_BLUE, _VERMILION, _PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+# Green, vermilion and blue are lightened by a quarter, because names are written on them in black.
+_ORANGE, _SKY, _GREEN, _YELLOW = "#E69F00", "#56B4E9", "#40B696", "#F0E442"
+_BLUE, _VERMILION, _PURPLE = "#4095C5", "#E08640", "#CC79A7"
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ KIND_LOOKS: Mapping[SpanKind, Look] = {
     "range": Look("#FFFFFF"),
 }
 
-# The lighter four first: names are written on them in black.
-OP_COLOURS = (_ORANGE, _SKY, _GREEN, _YELLOW, _PURPLE, _VERMILION, _BLUE)
+# Neighbours differ most.
+OP_COLOURS = (_ORANGE, _SKY, _GREEN, _YELLOW, _PURPLE, _BLUE, _VERMILION)
 
 UNOWNED = "#D4D4D4"  # a span that belongs to no operation
 

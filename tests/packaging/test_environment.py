@@ -18,7 +18,7 @@ PROMISED = {"jupyterlab", "cupy-cuda12x", "matplotlib", "nvtx", "pytest", "nbmak
 
 @pytest.fixture(scope="module")
 def environment(root: Path) -> dict[str, Any]:
-    return yaml.safe_load((root / "environment.yml").read_text())
+    return yaml.safe_load((root / "environment.yml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def pip_part(environment: dict[str, Any]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def project(root: Path) -> dict[str, Any]:
-    return tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def requirements(lines: list[str]) -> dict[str, str]:
@@ -67,6 +67,31 @@ def test_python_is_the_one_that_the_package_requires(
 
     assert conda["python"] == f"python {project['requires-python']}"
     assert "pip" in conda
+
+
+@pytest.mark.parametrize(
+    ("system", "processor", "has_wheels"),
+    [
+        ("linux", "x86_64", True),
+        ("linux", "aarch64", True),
+        ("win32", "AMD64", True),
+        ("linux", "riscv64", False),
+        ("win32", "ARM64", False),
+        ("darwin", "arm64", False),
+        ("darwin", "x86_64", False),
+        ("emscripten", "wasm32", False),
+    ],
+)
+def test_what_has_no_wheel_for_a_platform_is_left_out_there(
+    pip_part: list[str], system: str, processor: str, has_wheels: bool
+) -> None:
+    platform = {"sys_platform": system, "platform_machine": processor}
+    listed = [Requirement(line) for line in pip_part[:-1]]
+    chosen = {r.name for r in listed if r.marker is None or r.marker.evaluate(platform)}
+
+    assert {"numpy", "matplotlib", "jupyterlab"} <= chosen
+    binary = {"nvtx", "cupy-cuda12x", "cuda-toolkit"}
+    assert binary & chosen == (binary if has_wheels else set())
 
 
 @pytest.mark.slow

@@ -71,14 +71,14 @@ class DeviceArray:
         self._gone: str | None = None
         self._owner: DeviceArray | None = None
 
-    def _handle(self, mode: Mode) -> DeviceArray:
+    def _handle(self, mode: Mode, owner: DeviceArray | None = None) -> DeviceArray:
         other = object.__new__(DeviceArray)
         other._buffer = self._buffer
         other.shape = self.shape
         other.dtype = self.dtype
         other.mode = mode
         other._gone = None
-        other._owner = None
+        other._owner = owner
         if mode == "shared":
             self._buffer.handles += 1
         return other
@@ -139,6 +139,11 @@ class DeviceArray:
         """Whether the array was given away."""
         return self._gone is not None
 
+    @property
+    def gone(self) -> str:
+        """Where the array went, for messages; empty while the handle is good."""
+        return self._gone or ""
+
     def check(self) -> None:
         """Raise `UseAfterMoveError` unless this handle is still good."""
         if self._gone is not None:
@@ -146,9 +151,9 @@ class DeviceArray:
                 f"array {self.name!r} was moved {self._gone}. Use what that operation returns, or "
                 "pass x.share() or x.borrow() instead of x where x is needed again."
             )
-        if self._owner is not None and self._owner._gone is not None:
+        if self._owner is not None and self._owner.moved:
             raise UseAfterMoveError(
-                f"array {self.name!r} is borrowed, and its owner was moved {self._owner._gone}. "
+                f"array {self.name!r} is borrowed, and its owner was moved {self._owner.gone}. "
                 "Borrow it again from the new owner, or pass x.share() instead."
             )
 
@@ -190,9 +195,7 @@ class DeviceArray:
         return self._borrow_of(self)
 
     def _borrow_of(self, owner: DeviceArray | None) -> DeviceArray:
-        other = self._handle("borrowed")
-        other._owner = owner
-        return other
+        return self._handle("borrowed", owner)
 
     def reshape(self, *shape: int) -> DeviceArray:
         """The same array with another shape of the same size; an owned handle is moved."""
@@ -296,9 +299,7 @@ class Partition:
     @property
     def grid(self) -> Dim3:
         """Number of blocks, (x, y, z): x is the last dimension of the array."""
-        counts = [
-            -(-n // b) for n, b in zip(self._array.shape, self.block_shape, strict=True)
-        ]
+        counts = [-(-n // b) for n, b in zip(self._array.shape, self.block_shape, strict=True)]
         return _dim3(counts)
 
     @property

@@ -6,7 +6,7 @@ in the order of their stream; errors of the work itself surface where something 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ def current_tag() -> Tag | None:
 
 
 @contextmanager
-def tagged(tag: Tag) -> Iterator[None]:
+def tagged(tag: Tag) -> Generator[None]:
     """Attribute what is enqueued in this block to `tag`."""
     token = _TAG.set(tag)
     try:
@@ -221,9 +221,7 @@ class Device(Protocol):
         """Allocate; `OutOfMemoryError` if there is not enough."""
         ...
 
-    def adopt_array(
-        self, foreign: object
-    ) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
+    def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
         """Memory, shape and dtype of another library's array, which is kept alive.
 
         None if it is not on this device.

@@ -45,7 +45,12 @@ class DeviceFuture(Generic[T]):
     """
 
     def __init__(
-        self, run: Run[T], stream: Stream, policy: SchedulingPolicy, label: str, spawned: bool = False
+        self,
+        run: Run[T],
+        stream: Stream,
+        policy: SchedulingPolicy,
+        label: str,
+        spawned: bool = False,
     ) -> None:
         self._run: Run[T] | None = run
         self._policy = policy
@@ -108,7 +113,7 @@ class DeviceFuture(Generic[T]):
         if error is None:
             try:
                 self._result = submission.deliver()
-            except Exception as failure:
+            except Exception as failure:  # noqa: BLE001 - it is the awaiter's
                 error = failure
         if error is None:
             self._state = FutureState.COMPLETE

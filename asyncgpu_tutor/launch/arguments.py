@@ -56,7 +56,9 @@ def accept(kernel: str, parameter: Parameter, given: Any) -> Accepted:
 def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
     wanted = f"{kernel}() takes a device array as {parameter.name!r}"
     if isinstance(given, np.ndarray):
-        return f"{wanted}, and got a NumPy array of shape {given.shape}: copy it with agt.h2d(x) first"
+        return (
+            f"{wanted}, and got a NumPy array of shape {given.shape}: copy it with agt.h2d(x) first"
+        )
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
 
 

@@ -46,7 +46,8 @@ class Kernel:
     ...     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
     ...     if (i < n) y[i] = 2.0f * x[i];
     ... }''')
-    >>> double(100, agt.ones((100,)), agt.zeros((100,)).partition(32)).last().unpartition().to_host().sync()[:3]
+    >>> op = double(100, agt.ones((100,)), agt.zeros((100,)).partition(32))
+    >>> op.last().unpartition().to_host().sync()[:3]
     array([2., 2., 2.], dtype=float32)
     """
 
@@ -133,26 +134,30 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
         self.grid = grid
         self.block = block
         self.shared_mem = shared_mem
-        self._label = kernel.name
+        self.given_label = kernel.name
         if not any(isinstance(arg, DeviceOp) for arg in args):
             self._check(args)  # everything is known: complain at the call
         elif block is not None:
             check_limits(kernel.name, (1, 1, 1), block, shared_mem, Limits())
         self.args = _take_all(args, f"into {kernel.name}()")
 
-    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+    def parts(self) -> tuple[DeviceOp[Any], ...]:
+        """See `DeviceOp`."""
         return tuple(arg for arg in self.args if isinstance(arg, DeviceOp))
 
-    def _borrowed(self) -> Iterator[str]:
+    def borrowed(self) -> Iterator[str]:
+        """See `DeviceOp`."""
         for arg in self.args:
             array = arg.array if isinstance(arg, Partition) else arg
             if isinstance(array, DeviceArray) and array.mode == "borrowed":
                 yield array.name
 
-    def _arity(self) -> int:
+    def arity(self) -> int:
+        """See `DeviceOp`."""
         return sum(p.pointer for p in self.kernel.signature.parameters)
 
-    def _submit(self, context: ExecutionContext) -> tuple[Any, ...]:
+    def enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
+        """Enqueue the work; see `DeviceOp`."""
         name = self.kernel.name
         given = [
             accept(name, parameter, evaluate(cast(DeviceOp[Any], arg), context))
@@ -203,7 +208,8 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
 
 def _take_all(args: list[Any], where: str) -> list[Any]:
     """Take every array. One handle that is given twice is taken once: an array may be both read and
-    written by a kernel whose threads touch only their own elements."""
+    written by a kernel whose threads touch only their own elements.
+    """
     taken: dict[int, Any] = {}
     for arg in args:
         if isinstance(arg, DeviceArray | Partition) and id(arg) not in taken:
@@ -226,7 +232,9 @@ def check_limits(name: str, grid: Dim3, block: Dim3, shared_mem: int, limits: Li
                 "empty?)"
             )
         if any(n > m for n, m in zip(asked, most, strict=True)):
-            raise LaunchConfigError(f"{name}() asks for the {what} {asked}, and {most} is the limit")
+            raise LaunchConfigError(
+                f"{name}() asks for the {what} {asked}, and {most} is the limit"
+            )
     if not 0 <= shared_mem <= limits.shared_bytes:
         raise LaunchConfigError(
             f"{name}() asks for {shared_mem} bytes of shared memory in a block, and "

@@ -41,13 +41,14 @@ class Make(DeviceOp[DeviceArray]):
         name: str | None,
         fill: Callable[[ExecutionContext, DeviceArray], None],
     ) -> None:
-        self._label = label
+        self.given_label = label
         self.shape = as_shape(shape)
         self.dtype = _element(label, dtype)
         self.name = name or label
         self.fill = fill
 
-    def _submit(self, context: ExecutionContext) -> DeviceArray:
+    def enqueue(self, context: ExecutionContext) -> DeviceArray:
+        """Enqueue the work; see `DeviceOp`."""
         array = context.empty(self.shape, self.dtype, self.name)
         if array.size:
             self.fill(context, array)
@@ -65,19 +66,24 @@ class Take(DeviceOp[tuple[Any, ...]]):
     ) -> None:
         for array in arrays:
             if not isinstance(array, DeviceArray):
-                raise ArrayDTypeError(f"{label} takes device arrays, and got {type(array).__name__}")
-        self._label = label
+                raise ArrayDTypeError(
+                    f"{label} takes device arrays, and got {type(array).__name__}"
+                )
+        self.given_label = label
         self.arrays = tuple(array.take(f"into {label}()") for array in arrays)
         self.act = act
 
-    def _arity(self) -> int:
+    def arity(self) -> int:
+        """See `DeviceOp`."""
         return 2
 
-    def _borrowed(self) -> Iterator[str]:
+    def borrowed(self) -> Iterator[str]:
+        """See `DeviceOp`."""
         return (array.name for array in self.arrays if array.mode == "borrowed")
 
-    def _submit(self, context: ExecutionContext) -> tuple[DeviceArray, ...]:
-        where = f"into an earlier run of {self._label}()"
+    def enqueue(self, context: ExecutionContext) -> tuple[DeviceArray, ...]:
+        """Enqueue the work; see `DeviceOp`."""
+        where = f"into an earlier run of {self.given_label}()"
         return self.act(context, tuple(array.take(where) for array in self.arrays))
 
 
@@ -136,7 +142,7 @@ def _full(
     label: str, shape: Shape, fill_value: float, dtype: npt.DTypeLike, name: str | None
 ) -> DeviceOp[DeviceArray]:
     kind = _element(label, dtype)
-    bits = np.array(fill_value).astype(kind).view(f"u{kind.itemsize}")[()]
+    bits: Any = np.array(fill_value).astype(kind).view(f"u{kind.itemsize}")[()]
 
     def fill(context: ExecutionContext, array: DeviceArray) -> None:
         _launch(context, fill_source(BITS[kind.itemsize]), array, array.size, (bits,))
@@ -145,7 +151,11 @@ def _full(
 
 
 def arange(
-    stop: int, dtype: npt.DTypeLike = np.float32, *, start: float = 0, step: float = 1,
+    stop: int,
+    dtype: npt.DTypeLike = np.float32,
+    *,
+    start: float = 0,
+    step: float = 1,
     name: str | None = None,
 ) -> DeviceOp[DeviceArray]:
     """A new array of `stop` elements: `start`, `start + step`, and so on, by a kernel.
@@ -157,12 +167,12 @@ def arange(
     dtype : dtype
         32- or 64-bit integer or float.
     """
-    kind = np.dtype(dtype)
+    kind: np.dtype[Any] = np.dtype(dtype)
     if kind.name not in COUNTING:
         raise ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
 
     def fill(context: ExecutionContext, array: DeviceArray) -> None:
-        scalars = (kind.type(start), kind.type(step))
+        scalars: Any = (kind.type(start), kind.type(step))
         _launch(context, arange_source(COUNTING[kind.name]), array, array.size, scalars)
 
     return Make("arange", as_shape(stop), kind, name, fill)
@@ -213,9 +223,7 @@ def memcpy(target: DeviceArray, source: DeviceArray) -> DeviceOp[tuple[DeviceArr
             f"memcpy needs two arrays of one shape and dtype: {target.name!r} is {target.shape} "
             f"{target.dtype}, {source.name!r} is {source.shape} {source.dtype}"
         )
-    return cast(
-        DeviceOp[tuple[DeviceArray, DeviceArray]], Take("memcpy", (target, source), act)
-    )
+    return cast(DeviceOp[tuple[DeviceArray, DeviceArray]], Take("memcpy", (target, source), act))
 
 
 def dup(array: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:

@@ -25,28 +25,32 @@ class _Group(DeviceOp[tuple[Any, ...]]):
             raise UsageError(f"{self.label} needs at least one operation, and got none")
         self.arms = tuple(as_op(arm) for arm in arms)
 
-    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+    def parts(self) -> tuple[DeviceOp[Any], ...]:
+        """See `DeviceOp`."""
         return self.arms
 
-    def _arity(self) -> int:
+    def arity(self) -> int:
+        """See `DeviceOp`."""
         return len(self.arms)
 
 
 class Zip(_Group):
     """All on one stream, in order."""
 
-    _label = "zip"
+    given_label = "zip"
 
-    def _submit(self, context: ExecutionContext) -> tuple[Any, ...]:
+    def enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
+        """Enqueue the work; see `DeviceOp`."""
         return tuple([evaluate(arm, context) for arm in self.arms])
 
 
 class Overlap(_Group):
     """Each on a stream of its own: fork and join by events."""
 
-    _label = "overlap"
+    given_label = "overlap"
 
-    def _submit(self, context: ExecutionContext) -> tuple[Any, ...]:
+    def enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
+        """Enqueue the work; see `DeviceOp`."""
         fork = context.stream.record()
         joins: list[Event] = []
         results: list[Any] = []

@@ -20,31 +20,33 @@ T = TypeVar("T")
 class Value(DeviceOp[T]):
     """Does no GPU work and yields what it was given."""
 
-    _label = "value"
+    given_label = "value"
 
     def __init__(self, item: T) -> None:
         self.item = item
 
-    def _submit(self, context: ExecutionContext) -> T:
+    def enqueue(self, context: ExecutionContext) -> T:
+        """Enqueue the work; see `DeviceOp`."""
         return self.item
 
 
 class WithContext(DeviceOp[T]):
     """Built by a function once its stream is known."""
 
-    _label = "with_context"
+    given_label = "with_context"
 
     def __init__(self, function: Callable[[ExecutionContext], DeviceOp[T]]) -> None:
         self.function = function
 
-    def _submit(self, context: ExecutionContext) -> T:
+    def enqueue(self, context: ExecutionContext) -> T:
+        """Enqueue the work; see `DeviceOp`."""
         return evaluate(as_op(self.function(context), self.function), context)
 
 
 class Download(DeviceOp[npt.NDArray[Any]]):
     """A copy to the host; takes the array."""
 
-    _label = "d2h"
+    given_label = "d2h"
 
     def __init__(self, array: DeviceArray) -> None:
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
@@ -54,10 +56,12 @@ class Download(DeviceOp[npt.NDArray[Any]]):
             )
         self.array = array.take("into d2h()")
 
-    def _borrowed(self) -> Iterator[str]:
+    def borrowed(self) -> Iterator[str]:
+        """See `DeviceOp`."""
         return iter((self.array.name,) if self.array.mode == "borrowed" else ())
 
-    def _submit(self, context: ExecutionContext) -> npt.NDArray[Any]:
+    def enqueue(self, context: ExecutionContext) -> npt.NDArray[Any]:
+        """Enqueue the work; see `DeviceOp`."""
         handle = context.copy_to_host(self.array.take("into an earlier run of d2h()"))
         return cast(npt.NDArray[Any], handle)  # the receiver gets the array itself
 

@@ -24,27 +24,31 @@ class _Once(DeviceOp[T]):
 
     def __init__(self, source: DeviceOp[T]) -> None:
         self.source: DeviceOp[T] | None = source
-        self._label = source.label
-        self._length = source._arity()  # pyright: ignore[reportPrivateUsage] - same family
+        self.given_label = source.label
+        self._length = source.arity()
         self._lock = threading.RLock()
         self._stream: Stream | None = None
         self._event: Event | None = None
         self._handles: T | None = None
         self._error: BaseException | None = None
 
-    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+    def parts(self) -> tuple[DeviceOp[Any], ...]:
+        """See `DeviceOp`."""
         return () if self.source is None else (self.source,)
 
-    def _arity(self) -> int | None:
+    def arity(self) -> int | None:
+        """See `DeviceOp`."""
         return self._length
 
-    def _submit(self, context: ExecutionContext) -> T:
+    def enqueue(self, context: ExecutionContext) -> T:
+        """Enqueue the work; see `DeviceOp`."""
         with self._lock:
             if self._stream is None:
                 self._run_source(context)
         if self._error is not None:
             raise self._error
-        assert self._stream is not None and self._event is not None
+        assert self._stream is not None
+        assert self._event is not None
         if self._stream is not context.stream:
             if self._stream.device is not context.device:
                 raise UsageError(
@@ -61,7 +65,7 @@ class _Once(DeviceOp[T]):
         self._stream = context.stream
         try:
             self._handles = self._adopt(evaluate(source, context))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - every user of it has to get it
             self._error = error
         self._event = context.stream.record()
 
@@ -99,12 +103,14 @@ class _Entry(DeviceOp[Any]):
     def __init__(self, source: _Once[Any], index: int) -> None:
         self.source = source
         self.index = index
-        self._label = source.label
+        self.given_label = source.label
 
-    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+    def parts(self) -> tuple[DeviceOp[Any], ...]:
+        """See `DeviceOp`."""
         return (self.source,)
 
-    def _submit(self, context: ExecutionContext) -> Any:
+    def enqueue(self, context: ExecutionContext) -> Any:
+        """Enqueue the work; see `DeviceOp`."""
         handles = evaluate(self.source, context)
         if not isinstance(handles, tuple):
             raise UsageError(
@@ -121,7 +127,7 @@ class _Entry(DeviceOp[Any]):
 
 def entry(op: DeviceOp[Any], index: int) -> DeviceOp[Any]:
     """One entry of a tuple-valued operation, which runs at most once."""
-    length = op._arity()  # pyright: ignore[reportPrivateUsage] - same family
+    length = op.arity()
     if length == 0:
         raise UsageError(f"{op.label!r} yields an empty tuple: it has no entry")
     return _Entry(_Once(op), index)
@@ -129,7 +135,7 @@ def entry(op: DeviceOp[Any], index: int) -> DeviceOp[Any]:
 
 def unzip(op: DeviceOp[Any], count: int | None) -> tuple[DeviceOp[Any], ...]:
     """One operation for each entry of a tuple-valued one, which runs at most once."""
-    known = op._arity()  # pyright: ignore[reportPrivateUsage] - same family
+    known = op.arity()
     if known is not None and count is not None and known != count:
         raise UsageError(f"{op.label!r} yields {known} entries, and {count} were asked for")
     length = known if known is not None else count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -48,22 +49,22 @@ class DeviceOp(ABC, Generic[T]):
     place of NumPy arrays.
     """
 
-    _label = ""
+    given_label = ""
 
     # ------------------------------------------------------------------ for subclasses
     @abstractmethod
-    def _submit(self, context: ExecutionContext) -> T:
+    def enqueue(self, context: ExecutionContext) -> T:
         """Enqueue the work on the context's stream, and return handles to its results."""
 
-    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+    def parts(self) -> tuple[DeviceOp[Any], ...]:
         """The operations that this one is made of."""
         return ()
 
-    def _borrowed(self) -> Iterator[str]:
+    def borrowed(self) -> Iterator[str]:
         """Names of the borrowed arrays that this operation itself takes."""
         return iter(())
 
-    def _arity(self) -> int | None:
+    def arity(self) -> int | None:
         """Length of the tuple that it yields, where that is known."""
         return None
 
@@ -71,11 +72,11 @@ class DeviceOp(ABC, Generic[T]):
     @property
     def label(self) -> str:
         """Its name in messages, traces and NVTX ranges."""
-        return self._label or type(self).__name__
+        return self.given_label or type(self).__name__
 
     def named(self, label: str) -> DeviceOp[T]:
         """Give it a name for messages, traces and NVTX ranges; returns itself."""
-        self._label = label
+        self.given_label = label
         return self
 
     def __repr__(self) -> str:
@@ -115,7 +116,9 @@ class DeviceOp(ABC, Generic[T]):
 
     # ------------------------------------------------------------------ tuples
     @overload
-    def unzip(self: DeviceOp[tuple[A, B]], count: int | None = None) -> tuple[DeviceOp[A], DeviceOp[B]]: ...
+    def unzip(
+        self: DeviceOp[tuple[A, B]], count: int | None = None
+    ) -> tuple[DeviceOp[A], DeviceOp[B]]: ...
     @overload
     def unzip(
         self: DeviceOp[tuple[A, B, C]], count: int | None = None
@@ -156,7 +159,9 @@ class DeviceOp(ABC, Generic[T]):
         return entry(self, -1)
 
     # ------------------------------------------------------------------ arrays
-    def partition(self: DeviceOp[DeviceArray], *block: int | tuple[int, ...]) -> DeviceOp[Partition]:
+    def partition(
+        self: DeviceOp[DeviceArray], *block: int | tuple[int, ...]
+    ) -> DeviceOp[Partition]:
         """The array, split into blocks; see `DeviceArray.partition`."""
         return self.map(lambda array: array.partition(*block))
 
@@ -191,14 +196,16 @@ class DeviceOp(ABC, Generic[T]):
         """
         forbid_nested_wait("sync()")
         stream, policy = choose(policy)
-        return wait(submit(self._run, stream, policy, label=self.label, blocking=True))
+        return wait(
+            submit(partial(evaluate, self), stream, policy, label=self.label, blocking=True)
+        )
 
     def sync_on(self, stream: object) -> T:
         """Run on this stream, and block until it is done. Also takes a `cupy.cuda.Stream`."""
         forbid_nested_wait("sync_on()")
         mine = adopt_stream(stream)
         policy = policy_for(mine.device)
-        return wait(submit(self._run, mine, policy, label=self.label, blocking=True))
+        return wait(submit(partial(evaluate, self), mine, policy, label=self.label, blocking=True))
 
     def async_on(self, stream: object) -> T:
         """Submit to this stream and return handles at once.
@@ -207,24 +214,23 @@ class DeviceOp(ABC, Generic[T]):
         result can be read after `stream.synchronize()`.
         """
         mine = adopt_stream(stream)
-        submission = submit(self._run, mine, policy_for(mine.device), label=self.label)
+        submission = submit(
+            partial(evaluate, self), mine, policy_for(mine.device), label=self.label
+        )
         return submission.handles  # type: ignore[return-value] - set once submit has returned
 
     def schedule(self, policy: SchedulingPolicy) -> DeviceFuture[T]:
         """Let the policy choose the stream now; run when the future is first awaited."""
         stream, policy = choose(policy)
-        return DeviceFuture(self._run, stream, policy, self.label)
+        return DeviceFuture(partial(evaluate, self), stream, policy, self.label)
 
     def into_future(self) -> DeviceFuture[T]:
         """`schedule` with the current policy."""
         stream, policy = choose(None)
-        return DeviceFuture(self._run, stream, policy, self.label)
+        return DeviceFuture(partial(evaluate, self), stream, policy, self.label)
 
     def __await__(self) -> Generator[Any, None, T]:
         return self.into_future().__await__()
-
-    def _run(self, context: ExecutionContext) -> T:
-        return evaluate(self, context)
 
 
 class Bind(DeviceOp[U]):
@@ -244,14 +250,16 @@ class Bind(DeviceOp[U]):
     def label(self) -> str:
         """Its own name, or that of what it starts with."""
         op: DeviceOp[Any] = self
-        while isinstance(op, Bind) and not op._label:
+        while isinstance(op, Bind) and not op.given_label:
             op = op.source
-        return op.label
+        return op.given_label or op.label
 
-    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+    def parts(self) -> tuple[DeviceOp[Any], ...]:
+        """See `DeviceOp`."""
         return (self.source,)
 
-    def _borrowed(self) -> Iterator[str]:
+    def borrowed(self) -> Iterator[str]:
+        """See `DeviceOp`."""
         # What a function has captured is only looked at one level deep; the rest is caught when it
         # reaches the stream.
         for cell in getattr(self.function, "__closure__", None) or ():
@@ -264,7 +272,8 @@ class Bind(DeviceOp[U]):
             if isinstance(captured, DeviceArray) and captured.mode == "borrowed":
                 yield captured.name
 
-    def _submit(self, context: ExecutionContext) -> U:
+    def enqueue(self, context: ExecutionContext) -> U:
+        """Enqueue the work; see `DeviceOp`."""
         return evaluate(self, context)
 
 
@@ -276,7 +285,7 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
         while isinstance(current, Bind):
             pending.append(current.follow)
             current = current.source
-        handles = current._submit(context)  # pyright: ignore[reportPrivateUsage] - same family
+        handles = current.enqueue(context)
         if not pending:
             return handles
         current = pending.pop()(context, handles)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, TypeVar
 
 from asyncgpu_tutor.errors import BorrowedSpawnError, UsageError
 from asyncgpu_tutor.future import DeviceFuture
-from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose, evaluate
 from asyncgpu_tutor.runtime import borrowed_message
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 
@@ -39,7 +40,7 @@ def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Ta
             "spawn() needs a running event loop: call it in an async function, or use op.sync()"
         ) from None
     stream, chosen = choose(policy)
-    future = DeviceFuture(op._run, stream, chosen, op.label, spawned=True)  # pyright: ignore[reportPrivateUsage] - same family
+    future = DeviceFuture(partial(evaluate, op), stream, chosen, op.label, spawned=True)
     return loop.create_task(_drive(future), name=op.label)
 
 
@@ -56,6 +57,6 @@ def borrowed_arrays(op: DeviceOp[Any]) -> list[str]:
         part = stack.pop()
         if id(part) not in seen:
             seen.add(id(part))
-            found.extend(part._borrowed())  # pyright: ignore[reportPrivateUsage] - same family
-            stack.extend(part._parts())  # pyright: ignore[reportPrivateUsage] - same family
+            found.extend(part.borrowed())
+            stack.extend(part.parts())
     return found

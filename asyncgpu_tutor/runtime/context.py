@@ -109,9 +109,7 @@ class ExecutionContext:
         self._touch(target)
         self._touch(source)
         _same(target, source.shape, source.dtype, f"array {source.name!r}")
-        self.device.copy_from_device_async(
-            target.memory, source.memory, target.nbytes, self.stream
-        )
+        self.device.copy_from_device_async(target.memory, source.memory, target.nbytes, self.stream)
 
     # ------------------------------------------------------------------ kernels
     def launch(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -42,7 +42,8 @@ _machine = Machine()
 _devices: dict[str, Device] = {}
 _policies: dict[str, SchedulingPolicy] = {}
 _process = _Choice()
-_scoped: ContextVar[_Choice] = ContextVar("asyncgpu_choice", default=_Choice())
+_NOTHING = _Choice()
+_scoped: ContextVar[_Choice] = ContextVar("asyncgpu_choice", default=_NOTHING)
 
 
 def resolve(name: str | Device) -> Device:
@@ -97,7 +98,7 @@ def current_device() -> Device:
     It is the one of the innermost `using`, else of the last `use`, else what the environment variable
     ``ASYNCGPU_DEVICE`` says, else ``"auto"``.
     """
-    global _process
+    global _process  # noqa: PLW0603 - the process has one choice
     choice = _scoped.get()
     if choice.device is not None:
         return choice.device
@@ -142,7 +143,7 @@ def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -
     Device
         What was chosen; show it, so that a reader knows.
     """
-    global _process
+    global _process  # noqa: PLW0603 - the process has one choice
     if device == "auto":
         device = os.environ.get(VARIABLE, "auto")
     chosen = resolve(device)
@@ -155,7 +156,7 @@ def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -
 @contextmanager
 def using(
     device: str | Device | None = None, policy: SchedulingPolicy | None = None
-) -> Iterator[Device]:
+) -> Generator[Device]:
     """Choose device or policy, or both, for a block of code and for the tasks that it starts."""
     chosen = current_device() if device is None else resolve(device)
     if policy is not None:

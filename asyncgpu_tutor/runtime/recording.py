@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -33,7 +33,7 @@ _recording = _Recording()
 
 
 @contextmanager
-def record() -> Iterator[Trace]:
+def record() -> Generator[Trace]:
     """Record what the devices do while a block runs.
 
     Leaving the block waits for the devices; only then is the trace filled. Time zero is when the block
@@ -53,7 +53,7 @@ def record() -> Iterator[Trace]:
     >>> [span.name for span in trace.device_spans]
     ['memset']
     """
-    global _recording
+    global _recording  # noqa: PLW0603 - the process has one recording
     first = current_device()
     devices = [d for d in known_devices() if d.clock == first.clock]
     trace = Trace(clock=first.clock, device=first.description)

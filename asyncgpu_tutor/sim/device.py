@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 
 from asyncgpu_tutor.cuda_c import GlobalMemory, Program, Signature, compile_source
-from asyncgpu_tutor.device import Argument, Dim3, Event, HostBuffer, Limits, Memory, Stream, current_tag, forbid_nested_wait
+from asyncgpu_tutor.device import (
+    Argument,
+    Dim3,
+    Event,
+    HostBuffer,
+    Limits,
+    Memory,
+    Stream,
+    current_tag,
+    forbid_nested_wait,
+)
 from asyncgpu_tutor.errors import (
     DeviceError,
     DeviceMismatchError,
@@ -24,7 +34,7 @@ from asyncgpu_tutor.sim.memory import Heap, SimMemory
 from asyncgpu_tutor.sim.model import copy_time, kernel_time
 from asyncgpu_tutor.sim.spec import H200, DeviceSpec
 from asyncgpu_tutor.sim.stream import SimEvent, SimStream
-from asyncgpu_tutor.trace import Draft, SpanLog, SpanKind
+from asyncgpu_tutor.trace import Draft, SpanKind, SpanLog
 
 __all__ = ["SimDevice", "SimFunction"]
 
@@ -148,9 +158,7 @@ class SimDevice:
         self._host_span("call", f"malloc {name}", *self.spend(self.spec.call_malloc_us))
         return self.heap.take(nbytes, name)
 
-    def adopt_array(
-        self, foreign: object
-    ) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
+    def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
         """No other library has memory on a simulated device."""
         return None
 
@@ -272,10 +280,10 @@ class SimDevice:
             time = kernel_time(self.spec, result.counts, threads, shared_mem)
             found.update(bound=time.bound, fills=round(time.demand, 6))
             if result.printed:
-                print(result.printed, end="")
+                print(result.printed, end="")  # noqa: T201 - what the kernel printed
             return time.work
 
-        detail = {"grid": list(grid), "block": list(block)}
+        detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
         cost = self.spec.call_launch_us
         self._enqueue(
             "kernel", function.name, stream, cost, begin, written, memories, detail, found
@@ -374,9 +382,7 @@ class SimDevice:
                 memory.spoiled = error
 
         resource = kind if kind in ("h2d", "d2h") else "compute"
-        target.submit(
-            Command(resource, self.now(), tag.op if tag else None, start, end, skipped)
-        )
+        target.submit(Command(resource, self.now(), tag.op if tag else None, start, end, skipped))
 
     def _own(self, stream: Stream) -> SimStream:
         if not isinstance(stream, SimStream) or stream.device is not self:

@@ -196,11 +196,10 @@ class Engine:
     # ------------------------------------------------------------------ starting
     def _start_all(self) -> bool:
         """Start every command that can start now, oldest first. True if there was one."""
-        heads = [
-            (q.waiting[0].serial, q) for q in self._queues if q.waiting and not q.running
-        ]
+        heads = [(q.waiting[0].serial, q) for q in self._queues if q.waiting and not q.running]
         heads.sort(key=lambda head: head[0])
-        return any([self._try_start(queue) for _, queue in heads])
+        started = [self._try_start(queue) for _, queue in heads]  # all of them, not only the first
+        return any(started)
 
     def _try_start(self, queue: Queue) -> bool:
         command = queue.waiting[0]
@@ -227,7 +226,9 @@ class Engine:
     def _inherit(self, queue: Queue, command: Command) -> None:
         failed = command.awaits.error if command.awaits is not None else None
         if failed is not None and queue.error is None:
-            queue.error = UpstreamError(f"an operation that this one waits for had failed: {failed}")
+            queue.error = UpstreamError(
+                f"an operation that this one waits for had failed: {failed}"
+            )
             queue.error.__cause__ = failed
             queue.error_op = command.op
 

@@ -117,10 +117,16 @@ H200 = DeviceSpec(
         ("l2_gb_s", "rough: H100 L2 read bandwidth as published by microbenchmarks"),
         ("launch_us", "rough: relu takes 6 to 7 us back to back, most of it the host's"),
         ("step_clocks", "rough: dependent float32 arithmetic, 4 clocks since Volta"),
-        ("load_clocks", f"{MEASURED}: matvec_naive takes 270 clocks an iteration at DIM 256 to 2048"),
+        (
+            "load_clocks",
+            f"{MEASURED}: matvec_naive takes 270 clocks an iteration at DIM 256 to 2048",
+        ),
         ("h2d_gb_s", f"{MEASURED}: 256 MiB, pinned"),
         ("d2h_gb_s", f"{MEASURED}: 256 MiB, pinned"),
-        ("copy_us", "rough: 1 MiB at 33 GB/s against 256 MiB at 55 GB/s, shared with the host's call"),
+        (
+            "copy_us",
+            "rough: 1 MiB at 33 GB/s against 256 MiB at 55 GB/s, shared with the host's call",
+        ),
         ("pageable_gb_s", "rough: one core copying into the driver's staging buffer"),
         ("call_launch_us", f"{MEASURED}: CuPy RawKernel call, stream current"),
         ("call_copy_us", "rough: of the order of a launch"),

@@ -1,0 +1,349 @@
+"""A CUDA device, through CuPy. This package is the only one that imports it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import weakref
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import cupy
+import cupyx
+import numpy as np
+from cupy.cuda import runtime
+
+from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.cupy_device.guard import compiling, guarded
+from asyncgpu_tutor.cupy_device.recorder import Recorder
+from asyncgpu_tutor.cupy_device.stream import CupyEvent, CupyStream, operation
+from asyncgpu_tutor.device import (
+    Argument,
+    Dim3,
+    Event,
+    HostBuffer,
+    Limits,
+    Memory,
+    Stream,
+    forbid_nested_wait,
+)
+from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError
+from asyncgpu_tutor.trace import SpanKind, SpanLog
+
+__all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]
+
+H2D, D2H, D2D = 1, 2, 3  # cudaMemcpyKind
+HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CupyMemory:
+    """One allocation.
+
+    Attributes
+    ----------
+    pointer : cupy.cuda.MemoryPointer
+        CuPy's; it frees the memory when it goes.
+    """
+
+    pointer: Any
+    nbytes: int
+
+    @property
+    def ptr(self) -> int:
+        """Its address on the device."""
+        return int(self.pointer.ptr)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CupyFunction:
+    """A kernel that NVRTC has accepted."""
+
+    name: str
+    kernel: Any
+
+
+class CupyDevice:
+    """One NVIDIA GPU.
+
+    Parameters
+    ----------
+    ordinal : int
+        Number of the device, as CUDA counts.
+    """
+
+    simulated = False
+    clock = "CUDA events"
+
+    def __init__(self, ordinal: int) -> None:
+        self.ordinal = ordinal
+        self.name = f"cuda:{ordinal}"
+        facts = runtime.getDeviceProperties(ordinal)
+        self.description = f"{facts['name'].decode()}, times are measured with CUDA events"
+        self.limits = Limits(
+            threads_per_block=int(facts["maxThreadsPerBlock"]),
+            block=_dim3(facts["maxThreadsDim"]),
+            grid=_dim3(facts["maxGridSize"]),
+            shared_bytes=int(facts["sharedMemPerBlock"]),
+        )
+        self._recorder: Recorder | None = None
+        self._functions: dict[tuple[str, str], CupyFunction] = {}
+        self._lock = threading.Lock()
+        self._numbers = 0
+        self._adopted: weakref.WeakValueDictionary[int, CupyStream] = weakref.WeakValueDictionary()
+        self.default_stream = self._stream(cupy.cuda.Stream.null)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.description}>"
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Make it CUDA's current device."""
+        before = runtime.getDevice()
+        if before == self.ordinal:
+            yield
+            return
+        runtime.setDevice(self.ordinal)
+        try:
+            yield
+        finally:
+            runtime.setDevice(before)
+
+    # ------------------------------------------------------------------ host time
+    def now(self) -> float:
+        """The host's clock, in us."""
+        return time.perf_counter() * 1e6
+
+    def work(self, us: float, name: str) -> None:
+        """Keep the host busy for `us` microseconds."""
+        start = self.now()
+        while self.now() - start < us:
+            pass
+        self._host_span("work", name, start)
+
+    async def sleep(self, us: float) -> None:
+        """Let other tasks run for `us` microseconds."""
+        await asyncio.sleep(us * 1e-6)
+
+    @contextmanager
+    def waiting(self, name: str) -> Generator[None]:
+        """A stretch of time in which the host is blocked."""
+        start = self.now()
+        try:
+            with self.active():
+                yield
+        finally:
+            self._host_span("wait", name, start)
+
+    def watch(self, event: Event, wake: Callable[[BaseException | None], None]) -> None:
+        """Call `wake` after `event`; see `Device.watch`."""
+        if not isinstance(event, CupyEvent):
+            raise DeviceMismatchError(f"{event!r} is not a CUDA event")
+        asyncio.get_running_loop()
+        # Another event at the same place, one whose waiter sleeps instead of spinning.
+        try:
+            with self.active(), guarded("recording an event"):
+                sleeper = cupy.cuda.Event(block=True, disable_timing=True)
+                sleeper.record(event.stream.cupy)
+        except DeviceError as error:
+            wake(error)
+            return
+        event.stream.watcher.watch(sleeper, wake)
+
+    def synchronize(self) -> None:
+        """Block the host until the device has nothing left to do."""
+        forbid_nested_wait("device.synchronize()")
+        with self.waiting("synchronize device"), guarded("waiting for the device"):
+            runtime.deviceSynchronize()
+
+    # ------------------------------------------------------------------ streams
+    def create_stream(self) -> CupyStream:
+        """A new stream, not ordered with any other, the null stream included."""
+        with self.active(), guarded("creating a stream"):
+            return self._stream(cupy.cuda.Stream(non_blocking=True))
+
+    def adopt_stream(self, foreign: object) -> Stream | None:
+        """A `cupy.cuda.Stream`, or anything with `__cuda_stream__`, such as cuda.core's."""
+        stream: Any = foreign
+        if not hasattr(stream, "ptr") and hasattr(stream, "__cuda_stream__"):
+            stream = cupy.cuda.ExternalStream(stream.__cuda_stream__()[1], self.ordinal)
+        if not isinstance(stream, cupy.cuda.Stream | cupy.cuda.ExternalStream):
+            return None
+        if getattr(stream, "device_id", self.ordinal) not in (self.ordinal, -1):
+            return None
+        known = self._adopted.get(int(stream.ptr))
+        if known is None:
+            known = self._adopted[int(stream.ptr)] = self._stream(stream)
+        return known
+
+    def _stream(self, stream: Any) -> CupyStream:
+        with self._lock:
+            number, self._numbers = self._numbers, self._numbers + 1
+        return CupyStream(self, stream, number)
+
+    # ------------------------------------------------------------------ memory
+    def malloc(self, nbytes: int, name: str, stream: Stream) -> CupyMemory:
+        """Allocate from CuPy's pool. What comes back to it is idle: see `Submission.keep`."""
+        start = self.now()
+        with (
+            self.active(),
+            guarded(f"allocating {nbytes:,} bytes for {name!r}"),
+            self._own(stream).cupy,
+        ):
+            memory = CupyMemory(cupy.cuda.alloc(nbytes), nbytes)
+        self._host_span("call", f"malloc {name}", start)
+        return memory
+
+    def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
+        """Memory, shape and dtype of another library's array."""
+        with self.active():
+            try:
+                if hasattr(foreign, "__cuda_array_interface__"):
+                    array = cupy.asarray(foreign)
+                else:
+                    array = cupy.from_dlpack(foreign)
+            except (TypeError, ValueError, BufferError, RuntimeError):
+                return None
+        if array.device.id != self.ordinal:
+            return None
+        if not array.flags.c_contiguous:
+            raise DeviceMismatchError(
+                f"this {type(foreign).__name__} of shape {array.shape} is not C-contiguous: make a "
+                "contiguous copy first"
+            )
+        return CupyMemory(array.data, array.nbytes), array.shape, array.dtype
+
+    def export(self, array: DeviceArray) -> Any:
+        """The array as CuPy's, without a copy."""
+        memory: Any = array.memory
+        return cupy.ndarray(array.shape, array.dtype, memptr=memory.pointer)
+
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+        """A host array in page-locked memory."""
+        with self.active(), guarded("allocating pinned host memory"):
+            return cupyx.empty_pinned(shape, dtype)
+
+    def is_pinned(self, array: HostBuffer) -> bool:
+        """Whether the driver knows its memory."""
+        if array.nbytes == 0:
+            return True
+        return runtime.pointerGetAttributes(array.ctypes.data).type == HOST_MEMORY
+
+    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
+        """Set the first `nbytes` bytes to `value`."""
+        with self._enqueueing("memset", "memset", stream, {"bytes": nbytes}) as queue:
+            runtime.memsetAsync(memory.ptr, value, nbytes, queue)
+
+    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
+        """Copy a C-contiguous host array to the start of `memory`."""
+        with self._enqueueing("h2d", "h2d", stream, {"bytes": host.nbytes}) as queue:
+            runtime.memcpyAsync(memory.ptr, host.ctypes.data, host.nbytes, H2D, queue)
+
+    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
+        """Copy the start of `memory` to a C-contiguous host array."""
+        with self._enqueueing("d2h", "d2h", stream, {"bytes": host.nbytes}) as queue:
+            runtime.memcpyAsync(host.ctypes.data, memory.ptr, host.nbytes, D2H, queue)
+
+    def copy_from_device_async(
+        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+    ) -> None:
+        """Copy within the device."""
+        with self._enqueueing("d2d", "d2d", stream, {"bytes": nbytes}) as queue:
+            runtime.memcpyAsync(target.ptr, source.ptr, nbytes, D2D, queue)
+
+    # ------------------------------------------------------------------ kernels
+    def get_function(self, source: str, name: str) -> CupyFunction:
+        """Compile with NVRTC, once for each source."""
+        function = self._functions.get((source, name))
+        if function is None:
+            plain = 'extern "C"' in source and "<" not in name
+            with self.active(), compiling(source, name), guarded(f"loading {name}"):
+                module = cupy.RawModule(
+                    code=source,
+                    options=("-std=c++17",),
+                    name_expressions=None if plain else (name,),
+                )
+                kernel = module.get_function(name).kernel
+            function = self._functions[source, name] = CupyFunction(name, kernel)
+        return function
+
+    def launch(
+        self,
+        function: object,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Argument],
+        shared_mem: int,
+        stream: Stream,
+    ) -> None:
+        """Enqueue one launch."""
+        if not isinstance(function, CupyFunction):
+            raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
+        # A pointer is passed as the integer that it is.
+        packed = [np.uintp(a.ptr) if isinstance(a, CupyMemory) else a for a in args]
+        target = self._own(stream)
+        detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
+        with self._enqueueing("kernel", function.name, stream, detail):
+            function.kernel(grid, block, packed, shared_mem, target.cupy)
+
+    # ------------------------------------------------------------------ recording
+    @property
+    def log(self) -> SpanLog | None:
+        """Where spans are written while the device is recorded."""
+        return self._recorder.log if self._recorder else None
+
+    def start_log(self, numbers: Iterator[int]) -> None:
+        """Begin to write spans into `log`."""
+        with self.active(), guarded("starting a recording"):
+            self._recorder = Recorder(SpanLog(self.name, numbers))
+
+    def settle_log(self) -> None:
+        """Wait for the device, then turn pairs of events into spans."""
+        if self._recorder is not None:
+            with self.active(), guarded("ending a recording"):
+                self._recorder.settle()
+
+    def stop_log(self) -> None:
+        """Write no more spans."""
+        self._recorder = None
+
+    def _host_span(self, kind: SpanKind, name: str, start: float) -> int | None:
+        if self._recorder is None:
+            return None
+        op, label = operation()
+        draft = self._recorder.log.draft(kind, name, None, op=op, label=label)
+        return self._recorder.log.finish(draft, start, self.now()).id
+
+    @contextmanager
+    def _enqueueing(
+        self, kind: SpanKind, name: str, stream: Stream, detail: dict[str, object]
+    ) -> Generator[int]:
+        """Around each call that enqueues: device, errors, and spans when recorded. Gives the handle."""
+        target = self._own(stream)
+        with self.active(), guarded(name):
+            recorder = self._recorder
+            if recorder is None:
+                yield target.ptr
+                return
+            before = recorder.stamp(target.cupy)
+            start = self.now()
+            yield target.ptr
+            call = self._host_span("call", name, start)
+            op, label = operation()
+            draft = recorder.log.draft(
+                kind, name, target.number, op=op, label=label, call=call, detail=detail
+            )
+            recorder.add(draft, before, recorder.stamp(target.cupy))
+
+    def _own(self, stream: Stream) -> CupyStream:
+        if not isinstance(stream, CupyStream) or stream.device is not self:
+            raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
+        return stream
+
+
+def _dim3(values: Sequence[int]) -> Dim3:
+    x, y, z = values
+    return (int(x), int(y), int(z))

@@ -1,0 +1,52 @@
+"""CUDA's errors, translated into ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+from cupy.cuda import compiler, driver, memory, runtime
+
+from asyncgpu_tutor.errors import DeviceError, KernelCompileError, OutOfMemoryError
+
+__all__ = ["compiling", "guarded"]
+
+# NVRTC: "name.cu(12): error: ..."; the column is not given.
+PLACE = re.compile(r"^[^\n(]*\((\d+)\): (?:error|catastrophic error): (.*)$", re.MULTILINE)
+
+
+@contextmanager
+def guarded(what: str) -> Iterator[None]:
+    """Raise our errors in place of CUDA's."""
+    try:
+        yield
+    except memory.OutOfMemoryError as error:
+        raise OutOfMemoryError(
+            f"out of memory on the device in {what}: {error}. Drop arrays that are no longer needed, or "
+            "work in smaller batches."
+        ) from error
+    except (runtime.CUDARuntimeError, driver.CUDADriverError) as error:
+        raise DeviceError(
+            f"{what}: {error}. After most device errors the process cannot use this GPU any more: "
+            "restart it, and run the same code with agt.use('sim'), which names the culprit."
+        ) from error
+
+
+@contextmanager
+def compiling(source: str, name: str) -> Generator[None]:
+    """Raise `KernelCompileError` in place of NVRTC's, with the line and its text."""
+    try:
+        yield
+    except compiler.CompileException as error:
+        log = str(error)
+        found = PLACE.search(log)
+        if found is None:
+            raise KernelCompileError(f"{name} does not compile:\n{log}") from None
+        line = int(found[1])
+        lines = source.splitlines()
+        text = lines[line - 1] if 0 < line <= len(lines) else ""
+        raise KernelCompileError(
+            f"kernel.cu:{line}: error: {found[2]}\n    {text}\n\nall of the compiler's messages:\n{log}",
+            line=line,
+        ) from None

@@ -1,0 +1,58 @@
+"""Times of device work from pairs of CUDA events."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import cupy
+from cupy.cuda import runtime
+
+from asyncgpu_tutor.trace import Draft, SpanLog
+
+__all__ = ["Recorder"]
+
+
+class Recorder:
+    """Collects pairs of events around each piece of work, and reads them when all is done.
+
+    A pair also spans what the work had to wait for behind the first event: a busy copy engine, or SMs
+    that other kernels fill. Events resolve about half a microsecond (CUDA Runtime API,
+    cudaEventElapsedTime).
+
+    Parameters
+    ----------
+    log : SpanLog
+        Where the spans go.
+    """
+
+    def __init__(self, log: SpanLog) -> None:
+        self.log = log
+        self._pairs: list[tuple[Draft, Any, Any]] = []
+        self._base: Any = cupy.cuda.Event()
+        runtime.deviceSynchronize()
+        self._base.record(cupy.cuda.Stream.null)
+        self._base.synchronize()
+        # The event was passed shortly before the wait for it came back.
+        self._origin = time.perf_counter() * 1e6
+
+    @staticmethod
+    def stamp(stream: Any) -> Any:
+        """A timing event at the present end of a stream."""
+        event = cupy.cuda.Event()
+        event.record(stream)
+        return event
+
+    def add(self, draft: Draft, before: Any, after: Any) -> None:
+        """The work of `draft` lies between these events."""
+        self._pairs.append((draft, before, after))
+
+    def settle(self) -> None:
+        """Wait for the device and write down all spans."""
+        runtime.deviceSynchronize()
+        pairs, self._pairs = self._pairs, []
+        for draft, before, after in pairs:
+            self.log.finish(draft, self._us(before), self._us(after))
+
+    def _us(self, event: Any) -> float:
+        return self._origin + 1e3 * float(cupy.cuda.get_elapsed_time(self._base, event))

@@ -1,0 +1,105 @@
+"""Streams and events of a CUDA device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import cupy
+from cupy.cuda import runtime
+
+from asyncgpu_tutor.cupy_device.guard import guarded
+from asyncgpu_tutor.cupy_device.watcher import Watcher
+from asyncgpu_tutor.device import Event, current_tag, forbid_nested_wait
+from asyncgpu_tutor.errors import DeviceMismatchError
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.cupy_device.device import CupyDevice
+
+__all__ = ["CupyEvent", "CupyStream", "operation"]
+
+NOT_READY = 600  # cudaErrorNotReady
+
+
+class CupyEvent:
+    """A point in the work of a CUDA stream."""
+
+    def __init__(self, stream: CupyStream, heads: tuple[int, ...]) -> None:
+        self.stream = stream
+        self.heads = heads
+        self.event: Any = cupy.cuda.Event(disable_timing=True)
+
+    @property
+    def done(self) -> bool:
+        """Whether the device has passed it, or has failed."""
+        # CuPy's own `done` stays False for ever after a fault; the status itself tells the two apart.
+        return int(runtime.eventQuery(self.event.ptr)) != NOT_READY
+
+    def synchronize(self) -> None:
+        """Block the host until the device has passed it."""
+        forbid_nested_wait("event.synchronize()")
+        device = self.stream.device
+        with device.waiting("synchronize event"), guarded("waiting for an event"):
+            self.event.synchronize()
+
+
+class CupyStream:
+    """A CUDA stream.
+
+    Attributes
+    ----------
+    cupy : cupy.cuda.Stream
+        CuPy's.
+    """
+
+    def __init__(self, device: CupyDevice, stream: Any, number: int) -> None:
+        self.device = device
+        self.cupy = stream
+        self.number = number
+        self.watcher = Watcher(device.ordinal, f"asyncgpu {device.name} stream {number}")
+
+    def __repr__(self) -> str:
+        return f"<stream {self.number} of {self.device.name}>"
+
+    @property
+    def ptr(self) -> int:
+        """The CUDA handle."""
+        return int(self.cupy.ptr)
+
+    @property
+    def done(self) -> bool:
+        """Whether it holds no unfinished work."""
+        with guarded("asking a stream"):
+            return bool(self.cupy.done)
+
+    def record(self) -> CupyEvent:
+        """An event behind all work enqueued so far."""
+        log = self.device.log
+        with self.device.active():
+            event = CupyEvent(self, log.heads(self.number) if log else ())
+            with guarded("recording an event"):
+                event.event.record(self.cupy)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Hold back work enqueued from now on until `event`."""
+        if not isinstance(event, CupyEvent):
+            raise DeviceMismatchError(f"{self!r} cannot wait for {event!r}: it is not a CUDA event")
+        if self.device.log is not None and event.stream.device is self.device:
+            self.device.log.wait(self.number, event.heads)
+        with self.device.active(), guarded("waiting for an event on a stream"):
+            self.cupy.wait_event(event.event)
+
+    def synchronize(self) -> None:
+        """Block the host until all its work is done."""
+        forbid_nested_wait("stream.synchronize()")
+        with (
+            self.device.waiting(f"synchronize stream {self.number}"),
+            guarded("waiting for a stream"),
+        ):
+            self.cupy.synchronize()
+
+
+def operation() -> tuple[int | None, str]:
+    """Number and name of the submission under way."""
+    tag = current_tag()
+    return (tag.op, tag.label) if tag else (None, "")

@@ -1,0 +1,173 @@
+"""NVTX ranges: our names on the timeline of a profiler, such as Nsight Systems.
+
+They are off until `enable` is called or the environment has ``ASYNCGPU_NVTX=1`` when this package
+is imported. While they are off, each function here costs one comparison. They need the package
+``nvtx``; without a profiler attached, that package does nothing.
+
+There are two sorts, because of `await`. What does not await is wrapped by `span`, which a profiler
+nests by a stack that each thread has. A task that awaits gives its thread to others, which push and
+pop on the same stack; what spans an `await` therefore needs `across` (or `start` and `end`), which
+need no nesting.
+
+NVTX keeps every name for ever: name the sort of work ("batch"), and do not count in names without
+end.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+from typing import Any, Protocol, cast
+
+from asyncgpu_tutor.errors import UsageError
+
+__all__ = ["DOMAIN", "Token", "across", "disable", "enable", "enabled", "end", "span", "start"]
+
+DOMAIN = "asyncgpu_tutor"  # profilers show and filter our ranges by it
+
+_VARIABLE = "ASYNCGPU_NVTX"
+_OLDEST = "0.2.12"  # the first nvtx whose domains have push_range and start_range
+
+
+class _Domain(Protocol):
+    """The part of `nvtx.Domain` that is used here (nvtx 0.2.12 and later)."""
+
+    def get_event_attributes(self, message: str) -> Any: ...
+
+    def push_range(self, attributes: Any) -> None: ...
+
+    def pop_range(self) -> None: ...
+
+    def start_range(self, attributes: Any) -> int: ...
+
+    def end_range(self, range_id: int) -> None: ...
+
+
+_NOTHING: AbstractContextManager[None] = nullcontext()
+_domain: _Domain | None = None
+
+
+def enable() -> None:
+    """From now on, mark ranges.
+
+    Raises
+    ------
+    UsageError
+        If the package ``nvtx`` is missing or too old.
+    """
+    global _domain  # noqa: PLW0603 - the switch is one for the process, as NVTX itself is
+    try:
+        nvtx = importlib.import_module("nvtx")
+    except ImportError:
+        raise UsageError(
+            "NVTX ranges need the package nvtx, which is not installed: "
+            f"pip install 'nvtx>={_OLDEST}'. It has wheels for Linux and 64-bit Windows."
+        ) from None
+    domain = nvtx.get_domain(DOMAIN) if hasattr(nvtx, "get_domain") else None
+    if not hasattr(domain, "push_range"):
+        raise UsageError(
+            "the installed nvtx is too old for NVTX ranges: "
+            f"pip install --upgrade 'nvtx>={_OLDEST}'"
+        )
+    _domain = cast(_Domain, domain)
+
+
+def disable() -> None:
+    """From now on, mark nothing. Ranges that are open still end."""
+    global _domain  # noqa: PLW0603 - as in `enable`
+    _domain = None
+
+
+def enabled() -> bool:
+    """Whether ranges are being marked."""
+    return _domain is not None
+
+
+def span(name: str) -> AbstractContextManager[None]:
+    """A range around code that does not await: ``with span("submit"): ...``.
+
+    Parameters
+    ----------
+    name : str
+        What the profiler shows.
+    """
+    return _NOTHING if _domain is None else _pushed(_domain, name)
+
+
+@contextmanager
+def _pushed(domain: _Domain, name: str) -> Generator[None]:
+    domain.push_range(_attributes(domain, name))
+    try:
+        yield
+    finally:
+        domain.pop_range()
+
+
+class Token:
+    """An open range. `end` closes it."""
+
+    __slots__ = ("_domain", "_id")
+
+    def __init__(self, domain: _Domain, name: str) -> None:
+        self._domain: _Domain | None = domain
+        self._id = domain.start_range(_attributes(domain, name))
+
+    def end(self) -> None:
+        """Close the range. A second call does nothing."""
+        domain, self._domain = self._domain, None
+        if domain is not None:
+            domain.end_range(self._id)
+
+
+def start(name: str) -> Token | None:
+    """Open a range that any thread or task may `end`, and that need not nest.
+
+    Returns
+    -------
+    Token or None
+        What `end` takes; None while ranges are off.
+    """
+    return None if _domain is None else Token(_domain, name)
+
+
+def end(token: Token | None) -> None:
+    """Close a range that `start` opened. None, or a range that has ended, is left as it is."""
+    if token is not None:
+        token.end()
+
+
+def across(name: str) -> AbstractContextManager[None]:
+    """A range around code that awaits: ``with across("batch"): await op``."""
+    return _NOTHING if _domain is None else _started(_domain, name)
+
+
+@contextmanager
+def _started(domain: _Domain, name: str) -> Generator[None]:
+    token = Token(domain, name)
+    try:
+        yield
+    finally:
+        token.end()
+
+
+@lru_cache(maxsize=1024)
+def _attributes(domain: _Domain, name: str) -> Any:
+    """Prepared once for each name: that is most of what marking a range costs."""
+    return domain.get_event_attributes(message=name)
+
+
+def _enable_where_the_environment_says_so() -> None:
+    if os.environ.get(_VARIABLE, "").strip().lower() not in {"1", "true", "yes", "on"}:
+        return
+    try:
+        enable()
+    except UsageError as error:
+        # An import must not fail for want of a profiler's annotations.
+        warnings.warn(f"{_VARIABLE} is set, but {error}", stacklevel=2)
+
+
+_enable_where_the_environment_says_so()

@@ -31,7 +31,7 @@ from asyncgpu_tutor.device import (
     forbid_nested_wait,
 )
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError
-from asyncgpu_tutor.trace import SpanKind, SpanLog
+from asyncgpu_tutor.trace import SpanKind, SpanLog, call_name
 
 __all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]
 
@@ -331,7 +331,7 @@ class CupyDevice:
             before = recorder.stamp(target.cupy)
             start = self.now()
             yield target.ptr
-            call = self._host_span("call", name, start)
+            call = self._host_span("call", call_name(kind, name), start)
             op, label = operation()
             draft = recorder.log.draft(
                 kind, name, target.number, op=op, label=label, call=call, detail=detail

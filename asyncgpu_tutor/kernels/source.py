@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["KernelSource"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KernelSource:
     """CUDA C source and facts.
 

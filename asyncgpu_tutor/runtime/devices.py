@@ -36,6 +36,7 @@ FORMS = "'auto', 'sim', 'sim:1', 'cuda' or 'cuda:1'"
 class _Choice:
     device: Device | None = None
     policy: SchedulingPolicy | None = None
+    default: SchedulingPolicy | None = None  # of a device that nobody else knows
 
 
 _machine = Machine()
@@ -88,8 +89,9 @@ def _auto() -> Device:
 
 
 def known_devices() -> list[Device]:
-    """The devices that have been used so far."""
-    return list(_devices.values())
+    """The devices that have been used so far, the current one first."""
+    current = current_device()
+    return [current, *(device for device in _devices.values() if device is not current)]
 
 
 def current_device() -> Device:
@@ -111,10 +113,21 @@ def current_device() -> Device:
 def policy_for(device: str | Device) -> SchedulingPolicy:
     """The default policy of a device: `StreamPoolRoundRobin(4)`, made when first needed."""
     target = resolve(device)
+    for choice in (_scoped.get(), _process):
+        if choice.default is not None and choice.device is target:
+            return choice.default
     policy = _policies.get(target.name)
-    if policy is None:
-        policy = _policies[target.name] = StreamPoolRoundRobin(4, target)
+    if policy is None or policy.device is not target:
+        policy = StreamPoolRoundRobin(4, target)
+        if _devices.get(target.name) is target:
+            _policies[target.name] = policy
     return policy
+
+
+def _private_default(device: Device) -> SchedulingPolicy | None:
+    """A default policy for a device that was not made here, to live as long as its choice."""
+    private = _devices.get(device.name) is not device
+    return StreamPoolRoundRobin(4, device) if private else None
 
 
 def current_policy() -> SchedulingPolicy:
@@ -149,7 +162,7 @@ def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -
     chosen = resolve(device)
     if policy is not None:
         policy.bind(chosen)
-    _process = _Choice(chosen, policy)
+    _process = _Choice(chosen, policy, _private_default(chosen))
     return chosen
 
 
@@ -161,7 +174,7 @@ def using(
     chosen = current_device() if device is None else resolve(device)
     if policy is not None:
         policy.bind(chosen)
-    token = _scoped.set(_Choice(chosen, policy))
+    token = _scoped.set(_Choice(chosen, policy, _private_default(chosen)))
     try:
         yield chosen
     finally:

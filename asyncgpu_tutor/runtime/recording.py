@@ -19,14 +19,14 @@ class _Recording:
     """The recording under way, which nested blocks share."""
 
     numbers: Iterator[int] = field(default_factory=itertools.count)
-    logs: dict[str, SpanLog] = field(default_factory=dict[str, SpanLog])
+    logs: dict[Device, SpanLog] = field(default_factory=dict[Device, SpanLog])
     depth: int = 0
 
     def attach(self, device: Device) -> None:
-        if device.name not in self.logs:
+        if device not in self.logs:
             device.start_log(self.numbers)
             assert device.log is not None
-            self.logs[device.name] = device.log
+            self.logs[device] = device.log
 
 
 _recording = _Recording()
@@ -69,12 +69,10 @@ def record() -> Generator[Trace]:
             device.settle_log()
         end = next(_recording.numbers)
         _recording.depth -= 1
-        names = {device.name for device in devices}
-        logs = [log for name, log in _recording.logs.items() if name in names]
+        logs = [_recording.logs[device] for device in devices]
         spans: list[Span] = [s for log in logs for s in log.spans if begin < s.id < end]
         trace.fill(spans, origin)
         if _recording.depth == 0:
-            for device in known_devices():
-                if device.name in _recording.logs:
-                    device.stop_log()
+            for device in _recording.logs:
+                device.stop_log()
             _recording = _Recording()

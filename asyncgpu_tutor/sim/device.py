@@ -34,7 +34,7 @@ from asyncgpu_tutor.sim.memory import Heap, SimMemory
 from asyncgpu_tutor.sim.model import copy_time, kernel_time
 from asyncgpu_tutor.sim.spec import H200, DeviceSpec
 from asyncgpu_tutor.sim.stream import SimEvent, SimStream
-from asyncgpu_tutor.trace import Draft, SpanKind, SpanLog
+from asyncgpu_tutor.trace import Draft, SpanKind, SpanLog, call_name
 
 __all__ = ["SimDevice", "SimFunction"]
 
@@ -353,7 +353,7 @@ class SimDevice:
     ) -> None:
         target = self._own(stream)
         tag = current_tag()
-        call = self._host_span("call", name, *self.spend(cost))
+        call = self._host_span("call", call_name(kind, name), *self.spend(cost))
         log = self.log
         draft: Draft | None = None
         if log is not None:

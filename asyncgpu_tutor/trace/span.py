@@ -80,3 +80,8 @@ class Span:
     def lane(self) -> str:
         """Name of the lane that it is drawn on, without the device."""
         return "host" if self.stream is None else f"stream {self.stream}"
+
+
+def call_name(kind: SpanKind, name: str) -> str:
+    """Name of the host's call that enqueues a device span."""
+    return f"launch {name}" if kind == "kernel" else f"enqueue {name}"

@@ -1,0 +1,54 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import matplotlib as mpl
+import pytest
+from hypothesis import HealthCheck, settings
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import DeviceUnavailableError
+
+mpl.use("Agg")
+# One machine's slowness is no counterexample, and a found one must come back.
+settings.register_profile(
+    "project",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("project")
+os.environ.pop("ASYNCGPU_DEVICE", None)
+
+DEVICES = ["sim", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+def open_or_skip(name: str) -> Device:
+    """The device; a test that needs a GPU is skipped where there is none, and for no other reason."""
+    try:
+        return agt.resolve(name)
+    except DeviceUnavailableError as error:
+        if not name.startswith("cuda"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> Iterator[Device]:
+    """Each kind of device in turn, as the current one."""
+    with agt.using(open_or_skip(request.param)) as chosen:
+        yield chosen
+        chosen.synchronize()
+
+
+@pytest.fixture
+def sim() -> Iterator[Device]:
+    """A simulated device of its own: a fresh machine whose clock is at zero."""
+    from asyncgpu_tutor.sim import Machine, SimDevice
+
+    with agt.using(SimDevice(machine=Machine())) as chosen:
+        yield chosen

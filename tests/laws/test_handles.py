@@ -1,0 +1,173 @@
+"""Laws 4, 11 and 12: handles, not data; spawn safety; use after move."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import BorrowedSpawnError, NotReadyError, UseAfterMoveError
+
+from .kernels import SCALE, kernel, scale
+
+READS: list[Callable[[Any], object]] = [
+    lambda host: host[0],
+    np.asarray,
+    list,
+    lambda host: host + 1,
+    lambda host: 1 + host,
+    lambda host: host.sum(),
+    lambda host: host.tolist(),
+    lambda host: np.sum(host),
+    float,
+    bool,
+    lambda host: host == 1,
+]
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_host_result_cannot_be_read_while_it_is_submitted(
+    device: Device, read: Callable[[Any], object]
+) -> None:
+    op = agt.ones((1,)).to_host().named("the answer").map(read)
+    with pytest.raises(NotReadyError, match="'the answer'.*not on the host yet"):
+        op.named("the answer").sync()
+
+
+def test_shape_and_dtype_are_known_from_the_start(device: Device) -> None:
+    seen = agt.ones((2, 3)).to_host().map(lambda host: (host.shape, str(host.dtype), host.nbytes))
+    assert seen.sync() == ((2, 3), "float32", 24)
+
+
+def test_whoever_runs_it_gets_numpy_arrays_wherever_they_are(device: Device) -> None:
+    one = agt.ones((2,)).to_host()
+    result = agt.zip(one, agt.value(7)).map(lambda t: {"a": t[0], "b": [t[1], (t[0],)]}).sync()
+    assert type(result["a"]) is np.ndarray
+    assert type(result["b"][1][0]) is np.ndarray
+    assert result["a"].tolist() == [1.0, 1.0]
+
+
+def test_after_async_on_the_handle_becomes_readable(device: Device) -> None:
+    stream = agt.create_stream()
+    host = agt.ones((4,)).to_host().async_on(stream)
+    stream.synchronize()
+    assert np.asarray(host).tolist() == [1.0] * 4
+    assert (host + host).tolist() == [2.0] * 4
+
+
+def test_on_the_simulated_device_the_handle_is_not_readable_before(sim: Device) -> None:
+    stream = agt.create_stream()
+    host = agt.ones((4,)).to_host().async_on(stream)
+    with pytest.raises(NotReadyError):
+        np.asarray(host)
+    agt.work(1000.0)  # time passes, and the copy with it
+    assert np.asarray(host).tolist() == [1.0] * 4
+
+
+# ---------------------------------------------------------------------- moves
+def test_an_owned_array_is_moved_by_a_kernel_call(device: Device) -> None:
+    x = agt.ones((8,), name="x").sync()
+    y = agt.zeros((8,), name="y").sync()
+    op = kernel(SCALE)(8, 2.0, x, y.partition(8))
+    with pytest.raises(UseAfterMoveError, match=r"'x' was moved into scale\(\)"):
+        agt.d2h(x)
+    with pytest.raises(UseAfterMoveError, match=r"'y' was moved by partition\(\)"):
+        y.memory  # noqa: B018 - reading it is the point
+    back, part = op.sync()
+    assert back.mode == "owned"
+    assert agt.d2h(part.unpartition()).sync().tolist() == [2.0] * 8
+    assert agt.d2h(back).sync().tolist() == [1.0] * 8
+
+
+def test_a_recipe_that_took_an_array_works_once(device: Device) -> None:
+    op = agt.d2h(agt.ones((2,), name="x").sync())
+    op.sync()
+    with pytest.raises(UseAfterMoveError, match=r"into an earlier run of d2h\(\)"):
+        op.sync()
+
+
+def test_a_recipe_without_arrays_works_again(device: Device) -> None:
+    op = agt.ones((2,)).and_then(lambda a: scale(a, 2.0)).to_host()
+    assert op.sync().tolist() == op.sync().tolist() == [2.0, 2.0]
+
+
+def test_you_get_back_what_you_put_in(device: Device) -> None:
+    owned = agt.ones((4,)).sync()
+    shared = agt.ones((4,)).sync().share()
+    lent = agt.ones((4,)).sync()
+    for given, mode in ((owned, "owned"), (shared, "shared"), (lent.borrow(), "borrowed")):
+        out = agt.zeros((4,)).sync().partition(4)
+        back, part = kernel(SCALE)(4, 3.0, given, out).sync()
+        assert back.mode == mode
+        assert isinstance(part, agt.Partition)
+    assert owned.moved
+    assert not shared.moved
+    assert not lent.moved
+
+
+def test_a_borrow_ends_with_its_owner(device: Device) -> None:
+    x = agt.ones((4,), name="x").sync()
+    loan = x.borrow()
+    agt.d2h(x).sync()
+    with pytest.raises(UseAfterMoveError, match=r"borrowed, and its owner was moved into d2h\(\)"):
+        agt.d2h(loan)
+
+
+def test_a_borrowed_output_is_written_in_place(device: Device) -> None:
+    x = agt.ones((4,)).sync()
+    out = agt.zeros((4,)).sync()
+    kernel(SCALE)(4, 5.0, x.borrow(), out.borrow().partition(4)).sync()
+    assert agt.d2h(out).sync().tolist() == [5.0] * 4
+
+
+def test_share_counts_follow_the_handles(device: Device) -> None:
+    w = agt.ones((4,)).sync().share()
+    assert w.share_count == 1
+    more = [w.share() for _ in range(3)]
+    assert w.share_count == 4
+    op = kernel(SCALE)(4, 1.0, w, agt.zeros((4,)).partition(4))
+    assert w.share_count == 5
+    result = op.sync()
+    del op, more
+    assert w.share_count == 2
+    del result
+    assert w.share_count == 1
+
+
+def test_a_shared_array_is_not_for_writing(device: Device) -> None:
+    w = agt.ones((4,), name="w").sync().share()
+    with pytest.raises(agt.UsageError, match="'w' is shared: shared arrays are for reading"):
+        kernel(SCALE)(4, 1.0, w, w.partition(4))
+
+
+# ---------------------------------------------------------------------- spawning
+def test_a_borrowed_input_cannot_be_spawned(device: Device) -> None:
+    async def main() -> None:
+        x = agt.ones((4,), name="x").sync()
+        with pytest.raises(BorrowedSpawnError, match=r"'x' is borrowed.*x\.share\(\)"):
+            agt.spawn(agt.d2h(x.borrow()))
+        loan = x.borrow()
+        with pytest.raises(BorrowedSpawnError):
+            agt.spawn(agt.value(1).and_then(lambda _: agt.d2h(loan)))
+        deep = agt.zip(agt.value(1), agt.ones((4,)).and_then(lambda _: agt.d2h(loan)))
+        with pytest.raises(BorrowedSpawnError):
+            agt.spawn(deep)
+        assert (await agt.d2h(x.borrow())).tolist() == [1.0] * 4
+        assert (await agt.spawn(agt.d2h(x.share()))).tolist() == [1.0] * 4
+
+    asyncio.run(main())
+
+
+def test_a_borrow_that_only_the_run_reveals_is_refused_too(device: Device) -> None:
+    async def main() -> None:
+        hidden = {"x": agt.ones((4,), name="x").sync()}
+        task = agt.spawn(agt.value(1).and_then(lambda _: agt.d2h(hidden["x"].borrow())))
+        with pytest.raises(BorrowedSpawnError, match="'x' is borrowed"):
+            await task
+
+    asyncio.run(main())

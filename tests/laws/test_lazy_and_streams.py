@@ -1,0 +1,142 @@
+"""Laws 1 to 3: lazy; one chain, one stream; zip is order, not overlap."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device, Stream
+
+from .kernels import scale
+from .programs import PROGRAMS, Program
+from .shape import structure
+
+
+class Counting(agt.StreamPoolRoundRobin):
+    """Counts its decisions."""
+
+    decisions = 0
+
+    def next_stream(self) -> Stream:
+        self.decisions += 1
+        return super().next_stream()
+
+
+def overlaps(program: Program) -> int:
+    """How many arms of `overlap` a program has."""
+    own = 2 if program.kind == "overlap" else 0
+    return own + sum(overlaps(arm) for arm in program.arms)
+
+
+@given(program=PROGRAMS)
+def test_building_enqueues_nothing(device: Device, program: Program) -> None:
+    policy = Counting(4, device)
+    with agt.using(policy=policy), agt.record() as trace:
+        op = program.op()
+        future = op.to_host()
+    assert trace.device_spans == []
+    assert policy.decisions == 0
+    assert isinstance(future, agt.DeviceOp)
+
+
+@given(program=PROGRAMS)
+def test_one_decision_for_a_run_and_one_more_for_each_arm(device: Device, program: Program) -> None:
+    policy = Counting(4, device)
+    program.op().sync(policy)
+    assert policy.decisions == 1 + overlaps(program)
+
+
+@given(program=PROGRAMS)
+def test_without_overlap_everything_is_on_one_stream(device: Device, program: Program) -> None:
+    with agt.record() as trace:
+        program.op().sync()
+    if not overlaps(program):
+        assert len({span.stream for span in trace.device_spans}) == 1
+
+
+@given(program=PROGRAMS)
+def test_programs_compute_what_they_say(device: Device, program: Program) -> None:
+    result = program.op().to_host().sync()
+    assert (result == program.expected()).all()
+
+
+def test_zip_does_not_overlap(device: Device) -> None:
+    with agt.record() as trace:
+        agt.zip(*[agt.ones((1000,)) for _ in range(4)]).sync()
+    spans = trace.find("fill")
+    assert len(spans) == 4
+    assert all(a.id in b.after for a, b in zip(spans, spans[1:], strict=False))
+    assert trace.metrics().overlap == 0.0
+
+
+def test_overlap_puts_each_arm_on_a_stream_of_its_own_and_joins(device: Device) -> None:
+    policy = agt.StreamPoolRoundRobin(4, device)
+
+    def work(pair: tuple[agt.DeviceArray, agt.DeviceArray]) -> agt.DeviceOp[agt.DeviceArray]:
+        return scale(pair[0], 2.0)
+
+    with agt.record() as trace:
+        op = agt.ones((64,)).and_then(
+            lambda first: agt.overlap(agt.ones((64,)), agt.ones((64,))).map(lambda two: (first, two[0]))
+        )
+        op.and_then(work).sync(policy)
+    before, left, right = trace.find("fill")
+    (after,) = trace.find("scale")
+    assert before.stream == after.stream
+    assert len({before.stream, left.stream, right.stream}) == 3
+    assert before.id in left.after
+    assert before.id in right.after
+    assert {left.id, right.id} <= set(after.after)
+    assert max(left.end, right.end) <= after.start + 1.0  # events resolve half a microsecond
+
+
+def test_arms_of_overlap_run_at_once_on_the_simulated_device(sim: Device) -> None:
+    # A kernel that outlasts the launch of the next one, so that there is something to overlap with.
+    def slow() -> agt.DeviceOp[agt.DeviceArray]:
+        n = 512
+        out = agt.zeros((n,)).partition(64)
+        return agt.matvec_naive(n, n, agt.ones((n, n)), agt.ones((n,)), out).last().unpartition()
+
+    with agt.record() as apart:
+        agt.overlap(slow(), slow()).sync()
+    with agt.record() as inline:
+        agt.zip(slow(), slow()).sync()
+    first, second = apart.find("matvec_naive")
+    assert first.start < second.start < first.end
+    first, second = inline.find("matvec_naive")
+    assert first.end <= second.start
+
+
+@given(st.integers(1, 5), st.integers(1, 12))
+def test_round_robin_takes_turns(device: Device, size: int, runs: int) -> None:
+    policy = agt.StreamPoolRoundRobin(size, device)
+    streams = [policy.next_stream() for _ in range(runs)]
+    assert all(streams[i] is streams[i % size] for i in range(runs))
+    assert len({id(s) for s in streams}) == min(size, runs)
+
+
+def test_a_policy_of_ones_own(device: Device) -> None:
+    class Fastest(agt.SchedulingPolicy):
+        """Keeps to two streams, and prefers the second."""
+
+        def __init__(self) -> None:  # forgets super().__init__(), as people do
+            self.made: list[Stream] = []
+
+        def next_stream(self) -> Stream:
+            if not self.made:
+                self.made = [self.device.create_stream() for _ in range(2)]
+            return self.made[1]
+
+    policy = Fastest()
+    with agt.record() as trace:
+        agt.ones((10,)).sync(policy)
+    assert {span.stream for span in trace.device_spans} == {policy.made[1].number}
+
+
+def test_the_same_stream_for_sync_on(device: Device) -> None:
+    stream = agt.create_stream()
+    with agt.record() as trace:
+        agt.ones((10,)).and_then(lambda a: scale(a, 3.0)).sync_on(stream)
+    assert {span.stream for span in trace.device_spans} == {stream.number}
+    assert [name for _, name, *_ in structure(trace)] == ["fill", "scale"]

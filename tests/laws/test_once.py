@@ -1,0 +1,92 @@
+"""Law 6: a shared or unzipped source runs at most once, and never races."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+
+from .kernels import add, scale
+
+
+@given(users=st.integers(1, 6), streams=st.integers(1, 4))
+def test_a_shared_source_runs_once(device: Device, users: int, streams: int) -> None:
+    source = agt.ones((40,)).and_then(lambda a: scale(a, 2.0)).shared()
+
+    async def main() -> list[float]:
+        policy = agt.StreamPoolRoundRobin(streams, device)
+        doubled = [source.and_then(lambda a: add(a, a, 40)).to_host() for _ in range(users)]
+        return [float(r[0]) for r in await asyncio.gather(*(op.schedule(policy) for op in doubled))]
+
+    with agt.record() as trace:
+        assert asyncio.run(main()) == [4.0] * users
+    (made,) = trace.find("scale")
+    for consumer in trace.find("add"):
+        fills = [s for s in trace.find("memset") if s.op == consumer.op]
+        before = set(consumer.after) | {i for fill in fills for i in fill.after}
+        assert consumer.stream == made.stream or made.id in before
+        assert made.end <= consumer.start + 1.0
+    assert len({s.stream for s in trace.find("add")}) == min(users, streams)
+
+
+def test_nothing_runs_before_the_first_use(device: Device) -> None:
+    with agt.record() as trace:
+        source = agt.ones((4,)).shared()
+        a, b = agt.zip(agt.ones((4,)), agt.zeros((4,))).unzip()
+    assert trace.device_spans == []
+    assert all(isinstance(op, agt.DeviceOp) for op in (source, a, b))
+
+
+def test_a_shared_array_comes_out_shared(device: Device) -> None:
+    source = agt.zip(agt.ones((4,)), agt.value(3)).shared()
+    first, number = source.sync()
+    again, _ = source.sync()
+    assert first.mode == again.mode == "shared"
+    assert number == 3
+    assert source.shared() is source
+
+
+def test_the_parts_of_an_unzipped_source_share_one_run(device: Device) -> None:
+    with agt.record() as trace:
+        left, right = agt.zip(agt.ones((4,)), agt.full((4,), 5)).unzip()
+        assert right.to_host().sync().tolist() == [5.0] * 4
+        assert left.to_host().sync().tolist() == [1.0] * 4
+    assert len(trace.find("fill")) == 2
+
+
+def test_first_and_last_run_their_source_once(device: Device) -> None:
+    with agt.record() as trace:
+        first = agt.zip(agt.ones((4,)), agt.full((4,), 2), agt.full((4,), 3)).first()
+        last = agt.zip(agt.ones((4,)), agt.full((4,), 2), agt.full((4,), 3)).last()
+        assert first.sync() is first.sync()
+        assert last.to_host().sync()[0] == 3.0
+    assert len(trace.find("fill")) == 6
+
+
+def test_a_failed_source_fails_every_user(device: Device) -> None:
+    def fail(_: int) -> agt.DeviceOp[int]:
+        raise LookupError("no such thing")
+
+    source = agt.value(1).and_then(fail).shared()
+    for _ in range(2):
+        with pytest.raises(LookupError, match="no such thing"):
+            source.sync()
+
+
+def test_unzip_needs_to_know_how_many(device: Device) -> None:
+    unknown = agt.value((1, 2)).map(lambda t: t)
+    with pytest.raises(agt.UsageError, match=r"unzip\(2\)"):
+        unknown.unzip()
+    assert [part.sync() for part in unknown.unzip(2)] == [1, 2]
+    with pytest.raises(agt.UsageError, match="yields 2 entries, and 3 were asked for"):
+        agt.zip(agt.value(1), agt.value(2)).unzip(3)
+    *_, third = agt.value((1, 2)).map(lambda t: t).unzip(3)
+    with pytest.raises(agt.UsageError, match="yields 2 entries: there is no entry 2"):
+        third.sync()
+    with pytest.raises(agt.UsageError, match="yields int, not a tuple"):
+        agt.value(1).first().sync()  # type: ignore[misc]

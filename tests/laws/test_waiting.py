@@ -1,0 +1,223 @@
+"""Laws 7, 8 and 10: alive until done; await never blocks the loop; no nesting."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import NestedSyncError
+from asyncgpu_tutor.sim import SimDevice
+
+from .kernels import scale
+
+
+def slow(n: int = 256) -> agt.DeviceOp[agt.DeviceArray]:
+    """An operation whose kernel takes far longer than its submission."""
+    out = agt.zeros((n,)).partition(64)
+    return agt.matvec_naive(n, n, agt.ones((n, n)), agt.ones((n,)), out).last().unpartition()
+
+
+# ---------------------------------------------------------------------- alive until done
+def test_everything_that_an_operation_touches_outlives_its_callers(device: Device) -> None:
+    stream = agt.create_stream()
+    host = agt.pin(np.arange(1000, dtype=np.float32))
+    kept = weakref.ref(host)
+    result = agt.h2d(host).and_then(lambda a: scale(a, 2.0)).to_host().async_on(stream)
+    del host
+    gc.collect()
+    assert kept() is not None
+    stream.synchronize()
+    assert np.asarray(result).tolist() == (2 * np.arange(1000)).tolist()
+
+
+def test_device_memory_lives_until_the_completion_event(sim: SimDevice) -> None:
+    slow().async_on(agt.create_stream())  # the handle is dropped at once
+    gc.collect()
+    assert sim.heap.live > 0
+    agt.synchronize()
+    agt.ones((1,)).sync()
+    for _ in range(70):  # enough to make it look for completed work
+        agt.value(0).async_on(sim.default_stream)
+    gc.collect()
+    assert sim.heap.live == 0
+
+
+def test_memory_comes_back(sim: SimDevice) -> None:
+    before = sim.heap.used
+    for _ in range(5):
+        slow().sync()
+    gc.collect()
+    assert sim.heap.used == before
+
+
+@given(cancel_after=st.integers(0, 40))
+def test_cancelling_stops_the_waiting_and_not_the_work(device: Device, cancel_after: int) -> None:
+    async def main() -> None:
+        waiting = agt.in_flight()
+        task = agt.spawn(slow())
+        for _ in range(cancel_after):
+            await asyncio.sleep(0)
+        task.cancel()
+        outcome = (await asyncio.gather(task, return_exceptions=True))[0]
+        assert isinstance(outcome, asyncio.CancelledError | agt.DeviceArray)
+        assert (await agt.ones((3,)).to_host()).tolist() == [1.0] * 3  # the device still works
+        while agt.in_flight() > waiting:  # what was cancelled completes, and lets go
+            await agt.sleep(100.0)
+
+    with agt.record() as trace:
+        asyncio.run(main())
+    launched = len(trace.find("launch matvec_naive"))
+    assert len(trace.find("matvec_naive")) == launched
+
+
+def test_a_loop_that_closes_while_work_is_in_flight(device: Device) -> None:
+    async def abandon() -> None:
+        task = agt.spawn(slow())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not task.done()
+
+    asyncio.run(abandon())
+    agt.synchronize()
+    assert agt.ones((2,)).to_host().sync().tolist() == [1.0, 1.0]
+
+
+# ---------------------------------------------------------------------- the loop stays free
+def test_other_tasks_run_while_one_awaits(sim: SimDevice) -> None:
+    async def main() -> tuple[int, int]:
+        ticks = 0
+
+        async def heartbeat() -> None:
+            nonlocal ticks
+            while True:
+                await agt.sleep(5.0)
+                ticks += 1
+
+        heart = asyncio.create_task(heartbeat())
+        await asyncio.sleep(0)
+        await slow()
+        awaited = ticks
+        slow().sync()
+        blocked = ticks - awaited
+        heart.cancel()
+        return awaited, blocked
+
+    awaited, blocked = asyncio.run(main())
+    assert awaited >= 3
+    assert blocked == 0
+
+
+def test_a_busy_task_does_not_keep_the_device_from_completing(device: Device) -> None:
+    async def main() -> int:
+        turns = 0
+
+        async def busy() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(busy())
+        await slow()
+        task.cancel()
+        return turns
+
+    assert asyncio.run(main()) > 0
+
+
+def test_a_future_goes_through_its_states_once(device: Device) -> None:
+    async def main() -> None:
+        with agt.record() as trace:
+            future = slow(64).into_future()
+            assert future.state is agt.FutureState.IDLE
+        assert trace.device_spans == []
+        task = asyncio.ensure_future(future)
+        await asyncio.sleep(0)
+        assert future.state is agt.FutureState.EXECUTING
+        first, second = await asyncio.gather(task, future)
+        assert first is second
+        assert future.state is agt.FutureState.COMPLETE
+        assert await future is first
+
+    asyncio.run(main())
+
+
+def test_the_stream_is_chosen_when_it_is_scheduled(device: Device) -> None:
+    policy = agt.StreamPoolRoundRobin(3, device)
+    futures = [slow(64).schedule(policy) for _ in range(4)]
+    assert [f.stream for f in futures[:3]] != [futures[0].stream] * 3
+    assert futures[3].stream is futures[0].stream
+
+    async def main() -> list[Any]:
+        return await asyncio.gather(*reversed(futures))
+
+    with agt.record() as trace:
+        asyncio.run(main())
+    order = [span.stream for span in trace.find("matvec_naive")]
+    assert order == [f.stream.number for f in reversed(futures)]
+
+
+def test_batches_in_a_task_group(device: Device) -> None:
+    async def main() -> list[float]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(_one(agt.full((8,), i).and_then(lambda a: scale(a, 2.0)).to_host()))
+                for i in range(6)
+            ]
+        return [float(task.result()[0]) for task in tasks]
+
+    assert asyncio.run(main()) == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+
+
+async def _one(op: agt.DeviceOp[Any]) -> Any:
+    return await op
+
+
+def test_awaiting_outside_of_a_loop_says_so(device: Device) -> None:
+    with pytest.raises(agt.UsageError, match="needs a running event loop"):
+        next(agt.value(1).__await__())
+    with pytest.raises(agt.UsageError, match="spawn.. needs a running event loop"):
+        agt.spawn(agt.value(1))
+
+
+# ---------------------------------------------------------------------- no nesting
+WAITS: list[Callable[[], object]] = [
+    lambda: agt.value(1).sync(),
+    lambda: agt.value(1).sync_on(agt.create_stream()),
+    lambda: agt.value(1).async_on(agt.create_stream()),
+    agt.synchronize,
+    lambda: agt.create_stream().synchronize(),
+    lambda: agt.create_stream().record().synchronize(),
+]
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_no_waiting_inside_of_a_submission(device: Device, wait: Callable[[], object]) -> None:
+    def nested(_: object) -> agt.DeviceOp[int]:
+        wait()
+        return agt.value(1)
+
+    def with_context(_: agt.ExecutionContext) -> agt.DeviceOp[int]:
+        return nested(None)
+
+    ops = [
+        agt.value(0).and_then(nested),
+        agt.value(0).map(nested),
+        agt.with_context(with_context),
+        agt.overlap(agt.value(0).and_then(nested)),
+        agt.value(0).and_then(nested).shared(),
+    ]
+    for op in ops:
+        with pytest.raises(NestedSyncError, match="while operation 'outer' is being submitted"):
+            op.named("outer").sync()
+    assert agt.value(3).sync() == 3

@@ -1,0 +1,229 @@
+"""The event engine by itself: queues, sharing, copy engines, errors."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asyncgpu_tutor.errors import DeviceError, UpstreamError
+from asyncgpu_tutor.sim.engine import Command, Engine, EngineEvent, Queue, Resource, Work
+
+Spans = dict[str, tuple[float, float]]
+
+
+class Bench:
+    """An engine, and a note of when what ran."""
+
+    def __init__(self) -> None:
+        self.engine = Engine()
+        self.spans: Spans = {}
+        self.skipped: dict[str, DeviceError] = {}
+
+    def run(
+        self,
+        queue: Queue,
+        name: str,
+        us: float,
+        demand: float = 0.0,
+        resource: Resource = "compute",
+        ready: float = 0.0,
+        op: int | None = None,
+        fault: DeviceError | None = None,
+    ) -> None:
+        def begin() -> Work:
+            if fault is not None:
+                raise fault
+            return Work(us, demand)
+
+        def end(start: float, stop: float) -> None:
+            self.spans[name] = (start, stop)
+
+        def skip(error: DeviceError) -> None:
+            self.skipped[name] = error
+
+        self.engine.submit(queue, Command(resource, ready, op, begin, end, skip))
+
+    def event(self, queue: Queue, op: int | None = None) -> EngineEvent:
+        event = EngineEvent()
+        self.engine.submit(queue, Command("none", 0.0, op, records=event))
+        return event
+
+    def wait(self, queue: Queue, event: EngineEvent, op: int | None = None) -> None:
+        self.engine.submit(queue, Command("none", 0.0, op, awaits=event))
+
+
+def test_one_queue_is_in_order() -> None:
+    bench = Bench()
+    queue = bench.engine.queue(0)
+    for name in "abc":
+        bench.run(queue, name, 2.0, 0.1)
+    bench.engine.run_dry()
+    assert bench.spans == {"a": (0.0, 2.0), "b": (2.0, 4.0), "c": (4.0, 6.0)}
+
+
+def test_small_kernels_run_side_by_side() -> None:
+    bench = Bench()
+    for name in "abcd":
+        bench.run(bench.engine.queue(0), name, 5.0, 0.25)
+    bench.engine.run_dry()
+    assert set(bench.spans.values()) == {(0.0, 5.0)}
+
+
+def test_a_kernel_that_fills_the_device_leaves_nothing_to_the_next() -> None:
+    bench = Bench()
+    bench.run(bench.engine.queue(0), "first", 5.0, 1.0)
+    bench.run(bench.engine.queue(0), "second", 5.0, 1.0)
+    bench.engine.run_dry()
+    assert bench.spans["first"] == (0.0, 5.0)
+    assert bench.spans["second"][1] == pytest.approx(10.0)
+
+
+def test_a_kernel_gets_what_earlier_ones_leave() -> None:
+    bench = Bench()
+    bench.run(bench.engine.queue(0), "first", 10.0, 0.75)
+    bench.run(bench.engine.queue(0), "half", 10.0, 0.5)  # finds 0.25 of the device: half its demand
+    bench.engine.run_dry()
+    assert bench.spans["first"] == (0.0, 10.0)
+    assert bench.spans["half"] == (0.0, pytest.approx(15.0))
+
+
+def test_one_copy_at_a_time_in_each_direction() -> None:
+    bench = Bench()
+    for name, resource in (("in 1", "h2d"), ("in 2", "h2d"), ("out", "d2h")):
+        bench.run(bench.engine.queue(0), name, 3.0, resource=resource)  # type: ignore[arg-type]
+    bench.engine.run_dry()
+    assert bench.spans == {"in 1": (0.0, 3.0), "in 2": (3.0, 6.0), "out": (0.0, 3.0)}
+
+
+def test_devices_share_nothing() -> None:
+    bench = Bench()
+    for number in range(2):
+        bench.run(bench.engine.queue(number), f"kernel {number}", 4.0, 1.0)
+        bench.run(bench.engine.queue(number), f"copy {number}", 4.0, resource="h2d")
+    bench.engine.run_dry()
+    assert set(bench.spans.values()) == {(0.0, 4.0)}
+
+
+def test_nothing_starts_before_the_host_has_enqueued_it() -> None:
+    bench = Bench()
+    queue = bench.engine.queue(0)
+    bench.run(queue, "late", 1.0, ready=7.0)
+    bench.run(queue, "after", 1.0, ready=7.5)
+    bench.engine.run_dry()
+    assert bench.spans == {"late": (7.0, 8.0), "after": (8.0, 9.0)}
+
+
+def test_an_event_orders_two_queues() -> None:
+    bench = Bench()
+    first, second = bench.engine.queue(0), bench.engine.queue(0)
+    bench.run(first, "a", 3.0, 0.1)
+    bench.wait(second, bench.event(first))
+    bench.run(second, "b", 1.0, 0.1)
+    bench.engine.run_dry()
+    assert bench.spans["b"] == (3.0, 4.0)
+
+
+def test_waiting_for_what_never_comes_is_noticed() -> None:
+    bench = Bench()
+    never = EngineEvent()
+    queue = bench.engine.queue(0)
+    bench.wait(queue, never)
+    done = bench.event(queue)
+    assert not bench.engine.run_to(done)
+
+
+def test_run_until_stops_in_time() -> None:
+    bench = Bench()
+    queue = bench.engine.queue(0)
+    bench.run(queue, "a", 4.0, 0.1)
+    bench.run(queue, "b", 4.0, 0.1)
+    bench.engine.run_until(6.0)
+    assert bench.spans == {"a": (0.0, 4.0)}
+    assert bench.engine.now == 6.0
+    bench.engine.run_dry()
+    assert bench.spans["b"] == (4.0, 8.0)
+
+
+def test_an_error_skips_the_rest_of_its_own_submission() -> None:
+    bench = Bench()
+    queue = bench.engine.queue(0)
+    fault = DeviceError("boom")
+    bench.run(queue, "bad", 1.0, op=1, fault=fault)
+    bench.run(queue, "rest", 1.0, op=1)
+    first = bench.event(queue, op=1)
+    bench.run(queue, "next", 1.0, op=2)
+    second = bench.event(queue, op=2)
+    bench.engine.run_dry()
+    assert bench.skipped == {"bad": fault, "rest": fault}
+    assert first.error is fault
+    assert second.error is None
+    assert bench.spans == {"next": (0.0, 1.0)}
+
+
+def test_an_error_travels_along_events() -> None:
+    bench = Bench()
+    one, two = bench.engine.queue(0), bench.engine.queue(0)
+    bench.run(one, "bad", 1.0, op=1, fault=DeviceError("boom"))
+    bench.wait(two, bench.event(one, op=1), op=2)
+    bench.run(two, "user", 1.0, op=2)
+    bench.engine.run_dry()
+    assert isinstance(bench.skipped["user"], UpstreamError)
+
+
+JOB = st.tuples(
+    st.integers(0, 3),  # queue
+    st.floats(0.0, 50.0),
+    st.floats(0.0, 1.0),
+    st.sampled_from(["compute", "h2d", "d2h"]),
+    st.floats(0.0, 20.0),  # since the last one was enqueued
+)
+
+
+@given(jobs=st.lists(JOB, max_size=25))
+def test_whatever_is_submitted(jobs: list[tuple[int, float, float, Resource, float]]) -> None:
+    bench = Bench()
+    queues = [bench.engine.queue(0) for _ in range(4)]
+    clock = 0.0
+    order: dict[int, list[str]] = {}
+    facts: dict[str, tuple[float, float, Resource]] = {}
+    for number, (queue, us, demand, resource, later) in enumerate(jobs):
+        clock += later
+        demand = demand if resource == "compute" else 0.0
+        bench.run(queues[queue], str(number), us, demand, resource, ready=clock)
+        order.setdefault(queue, []).append(str(number))
+        facts[str(number)] = (us, clock, resource)
+    bench.engine.run_dry()
+    assert set(bench.spans) == set(facts)  # everything ran
+    for name, (start, end) in bench.spans.items():
+        us, ready, _ = facts[name]
+        assert start >= ready
+        assert end - start >= us - 1e-6  # never faster than alone
+    for names in order.values():
+        for before, after in zip(names, names[1:], strict=False):
+            assert bench.spans[before][1] <= bench.spans[after][0]
+    for engine in ("h2d", "d2h"):
+        copies = sorted(bench.spans[n] for n, fact in facts.items() if fact[2] == engine)
+        for (_, end), (start, _) in zip(copies, copies[1:], strict=False):
+            assert end <= start
+
+
+@given(st.lists(JOB, max_size=15))
+def test_looking_more_often_changes_nothing(
+    jobs: list[tuple[int, float, float, Resource, float]],
+) -> None:
+    def run(step: float | None) -> Spans:
+        bench = Bench()
+        queues = [bench.engine.queue(0) for _ in range(4)]
+        for number, (queue, us, demand, resource, _) in enumerate(jobs):
+            bench.run(queues[queue], str(number), us, demand if resource == "compute" else 0.0, resource)
+        if step is not None:
+            for turn in range(1, 20):
+                bench.engine.run_until(step * turn)
+        bench.engine.run_dry()
+        return bench.spans
+
+    once, often = run(None), run(3.0)
+    assert once.keys() == often.keys()
+    for name, (start, end) in once.items():
+        assert often[name] == (pytest.approx(start, abs=1e-6), pytest.approx(end, abs=1e-6))

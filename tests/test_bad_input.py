@@ -1,0 +1,264 @@
+"""Bad input gets a clear error at the call: what was wrong, what was given, what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import (
+    ArrayDTypeError,
+    ArrayShapeError,
+    DeviceMismatchError,
+    DeviceUnavailableError,
+    LaunchConfigError,
+    NotAnOperationError,
+    OutOfMemoryError,
+    UsageError,
+)
+from asyncgpu_tutor.sim import SimDevice
+from tests.laws.kernels import SCALE, kernel
+
+
+def ones(n: int = 8, dtype: Any = np.float32) -> agt.DeviceArray:
+    return agt.ones((n,), dtype, name="x").sync()
+
+
+def out(n: int = 8) -> agt.Partition:
+    return agt.zeros((n,)).sync().partition(8)
+
+
+def scale_with(*args: Any, **options: Any) -> agt.DeviceOp[Any]:
+    return kernel(SCALE)(*args, **options)
+
+
+# ---------------------------------------------------------------------- kernel calls
+CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
+    (lambda: scale_with(8, 2.0, ones()), UsageError, r"takes 4 arguments \(n, by, x, y\), and got 3"),
+    (
+        lambda: scale_with(9, 2.0, ones(), out()),
+        ArrayShapeError,
+        r"called with n=9, so 'x' must have shape \(9,\), and array 'x' has \(8,\)",
+    ),
+    (
+        lambda: scale_with(8, 2.0, ones(8, np.float64), out()),
+        ArrayDTypeError,
+        r"float32.*'x' has dtype float64.*astype\('float32'\)",
+    ),
+    (
+        lambda: scale_with(8, 2.0, np.ones(8, np.float32), out()),
+        ArrayDTypeError,
+        r"a NumPy array of shape \(8,\): copy it with agt.h2d",
+    ),
+    (lambda: scale_with(8, 2.0, [1.0], out()), ArrayDTypeError, r"a device array as 'x', and got \[1.0\]"),
+    (lambda: scale_with(8.0, 2.0, ones(), out()), ArrayDTypeError, "got the float 8.0: pass an int"),
+    (lambda: scale_with(-1, 2.0, ones(), out()), ArrayDTypeError, "-1 is outside of 0 to 4294967295"),
+    (lambda: scale_with(8, "two", ones(), out()), ArrayDTypeError, "takes a float as 'by', and got str"),
+    (
+        lambda: scale_with(8, 2.0, ones(), agt.zeros((8,)).sync()),
+        LaunchConfigError,
+        r"does not know how many threads.*out.partition\(256\)",
+    ),
+    (
+        lambda: scale_with(8, 2.0, ones(), out(), grid=0, block=8),
+        LaunchConfigError,
+        r"grid \(0, 1, 1\): every entry must be at least 1",
+    ),
+    (
+        lambda: scale_with(8, 2.0, ones(), out(), block=2048),
+        LaunchConfigError,
+        "2048 threads in a block .*at most 1024",
+    ),
+    (
+        lambda: scale_with(8, 2.0, ones(), out(), shared_mem=10**9),
+        LaunchConfigError,
+        "1000000000 bytes of shared memory",
+    ),
+    (lambda: scale_with(8, 2.0, ones(), out(), grid=(1, 2, 3, 4), block=1), LaunchConfigError, "grid is one"),
+    (lambda: ones().partition(4, 4), LaunchConfigError, r"shape \(8,\) cannot be split.*\(4, 4\)"),
+    (lambda: ones().partition(0), LaunchConfigError, "positive sizes"),
+    (lambda: ones().reshape(3, 3), ArrayShapeError, r"has 8 elements, and shape \(3, 3\) needs 9"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), CALLS)
+def test_a_wrong_kernel_call(
+    device: Device, call: Callable[[], object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_wrong_call_moves_nothing(device: Device) -> None:
+    x, y = ones(), out()
+    with pytest.raises(ArrayShapeError):
+        scale_with(9, 2.0, x, y)
+    assert not x.moved
+    scale_with(8, 2.0, x, y).sync()
+
+
+def test_arguments_that_only_the_run_reveals_are_checked_there(device: Device) -> None:
+    with pytest.raises(ArrayDTypeError, match="has dtype float64"):
+        scale_with(8, 2.0, agt.ones((8,), np.float64), out()).sync()
+    with pytest.raises(ArrayDTypeError, match="a device array as 'x', and got 3"):
+        scale_with(8, 2.0, agt.value(3), out()).sync()
+    with pytest.raises(ArrayDTypeError, match="got the float 8.5"):
+        scale_with(agt.value(8.5), 2.0, agt.ones((8,)), out()).sync()
+    assert scale_with(agt.value(8), agt.value(2.0), ones(), out()).sync()
+
+
+# ---------------------------------------------------------------------- other calls
+OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
+    (lambda: agt.zeros((-1,)), ArrayShapeError, r"non-negative integers, not \(-1,\)"),
+    (lambda: agt.zeros((2.5,)), ArrayShapeError, "non-negative integers"),  # type: ignore[arg-type]
+    (lambda: agt.h2d(np.array(["a"])), ArrayDTypeError, "h2d makes arrays of bool, integers or floats"),
+    (lambda: agt.h2d(np.ones(2, complex)), ArrayDTypeError, "complex128"),
+    (lambda: agt.arange(4, np.int8), ArrayDTypeError, "arange makes int32"),
+    (lambda: agt.d2h(np.ones(2)), ArrayDTypeError, "d2h copies a DeviceArray to the host, and got ndarray"),  # type: ignore[arg-type]
+    (lambda: agt.d2h(out()), ArrayDTypeError, r"got Partition. Call unpartition\(\)"),  # type: ignore[arg-type]
+    (lambda: agt.memcpy(ones(3), ones(4)), ArrayShapeError, r"\(3,\) float32, 'x' is \(4,\)"),
+    (lambda: agt.dup(3), ArrayDTypeError, "dup takes device arrays, and got int"),  # type: ignore[arg-type]
+    (agt.zip, UsageError, "zip needs at least one operation"),
+    (agt.overlap, UsageError, "overlap needs at least one operation"),
+    (lambda: agt.zip(agt.value(1), 2), NotAnOperationError, r"got 2 \(int\).*agt.value"),  # type: ignore[arg-type]
+    (lambda: agt.StreamPoolRoundRobin(0), UsageError, "at least one stream, and 0 was asked for"),
+    (lambda: agt.StreamPoolRoundRobin(True), UsageError, "at least one stream"),
+    (lambda: agt.value(1).sync(4), NotAnOperationError, "4 is not a scheduling policy"),  # type: ignore[arg-type]
+    (lambda: agt.value(1).sync_on("fast"), DeviceMismatchError, "'fast' is not a stream that"),
+    (lambda: agt.work(-1.0), UsageError, "microseconds, 0 or more, and got -1.0"),
+    (lambda: agt.asarray(np.ones(2)), DeviceMismatchError, "ndarray is not an array on .*agt.h2d"),
+    (lambda: np.asarray(ones()), UsageError, r"where the host cannot read it: run agt.d2h"),
+    (lambda: agt.SingleStream().device, UsageError, "has no device yet"),
+    (lambda: agt.Kernel("int x;"), UsageError, "the source has 0 kernels"),
+    (lambda: ones().borrow().share(), UsageError, "only borrowed here, so it cannot be shared"),
+    (
+        lambda: agt.zeros((4,)).partition(4).shared().sync(),
+        UsageError,
+        r"a partition is for writing.*unpartition\(\) before shared\(\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), OTHERS)
+def test_a_wrong_call(
+    device: Device, call: Callable[[], object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_closure_that_returns_no_operation(device: Device) -> None:
+    def forgets(n: int) -> Any:
+        return n + 1
+
+    op = agt.value(1).and_then(forgets)
+    with pytest.raises(NotAnOperationError, match=r"forgets' returned 2 \(int\).*agt.value.*or use map"):
+        op.sync()
+
+    async def main() -> None:
+        await agt.spawn(agt.with_context(lambda _: None))  # type: ignore[arg-type,return-value]
+
+    with pytest.raises(NotAnOperationError, match="returned None"):
+        asyncio.run(main())
+
+
+def test_a_kernel_that_does_not_compile(device: Device) -> None:
+    source = 'extern "C" __global__ void k(float* x) {\n    x[0] = 1.0f\n}\n'
+    with pytest.raises(agt.KernelCompileError, match="x\\[0\\] = 1.0f") as caught:
+        agt.Kernel(source)
+    assert caught.value.line in (2, 3)
+
+
+def test_a_kernel_of_another_name(device: Device) -> None:
+    with pytest.raises(agt.KernelCompileError, match="nothing"):
+        agt.Kernel(SCALE.source, "nothing")
+
+
+def test_two_kernels_need_a_name(device: Device) -> None:
+    source = SCALE.source + SCALE.source.replace("scale", "scale2")
+    with pytest.raises(UsageError, match=r"has 2 kernels \(scale, scale2\).*Kernel\(source, name\)"):
+        agt.Kernel(source)
+    assert agt.Kernel(source, "scale2").name == "scale2"
+
+
+# ---------------------------------------------------------------------- devices
+def test_a_device_that_does_not_exist() -> None:
+    for name in ("gpu", "sim:x", "cuda:-1", "auto:1", ""):
+        with pytest.raises(UsageError, match="is not a device: say 'auto', 'sim'"):
+            agt.resolve(name)
+
+
+def test_cuda_where_there_is_none_is_an_error_and_no_fallback() -> None:
+    with pytest.raises(DeviceUnavailableError, match=r"cuda:99 is not available: .*agt.use\('sim'\)"):
+        agt.use("cuda:99")
+
+
+def test_an_array_of_another_device(sim: SimDevice) -> None:
+    foreign = ones()
+    with agt.using("sim:1"), pytest.raises(
+        DeviceMismatchError, match="'x' is on sim:0, and the operation runs on sim:1"
+    ):
+        agt.d2h(foreign).sync()
+
+
+def test_a_policy_of_another_device(sim: SimDevice) -> None:
+    policy = agt.StreamPoolRoundRobin(2)
+    agt.value(1).sync(policy)
+    with agt.using("sim:1"), pytest.raises(DeviceMismatchError, match="belongs to sim:0"), agt.using(
+        policy=policy
+    ):
+        agt.value(1).sync()
+
+
+def test_a_shared_operation_on_two_devices(sim: SimDevice) -> None:
+    source = agt.ones((2,)).shared()
+    source.sync()
+    with agt.using("sim:1"), pytest.raises(UsageError, match="ran on sim:0, and is used here on sim:1"):
+        source.sync()
+
+
+def test_out_of_memory(sim: SimDevice) -> None:
+    with pytest.raises(OutOfMemoryError, match=r"for 'huge' do not fit.*smaller batches"):
+        agt.zeros((10**9, 10**6), name="huge").sync()
+    assert sim.heap.live == 0
+
+
+# ---------------------------------------------------------------------- pageable memory
+def test_a_pageable_copy_that_should_be_asynchronous_is_named(device: Device) -> None:
+    host = np.ones(1000, np.float32)
+    stream = agt.create_stream()
+    with pytest.warns(agt.PageableCopyWarning, match=r"'weights' \(4,000 bytes\) is pageable") as caught:
+        agt.h2d(host, "weights").async_on(stream)
+    assert caught[0].filename == __file__
+    stream.synchronize()
+
+
+def test_no_warning_where_it_makes_no_difference(device: Device) -> None:
+    host = np.ones(1000, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        agt.h2d(host).sync()
+        pinned = agt.pin(host)
+        stream = agt.create_stream()
+        agt.h2d(pinned).async_on(stream)
+        agt.h2d(pinned[:500]).async_on(stream)
+        stream.synchronize()
+
+
+def test_a_pageable_copy_holds_up_the_host(sim: SimDevice) -> None:
+    host = np.ones(1_000_000, np.float32)
+    pinned = agt.pin(host)
+    stream = agt.create_stream()
+    with agt.record() as slow, pytest.warns(agt.PageableCopyWarning):
+        agt.h2d(host).async_on(stream)
+    with agt.record() as fast:
+        agt.h2d(pinned).async_on(stream)
+    (held,) = slow.find("enqueue h2d")
+    (free,) = fast.find("enqueue h2d")
+    assert held.duration > 10 * free.duration

@@ -1,0 +1,105 @@
+"""Other libraries' arrays and streams, without copies; and NumPy's refusal on the simulated device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import DeviceMismatchError
+from tests.conftest import open_or_skip
+from tests.laws.kernels import SCALE, kernel
+
+
+@pytest.fixture
+def cuda() -> Any:
+    with agt.using(open_or_skip("cuda")) as device:
+        yield device
+
+
+def test_a_simulated_array_is_not_offered_as_cuda_memory(sim: Device) -> None:
+    array = agt.ones((4,)).sync()
+    assert not hasattr(array, "__cuda_array_interface__")
+    with pytest.raises(DeviceMismatchError, match="on a simulated device"):
+        array.__dlpack__()
+
+
+def test_foreign_streams_mean_nothing_to_the_simulated_device(sim: Device) -> None:
+    with pytest.raises(DeviceMismatchError, match="agt.create_stream"):
+        agt.value(1).sync_on(object())
+
+
+@pytest.mark.gpu
+def test_cupy_arrays_in_and_out(cuda: Device) -> None:
+    cp = pytest.importorskip("cupy")
+    x = cp.arange(100, dtype=cp.float32)
+    cp.cuda.runtime.deviceSynchronize()
+    back, part = kernel(SCALE)(100, 3.0, x, agt.zeros((100,)).partition(32)).sync()
+    assert back.memory.ptr == x.data.ptr
+    result = part.unpartition()
+    seen = cp.asarray(result)
+    assert seen.data.ptr == result.memory.ptr
+    assert (seen == 3 * x).all()
+    also = cp.from_dlpack(result)
+    assert also.data.ptr == result.memory.ptr
+
+
+@pytest.mark.gpu
+def test_writing_into_a_cupy_array(cuda: Device) -> None:
+    cp = pytest.importorskip("cupy")
+    y = cp.zeros(64, dtype=cp.float32)
+    cp.cuda.runtime.deviceSynchronize()
+    ours = agt.asarray(y, "y")
+    kernel(SCALE)(64, 2.0, agt.ones((64,)), ours.partition(32)).sync()
+    assert (y == 2).all()
+
+
+@pytest.mark.gpu
+def test_torch_tensors_in_and_out(cuda: Device) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.arange(50, dtype=torch.float32, device="cuda")
+    torch.cuda.synchronize()
+    part = kernel(SCALE)(50, 2.0, x, agt.zeros((50,)).partition(32)).last().sync()
+    result = part.unpartition()
+    seen = torch.from_dlpack(result)
+    assert seen.data_ptr() == result.memory.ptr
+    assert torch.equal(seen, 2 * x)
+    with pytest.raises(DeviceMismatchError, match="not an array on cuda:0"):
+        agt.asarray(torch.ones(3))
+
+
+@pytest.mark.gpu
+def test_strided_arrays_are_refused(cuda: Device) -> None:
+    cp = pytest.importorskip("cupy")
+    with pytest.raises(DeviceMismatchError, match="not C-contiguous"):
+        agt.asarray(cp.zeros((4, 4), dtype=cp.float32)[:, ::2])
+
+
+@pytest.mark.gpu
+def test_cupy_streams(cuda: Device) -> None:
+    cp = pytest.importorskip("cupy")
+    stream = cp.cuda.Stream(non_blocking=True)
+    with agt.record() as trace:
+        assert agt.ones((4,)).to_host().sync_on(stream).tolist() == [1.0] * 4
+        assert agt.ones((4,)).to_host().sync_on(stream).tolist() == [1.0] * 4
+    assert len(trace.streams) == 1
+
+    class Mine(agt.SchedulingPolicy):
+        """Hands out a foreign stream."""
+
+        def next_stream(self) -> Any:
+            return stream
+
+    assert agt.ones((4,)).to_host().sync(Mine()).tolist() == [1.0] * 4
+
+
+@pytest.mark.gpu
+def test_pinned_memory_of_other_libraries_counts(cuda: Device) -> None:
+    torch = pytest.importorskip("torch")
+    theirs = torch.ones(1000, dtype=torch.float32, pin_memory=True).numpy()
+    assert cuda.is_pinned(theirs)
+    assert cuda.is_pinned(agt.pin(np.ones(3)))
+    assert not cuda.is_pinned(np.ones(3))

@@ -40,7 +40,11 @@ def scale_with(*args: Any, **options: Any) -> agt.DeviceOp[Any]:
 
 # ---------------------------------------------------------------------- kernel calls
 CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
-    (lambda: scale_with(8, 2.0, ones()), UsageError, r"takes 4 arguments \(n, by, x, y\), and got 3"),
+    (
+        lambda: scale_with(8, 2.0, ones()),
+        UsageError,
+        r"takes 4 arguments \(n, by, x, y\), and got 3",
+    ),
     (
         lambda: scale_with(9, 2.0, ones(), out()),
         ArrayShapeError,
@@ -56,10 +60,26 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
         ArrayDTypeError,
         r"a NumPy array of shape \(8,\): copy it with agt.h2d",
     ),
-    (lambda: scale_with(8, 2.0, [1.0], out()), ArrayDTypeError, r"a device array as 'x', and got \[1.0\]"),
-    (lambda: scale_with(8.0, 2.0, ones(), out()), ArrayDTypeError, "got the float 8.0: pass an int"),
-    (lambda: scale_with(-1, 2.0, ones(), out()), ArrayDTypeError, "-1 is outside of 0 to 4294967295"),
-    (lambda: scale_with(8, "two", ones(), out()), ArrayDTypeError, "takes a float as 'by', and got str"),
+    (
+        lambda: scale_with(8, 2.0, [1.0], out()),
+        ArrayDTypeError,
+        r"a device array as 'x', and got \[1.0\]",
+    ),
+    (
+        lambda: scale_with(8.0, 2.0, ones(), out()),
+        ArrayDTypeError,
+        "got the float 8.0: pass an int",
+    ),
+    (
+        lambda: scale_with(-1, 2.0, ones(), out()),
+        ArrayDTypeError,
+        "-1 is outside of 0 to 4294967295",
+    ),
+    (
+        lambda: scale_with(8, "two", ones(), out()),
+        ArrayDTypeError,
+        "takes a float as 'by', and got str",
+    ),
     (
         lambda: scale_with(8, 2.0, ones(), agt.zeros((8,)).sync()),
         LaunchConfigError,
@@ -80,7 +100,11 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
         LaunchConfigError,
         "1000000000 bytes of shared memory",
     ),
-    (lambda: scale_with(8, 2.0, ones(), out(), grid=(1, 2, 3, 4), block=1), LaunchConfigError, "grid is one"),
+    (
+        lambda: scale_with(8, 2.0, ones(), out(), grid=(1, 2, 3, 4), block=1),
+        LaunchConfigError,
+        "grid is one",
+    ),
     (lambda: ones().partition(4, 4), LaunchConfigError, r"shape \(8,\) cannot be split.*\(4, 4\)"),
     (lambda: ones().partition(0), LaunchConfigError, "positive sizes"),
     (lambda: ones().reshape(3, 3), ArrayShapeError, r"has 8 elements, and shape \(3, 3\) needs 9"),
@@ -104,11 +128,11 @@ def test_a_wrong_call_moves_nothing(device: Device) -> None:
 
 
 def test_arguments_that_only_the_run_reveals_are_checked_there(device: Device) -> None:
-    with pytest.raises(ArrayDTypeError, match="has dtype float64"):
+    with pytest.raises(ArrayDTypeError, match=r"has dtype float64"):
         scale_with(8, 2.0, agt.ones((8,), np.float64), out()).sync()
-    with pytest.raises(ArrayDTypeError, match="a device array as 'x', and got 3"):
+    with pytest.raises(ArrayDTypeError, match=r"a device array as 'x', and got 3"):
         scale_with(8, 2.0, agt.value(3), out()).sync()
-    with pytest.raises(ArrayDTypeError, match="got the float 8.5"):
+    with pytest.raises(ArrayDTypeError, match=r"got the float 8.5"):
         scale_with(agt.value(8.5), 2.0, agt.ones((8,)), out()).sync()
     assert scale_with(agt.value(8), agt.value(2.0), ones(), out()).sync()
 
@@ -117,10 +141,18 @@ def test_arguments_that_only_the_run_reveals_are_checked_there(device: Device) -
 OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.zeros((-1,)), ArrayShapeError, r"non-negative integers, not \(-1,\)"),
     (lambda: agt.zeros((2.5,)), ArrayShapeError, "non-negative integers"),  # type: ignore[arg-type]
-    (lambda: agt.h2d(np.array(["a"])), ArrayDTypeError, "h2d makes arrays of bool, integers or floats"),
+    (
+        lambda: agt.h2d(np.array(["a"])),
+        ArrayDTypeError,
+        "h2d makes arrays of bool, integers or floats",
+    ),
     (lambda: agt.h2d(np.ones(2, complex)), ArrayDTypeError, "complex128"),
     (lambda: agt.arange(4, np.int8), ArrayDTypeError, "arange makes int32"),
-    (lambda: agt.d2h(np.ones(2)), ArrayDTypeError, "d2h copies a DeviceArray to the host, and got ndarray"),  # type: ignore[arg-type]
+    (
+        lambda: agt.d2h(np.ones(2)),
+        ArrayDTypeError,
+        "d2h copies a DeviceArray to the host, and got ndarray",
+    ),  # type: ignore[arg-type]
     (lambda: agt.d2h(out()), ArrayDTypeError, r"got Partition. Call unpartition\(\)"),  # type: ignore[arg-type]
     (lambda: agt.memcpy(ones(3), ones(4)), ArrayShapeError, r"\(3,\) float32, 'x' is \(4,\)"),
     (lambda: agt.dup(3), ArrayDTypeError, "dup takes device arrays, and got int"),  # type: ignore[arg-type]
@@ -158,31 +190,35 @@ def test_a_closure_that_returns_no_operation(device: Device) -> None:
         return n + 1
 
     op = agt.value(1).and_then(forgets)
-    with pytest.raises(NotAnOperationError, match=r"forgets' returned 2 \(int\).*agt.value.*or use map"):
+    with pytest.raises(
+        NotAnOperationError, match=r"forgets' returned 2 \(int\).*agt.value.*or use map"
+    ):
         op.sync()
 
     async def main() -> None:
         await agt.spawn(agt.with_context(lambda _: None))  # type: ignore[arg-type,return-value]
 
-    with pytest.raises(NotAnOperationError, match="returned None"):
+    with pytest.raises(NotAnOperationError, match=r"returned None"):
         asyncio.run(main())
 
 
 def test_a_kernel_that_does_not_compile(device: Device) -> None:
     source = 'extern "C" __global__ void k(float* x) {\n    x[0] = 1.0f\n}\n'
-    with pytest.raises(agt.KernelCompileError, match="x\\[0\\] = 1.0f") as caught:
+    with pytest.raises(agt.KernelCompileError, match=r"x\[0\] = 1.0f") as caught:
         agt.Kernel(source)
     assert caught.value.line in (2, 3)
 
 
 def test_a_kernel_of_another_name(device: Device) -> None:
-    with pytest.raises(agt.KernelCompileError, match="nothing"):
+    with pytest.raises(agt.KernelCompileError, match=r"nothing"):
         agt.Kernel(SCALE.source, "nothing")
 
 
 def test_two_kernels_need_a_name(device: Device) -> None:
     source = SCALE.source + SCALE.source.replace("scale", "scale2")
-    with pytest.raises(UsageError, match=r"has 2 kernels \(scale, scale2\).*Kernel\(source, name\)"):
+    with pytest.raises(
+        UsageError, match=r"has 2 kernels \(scale, scale2\).*Kernel\(source, name\)"
+    ):
         agt.Kernel(source)
     assert agt.Kernel(source, "scale2").name == "scale2"
 
@@ -190,19 +226,24 @@ def test_two_kernels_need_a_name(device: Device) -> None:
 # ---------------------------------------------------------------------- devices
 def test_a_device_that_does_not_exist() -> None:
     for name in ("gpu", "sim:x", "cuda:-1", "auto:1", ""):
-        with pytest.raises(UsageError, match="is not a device: say 'auto', 'sim'"):
+        with pytest.raises(UsageError, match=r"is not a device: say 'auto', 'sim'"):
             agt.resolve(name)
 
 
 def test_cuda_where_there_is_none_is_an_error_and_no_fallback() -> None:
-    with pytest.raises(DeviceUnavailableError, match=r"cuda:99 is not available: .*agt.use\('sim'\)"):
+    with pytest.raises(
+        DeviceUnavailableError, match=r"cuda:99 is not available: .*agt.use\('sim'\)"
+    ):
         agt.use("cuda:99")
 
 
 def test_an_array_of_another_device(sim: SimDevice) -> None:
     foreign = ones()
-    with agt.using("sim:1"), pytest.raises(
-        DeviceMismatchError, match="'x' is on sim:0, and the operation runs on sim:1"
+    with (
+        agt.using("sim:1"),
+        pytest.raises(
+            DeviceMismatchError, match=r"'x' is on sim:0, and the operation runs on sim:1"
+        ),
     ):
         agt.d2h(foreign).sync()
 
@@ -210,8 +251,10 @@ def test_an_array_of_another_device(sim: SimDevice) -> None:
 def test_a_policy_of_another_device(sim: SimDevice) -> None:
     policy = agt.StreamPoolRoundRobin(2)
     agt.value(1).sync(policy)
-    with agt.using("sim:1"), pytest.raises(DeviceMismatchError, match="belongs to sim:0"), agt.using(
-        policy=policy
+    with (
+        agt.using("sim:1"),
+        pytest.raises(DeviceMismatchError, match=r"belongs to sim:0"),
+        agt.using(policy=policy),
     ):
         agt.value(1).sync()
 
@@ -219,7 +262,10 @@ def test_a_policy_of_another_device(sim: SimDevice) -> None:
 def test_a_shared_operation_on_two_devices(sim: SimDevice) -> None:
     source = agt.ones((2,)).shared()
     source.sync()
-    with agt.using("sim:1"), pytest.raises(UsageError, match="ran on sim:0, and is used here on sim:1"):
+    with (
+        agt.using("sim:1"),
+        pytest.raises(UsageError, match=r"ran on sim:0, and is used here on sim:1"),
+    ):
         source.sync()
 
 
@@ -233,7 +279,9 @@ def test_out_of_memory(sim: SimDevice) -> None:
 def test_a_pageable_copy_that_should_be_asynchronous_is_named(device: Device) -> None:
     host = np.ones(1000, np.float32)
     stream = agt.create_stream()
-    with pytest.warns(agt.PageableCopyWarning, match=r"'weights' \(4,000 bytes\) is pageable") as caught:
+    with pytest.warns(
+        agt.PageableCopyWarning, match=r"'weights' \(4,000 bytes\) is pageable"
+    ) as caught:
         agt.h2d(host, "weights").async_on(stream)
     assert caught[0].filename == __file__
     stream.synchronize()

@@ -16,6 +16,7 @@ __all__ = [
     "SpanLog",
     "Step",
     "Trace",
+    "call_name",
     "happens_before",
     "measure",
     "overlap_between",

@@ -84,11 +84,14 @@ class Trace:
 
         return measure(self)
 
-    def table(self) -> str:
-        """The timeline as text: the same facts as `plot`, for those who cannot see it."""
+    def table(self, *, limit: int | None = 200, width: int = 72) -> str:
+        """The timeline as text: the same facts as `plot`, for those who cannot see it.
+
+        See `asyncgpu_tutor.trace.table.render` for `limit` and `width`.
+        """
         from asyncgpu_tutor.trace.table import render
 
-        return render(self)
+        return render(self, limit=limit, width=width)
 
     def plot(self, **options: Any) -> Axes:
         """Draw the timeline; see `asyncgpu_tutor.timeline.plot` for the options."""

@@ -23,7 +23,7 @@ READS: list[Callable[[Any], object]] = [
     lambda host: 1 + host,
     lambda host: host.sum(),
     lambda host: host.tolist(),
-    lambda host: np.sum(host),
+    np.sum,
     float,
     bool,
     lambda host: host == 1,
@@ -35,7 +35,7 @@ def test_a_host_result_cannot_be_read_while_it_is_submitted(
     device: Device, read: Callable[[Any], object]
 ) -> None:
     op = agt.ones((1,)).to_host().named("the answer").map(read)
-    with pytest.raises(NotReadyError, match="'the answer'.*not on the host yet"):
+    with pytest.raises(NotReadyError, match=r"'the answer'.*not on the host yet"):
         op.named("the answer").sync()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,7 +68,7 @@ def test_zip_does_not_overlap(device: Device) -> None:
         agt.zip(*[agt.ones((1000,)) for _ in range(4)]).sync()
     spans = trace.find("fill")
     assert len(spans) == 4
-    assert all(a.id in b.after for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a.id in b.after for a, b in pairwise(spans))
     assert trace.metrics().overlap == 0.0
 
 
@@ -78,7 +80,9 @@ def test_overlap_puts_each_arm_on_a_stream_of_its_own_and_joins(device: Device) 
 
     with agt.record() as trace:
         op = agt.ones((64,)).and_then(
-            lambda first: agt.overlap(agt.ones((64,)), agt.ones((64,))).map(lambda two: (first, two[0]))
+            lambda first: agt.overlap(agt.ones((64,)), agt.ones((64,))).map(
+                lambda two: (first, two[0])
+            )
         )
         op.and_then(work).sync(policy)
     before, left, right = trace.find("fill")

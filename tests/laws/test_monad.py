@@ -13,7 +13,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
 
 from .kernels import add, scale
-from .programs import N, PROGRAMS, Program
+from .programs import PROGRAMS, N, Program
 from .shape import structure
 
 Function = Callable[[agt.DeviceArray], agt.DeviceOp[agt.DeviceArray]]

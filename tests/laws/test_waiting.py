@@ -171,7 +171,9 @@ def test_batches_in_a_task_group(device: Device) -> None:
     async def main() -> list[float]:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(_one(agt.full((8,), i).and_then(lambda a: scale(a, 2.0)).to_host()))
+                group.create_task(
+                    _one(agt.full((8,), i).and_then(lambda a: scale(a, 2.0)).to_host())
+                )
                 for i in range(6)
             ]
         return [float(task.result()[0]) for task in tasks]
@@ -186,7 +188,7 @@ async def _one(op: agt.DeviceOp[Any]) -> Any:
 def test_awaiting_outside_of_a_loop_says_so(device: Device) -> None:
     with pytest.raises(agt.UsageError, match="needs a running event loop"):
         next(agt.value(1).__await__())
-    with pytest.raises(agt.UsageError, match="spawn.. needs a running event loop"):
+    with pytest.raises(agt.UsageError, match=r"spawn.. needs a running event loop"):
         agt.spawn(agt.value(1))
 
 

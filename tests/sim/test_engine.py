@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -189,8 +191,8 @@ def test_whatever_is_submitted(jobs: list[tuple[int, float, float, Resource, flo
     facts: dict[str, tuple[float, float, Resource]] = {}
     for number, (queue, us, demand, resource, later) in enumerate(jobs):
         clock += later
-        demand = demand if resource == "compute" else 0.0
-        bench.run(queues[queue], str(number), us, demand, resource, ready=clock)
+        share = demand if resource == "compute" else 0.0
+        bench.run(queues[queue], str(number), us, share, resource, ready=clock)
         order.setdefault(queue, []).append(str(number))
         facts[str(number)] = (us, clock, resource)
     bench.engine.run_dry()
@@ -200,11 +202,11 @@ def test_whatever_is_submitted(jobs: list[tuple[int, float, float, Resource, flo
         assert start >= ready
         assert end - start >= us - 1e-6  # never faster than alone
     for names in order.values():
-        for before, after in zip(names, names[1:], strict=False):
+        for before, after in pairwise(names):
             assert bench.spans[before][1] <= bench.spans[after][0]
     for engine in ("h2d", "d2h"):
         copies = sorted(bench.spans[n] for n, fact in facts.items() if fact[2] == engine)
-        for (_, end), (start, _) in zip(copies, copies[1:], strict=False):
+        for (_, end), (start, _) in pairwise(copies):
             assert end <= start
 
 
@@ -216,7 +218,9 @@ def test_looking_more_often_changes_nothing(
         bench = Bench()
         queues = [bench.engine.queue(0) for _ in range(4)]
         for number, (queue, us, demand, resource, _) in enumerate(jobs):
-            bench.run(queues[queue], str(number), us, demand if resource == "compute" else 0.0, resource)
+            bench.run(
+                queues[queue], str(number), us, demand if resource == "compute" else 0.0, resource
+            )
         if step is not None:
             for turn in range(1, 20):
                 bench.engine.run_until(step * turn)

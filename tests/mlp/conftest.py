@@ -1,0 +1,55 @@
+"""The program, run in this process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from asyncgpu_tutor.__main__ import main
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What the program printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def first_eight(self) -> list[list[float]]:
+        """Of each batch, as printed."""
+        found = re.findall(r"^Batch \d+: .*first 8 = \[(.*?)\]", self.out, flags=re.MULTILINE)
+        return [[float(number) for number in numbers.split(", ")] for numbers in found]
+
+    def shares(self, when: str) -> tuple[int, int]:
+        """Share counts of W0 and W1."""
+        match = re.search(
+            rf"Share counts {when}: W0 (\d+), W1 (\d+)$", self.out, flags=re.MULTILINE
+        )
+        assert match is not None, self.out
+        return int(match[1]), int(match[2])
+
+
+Mlp = Callable[..., Ran]
+
+
+@pytest.fixture
+def mlp(capsys: pytest.CaptureFixture[str]) -> Mlp:
+    """Run the program with these options, on the current device unless they name one."""
+
+    def run(*options: object, code: int = 0) -> Ran:
+        capsys.readouterr()
+        actual = main(["mlp", *(str(option) for option in options)])
+        ran = Ran(actual, *capsys.readouterr())
+        assert actual == code, f"{ran.out}\n{ran.err}"
+        return ran
+
+    return run

@@ -1,0 +1,130 @@
+"""What goes wrong is said, and shows in the exit code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.errors import DeviceUnavailableError
+from asyncgpu_tutor.mlp import pipeline, program
+
+if TYPE_CHECKING:
+    from .conftest import Mlp
+
+pytestmark = pytest.mark.usefixtures("sim")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--device", "gpu"], "'gpu' is not a device"),
+        (["--dim", "0"], "dim=0"),
+        (["--batches", "0"], "batches=0"),
+        (["--streams", "0"], "at least one stream, and 0"),
+        (["--policy", "single", "--streams", "4"], "--policy single has one stream"),
+        (["--input", "digits", "--dim", "32"], "--dim 32 was asked for"),
+        (["--input", "digits", "--batches", "5"], "--batches 5 was asked for"),
+        (["--dim", "8", "--plot", "no/such/folder.png"], "no/such/folder.png"),
+        (["--dim", "8", "--trace", "no/such/folder.json"], "no/such/folder.json"),
+        (["--dim", "8", "--plot", "plot.nonsense"], "nonsense"),
+    ],
+)
+def test_what_cannot_be_had_is_one_line_and_code_2(
+    mlp: Mlp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: list[str], reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    ran = mlp(*options, code=2)
+
+    assert ran.err.startswith("asyncgpu-tutor mlp: ")
+    assert reason in ran.err
+    assert ran.err.count("\n") == 1
+    assert "SUCCESS" not in ran.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cuda_is_not_replaced_where_there_is_none(mlp: Mlp) -> None:
+    with pytest.raises(DeviceUnavailableError) as refused:
+        agt.resolve("cuda:63")
+
+    assert str(refused.value) in mlp("--device", "cuda:63", code=2).err
+
+
+def test_nvtx_where_it_is_missing(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nvtx", None)
+
+    assert "pip install 'nvtx" in mlp("--nvtx", code=2).err
+
+
+@pytest.mark.parametrize("options", [["--dim", "eight"], ["--policy", "best"], ["--speed", "9"]])
+def test_what_the_parser_refuses(mlp: Mlp, options: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        mlp(*options)
+
+    assert stopped.value.code == 2
+
+
+def replace_relu(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
+    """The pipeline's last kernel does this instead."""
+    source = """
+    extern "C" __global__ void broken(unsigned int n, const float* x, float* y) {
+        unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) { STATEMENT }
+    }"""
+    monkeypatch.setattr(agt, "relu", agt.Kernel(source.replace("STATEMENT", statement)))
+
+
+def test_a_relu_that_did_not_run(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_relu(monkeypatch, "y[i] = x[i];")
+
+    out = mlp(code=1).out
+
+    assert out.count("[ReLU FAILED]") == 4
+    assert "FAILED: batch 0 has values below zero" in out
+    assert "SUCCESS" not in out
+
+
+@pytest.mark.parametrize("value", ["1.01f * x[i]", "0.0f / 0.0f"])
+def test_wrong_values(mlp: Mlp, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    replace_relu(monkeypatch, f"y[i] = x[i] > 0.0f ? {value} : 0.0f;")
+
+    out = mlp(code=1).out
+
+    assert "FAILED: batch 3 differs from the reference in" in out
+    assert "the first is element 0" in out
+
+
+def test_a_kernel_that_faults(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_relu(monkeypatch, "y[i + n] = x[i];")
+    monkeypatch.setattr("asyncgpu_tutor.mlp.command.warm_up", no_warm_up)
+
+    ran = mlp(code=1)
+
+    assert "asyncgpu-tutor mlp: FAILED: " in ran.err
+    assert "broken" in ran.err
+    assert "batch 0" in ran.err
+    assert "SUCCESS" not in ran.out
+
+
+async def no_warm_up(*_: object) -> None:
+    pass
+
+
+def test_a_handle_that_is_kept_for_ever(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[agt.DeviceArray] = []
+
+    def forward(x: Any, w0: agt.DeviceArray, w1: agt.DeviceArray) -> agt.DeviceOp[Any]:
+        kept.append(w0.share())
+        return pipeline.forward(x, w0, w1)
+
+    monkeypatch.setattr(program, "forward", forward)
+
+    out = mlp("--batches", 1, "--streams", 1, code=1).out
+
+    assert "FAILED: W0 had 3 handles in flight, where 2 are the most" in out
+    assert "FAILED: W0 has 2 handles after the last batch" in out
+    assert "W1" not in out.partition("FAILED")[2]

@@ -1,0 +1,146 @@
+"""What the program computes and records, on both devices."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+
+if TYPE_CHECKING:
+    from .conftest import Mlp
+
+# As the example of cuda-oxide prints them; where it elides, nothing is compared.
+SEED = {0: [0.0020799995, 0.0], 1: [0.0, 0.0], 2: [0.0, 0.00108], 3: [0.00244, 0.0025]}
+
+STAGES = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h"]
+
+
+def lanes(trace: agt.Trace) -> dict[int, list[str]]:
+    """What each stream did, in order."""
+    found: dict[int, list[str]] = {}
+    for span in sorted(trace.device_spans, key=lambda span: span.start):
+        assert span.stream is not None
+        found.setdefault(span.stream, []).append(span.name)
+    return found
+
+
+def test_values_are_those_of_the_seed(device: Device, mlp: Mlp) -> None:
+    ran = mlp()
+
+    assert len(ran.first_eight) == 4
+    for batch, expected in SEED.items():
+        # The terms of these sums are up to 0.05, so one rounding moves them by up to 2e-9.
+        np.testing.assert_allclose(ran.first_eight[batch][:2], expected, rtol=0, atol=1e-8)
+
+
+def test_report_has_the_facts_of_the_seed_in_its_order(device: Device, mlp: Mlp) -> None:
+    out = mlp().out
+
+    facts = [
+        rf"Device: {device.name}, .*times are",
+        r"Allocating model weights",
+        r"W0: 64x64 on device \(share count 1\)",
+        r"W1: 64 on device \(share count 1\)",
+        r"Launched 4 batches concurrently",
+        r"in flight: W0",
+        *(rf"Batch {i}: 64 elements, first 8 = \[.*\] \[ReLU OK\]" for i in range(4)),
+        r"when all are done: W0 1, W1 1",
+        r"Timeline \(.*clock",
+        r"makespan \d+\.\d us",
+        r"overlap \d+\.\d us.*at most \d of 4 streams",
+        r"speed-up .*\d",
+        r"SUCCESS",
+    ]
+    assert re.search(".*".join(facts), out, flags=re.DOTALL), out
+
+
+def test_share_counts_rise_by_the_batches_in_flight(device: Device, mlp: Mlp) -> None:
+    ran = mlp("--dim", 16)
+
+    during = ran.shares("in flight")
+    # A GPU may be done with the first batch before the last is submitted.
+    assert during == (5, 5) if device.simulated else set(during) <= {1, 2, 3, 4, 5}
+    assert ran.shares("when all are done") == (1, 1)
+
+
+@pytest.mark.parametrize("dim", [1, 50, 64, 128])
+def test_any_dim(device: Device, mlp: Mlp, dim: int) -> None:
+    ran = mlp("--dim", dim)  # success means that all values are right
+
+    assert f"Batch 3: {dim} elements" in ran.out
+    assert all(len(first) == min(dim, 8) for first in ran.first_eight)
+
+
+def test_each_batch_has_a_stream_and_its_stages_in_order(
+    device: Device, mlp: Mlp, tmp_path: Path
+) -> None:
+    mlp("--trace", tmp_path / "trace.json")
+    trace = agt.Trace.load(tmp_path / "trace.json")
+
+    assert trace.clock == device.clock
+    assert list(lanes(trace).values()) == [STAGES] * 4  # so nothing of the warm-up is in it
+
+
+def test_batches_overlap_at_dim_256(device: Device, mlp: Mlp, tmp_path: Path) -> None:
+    mlp("--dim", 256, "--trace", tmp_path / "trace.json")
+
+    assert agt.Trace.load(tmp_path / "trace.json").metrics().max_concurrency > 1
+
+
+def test_single_policy_has_one_lane_and_no_overlap(
+    device: Device, mlp: Mlp, tmp_path: Path
+) -> None:
+    mlp("--dim", 16, "--policy", "single", "--trace", tmp_path / "trace.json")
+    trace = agt.Trace.load(tmp_path / "trace.json")
+
+    assert list(lanes(trace).values()) == [STAGES * 4]
+    assert trace.metrics().overlap == 0
+
+
+def test_digits_are_told_apart_as_the_data_card_says(device: Device, mlp: Mlp) -> None:
+    out = mlp("--input", "digits").out
+    card = (Path(__file__).parents[2] / "docs" / "digits.md").read_text(encoding="utf-8")
+
+    for word in ("accuracy", "balanced accuracy", "precision", "recall"):
+        printed = re.search(rf"\b{word} (\d\.\d+)", out)
+        stated = re.search(rf"\b{word} (\d\.\d+)", card, flags=re.IGNORECASE)
+        assert printed is not None, out
+        assert stated is not None
+        assert printed[1] == stated[1], word
+    assert "always answering no: 0.898" in out
+    assert "CC BY 4.0" in out
+
+
+@pytest.mark.parametrize("batches", range(1, 7))
+@pytest.mark.parametrize("streams", range(1, 6))
+def test_any_number_of_batches_and_streams(
+    sim: Device, mlp: Mlp, tmp_path: Path, batches: int, streams: int
+) -> None:
+    ran = mlp(
+        *("--dim", 8, "--batches", batches, "--streams", streams),
+        *("--trace", tmp_path / "trace.json"),
+    )
+
+    assert len(ran.first_eight) == batches
+    assert ran.shares("in flight") == (batches + 1, batches + 1)
+    deals = [len(range(first, batches, streams)) for first in range(min(streams, batches))]
+    found = lanes(agt.Trace.load(tmp_path / "trace.json"))
+    assert [found[stream] for stream in sorted(found)] == [STAGES * deal for deal in deals]
+
+
+def test_the_same_command_gives_the_same_trace(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        command = [sys.executable, "-m", "asyncgpu_tutor", "mlp", "--device", "sim"]
+        subprocess.run(
+            [*command, "--trace", tmp_path / name], check=True, stdout=subprocess.DEVNULL
+        )
+
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()

@@ -58,9 +58,7 @@ def histogram(lanes: Iterable[Sequence[Interval]], begin: float, end: float) -> 
     parts: dict[int, list[float]] = {}
     busy, before = 0, begin
     for time, step in edges:
-        if time > before:
-            parts.setdefault(busy, []).append(time - before)
+        parts.setdefault(busy, []).append(time - before)
         busy, before = busy + step, time
-    if end > before:
-        parts.setdefault(0, []).append(end - before)
+    parts.setdefault(0, []).append(end - before)
     return tuple(math.fsum(parts.get(k, ())) for k in range(max(parts, default=0) + 1))

@@ -123,6 +123,11 @@ def test_gaps_lie_within_the_stream_and_idle_within_the_device() -> None:
     assert metrics.device_idle == 3 + 8
 
 
+def test_spans_that_touch_leave_no_gap() -> None:
+    metrics = measure(Trace([kernel(0, 1, 0, 5), kernel(1, 1, 5, 8)]))
+    assert metrics.gaps == {("sim:0", 1): ()}
+
+
 def test_each_copy_direction_is_an_engine_and_fills_are_compute() -> None:
     kinds: tuple[SpanKind, ...] = ("h2d", "d2h", "d2d", "memset", "kernel")
     spans = [Span(i, kind, kind, i, i + 1, "sim:0", 1) for i, kind in enumerate(kinds)]

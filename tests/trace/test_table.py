@@ -124,3 +124,7 @@ def test_lanes_of_several_devices_say_whose_they_are(line: str) -> None:
 def test_a_range_does_not_hide_what_it_encloses() -> None:
     spans = [*SPANS, Span(5, "range", "everything", 0, 16, "sim:0")]
     assert "host     |cc..............|" in section(render(trace(spans), width=16), "Lanes")
+
+
+def test_a_trace_has_its_table() -> None:
+    assert trace().table(limit=2, width=16) == render(trace(), limit=2, width=16)

@@ -21,7 +21,7 @@ General layout, lower floors first; nothing imports upwards (see ARCHITECTURE.md
     memory, launch              the leaf operations; kernels as operations
 """
 
-from asyncgpu_tutor import data, errors
+from asyncgpu_tutor import data, errors, ranges
 from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.device import Device, Event, Stream
 from asyncgpu_tutor.errors import (
@@ -118,6 +118,7 @@ __all__ = [
     "pinned",
     "policy_for",
     "randn",
+    "ranges",
     "record",
     "relu",
     "resolve",

@@ -133,6 +133,11 @@ class Event(Protocol):
         """Whether the device has passed it, or has failed. Never blocks."""
         ...
 
+    @property
+    def retired(self) -> bool:
+        """As `done`, asked on this package's own behalf: costs a simulated host nothing, tells it nothing."""
+        ...
+
     def synchronize(self) -> None:
         """Block the host until the device has passed it; `DeviceError` if work before it failed."""
         ...

@@ -19,6 +19,8 @@
      └─ DeviceError                 a device failed while it worked
          ├─ OutOfMemoryError
          ├─ UpstreamError           an operation that this one waited for had failed
+         ├─ StreamRaceError         two operations touch one array, and nothing orders them
+         ├─ HostBufferError         a host array was changed while a copy was reading it
          └─ KernelFault             names kernel, line, block and thread where known
              ├─ OutOfBoundsError
              ├─ MisalignedError
@@ -54,6 +56,7 @@ __all__ = [
     "DeviceUnavailableError",
     "DivisionByZeroError",
     "FaultSite",
+    "HostBufferError",
     "KernelCompileError",
     "KernelFault",
     "LaunchConfigError",
@@ -67,6 +70,7 @@ __all__ = [
     "RaceError",
     "ReadOnlyError",
     "RunawayKernelError",
+    "StreamRaceError",
     "UninitialisedReadError",
     "UnsupportedFeatureError",
     "UpstreamError",
@@ -153,6 +157,14 @@ class OutOfMemoryError(DeviceError):
 
 class UpstreamError(DeviceError):
     """This operation did not run, because one that it waits for had failed."""
+
+
+class StreamRaceError(DeviceError):
+    """Two operations touch one array, at least one writes, and nothing orders them."""
+
+
+class HostBufferError(DeviceError):
+    """A host array was changed while a copy was reading it."""
 
 
 @dataclass(frozen=True)

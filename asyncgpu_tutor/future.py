@@ -7,6 +7,7 @@ from collections.abc import Generator
 from enum import Enum
 from typing import Any, Generic, TypeVar, cast
 
+from asyncgpu_tutor import ranges
 from asyncgpu_tutor.device import Stream
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.runtime import Run, Submission, submit
@@ -58,6 +59,7 @@ class DeviceFuture(Generic[T]):
         self._spawned = spawned
         self.stream = stream
         self._submission: Submission[T] | None = None
+        self._range: ranges.Token | None = None
         self._state = FutureState.IDLE
         self._result: T | None = None
         self._error: BaseException | None = None
@@ -84,6 +86,7 @@ class DeviceFuture(Generic[T]):
     def _start(self) -> None:
         _running_loop()
         run, self._run = self._run, None  # captured arrays go with it
+        self._range = ranges.start(f"{self._label} in flight")
         assert run is not None
         try:
             self._submission = submit(
@@ -91,6 +94,7 @@ class DeviceFuture(Generic[T]):
             )
         except BaseException as error:
             self._state, self._error = FutureState.FAILED, error
+            ranges.end(self._range)
             raise
         self._state = FutureState.EXECUTING
         event = self._submission.event
@@ -109,6 +113,7 @@ class DeviceFuture(Generic[T]):
         """Called once, by the device, from any thread."""
         submission = self._submission
         assert submission is not None
+        ranges.end(self._range)
         submission.settle()
         if error is None:
             try:

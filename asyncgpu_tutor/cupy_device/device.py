@@ -100,7 +100,7 @@ class CupyDevice:
         return f"<{self.name}: {self.description}>"
 
     @contextmanager
-    def active(self) -> Iterator[None]:
+    def active(self) -> Generator[None]:
         """Make it CUDA's current device."""
         before = runtime.getDevice()
         if before == self.ordinal:
@@ -129,14 +129,14 @@ class CupyDevice:
         await asyncio.sleep(us * 1e-6)
 
     @contextmanager
-    def waiting(self, name: str) -> Generator[None]:
-        """A stretch of time in which the host is blocked."""
+    def waiting(self, name: str, heads: tuple[int, ...] = ()) -> Generator[None]:
+        """A stretch of time in which the host is blocked, by the spans `heads`."""
         start = self.now()
         try:
             with self.active():
                 yield
         finally:
-            self._host_span("wait", name, start)
+            self._host_span("wait", name, start, heads)
 
     def watch(self, event: Event, wake: Callable[[BaseException | None], None]) -> None:
         """Call `wake` after `event`; see `Device.watch`."""
@@ -310,11 +310,13 @@ class CupyDevice:
         """Write no more spans."""
         self._recorder = None
 
-    def _host_span(self, kind: SpanKind, name: str, start: float) -> int | None:
+    def _host_span(
+        self, kind: SpanKind, name: str, start: float, waits_for: tuple[int, ...] = ()
+    ) -> int | None:
         if self._recorder is None:
             return None
         op, label = operation()
-        draft = self._recorder.log.draft(kind, name, None, op=op, label=label)
+        draft = self._recorder.log.draft(kind, name, None, op=op, label=label, waits_for=waits_for)
         return self._recorder.log.finish(draft, start, self.now()).id
 
     @contextmanager

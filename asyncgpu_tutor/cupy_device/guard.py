@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from cupy.cuda import compiler, driver, memory, runtime
@@ -17,7 +17,7 @@ PLACE = re.compile(r"^[^\n(]*\((\d+)\): (?:error|catastrophic error): (.*)$", re
 
 
 @contextmanager
-def guarded(what: str) -> Iterator[None]:
+def guarded(what: str) -> Generator[None]:
     """Raise our errors in place of CUDA's."""
     try:
         yield

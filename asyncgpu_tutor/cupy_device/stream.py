@@ -34,11 +34,16 @@ class CupyEvent:
         # CuPy's own `done` stays False for ever after a fault; the status itself tells the two apart.
         return int(runtime.eventQuery(self.event.ptr)) != NOT_READY
 
+    @property
+    def retired(self) -> bool:
+        """As `done`."""
+        return self.done
+
     def synchronize(self) -> None:
         """Block the host until the device has passed it."""
         forbid_nested_wait("event.synchronize()")
         device = self.stream.device
-        with device.waiting("synchronize event"), guarded("waiting for an event"):
+        with device.waiting("synchronize event", self.heads), guarded("waiting for an event"):
             self.event.synchronize()
 
 
@@ -92,8 +97,10 @@ class CupyStream:
     def synchronize(self) -> None:
         """Block the host until all its work is done."""
         forbid_nested_wait("stream.synchronize()")
+        log = self.device.log
+        heads = log.heads(self.number) if log else ()
         with (
-            self.device.waiting(f"synchronize stream {self.number}"),
+            self.device.waiting(f"synchronize stream {self.number}", heads),
             guarded("waiting for a stream"),
         ):
             self.cupy.synchronize()

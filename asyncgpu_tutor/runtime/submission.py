@@ -150,5 +150,5 @@ def _reap() -> None:
     """Let go of what completed unseen: results that nobody waited for, cancelled tasks."""
     if len(_in_flight) > REAP_ABOVE:
         for submission in list(_in_flight.values()):
-            if submission.completed():
+            if submission.event is not None and submission.event.retired:
                 submission.settle()

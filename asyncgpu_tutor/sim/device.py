@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from asyncgpu_tutor.device import (
 from asyncgpu_tutor.errors import (
     DeviceError,
     DeviceMismatchError,
+    HostBufferError,
     KernelCompileError,
     UpstreamError,
     UsageError,
@@ -32,6 +34,7 @@ from asyncgpu_tutor.sim.engine import Command, EngineEvent, Work
 from asyncgpu_tutor.sim.machine import Machine, Wake
 from asyncgpu_tutor.sim.memory import Heap, SimMemory
 from asyncgpu_tutor.sim.model import copy_time, kernel_time
+from asyncgpu_tutor.sim.order import Access, Clock
 from asyncgpu_tutor.sim.spec import H200, DeviceSpec
 from asyncgpu_tutor.sim.stream import SimEvent, SimStream
 from asyncgpu_tutor.trace import Draft, SpanKind, SpanLog, call_name
@@ -121,17 +124,24 @@ class SimDevice:
             if not woken.done():
                 woken.set_result(None)
 
-        self.machine.watch(self.machine.timer(us), wake, 0.0)
+        self.machine.watch(self.machine.timer(us), Clock(), wake, 0.0)
         await woken
 
-    def block(self, event: EngineEvent, name: str) -> None:
-        """The host waits for `event`."""
+    def block(
+        self, event: EngineEvent, before: Clock, name: str, heads: tuple[int, ...] = ()
+    ) -> None:
+        """The host waits for `event`, and then knows that the work `before` it is complete.
+
+        `heads` are the spans in front of it.
+        """
         span = self.machine.block_on(event, self.spec.sync_us)
-        self._host_span("wait", f"synchronize {name}", *span)
+        self._host_span("wait", f"synchronize {name}", *span, heads)
+        self.machine.observe(before)
 
     def watch(self, event: Event, wake: Wake) -> None:
         """Call `wake` after `event`; see `Device.watch`."""
-        self.machine.watch(_sim_event(event).state, wake, self.spec.wake_us)
+        point = _sim_event(event)
+        self.machine.watch(point.state, point.before, wake, self.spec.wake_us)
 
     def synchronize(self) -> None:
         """Block the host until the device has nothing left to do."""
@@ -139,6 +149,7 @@ class SimDevice:
         for stream in sorted(self._streams, key=lambda s: s.number):
             if not stream.queue.idle or stream.queue.error is not None:
                 stream.synchronize()
+            self.machine.observe(stream.clock)
 
     # ------------------------------------------------------------------ streams
     def create_stream(self) -> SimStream:
@@ -196,14 +207,19 @@ class SimDevice:
         """
         target = _sim_memory(memory)
         cost = self.spec.call_copy_us
-        if not self.is_pinned(host):
+        source = host.reshape(-1).view(np.uint8)
+        pinned = self.is_pinned(host)
+        if not pinned:
             cost += host.nbytes / (self.spec.pageable_gb_s * 1e3)
+            source = source.copy()
 
         def upload() -> None:
-            target.cells.data[: host.nbytes] = host.reshape(-1).view(np.uint8)
+            target.cells.data[: host.nbytes] = source
             self._written(target, host.nbytes)
 
-        self._transfer("h2d", host.nbytes, stream, cost, [target], at_start=upload)
+        access = self._transfer("h2d", host.nbytes, stream, cost, [target], at_start=upload)
+        if pinned:
+            self.machine.lend(access, _unchanged(source, target.cells.name))
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array.
@@ -219,7 +235,8 @@ class SimDevice:
             "d2h", host.nbytes, stream, self.spec.call_copy_us, [], reads=[source], at_end=download
         )
         if not self.is_pinned(host):
-            self.block(stream_of(stream).record().state, "pageable copy")
+            done = self._own(stream).record()
+            self.block(done.state, done.before, "pageable copy", done.heads)
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
@@ -261,7 +278,6 @@ class SimDevice:
         """Enqueue one launch."""
         if not isinstance(function, SimFunction):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        memories = [arg for arg in args if isinstance(arg, SimMemory)]
         written = [
             arg
             for arg, parameter in zip(args, function.signature.parameters, strict=True)
@@ -285,9 +301,8 @@ class SimDevice:
 
         detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
         cost = self.spec.call_launch_us
-        self._enqueue(
-            "kernel", function.name, stream, cost, begin, written, memories, detail, found
-        )
+        read = [arg for arg in args if isinstance(arg, SimMemory) and arg not in written]
+        self._enqueue("kernel", function.name, stream, cost, begin, written, read, detail, found)
 
     # ------------------------------------------------------------------ recording
     def start_log(self, numbers: Iterator[int]) -> None:
@@ -297,6 +312,8 @@ class SimDevice:
     def settle_log(self) -> None:
         """Simulate the rest of what is enqueued; the host comes back when it is done."""
         self.machine.settle()
+        for stream in self._streams:
+            self.machine.observe(stream.clock)
 
     def stop_log(self) -> None:
         """Write no more spans."""
@@ -309,12 +326,19 @@ class SimDevice:
             "op.to_host() to get a NumPy array."
         )
 
-    def _host_span(self, kind: SpanKind, name: str, start: float, end: float) -> int | None:
+    def _host_span(
+        self,
+        kind: SpanKind,
+        name: str,
+        start: float,
+        end: float,
+        waits_for: tuple[int, ...] = (),
+    ) -> int | None:
         if self.log is None:
             return None
         tag = current_tag()
         op, label = (tag.op, tag.label) if tag else (None, "")
-        draft = self.log.draft(kind, name, None, op=op, label=label)
+        draft = self.log.draft(kind, name, None, op=op, label=label, waits_for=waits_for)
         return self.log.finish(draft, start, end).id
 
     # ------------------------------------------------------------------ enqueueing
@@ -329,14 +353,14 @@ class SimDevice:
         reads: Sequence[SimMemory] = (),
         at_start: Copy | None = None,
         at_end: Copy | None = None,
-    ) -> None:
+    ) -> Access:
         def begin() -> Work:
             if at_start is not None:
                 at_start()
             return Work(copy_time(self.spec, kind, nbytes))
 
         detail: dict[str, object] = {"bytes": nbytes}
-        self._enqueue(kind, kind, stream, cost, begin, writes, reads, detail, {}, at_end)
+        return self._enqueue(kind, kind, stream, cost, begin, writes, reads, detail, {}, at_end)
 
     def _enqueue(
         self,
@@ -346,12 +370,17 @@ class SimDevice:
         cost: float,
         begin: Callable[[], Work],
         writes: Sequence[SimMemory],
-        touches: Sequence[SimMemory],
+        reads: Sequence[SimMemory],
         detail: dict[str, object],
         found: dict[str, object],
         at_end: Copy | None = None,
-    ) -> None:
+    ) -> Access:
         target = self._own(stream)
+        access = target.access(name)
+        for memory in reads:
+            memory.history.read(memory.cells.name, access, target.clock)
+        for memory in writes:
+            memory.history.write(memory.cells.name, access, target.clock)
         tag = current_tag()
         call = self._host_span("call", call_name(kind, name), *self.spend(cost))
         log = self.log
@@ -363,7 +392,7 @@ class SimDevice:
             )
 
         def start() -> Work:
-            for memory in touches:
+            for memory in (*reads, *(writes if kind == "kernel" else ())):
                 if memory.spoiled is not None:
                     raise UpstreamError(
                         f"{name!r} did not run, because the operation that should have written "
@@ -383,6 +412,7 @@ class SimDevice:
 
         resource = kind if kind in ("h2d", "d2h") else "compute"
         target.submit(Command(resource, self.now(), tag.op if tag else None, start, end, skipped))
+        return access
 
     def _own(self, stream: Stream) -> SimStream:
         if not isinstance(stream, SimStream) or stream.device is not self:
@@ -396,11 +426,19 @@ class SimDevice:
             memory.spoiled = None
 
 
-def stream_of(stream: Stream) -> SimStream:
-    """`stream`, known to be simulated."""
-    if not isinstance(stream, SimStream):
-        raise DeviceMismatchError(f"{stream!r} is not a stream of a simulated device")
-    return stream
+def _unchanged(source: HostBuffer, name: str) -> Callable[[], None]:
+    """A check that a host array still is what it is now."""
+    before = crc32(source)
+
+    def check() -> None:
+        if crc32(source) != before:
+            raise HostBufferError(
+                f"the pinned host array behind {name!r} was changed while its copy may have been in "
+                "flight: leave it alone until the operation has completed, or give each copy a host "
+                "array of its own"
+            )
+
+    return check
 
 
 def _sim_memory(memory: Memory) -> SimMemory:

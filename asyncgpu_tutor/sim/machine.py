@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from asyncgpu_tutor.errors import DeviceError
+from asyncgpu_tutor.errors import DeviceError, HostBufferError
 from asyncgpu_tutor.sim.engine import Command, Engine, EngineEvent
+from asyncgpu_tutor.sim.order import Access, Clock
 
 __all__ = ["Machine"]
 
@@ -21,6 +22,7 @@ QUIET_TURNS = 16
 @dataclass(frozen=True, slots=True)
 class _Waiter:
     event: EngineEvent
+    before: Clock  # the work that is complete once it has passed
     wake: Wake
     delay: float  # us from the event to the awaiting task
 
@@ -39,8 +41,10 @@ class Machine:
 
     def __init__(self) -> None:
         self.host = 0.0
+        self.seen = Clock()  # the work that the host knows to be complete
         self.engine = Engine()
         self._calls = 0
+        self._lent: list[tuple[Access, Callable[[], None]]] = []
         self._waiters: list[_Waiter] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -60,6 +64,25 @@ class Machine:
         self.host = max(self.host, event.at) + delay
         return start, self.host
 
+    def lend(self, access: Access, check: Callable[[], None]) -> None:
+        """A device reads a host array; `check` it when the host has seen that `access` is complete."""
+        self._lent.append((access, check))
+
+    def observe(self, before: Clock) -> None:
+        """The host learns that the work `before` a point is complete.
+
+        Raises
+        ------
+        HostBufferError
+            If a host array was changed while that work may have been reading it.
+        """
+        self.seen.merge(before)
+        back = [check for access, check in self._lent if self.seen.covers(access)]
+        if back:
+            self._lent = [lent for lent in self._lent if not self.seen.covers(lent[0])]
+            for check in back:
+                check()
+
     def settle(self) -> None:
         """Simulate until nothing is left; the host's clock follows."""
         self._calls += 1
@@ -67,9 +90,9 @@ class Machine:
         self.host = max(self.host, self.engine.now)
 
     # ------------------------------------------------------------------ awaiting
-    def watch(self, event: EngineEvent, wake: Wake, delay: float) -> None:
+    def watch(self, event: EngineEvent, before: Clock, wake: Wake, delay: float) -> None:
         """Call `wake` once, when `event` has passed and the event loop has had its say."""
-        self._waiters.append(_Waiter(event, wake, delay))
+        self._waiters.append(_Waiter(event, before, wake, delay))
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop = loop
@@ -108,4 +131,9 @@ class Machine:
         self._waiters = [w for w in waiters if not w.event.passed]
         for waiter in sorted(passed, key=lambda w: w.event.at):  # stable: ties in order of asking
             self.host = max(self.host, waiter.event.at + waiter.delay)
-            waiter.wake(waiter.event.error)
+            error = waiter.event.error
+            try:
+                self.observe(waiter.before)
+            except HostBufferError as changed:
+                error = error or changed
+            waiter.wake(error)

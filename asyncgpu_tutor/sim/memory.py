@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from asyncgpu_tutor.cuda_c import GlobalMemory
 from asyncgpu_tutor.errors import DeviceError, OutOfMemoryError
+from asyncgpu_tutor.sim.order import History
 
 __all__ = ["Heap", "SimMemory"]
 
@@ -26,11 +27,14 @@ class SimMemory:
     spoiled : DeviceError or None
         Set while its contents are not what was asked for, because the operation that should have
         written them had failed.
+    history : History
+        Who touched it last.
     """
 
     cells: GlobalMemory
     ptr: int
     spoiled: DeviceError | None = None
+    history: History = field(default_factory=History)
 
     @property
     def nbytes(self) -> int:

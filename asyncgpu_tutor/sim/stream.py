@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from asyncgpu_tutor.device import Event, current_tag, forbid_nested_wait
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.sim.engine import Command, EngineEvent
+from asyncgpu_tutor.sim.order import Access, Clock
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.sim.device import SimDevice
@@ -18,21 +19,31 @@ __all__ = ["SimEvent", "SimStream"]
 class SimEvent:
     """A point in the work of a simulated stream."""
 
-    def __init__(self, device: SimDevice, state: EngineEvent, heads: tuple[int, ...]) -> None:
+    def __init__(
+        self, device: SimDevice, state: EngineEvent, before: Clock, heads: tuple[int, ...]
+    ) -> None:
         self.device = device
         self.state = state
+        self.before = before
         self.heads = heads
 
     @property
     def done(self) -> bool:
         """Whether the device has passed it. The query costs host time, so polling ends."""
         self.device.spend(self.device.spec.call_query_us)
+        if self.state.passed:
+            self.device.machine.observe(self.before)
+        return self.state.passed
+
+    @property
+    def retired(self) -> bool:
+        """Whether the device has passed it, without anybody noticing."""
         return self.state.passed
 
     def synchronize(self) -> None:
         """Block the host until the device has passed it."""
         forbid_nested_wait("event.synchronize()")
-        self.device.block(self.state, "event")
+        self.device.block(self.state, self.before, "event", self.heads)
         if self.state.error is not None:
             raise self.state.error
 
@@ -43,6 +54,7 @@ class SimStream:
     def __init__(self, device: SimDevice, number: int) -> None:
         self.device = device
         self.number = number
+        self.clock = Clock()
         self.queue = device.machine.engine.queue(device.ordinal)
         weakref.finalize(self, device.machine.engine.orphan, self.queue)
 
@@ -53,13 +65,16 @@ class SimStream:
     def done(self) -> bool:
         """Whether it holds no unfinished work."""
         self.device.spend(self.device.spec.call_query_us)
+        if self.queue.idle:
+            self.device.machine.observe(self.clock)
         return self.queue.idle
 
     def record(self) -> SimEvent:
         """An event behind all work enqueued so far."""
         self.device.spend(self.device.spec.call_event_us)
         log = self.device.log
-        event = SimEvent(self.device, EngineEvent(), log.heads(self.number) if log else ())
+        heads = log.heads(self.number) if log else ()
+        event = SimEvent(self.device, EngineEvent(), self.clock.copy(), heads)
         self.submit(Command("none", self.device.now(), _op(), records=event.state))
         return event
 
@@ -72,6 +87,7 @@ class SimStream:
         self.device.spend(self.device.spec.call_event_us)
         if self.device.log is not None and event.device is self.device:
             self.device.log.wait(self.number, event.heads)
+        self.clock.merge(event.before)
         self.submit(Command("none", self.device.now(), _op(), awaits=event.state))
 
     def synchronize(self) -> None:
@@ -79,10 +95,20 @@ class SimStream:
         forbid_nested_wait("stream.synchronize()")
         state = EngineEvent()
         self.submit(Command("none", self.device.now(), self.queue.error_op, records=state))
-        self.device.block(state, f"stream {self.number}")
+        log = self.device.log
+        heads = log.heads(self.number) if log else ()
+        self.device.block(state, self.clock, f"stream {self.number}", heads)
         if state.error is not None:
             self.queue.error = self.queue.error_op = None
             raise state.error
+
+    def access(self, what: str) -> Access:
+        """A new piece of work on this stream, ordered after all that the host has seen complete."""
+        self.clock.merge(self.device.machine.seen)
+        key = (self.device.ordinal, self.number)
+        tag = current_tag()
+        whose = f" of operation {tag.label!r} (#{tag.op})" if tag else ""
+        return Access(key, self.clock.tick(key), f"{what!r}{whose} on stream {self.number}")
 
     def submit(self, command: Command) -> None:
         """Append to the queue."""

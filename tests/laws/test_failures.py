@@ -61,7 +61,7 @@ def test_what_a_failed_operation_should_have_written_is_not_used(sim: Device) ->
     stream = agt.create_stream()
     array = faulty().async_on(stream)
     with pytest.raises(UpstreamError, match="had failed"):
-        agt.d2h(array).sync()
+        agt.d2h(array).sync_on(stream)
 
 
 def test_users_of_a_failed_shared_source_on_other_streams_fail_with_it(sim: Device) -> None:

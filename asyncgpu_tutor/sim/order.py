@@ -1,0 +1,93 @@
+"""Which work is ordered before which: vector clocks over streams, and the races that they reveal.
+
+Two pieces of work are ordered if one stream holds both, if an event carried the first to the stream of the
+second, or if the host had seen the first complete before it enqueued the second. (Vector clocks: Fidge,
+1988; Mattern, 1989. Their use for data races: Flanagan and Freund, "FastTrack", PLDI 2009.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from asyncgpu_tutor.errors import StreamRaceError
+
+__all__ = ["Access", "Clock", "History"]
+
+Key = tuple[int, int]  # device, stream
+
+
+class Clock:
+    """How much of each stream's work is known to come before a point."""
+
+    __slots__ = ("_seen",)
+
+    def __init__(self, seen: dict[Key, int] | None = None) -> None:
+        self._seen = dict(seen or {})
+
+    def copy(self) -> Clock:
+        """A snapshot."""
+        return Clock(self._seen)
+
+    def merge(self, other: Clock) -> None:
+        """What comes before `other` comes before this too."""
+        for key, count in other._seen.items():
+            if count > self._seen.get(key, 0):
+                self._seen[key] = count
+
+    def tick(self, key: Key) -> int:
+        """One more piece of work on a stream; its number."""
+        count = self._seen[key] = self._seen.get(key, 0) + 1
+        return count
+
+    def covers(self, access: Access) -> bool:
+        """Whether an access comes before this point."""
+        return self._seen.get(access.key, 0) >= access.count
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One piece of work that touches an array.
+
+    Attributes
+    ----------
+    key, count : tuple of int, int
+        Its stream, and its number there.
+    what : str
+        For messages.
+    """
+
+    key: Key
+    count: int
+    what: str
+
+
+@dataclass(slots=True)
+class History:
+    """Who last wrote an array, and who has read it since."""
+
+    writer: Access | None = None
+    readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
+
+    def read(self, array: str, access: Access, now: Clock) -> None:
+        """Note a read; `StreamRaceError` if it may overtake the last write."""
+        if self.writer is not None and not now.covers(self.writer):
+            raise _race(array, self.writer, "writes", access, "reads")
+        self.readers[access.key] = access
+
+    def write(self, array: str, access: Access, now: Clock) -> None:
+        """Note a write; `StreamRaceError` if it may overtake an earlier read or write."""
+        if self.writer is not None and not now.covers(self.writer):
+            raise _race(array, self.writer, "writes", access, "writes")
+        for reader in self.readers.values():
+            if not now.covers(reader):
+                raise _race(array, reader, "reads", access, "writes")
+        self.writer = access
+        self.readers.clear()
+
+
+def _race(array: str, first: Access, did: str, second: Access, does: str) -> StreamRaceError:
+    return StreamRaceError(
+        f"race on array {array!r}: {first.what} {did} it, {second.what} {does} it, and nothing orders the "
+        "two, so on a GPU the result depends on luck. Put both into one chain, let one wait for the "
+        "other's event (shared(), overlap(), stream.wait_event()), or wait on the host in between."
+    )

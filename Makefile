@@ -24,12 +24,12 @@ CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help lab venv test quick lint format notebooks doctor wheel clean
+.PHONY: help lab venv test quick lint format notebooks notebooks-build doctor wheel clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
-	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks, make venv,"
-	@echo "make doctor, make wheel, make clean."
+	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks,"
+	@echo "make notebooks-build (from course/), make venv, make doctor, make wheel, make clean."
 	@echo "PYTHON=/path/to/python picks the interpreter, CUPY_EXTRA=cuda12, cuda13 or none the CuPy."
 
 $(VENV_STAMP):
@@ -78,6 +78,10 @@ test: lint
 
 quick: $(TEST_STAMP)
 	$(PYTEST) -m "not slow" $(ARGS) tests
+
+# From their sources in course/.
+notebooks-build: $(TEST_STAMP)
+	$(PY) tools/build_notebooks.py
 
 notebooks: $(TEST_STAMP)
 	$(PYTEST) $(NBMAKE) $(ARGS) notebooks

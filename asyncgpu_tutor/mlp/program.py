@@ -55,7 +55,7 @@ async def warm_up(inputs: MlpInputs, streams: int) -> None:
     """
     x = agt.pin(inputs.batches[0])
     for _ in range(streams):
-        await upload(inputs).and_then(lambda weights: forward(x, *weights))
+        await upload(inputs).and_then(lambda weights: forward(x, *weights)).named("warm-up")
 
 
 async def infer(

@@ -1,0 +1,160 @@
+"""Loading, storing and merging values of any type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.counts import Site
+from asyncgpu_tutor.cuda_c.masks import Mask
+from asyncgpu_tutor.cuda_c.pointers import Label, Ptr
+from asyncgpu_tutor.cuda_c.regions import Region
+from asyncgpu_tutor.cuda_c.team import Team
+from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, leaves
+from asyncgpu_tutor.errors import OutOfBoundsError
+
+__all__ = ["NULL", "MixedRegion", "load", "merge", "region_of", "store"]
+
+NULL = Ptr(None, 0, 1, 0, Label("nullptr"))
+
+
+class MixedRegion(Region):
+    """What a pointer points into that is not the same array in every thread."""
+
+    def __init__(self, choices: list[tuple[NDArray[np.bool_], Region | None, Label]]) -> None:
+        self.choices = choices
+
+    def _parts(self, mask: Mask, ptr: Ptr) -> list[tuple[Mask, Ptr]]:
+        out: list[tuple[Mask, Ptr]] = []
+        for bits, region, label in self.choices:
+            chosen = mask.bits & bits
+            n = int(np.count_nonzero(chosen))
+            if n:
+                out.append(
+                    (Mask(mask.layout, chosen, n), replace(ptr, region=region, label=label))
+                )
+        return out
+
+    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
+        out = np.zeros(mask.layout.lanes, scalar.dtype)
+        for part, own in self._parts(mask, ptr):
+            region = region_of(team, part, own, site)
+            value = team.array(region.load(team, part, own, scalar, site, wide))
+            out[part.index] = value[part.index]
+        return out
+
+    def store(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
+    ) -> None:
+        for part, own in self._parts(mask, ptr):
+            region_of(team, part, own, site).store(team, part, own, scalar, value, site, wide)
+
+    def cells(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        parts = self._parts(mask, ptr)
+        if len(parts) > 1:
+            team.fault(
+                OutOfBoundsError,
+                site.at,
+                int(mask.index[0]),
+                "uses an atomic through a pointer that points into different arrays in different "
+                "threads, which the simulated device does not run: use an 'if'",
+            )
+        part, own = parts[0]
+        return region_of(team, part, own, site).cells(team, part, own, scalar, site)
+
+
+def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
+    """What a pointer points into.
+
+    Raises
+    ------
+    OutOfBoundsError
+        For the null pointer.
+    """
+    if ptr.region is None:
+        verb = "writes through" if site.write else "reads through"
+        team.fault(OutOfBoundsError, site.at, int(mask.index[0]), f"{verb} a null pointer")
+    return ptr.region
+
+
+def load(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> Any:
+    """The value of type `ctype` at an address: one array, or a list of them for a struct."""
+    region = region_of(team, mask, ptr, site)
+    if isinstance(ctype, Scalar):
+        return region.load(team, mask, ptr, ctype, site, ctype.size)
+    out: list[Any] = []
+    wide = _request_size(ctype)
+    for leaf, offset in leaves(ctype):
+        if isinstance(leaf, Pointer):
+            team.fault(OutOfBoundsError, site.at, None, "loads a pointer, which is not supported")
+        size = wide if wide and not out else 0 if wide else leaf.size
+        out.append(region.load(team, mask, ptr.moved(offset), leaf, site, size))
+    return out
+
+
+def store(team: Team, mask: Mask, ptr: Ptr, ctype: CType, value: Any, site: Site) -> None:
+    """Write a value of type `ctype` for the lanes of `mask`."""
+    region = region_of(team, mask, ptr, site)
+    if isinstance(ctype, Scalar):
+        region.store(team, mask, ptr, ctype, value, site, ctype.size)
+        return
+    wide = _request_size(ctype)
+    for k, (leaf, offset) in enumerate(leaves(ctype)):
+        if isinstance(leaf, Pointer):
+            team.fault(OutOfBoundsError, site.at, None, "stores a pointer, which is not supported")
+        size = wide if wide and not k else 0 if wide else leaf.size
+        region.store(team, mask, ptr.moved(offset), leaf, value[k], site, size)
+
+
+def _request_size(ctype: CType) -> int:
+    """Bytes that one request moves, if a value is moved by one; else 0, and each part is counted.
+
+    The GPU has loads of 1 to 16 bytes at an address that is a multiple of their size.
+    """
+    if isinstance(ctype, Struct) and ctype.align == ctype.size and ctype.size <= 16:
+        return ctype.size
+    return 0
+
+
+def merge(mask: Mask, new: Any, old: Any) -> Any:
+    """`new` for the lanes of `mask`, `old` for the others."""
+    if isinstance(new, list):
+        if not isinstance(old, list):
+            return new
+        parts: list[Any] = [merge(mask, a, b) for a, b in zip(new, old, strict=True)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return parts
+    if isinstance(new, Ptr):
+        return new if old is None else _merge_pointers(mask.bits, new, old)
+    if old is None:
+        return new
+    if not isinstance(new, np.ndarray) and not isinstance(old, np.ndarray):
+        if new.tobytes() == old.tobytes():  # not ==, for which -0.0 is 0.0
+            return new
+    return np.where(mask.bits, new, old)
+
+
+def _merge_pointers(bits: NDArray[np.bool_], new: Ptr, old: Ptr) -> Ptr:
+    if new is old:
+        return new
+    if new.region is old.region and new.stride == old.stride and new.base == old.base:
+        if not isinstance(new.offset, np.ndarray) and not isinstance(old.offset, np.ndarray):
+            if new.offset == old.offset:
+                return new
+        return replace(new, offset=np.where(bits, new.offset, old.offset))
+    unit = gcd(new.stride, old.stride, new.base, old.base) or 1
+    offset = np.where(bits, new.address(), old.address()) // unit
+    if new.region is old.region:
+        return Ptr(new.region, offset, unit, 0, new.label)
+    choices: list[tuple[NDArray[np.bool_], Region | None, Label]] = []
+    for chosen, ptr in ((bits, new), (~bits, old)):
+        if isinstance(ptr.region, MixedRegion):
+            choices += [(b & chosen, r, name) for b, r, name in ptr.region.choices]
+        else:
+            choices.append((chosen, ptr.region, ptr.label))
+    return Ptr(MixedRegion(choices), offset, unit, 0, new.label)

@@ -1,0 +1,395 @@
+"""What a launch did, counted: for a timing model, and to be looked at.
+
+Counting must not cost more than running. So the compiler adds up what each straight piece of code (a
+*segment*) does once, and a launch only notes how many warps and lanes ran through each segment. What
+depends on addresses (sectors, bank conflicts) is measured on a sample: see `Counts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.masks import WARP, Layout, Mask
+from asyncgpu_tutor.cuda_c.source import Position
+
+__all__ = ["Counts", "LineCounts", "Segment", "Site", "Tally"]
+
+SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
+BANKS = 32  # of shared memory, each 4 bytes wide
+_ALWAYS = 16  # executions of one access that are all sampled ...
+_EVERY = 13  # ... and behind them one in so many; a prime, so as not to beat with powers of two
+_SAMPLED_WARPS = 8  # of a batch, evenly spread
+_EXACT_LANES = 1 << 23  # lane accesses of a launch whose addresses are noted one by one
+
+
+@dataclass(frozen=True)
+class LineCounts:
+    """What one line of the source did; the fields mean what they mean in `Counts`."""
+
+    warp_instructions: int = 0
+    flops: int = 0
+    global_requests: int = 0
+    global_sectors: int = 0
+    shared_requests: int = 0
+    bank_conflicts: int = 0
+    divergent_branches: int = 0
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Dynamic counts of one launch.
+
+    An *instruction* is an operation of the source as a compiler without much imagination would
+    issue it for one warp: an arithmetic operation, comparison, branch, load, store, or a step of
+    address arithmetic counts 1, a multiplication whose result is added counts 1 together with the
+    addition; an integer division counts 16, a floating-point division, square root or
+    transcendental function 8. A branch that splits a warp is charged on both sides. Loops are not
+    unrolled, and nothing is hoisted out of them.
+
+    Exact are all numbers but those marked *sampled*. These are measured on up to 8 warps of each
+    batch of blocks, evenly spread, on the first 16 executions of each access in the source and on
+    each 13th one behind them, and scaled, for each access, by its exact number of requests.
+
+    Attributes
+    ----------
+    threads, warps, blocks : int
+        Of the launch. The last warp of a block may have fewer than 32 threads.
+    warp_instructions : int
+        Instructions issued, over all warps.
+    longest_chain : int
+        Instructions of the warp that issues the most.
+    chain_load_rounds : int
+        On that warp's path: global loads that follow each other, where the loads of one statement
+        whose addresses do not depend on each other count as one round.
+    chain_dependent_loads : int
+        Those of these rounds whose address, or the branch that led to them, depends on a value
+        loaded before: the ones that a compiler or a warp cannot overlap.
+    loop_iterations : int
+        Loop bodies entered, over all warps.
+    flops : int
+        Floating-point additions, subtractions, multiplications, divisions and calls of mathematical
+        functions by active lanes; a fused multiply-add is 2.
+    special_functions : int
+        Of these, divisions, square roots and transcendental functions.
+    global_load_requests, global_store_requests : int
+        Loads and stores of global memory issued by a warp. Atomics are not among them.
+    load_sectors, store_sectors : int
+        32-byte sectors that these requests touch. *Sampled.*
+    load_bytes, store_bytes : int
+        Bytes that active lanes ask for.
+    load_bytes_needed, store_bytes_needed : int
+        Different bytes among them, which is what a perfect cache would move. Exact for the first
+        8 million lane accesses of a launch; beyond these, every byte between the lowest and the
+        highest one that was touched is counted.
+    shared_requests : int
+        Loads and stores of shared memory issued by a warp.
+    bank_conflicts : int
+        Extra passes (wavefronts) that these need: for each request, the greatest number of
+        different 4-byte words in one bank, less 1. *Sampled.*
+    atomics, atomic_requests : int
+        Atomic operations by lanes, and as issued by warps.
+    barriers : int
+        Block barriers passed, over all blocks.
+    branches, divergent_branches : int
+        Conditions evaluated by a warp, and those on which its lanes did not agree.
+    shared_bytes : int
+        Shared memory of a block, static and dynamic.
+    lines : mapping of int to LineCounts
+        The same by line of the source.
+    """
+
+    threads: int = 0
+    warps: int = 0
+    blocks: int = 0
+    warp_instructions: int = 0
+    longest_chain: int = 0
+    chain_load_rounds: int = 0
+    chain_dependent_loads: int = 0
+    loop_iterations: int = 0
+    flops: int = 0
+    special_functions: int = 0
+    global_load_requests: int = 0
+    global_store_requests: int = 0
+    load_sectors: int = 0
+    store_sectors: int = 0
+    load_bytes: int = 0
+    store_bytes: int = 0
+    load_bytes_needed: int = 0
+    store_bytes_needed: int = 0
+    shared_requests: int = 0
+    bank_conflicts: int = 0
+    atomics: int = 0
+    atomic_requests: int = 0
+    barriers: int = 0
+    branches: int = 0
+    divergent_branches: int = 0
+    shared_bytes: int = 0
+    lines: Mapping[int, LineCounts] = field(default_factory=dict[int, LineCounts])
+
+
+@dataclass
+class Segment:
+    """Code that a warp runs through without a branch, and what one pass costs."""
+
+    index: int
+    line: int
+    instructions: int = 0
+    rounds: int = 0
+    dependent: int = 0
+    flops: int = 0
+    special: int = 0
+    branch: bool = False
+    loop: bool = False
+
+
+@dataclass
+class Site:
+    """One access in the source.
+
+    `relaxed` reads are not checked for races: those of a compare-and-swap loop.
+    """
+
+    index: int
+    at: Position
+    write: bool = False
+    volatile: bool = False
+    relaxed: bool = False
+
+    @property
+    def line(self) -> int:
+        """Its line in the source."""
+        return self.at.line
+
+
+class _SiteTally:
+    __slots__ = (
+        "executions",
+        "global_lane_bytes",
+        "global_requests",
+        "sampled",
+        "sectors",
+        "shared_conflicts",
+        "shared_requests",
+        "shared_sampled",
+    )
+
+    def __init__(self) -> None:
+        self.executions = 0
+        self.global_requests = 0
+        self.global_lane_bytes = 0
+        self.sampled = 0
+        self.sectors = 0
+        self.shared_requests = 0
+        self.shared_sampled = 0
+        self.shared_conflicts = 0
+
+    def due(self) -> bool:
+        self.executions += 1
+        return self.executions <= _ALWAYS or self.executions % _EVERY == 0
+
+    @property
+    def all_sectors(self) -> int:
+        return round(self.global_requests * self.sectors / self.sampled) if self.sampled else 0
+
+    @property
+    def all_conflicts(self) -> int:
+        if not self.shared_sampled:
+            return 0
+        return round(self.shared_requests * self.shared_conflicts / self.shared_sampled)
+
+
+class Tally:
+    """The running totals of one launch."""
+
+    def __init__(self, segments: list[Segment], sites: list[Site]) -> None:
+        self.segments = segments
+        self.sites = sites
+        self.by_site = [_SiteTally() for _ in sites]
+        self.warps = [0] * len(segments)
+        self.lanes = [0] * len(segments)
+        self.divergent = [0] * len(segments)
+        self.exact_left = _EXACT_LANES
+        self.atomics = 0
+        self.atomic_requests = 0
+        self.barriers = 0
+        self.longest = (0, 0, 0)
+        self._charged: list[Mask] = []
+        self._chains: NDArray[np.int64] = np.zeros((3, 0), np.int64)
+        self._sample: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._sampled_lane: NDArray[np.bool_] = np.zeros(0, np.bool_)
+
+    # -- segments
+
+    def begin_batch(self, layout: Layout) -> None:
+        """Start with another batch of blocks."""
+        self._chains = np.zeros((3, layout.warps), np.int64)
+        count = min(_SAMPLED_WARPS, layout.warps)
+        self._sample = np.unique(np.linspace(0, layout.warps - 1, count).astype(np.int64))
+        self._sampled_lane = np.isin(layout.warp, self._sample)
+
+    def end_batch(self) -> None:
+        """Find the longest warp of the batch."""
+        self.settle()
+        worst = int(self._chains[0].argmax())
+        chain = tuple(int(x) for x in self._chains[:, worst])
+        if chain > self.longest:
+            self.longest = chain  # type: ignore[assignment]
+
+    def charge(self, segment: Segment, mask: Mask) -> None:
+        """Note one pass of the warps of `mask` through a segment."""
+        i = segment.index
+        self.warps[i] += mask.n_warps
+        self.lanes[i] += mask.n
+        pending = mask.pending
+        pending[0] += segment.instructions
+        pending[1] += segment.rounds
+        pending[2] += segment.dependent
+        if not mask.charged:
+            mask.charged = True
+            self._charged.append(mask)
+            if len(self._charged) > 64:
+                self.settle()
+
+    def settle(self) -> None:
+        """Credit the warps with what their masks were charged."""
+        for mask in self._charged:
+            for row, amount in enumerate(mask.pending):
+                if amount and mask.full:
+                    self._chains[row] += amount
+                elif amount:
+                    np.add(self._chains[row], amount, out=self._chains[row], where=mask.warps)
+            mask.pending = [0, 0, 0]
+            mask.charged = False
+        self._charged.clear()
+
+    def chain(self) -> NDArray[np.int64]:
+        """Instructions issued so far by each warp of the batch."""
+        self.settle()
+        return self._chains[0].copy()
+
+    def branch(self, segment: Segment, yes: Mask | None, no: Mask | None) -> None:
+        """Note on how many warps a condition was not unanimous."""
+        if yes is not None and no is not None:
+            self.divergent[segment.index] += int(np.count_nonzero(yes.warps & no.warps))
+
+    # -- accesses
+
+    def global_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
+        """Note a load or store of `size` bytes a lane; `element` for active lanes only.
+
+        An element of 16 bytes at 5 begins at byte 80 of its allocation.
+        """
+        tally = self.by_site[site.index]
+        tally.global_requests += mask.n_warps
+        tally.global_lane_bytes += mask.n * size
+        if tally.due():
+            requests, sectors = self._sectors(mask, element, size)
+            tally.sampled += requests
+            tally.sectors += sectors
+
+    def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
+        """Note an access to shared memory; `element` counts units of `size` bytes in the block."""
+        tally = self.by_site[site.index]
+        tally.shared_requests += mask.n_warps
+        if not tally.due():
+            return
+        if not isinstance(element, np.ndarray):
+            tally.shared_sampled += 1  # one word for the whole warp: a broadcast
+            return
+        requests, conflicts = self._conflicts(mask, element, size)
+        tally.shared_sampled += requests
+        tally.shared_conflicts += conflicts
+
+    def _rows(self, mask: Mask, element: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+        """Sampled lanes as `warp << 40 | element`, and how many warps they are."""
+        layout = mask.layout
+        if mask.full and layout.even:
+            part = element.reshape(-1, WARP)[self._sample].astype(np.int64)
+            return (part + (self._sample[:, None] << 40)).ravel(), len(self._sample)
+        pick = np.flatnonzero(self._sampled_lane[mask.index])
+        warp = layout.warp[mask.index[pick]]
+        requests = int(np.count_nonzero(np.diff(warp))) + 1 if len(warp) else 0
+        return element[pick].astype(np.int64) + (warp << 40), requests
+
+    def _sectors(self, mask: Mask, element: Any, size: int) -> tuple[int, int]:
+        if not isinstance(element, np.ndarray):
+            return 1, 1
+        rows, requests = self._rows(mask, element)
+        if size <= SECTOR:
+            per_sector = SECTOR // size  # sizes are powers of two, so an element is in one sector
+            return requests, _distinct(rows // per_sector)
+        return requests, _distinct(rows) * (size // SECTOR)
+
+    def _conflicts(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int]:
+        rows, requests = self._rows(mask, element)
+        if not requests:
+            return 0, 0
+        if size < 4:
+            rows = rows // (4 // size)
+        # Words wider than 4 bytes go by half or quarter warps, each of which covers all banks once.
+        words = np.unique(rows)
+        width = max(1, size // 4)
+        bank_groups = BANKS // width
+        warp = words >> 40
+        slot = np.unique(warp, return_inverse=True)[1] * bank_groups + words % bank_groups
+        deepest = np.bincount(slot, minlength=requests * bank_groups).reshape(-1, bank_groups)
+        if width == 1:
+            return requests, int((deepest.max(axis=1) - 1).clip(0).sum())
+        least = -(-deepest.sum(axis=1) // bank_groups)
+        return requests, int((deepest.max(axis=1) - least).clip(0).sum())
+
+    # -- the result
+
+    def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
+        """All of it, added up."""
+        lines: dict[int, dict[str, int]] = {}
+        total: dict[str, int] = dict.fromkeys(Counts.__dataclass_fields__, 0)
+        total.pop("lines")
+
+        def add(line: int, name: str, amount: int) -> None:
+            if amount:
+                row = lines.setdefault(line, {})
+                row[name] = row.get(name, 0) + amount
+
+        for segment in self.segments:
+            warps, lanes = self.warps[segment.index], self.lanes[segment.index]
+            issued = warps * segment.instructions
+            total["warp_instructions"] += issued
+            total["flops"] += lanes * segment.flops
+            total["special_functions"] += lanes * segment.special
+            total["branches"] += warps * segment.branch
+            total["loop_iterations"] += warps * segment.loop
+            total["divergent_branches"] += self.divergent[segment.index]
+            add(segment.line, "warp_instructions", issued)
+            add(segment.line, "flops", lanes * segment.flops)
+            add(segment.line, "divergent_branches", self.divergent[segment.index])
+        for site, tally in zip(self.sites, self.by_site, strict=True):
+            way = "store" if site.write else "load"
+            total[f"global_{way}_requests"] += tally.global_requests
+            total[f"{way}_sectors"] += tally.all_sectors
+            total[f"{way}_bytes"] += tally.global_lane_bytes
+            total["shared_requests"] += tally.shared_requests
+            total["bank_conflicts"] += tally.all_conflicts
+            add(site.line, "global_requests", tally.global_requests)
+            add(site.line, "global_sectors", tally.all_sectors)
+            add(site.line, "shared_requests", tally.shared_requests)
+            add(site.line, "bank_conflicts", tally.all_conflicts)
+        total.update(layout_facts)
+        total["longest_chain"], total["chain_load_rounds"], total["chain_dependent_loads"] = (
+            self.longest
+        )
+        total["atomics"], total["atomic_requests"] = self.atomics, self.atomic_requests
+        total["barriers"] = self.barriers
+        total["load_bytes_needed"], total["store_bytes_needed"] = needed
+        by_line = {line: LineCounts(**row) for line, row in sorted(lines.items())}
+        return Counts(**total, lines=by_line)
+
+
+def _distinct(values: NDArray[np.int64]) -> int:
+    ordered = np.sort(values)
+    return int(np.count_nonzero(np.diff(ordered))) + 1 if len(ordered) else 0

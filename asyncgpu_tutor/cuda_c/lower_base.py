@@ -1,0 +1,391 @@
+"""The compiler's common ground: context, costs, conversions, types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.access import NULL
+from asyncgpu_tutor.cuda_c.ast import Expression, Function, Name, StructDef, TypeName
+from asyncgpu_tutor.cuda_c.counts import Segment, Site
+from asyncgpu_tutor.cuda_c.source import Position, Source
+from asyncgpu_tutor.cuda_c.typed import (
+    Alias,
+    Constant,
+    Evaluate,
+    Expr,
+    Origin,
+    Scope,
+    TypeAlias_,
+    Variable,
+)
+from asyncgpu_tutor.cuda_c.types import (
+    BOOL,
+    SCALARS,
+    VECTORS,
+    VOID,
+    Array,
+    CType,
+    Field,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    align_of,
+    size_of,
+    spelled,
+)
+from asyncgpu_tutor.cuda_c.values import converter
+
+__all__ = ["LowerBase"]
+
+# What an operation costs a warp in instructions; see `Counts`.
+INTEGER_DIVISION = 16
+SLOW_FLOAT = 8
+
+
+class LowerBase:
+    """State of the compilation of one kernel.
+
+    Parameters
+    ----------
+    source : Source
+        For messages.
+    functions : dict
+        All functions of the file by name.
+    outer : Scope
+        Names of the file.
+    fmad : bool
+        Whether a product and a sum may become one fused operation.
+    """
+
+    def __init__(
+        self, source: Source, functions: dict[str, list[Function]], outer: Scope, fmad: bool
+    ) -> None:
+        self.source = source
+        self.functions = functions
+        self.file_scope = outer
+        self.scope = outer
+        self.fmad = fmad
+        self.segments: list[Segment] = []
+        self.sites: list[Site] = []
+        self.slots = 0
+        self.exits = 0
+        self.segment = Segment(-1, 0)
+        # Loads of each segment: the variables that their addresses depend on.
+        self.loads: dict[int, list[frozenset[Variable]]] = {}
+        self.control: list[frozenset[Variable]] = []
+        # Loads, and what they may read from: those that atomicCAS also works on are let be.
+        self.watched_sites: list[tuple[Site, Origin]] = []
+        self.addressed: set[str] = set()
+        self.calls: list[str] = []
+        self.kernel_name = ""
+        self.shared_total = 0
+
+    # -- messages
+
+    def fail(self, at: Position, message: str) -> NoReturn:
+        self.source.fail(at, message)
+
+    def unsupported(self, at: Position, message: str) -> NoReturn:
+        self.source.unsupported(at, message)
+
+    # -- resources
+
+    def new_slot(self) -> int:
+        self.slots += 1
+        return self.slots - 1
+
+    def new_exit(self) -> int:
+        self.exits += 1
+        return self.exits - 1
+
+    def new_site(self, at: Position, write: bool = False, volatile: bool = False) -> Site:
+        site = Site(len(self.sites), at, write, volatile)
+        self.sites.append(site)
+        return site
+
+    def new_segment(self, line: int) -> Segment:
+        segment = Segment(len(self.segments), line)
+        self.segments.append(segment)
+        return segment
+
+    def within(self, segment: Segment, lower: Callable[[], Any]) -> Any:
+        """Lower something, with its costs going to `segment`."""
+        before, self.segment = self.segment, segment
+        try:
+            return lower()
+        finally:
+            self.segment = before
+
+    # -- costs
+
+    def cost(self, instructions: int = 1, flops: int = 0, special: int = 0) -> None:
+        self.segment.instructions += instructions
+        self.segment.flops += flops
+        self.segment.special += special
+
+    def note_load(self, address: Expr) -> int:
+        """Charge a load; returns the rounds of the loaded value."""
+        self.cost()
+        rounds = address.rounds + 1
+        self.segment.rounds = max(self.segment.rounds, rounds)
+        reads = address.reads.union(*self.control) if self.control else address.reads
+        self.loads.setdefault(self.segment.index, []).append(reads)
+        return rounds
+
+    def finish_costs(self) -> None:
+        """Find the loads that must wait for others: those whose address comes from a load."""
+        tainted: set[Variable] = set()
+        every = {v for reads in self.loads.values() for r in reads for v in r}
+        todo = list(every)
+        while todo:
+            for source in todo.pop().sources:
+                if source not in every:
+                    every.add(source)
+                    todo.append(source)
+        grew = True
+        while grew:
+            grew = False
+            for v in every:
+                if v not in tainted and (v.loaded or v.sources & tainted):
+                    tainted.add(v)
+                    grew = True
+        for site, origin in self.watched_sites:
+            site.relaxed = origin.compared
+        for segment in self.segments:
+            if segment.rounds:
+                waits = any(r & tainted for r in self.loads.get(segment.index, []))
+                segment.dependent = segment.rounds - 1 + int(waits)
+
+    # -- expressions
+
+    def value(
+        self, ctype: CType, run: Evaluate, at: Position, parts: Iterable[Expr] = (), **more: Any
+    ) -> Expr:
+        """An expression that depends on others."""
+        reads, rounds = Expr.joined(parts)
+        more.setdefault("rounds", rounds)
+        return Expr(ctype, run, at, reads=reads, **more)
+
+    def constant(self, ctype: Scalar, number: Any, at: Position) -> Expr:
+        value = np.asarray(number).astype(ctype.dtype)[()]
+        return Expr(ctype, lambda t, m: value, at, constant=value)
+
+    def fold(self, expr: Expr, parts: Iterable[Expr]) -> Expr:
+        """Compute now what depends on constants only."""
+        if any(p.constant is None for p in parts) or not isinstance(expr.type, Scalar):
+            return expr
+        with np.errstate(all="ignore"):
+            value = expr.run(None, None)  # type: ignore[arg-type]  # constants look at neither
+        if isinstance(value, np.generic):
+            return Expr(expr.type, lambda t, m: value, expr.at, constant=value)
+        return expr
+
+    def convert(self, expr: Expr, target: CType, at: Position, explicit: bool = False) -> Expr:
+        """An expression as a value of another type, as an assignment or a cast does it.
+
+        Raises
+        ------
+        KernelCompileError
+            Where C++ has no such conversion.
+        """
+        source = expr.type
+        if source == target:
+            return self._decayed_copy(expr)
+        if isinstance(target, Void):
+            return expr if not explicit else self.value(VOID, expr.run, at, [expr])
+        if isinstance(source, Scalar) and isinstance(target, Scalar):
+            return self._convert_scalar(expr, source, target, at)
+        if isinstance(source, (Pointer, Array)) or isinstance(target, Pointer):
+            return self._convert_pointer(expr, target, at, explicit)
+        if isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar):
+            x = self.convert(expr, target.fields[0].type, at).run
+            one = np.uint32(1)
+            return self.value(target, lambda t, m: [x(t, m), one, one], at, [expr])
+        self.fail(at, f"no conversion from '{spelled(source)}' to '{spelled(target)}'")
+
+    def _decayed_copy(self, expr: Expr) -> Expr:
+        return expr
+
+    def _convert_scalar(self, expr: Expr, source: Scalar, target: Scalar, at: Position) -> Expr:
+        change = converter(source, target)
+        if change is None:
+            return Expr(
+                target,
+                expr.run,
+                at,
+                expr.constant,
+                None,
+                None,
+                expr.reads,
+                expr.rounds,
+                expr.product if source == target else None,
+            )
+        run = expr.run
+        if target is not BOOL and expr.constant is None and source is not BOOL:
+            self.cost()
+        return self.fold(
+            self.value(target, lambda t, m: change(run(t, m)), at, [expr]), [expr]
+        )
+
+    def _convert_pointer(self, expr: Expr, target: CType, at: Position, explicit: bool) -> Expr:
+        source = expr.type
+        if isinstance(source, Array):
+            expr = self.decay(expr)
+            source = expr.type
+        if target is BOOL and isinstance(source, Pointer):
+            run = expr.run
+            return self.value(BOOL, lambda t, m: np.bool_(run(t, m).region is not None), at, [expr])
+        if isinstance(target, Pointer) and not isinstance(source, Pointer):
+            if expr.constant is not None and expr.constant == 0 and not explicit:
+                return Expr(target, lambda t, m: NULL, at, origin=Origin())
+        if not isinstance(source, Pointer) or not isinstance(target, Pointer):
+            if explicit and (isinstance(source, Scalar) or isinstance(target, Scalar)):
+                self.unsupported(at, "casts between pointers and numbers are not supported")
+            self.fail(
+                at,
+                f"a value of type '{spelled(source)}' cannot be used as '{spelled(target)}'"
+                + (": a pointer and a number are different things" if not explicit else ""),
+            )
+        same = source.target == target.target
+        if not explicit:
+            if not same and not isinstance(target.target, Void) and not _is_null(expr):
+                self.fail(
+                    at,
+                    f"a value of type '{spelled(source)}' cannot be used as '{spelled(target)}': "
+                    "say reinterpret_cast if you mean it",
+                )
+            if source.const and not target.const:
+                self.fail(
+                    at,
+                    f"'{spelled(source)}' points to constants, '{spelled(target)}' would let them "
+                    "be changed",
+                )
+        elif source.const and not target.const:
+            self.unsupported(at, "casting 'const' away is not supported")
+        return Expr(
+            target, expr.run, at, origin=expr.origin, reads=expr.reads, rounds=expr.rounds
+        )
+
+    def decay(self, expr: Expr) -> Expr:
+        """An array as a pointer to its first element."""
+        if not isinstance(expr.type, Array):
+            return expr
+        ctype = Pointer(expr.type.element, expr.type.const, expr.type.volatile)
+        return Expr(
+            ctype, expr.run, expr.at, origin=expr.origin, reads=expr.reads, rounds=expr.rounds
+        )
+
+    def condition(self, expr: Expr) -> Evaluate:
+        """An expression as a test."""
+        if isinstance(expr.type, (Struct, Void)):
+            self.fail(expr.at, f"'{spelled(expr.type)}' is neither true nor false")
+        return self.convert(expr, BOOL, expr.at).run
+
+    # -- types
+
+    def resolve(self, name: TypeName) -> CType:
+        """The type that a type name means here; a reference is that of what it refers to.
+
+        Raises
+        ------
+        KernelCompileError
+            An unknown name.
+        """
+        if name.base == "void":
+            ctype: CType = VOID
+        elif name.base in SCALARS:
+            ctype = SCALARS[name.base]
+        else:
+            found = self.scope.find(name.base)
+            if name.arguments is not None:
+                ctype = self.struct_template(name)
+            elif isinstance(found, TypeAlias_):
+                ctype = found.type
+            elif name.base in VECTORS:
+                ctype = VECTORS[name.base]
+            else:
+                self.fail(name.at, f"unknown type name '{name.base}'")
+        const, volatile = name.const, name.volatile
+        for qualifiers in name.pointers:
+            ctype = Pointer(ctype, const, volatile)
+            const, volatile = "const" in qualifiers, "volatile" in qualifiers
+        return ctype
+
+    def top_const(self, name: TypeName) -> bool:
+        """Whether a variable of this type is itself constant."""
+        return "const" in name.pointers[-1] if name.pointers else name.const
+
+    def top_volatile(self, name: TypeName) -> bool:
+        return "volatile" in name.pointers[-1] if name.pointers else name.volatile
+
+    def struct_template(self, name: TypeName) -> CType:
+        self.unsupported(name.at, "templates of structs are not supported")
+
+    def define_struct(self, node: StructDef) -> Struct:
+        """Lay out a struct as a C compiler does: each member at a multiple of its alignment."""
+        fields: list[Field] = []
+        offset, align = 0, 1
+        for declaration in node.members:
+            for item in declaration.items:
+                if item.type.reference:
+                    self.unsupported(item.at, "references in structs are not supported")
+                if item.init is not None:
+                    self.unsupported(item.at, "default values of members are not supported")
+                ctype = self.array_type(self.resolve(item.type), item.dims, item.at)
+                if any(f.name == item.name for f in fields):
+                    self.fail(item.at, f"'{item.name}' is declared twice in this struct")
+                need = align_of(ctype)
+                offset = -(-offset // need) * need
+                fields.append(Field(item.name, ctype, offset))
+                offset += size_of(ctype)
+                align = max(align, need)
+        size = max(1, -(-offset // align) * align)
+        return Struct(node.name, tuple(fields), size, align, key=id(node))
+
+    def array_type(
+        self, element: CType, dims: list[Expression | None], at: Position, const: bool = False
+    ) -> CType:
+        for dim in reversed(dims):
+            length = 0 if dim is None else self.integer_constant(dim, "the size of an array")
+            if dim is not None and length <= 0:
+                self.fail(dim.at, f"an array of {length} elements is not possible")
+            element = Array(element, length, const)
+        return element
+
+    def integer_constant(self, node: Expression, what: str) -> int:
+        """Value of a constant expression.
+
+        Raises
+        ------
+        KernelCompileError
+            If it is not an integer known at compile time.
+        """
+        expr = self.expression(node)
+        if expr.constant is None:
+            hint = ""
+            if isinstance(node, Name):
+                hint = f": '{node.name}' is known only when the kernel runs"
+            self.fail(node.at, f"{what} must be a constant{hint}")
+        if not isinstance(expr.type, Scalar) or not expr.type.is_integer:
+            self.fail(node.at, f"{what} must be an integer, not '{spelled(expr.type)}'")
+        return int(expr.constant)
+
+    # -- supplied by the classes above
+
+    def expression(self, node: Expression, used: bool = True) -> Expr:
+        raise NotImplementedError
+
+    def declare(self, name: str, binding: Variable | Constant | Alias | TypeAlias_) -> None:
+        if name in self.scope.names:
+            raise KeyError(name)
+        self.scope.names[name] = binding
+
+
+def _is_null(expr: Expr) -> bool:
+    return isinstance(expr.type, Pointer) and isinstance(expr.type.target, Void) and (
+        expr.constant is not None
+    )

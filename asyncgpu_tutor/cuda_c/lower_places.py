@@ -1,0 +1,419 @@
+"""Names, members, indices, addresses: reading and writing what has a place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c import access
+from asyncgpu_tutor.cuda_c.ast import Expression, Index, Member, Name, Unary
+from asyncgpu_tutor.cuda_c.lower_base import LowerBase
+from asyncgpu_tutor.cuda_c.masks import Mask
+from asyncgpu_tutor.cuda_c.pointers import Ptr
+from asyncgpu_tutor.cuda_c.source import Position
+from asyncgpu_tutor.cuda_c.team import Team
+from asyncgpu_tutor.cuda_c.typed import (
+    Alias,
+    Constant,
+    Evaluate,
+    Expr,
+    MemoryPlace,
+    Origin,
+    Place,
+    RegisterPlace,
+    TypeAlias_,
+    Variable,
+)
+from asyncgpu_tutor.cuda_c.types import (
+    INT,
+    UINT,
+    Array,
+    CType,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    leaves,
+    size_of,
+    spelled,
+)
+from asyncgpu_tutor.errors import UninitialisedReadError
+
+__all__ = ["LowerPlaces"]
+
+_BUILTIN_VARIABLES = {
+    "threadIdx": "thread_index",
+    "blockIdx": "block_index",
+    "blockDim": "block_dim",
+    "gridDim": "grid_dim",
+}
+
+
+class LowerPlaces(LowerBase):
+    """Compiles what names storage."""
+
+    # -- names
+
+    def lower_name(self, node: Name) -> Expr:
+        found = self.scope.find(node.name)
+        if isinstance(found, Variable):
+            return self.read_variable(found, node.at)
+        if isinstance(found, Constant):
+            expr = found.expr
+            return Expr(expr.type, expr.run, node.at, constant=expr.constant)
+        if isinstance(found, Alias):
+            return self.reread(found.expr, node.at)
+        if isinstance(found, TypeAlias_):
+            self.fail(node.at, f"'{node.name}' is a type: a value is expected here")
+        if node.name == "warpSize":
+            # Not a constant expression in C++ either.
+            return Expr(INT, lambda t, m: np.int32(32), node.at)
+        if node.name in _BUILTIN_VARIABLES:
+            attribute = _BUILTIN_VARIABLES[node.name]
+            ctype = self.vector_type("dim3" if attribute.endswith("dim") else "uint3")
+            return Expr(ctype, lambda t, m: list(getattr(t, attribute)), node.at)
+        if node.name in self.functions:
+            self.unsupported(node.at, f"'{node.name}' is a function: pointers to functions are not "
+                             "supported")
+        self._unknown(node)
+
+    def _unknown(self, node: Name) -> Any:
+        name = node.name
+        if name in ("INFINITY", "NAN", "FLT_MAX", "FLT_MIN", "INT_MAX", "INT_MIN", "UINT_MAX",
+                    "FLT_EPSILON", "DBL_MAX", "M_PI", "HUGE_VALF"):  # fmt: skip
+            advice = "write the number, or #include <math_constants.h> for CUDART_INF_F and its like"
+            self.fail(node.at, f"'{name}' is not declared: NVRTC has no C headers; {advice}")
+        names = self.scope.visible() | set(_BUILTIN_VARIABLES)
+        close = _closest(name, names)
+        hint = f" (did you mean '{close}'?)" if close else ""
+        self.fail(node.at, f"'{name}' is not declared{hint}")
+
+    def vector_type(self, name: str) -> CType:
+        raise NotImplementedError
+
+    def read_variable(self, variable: Variable, at: Position) -> Expr:
+        """A variable as an expression with a place."""
+        reads = frozenset({variable})
+        slot = variable.slot
+        if variable.memory:
+            place = MemoryPlace(
+                lambda t, m: t.slots[slot], variable.origin, variable.const, variable.volatile
+            )
+            return self.read_memory(place, variable.type, at, reads, 0)
+        place = RegisterPlace(variable, const=variable.const)
+        run = self._register_reader(variable, at)
+        return Expr(
+            variable.type, run, at, place=place, reads=reads, origin=variable.origin
+        )
+
+    def _register_reader(self, variable: Variable, at: Position) -> Evaluate:
+        slot = variable.slot
+        if not variable.unset:
+            return lambda t, m: t.slots[slot]
+        name = variable.name
+
+        def checked(t: Team, m: Mask) -> Any:
+            defined = t.defined[slot]
+            if defined is not True:
+                _require_defined(t, m, defined, name, at)
+            return t.slots[slot]
+
+        return checked
+
+    def reread(self, expr: Expr, at: Position) -> Expr:
+        """The same place, read at another point of the source."""
+        place = expr.place
+        if isinstance(place, RegisterPlace):
+            return self.read_register_place(place, expr.type, at)
+        if isinstance(place, MemoryPlace):
+            return self.read_memory(place, expr.type, at, expr.reads, 0)
+        return expr
+
+    def read_register_place(self, place: RegisterPlace, ctype: CType, at: Position) -> Expr:
+        variable = place.variable
+        whole = self._register_reader(variable, at)
+        first, count = place.first, place.count
+        run = whole
+        if count and isinstance(ctype, (Scalar, Pointer)):
+            run = lambda t, m: whole(t, m)[first]  # noqa: E731
+        elif count:
+            run = lambda t, m: whole(t, m)[first : first + count]  # noqa: E731
+        return Expr(
+            ctype, run, at, place=place, reads=frozenset({variable}), origin=variable.origin
+        )
+
+    def read_memory(
+        self,
+        place: MemoryPlace,
+        ctype: CType,
+        at: Position,
+        reads: frozenset[Variable],
+        rounds: int,
+    ) -> Expr:
+        """A place in memory as an expression. An array is not read: its value is its address."""
+        pointer = place.pointer
+        if isinstance(ctype, Array):
+            return Expr(
+                ctype, pointer, at, place=place, origin=place.origin, reads=reads, rounds=rounds
+            )
+        if isinstance(ctype, Void):
+            self.fail(at, "a void pointer must be cast before it is followed")
+        site = self.new_site(at, volatile=place.volatile)
+        self.watched_sites.append((site, place.origin))
+
+        def run(t: Team, m: Mask) -> Any:
+            return access.load(t, m, pointer(t, m), ctype, site)
+
+        return Expr(
+            ctype, run, at, place=place, origin=Origin(), reads=reads, rounds=rounds
+        )
+
+    def use(self, expr: Expr) -> Expr:
+        """Charge for reading an expression's value, if it is in memory."""
+        if isinstance(expr.place, MemoryPlace) and not isinstance(expr.type, Array):
+            expr.rounds = self.note_load(expr)
+        return expr
+
+    # -- members
+
+    def lower_member(self, node: Member) -> Expr:
+        if isinstance(node.base, Name) and node.base.name in _BUILTIN_VARIABLES:
+            if self.scope.find(node.base.name) is None:
+                return self._builtin_member(node, node.base.name)
+        base = self.place_of(node.base)
+        if not isinstance(base.type, Struct):
+            hint = ""
+            if isinstance(base.type, Pointer) and isinstance(base.type.target, Struct):
+                hint = ": use '->'"
+            self.fail(node.at, f"'{spelled(base.type)}' has no members{hint}")
+        field = base.type.member(node.name)
+        if field is None:
+            have = ", ".join(f.name for f in base.type.fields)
+            self.fail(node.at, f"'{base.type.name}' has no member '{node.name}'; it has {have}")
+        place = base.place
+        offset = field.offset
+        if isinstance(place, MemoryPlace):
+            pointer = place.pointer
+            inner = MemoryPlace(
+                lambda t, m: pointer(t, m).moved(offset), place.origin, place.const, place.volatile
+            )
+            return self.read_memory(inner, field.type, node.at, base.reads, base.rounds)
+        first = sum(1 for _, o in leaves(base.type) if o < offset)
+        count = len(leaves(field.type))
+        if isinstance(place, RegisterPlace):
+            inner_place = RegisterPlace(place.variable, place.first + first, count, place.const)
+            return self.read_register_place(inner_place, field.type, node.at)
+        run = base.run
+        if isinstance(field.type, (Scalar, Pointer)):
+            pick: Evaluate = lambda t, m: run(t, m)[first]  # noqa: E731
+        else:
+            pick = lambda t, m: run(t, m)[first : first + count]  # noqa: E731
+        return self.value(field.type, pick, node.at, [base], origin=base.origin)
+
+    def _builtin_member(self, node: Member, name: str) -> Expr:
+        axis = {"x": 0, "y": 1, "z": 2}.get(node.name)
+        if axis is None:
+            self.fail(node.at, f"'{name}' has no member '{node.name}'; it has x, y, z")
+        attribute = _BUILTIN_VARIABLES[name]
+        if attribute == "thread_index":
+            return Expr(UINT, lambda t, m: t.thread_index[axis], node.at)
+        if attribute == "block_index":
+            return Expr(UINT, lambda t, m: t.block_index[axis], node.at)
+        if attribute == "block_dim":
+            return Expr(UINT, lambda t, m: t.block_dim[axis], node.at)
+        return Expr(UINT, lambda t, m: t.grid_dim[axis], node.at)
+
+    # -- indices, dereferences, addresses
+
+    def place_of(self, node: Expression) -> Expr:
+        """An expression whose value is not wanted yet, only where it is: no load is charged."""
+        if isinstance(node, Name):
+            return self.lower_name(node)
+        if isinstance(node, Member):
+            return self.lower_member(node)
+        if isinstance(node, Index):
+            return self.lower_index(node)
+        if isinstance(node, Unary) and node.op == "*":
+            return self.lower_dereference(node)
+        return self.expression(node)
+
+    def lower_index(self, node: Index) -> Expr:
+        base = self.place_of(node.base)
+        if isinstance(base.type, Scalar) and not isinstance(node.index, Name):
+            flipped = self.place_of(node.index)
+            if isinstance(flipped.type, (Pointer, Array)):
+                self.unsupported(node.at, "'index[array]' is not supported: write 'array[index]'")
+        if not isinstance(base.type, (Pointer, Array)):
+            self.fail(
+                node.at, f"a value of type '{spelled(base.type)}' cannot be indexed: it is no array"
+            )
+        if isinstance(base.type, Pointer):
+            self.use(base)
+        index = self.index_value(self.expression(node.index), node.index.at)
+        return self.element(base, index, node.at)
+
+    def index_value(self, index: Expr, at: Position) -> Expr:
+        """An index as a 32- or 64-bit integer."""
+        if not isinstance(index.type, Scalar) or not index.type.is_integer:
+            self.fail(at, f"an index must be an integer, not '{spelled(index.type)}'")
+        return self.convert(index, INT, at) if index.type.size < 4 else index
+
+    def element(self, base: Expr, index: Expr, at: Position) -> Expr:
+        """`base[index]` as a place."""
+        ctype = base.type
+        assert isinstance(ctype, (Pointer, Array))
+        target = ctype.element if isinstance(ctype, Array) else ctype.target
+        if isinstance(target, Void):
+            self.fail(at, "a void pointer must be cast before it is indexed")
+        step = size_of(target)
+        start, offset = base.run, index.run
+        if index.constant is None:
+            self.cost()
+        if index.constant is not None:
+            count = int(index.constant)
+
+            def pointer(t: Team, m: Mask) -> Ptr:
+                return start(t, m).plus(count, step)
+        else:
+
+            def pointer(t: Team, m: Mask) -> Ptr:
+                return start(t, m).plus(offset(t, m), step)
+
+        origin = base.origin or Origin()
+        place = MemoryPlace(pointer, origin, ctype.const, ctype.volatile)
+        if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array):
+            place.const = place.const or base.place.const
+            place.volatile = place.volatile or base.place.volatile
+        reads, rounds = Expr.joined([base, index])
+        return self.read_memory(place, target, at, reads, rounds)
+
+    def lower_dereference(self, node: Unary) -> Expr:
+        base = self.decay(self.expression(node.operand))
+        if not isinstance(base.type, Pointer):
+            self.fail(node.at, f"a value of type '{spelled(base.type)}' cannot be dereferenced")
+        place = MemoryPlace(
+            base.run, base.origin or Origin(), base.type.const, base.type.volatile
+        )
+        return self.read_memory(place, base.type.target, node.at, base.reads, base.rounds)
+
+    def lower_address(self, node: Unary) -> Expr:
+        base = self.place_of(node.operand)
+        place = base.place
+        if place is None:
+            self.fail(node.at, "only something that has a place has an address")
+        if isinstance(place, RegisterPlace):
+            self.unsupported(node.at, f"the address of '{place.variable.name}' is not supported here")
+        ctype = Pointer(base.type, place.const, place.volatile)
+        return Expr(
+            ctype, place.pointer, node.at, origin=place.origin, reads=base.reads, rounds=base.rounds
+        )
+
+    # -- writing
+
+    def writable(self, expr: Expr, at: Position) -> Place:
+        """The place of an expression that is about to be assigned to.
+
+        Raises
+        ------
+        KernelCompileError
+            If it has none, or is const.
+        """
+        place = expr.place
+        if place is None:
+            self.fail(at, "this cannot be assigned to: it is a value, not a variable")
+        if isinstance(expr.type, Array):
+            self.fail(at, "an array cannot be assigned to as a whole")
+        if place.const:
+            self.fail(at, "this cannot be assigned to: it is const")
+        return place
+
+    def writer(self, expr: Expr, at: Position, value: Expr | None) -> Any:
+        """A function `(team, mask, value, pointer)` that assigns; the pointer only for memory."""
+        place = self.writable(expr, at)
+        ctype = expr.type
+        if isinstance(place, RegisterPlace):
+            self.note_assignment(place.variable, value)
+            return self._register_writer(place, ctype)
+        place.origin.write()
+        if isinstance(ctype, Pointer) or (isinstance(ctype, Struct) and _has_pointer(ctype)):
+            self.unsupported(at, "pointers in memory are not supported: keep them in variables")
+        self.cost()
+        site = self.new_site(at, write=True, volatile=place.volatile)
+
+        def store(t: Team, m: Mask, new: Any, ptr: Ptr) -> None:
+            access.store(t, m, ptr, ctype, new, site)
+
+        return store
+
+    def note_assignment(self, variable: Variable, value: Expr | None) -> None:
+        """Remember what a variable depends on."""
+        if value is None:
+            variable.loaded = True
+            return
+        variable.sources |= value.reads
+        variable.loaded = variable.loaded or value.rounds > 0
+        if value.origin is not None:
+            variable.origin.unite(value.origin)
+
+    def _register_writer(self, place: RegisterPlace, ctype: CType) -> Any:
+        slot, first, count = place.variable.slot, place.first, place.count
+        unset = place.variable.unset
+        single = isinstance(ctype, (Scalar, Pointer))
+
+        def write(t: Team, m: Mask, new: Any, ptr: Any = None) -> None:
+            if unset:
+                _define(t, m, slot)
+            old = t.slots[slot]
+            if count:
+                whole = list(old)
+                if single:
+                    whole[first] = access.merge(m, new, whole[first])
+                else:
+                    whole[first : first + count] = access.merge(
+                        m, new, whole[first : first + count]
+                    )
+                t.slots[slot] = whole
+            elif m.full or t.born[slot] is m:
+                t.slots[slot] = new
+            else:
+                t.slots[slot] = access.merge(m, new, old)
+
+        return write
+
+
+def _define(t: Team, m: Mask, slot: int) -> None:
+    defined = t.defined[slot]
+    if defined is True:
+        return
+    if m.full or t.born[slot] is m:
+        t.defined[slot] = True
+        return
+    born = t.born[slot]
+    union = m.bits if defined is None else defined | m.bits
+    complete = born is not None and int(np.count_nonzero(union & born.bits)) == born.n
+    t.defined[slot] = True if complete else union
+
+
+def _require_defined(t: Team, m: Mask, defined: Any, name: str, at: Position) -> None:
+    missing = m.bits if defined is None else m.bits & ~defined
+    if missing.any() and t.launch.limits.check_uninitialised:
+        t.fault(
+            UninitialisedReadError,
+            at,
+            int(missing.argmax()),
+            f"reads '{name}', a local variable that nothing has been assigned to",
+            array=name,
+        )
+
+
+def _has_pointer(ctype: CType) -> bool:
+    return any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype))
+
+
+def _closest(name: str, names: set[str]) -> str | None:
+    from difflib import get_close_matches
+
+    same = [n for n in names if n.lower() == name.lower()]
+    found = same or get_close_matches(name, sorted(names), 1, 0.75)
+    return found[0] if found else None

@@ -1,0 +1,101 @@
+"""Memory that outlives a launch: what the host allocates and a kernel's pointers point into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["GlobalMemory", "GlobalPointer"]
+
+
+class GlobalMemory:
+    """One allocation.
+
+    Parameters
+    ----------
+    nbytes : int
+        Its size in bytes.
+    name : str
+        What to call it where no parameter's name is at hand.
+
+    Attributes
+    ----------
+    data : ndarray of uint8, shape (nbytes,)
+        Its contents. Whoever writes here says so by `mark_written`.
+    readonly : bool
+        Whether a kernel that writes to it fails.
+    freed : bool
+        Whether a kernel that touches it fails.
+    """
+
+    def __init__(self, nbytes: int, name: str = "") -> None:
+        if nbytes < 0:
+            raise ValueError(f"an allocation of {nbytes} bytes is not possible")
+        self.nbytes = nbytes
+        self.name = name
+        self.readonly = False
+        self.freed = False
+        # Room up to a multiple of 16, so that every element type has a view of all of it.
+        self._room: NDArray[np.uint8] = np.zeros(-(-nbytes // 16) * 16, np.uint8)
+        self.data = self._room[:nbytes]
+        self._written: NDArray[np.uint8] | None = None
+        self.fully_initialised = nbytes == 0
+        self._views: dict[Any, NDArray[Any]] = {}
+
+    def __repr__(self) -> str:
+        return f"GlobalMemory({self.nbytes}, name={self.name!r})"
+
+    def view(self, dtype: DTypeLike) -> NDArray[Any]:
+        """Its contents as elements of `dtype`; a remainder of bytes at the end is left out."""
+        view = self._views.get(dtype)
+        if view is None:
+            wanted = np.dtype(dtype)
+            count = self.nbytes // wanted.itemsize
+            view = self.data[: count * wanted.itemsize].view(wanted)
+            self._views[dtype] = view
+        return view
+
+    @property
+    def initialised(self) -> NDArray[np.bool_]:
+        """For each byte, whether anything was written to it; a copy."""
+        if self.fully_initialised:
+            return np.ones(self.nbytes, np.bool_)
+        return self.shadow[: self.nbytes].astype(np.bool_)
+
+    @property
+    def shadow(self) -> NDArray[np.uint8]:
+        """One byte for each byte of the memory and its padding: 1 where written."""
+        if self._written is None:
+            self._written = np.full(self._room.size, int(self.fully_initialised), np.uint8)
+        return self._written
+
+    def mark_written(self, start: int = 0, stop: int | None = None) -> None:
+        """Say that bytes `start` to `stop` now hold something; without arguments, all of them."""
+        stop = self.nbytes if stop is None else stop
+        if start <= 0 and stop >= self.nbytes:
+            self.fully_initialised = True
+            self._written = None
+        elif not self.fully_initialised:
+            self.shadow[start:stop] = 1
+
+    def mark_unwritten(self) -> None:
+        """Say that nothing was written yet: what a fresh allocation is."""
+        self.fully_initialised = self.nbytes == 0
+        self._written = None
+
+    def settle(self) -> None:
+        """Drop the bookkeeping once every byte has been written."""
+        if not self.fully_initialised and self._written is not None:
+            if self._written[: self.nbytes].all():
+                self.mark_written()
+
+
+@dataclass(frozen=True)
+class GlobalPointer:
+    """An address: so many bytes into an allocation."""
+
+    memory: GlobalMemory
+    offset_bytes: int = 0

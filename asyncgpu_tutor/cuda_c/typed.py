@@ -1,0 +1,230 @@
+"""What the compiler knows about a name and about an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from asyncgpu_tutor.cuda_c.masks import Mask
+from asyncgpu_tutor.cuda_c.pointers import Ptr
+from asyncgpu_tutor.cuda_c.source import Position
+from asyncgpu_tutor.cuda_c.team import Team
+from asyncgpu_tutor.cuda_c.types import CType
+
+__all__ = [
+    "Alias",
+    "Constant",
+    "Evaluate",
+    "Execute",
+    "Expr",
+    "MemoryPlace",
+    "Origin",
+    "Place",
+    "RegisterPlace",
+    "Scope",
+    "TypeAlias_",
+    "Variable",
+]
+
+Evaluate: TypeAlias = Callable[[Team, Mask], Any]
+Execute: TypeAlias = Callable[[Team, Mask], "Mask | None"]
+
+
+class Origin:
+    """What a pointer may point into: a set that grows by assignments (Steensgaard's analysis).
+
+    Two pointers that are ever assigned to each other share one set. What is asked in the end is
+    only whether anything in the kernel writes through a pointer of the set.
+    """
+
+    def __init__(self) -> None:
+        self._parent: Origin | None = None
+        self._written = False
+        self._compared = False
+
+    def root(self) -> Origin:
+        """The set that this one has become part of."""
+        node = self
+        while node._parent is not None:
+            node = node._parent
+        return node
+
+    def unite(self, other: Origin | None) -> None:
+        """Note that a pointer of one set may hold what a pointer of the other holds."""
+        if other is None:
+            return
+        a, b = self.root(), other.root()
+        if a is not b:
+            b._parent = a
+            a._written |= b._written
+            a._compared |= b._compared
+
+    def write(self) -> None:
+        """Note a store."""
+        self.root()._written = True
+
+    def compare(self) -> None:
+        """Note an atomicCAS.
+
+        The plain read that begins a compare-and-swap loop races with other threads' swaps, by
+        design: the swap fails if the value read was stale.
+        """
+        self.root()._compared = True
+
+    @property
+    def compared(self) -> bool:
+        """Whether atomicCAS works on anything in this set."""
+        return self.root()._compared
+
+    @property
+    def written(self) -> bool:
+        """Whether anything writes through a pointer of this set."""
+        return self.root()._written
+
+
+@dataclass(eq=False)
+class Variable:
+    """A name that has storage.
+
+    Attributes
+    ----------
+    slot : int
+        Where `Team.slots` keeps its value; for `memory`, the pointer to it.
+    memory : bool
+        Lives in memory, since it is an array, shared, constant, or its address is taken.
+    unset : bool
+        Declared without a value, so that reads are checked.
+    sources, loaded : set of Variable, bool
+        What was ever assigned to it: other variables, or a load from global memory.
+    """
+
+    name: str
+    type: CType
+    slot: int
+    memory: bool = False
+    const: bool = False
+    volatile: bool = False
+    unset: bool = False
+    origin: Origin = field(default_factory=Origin)
+    sources: set[Variable] = field(default_factory=set["Variable"])
+    loaded: bool = False
+
+
+@dataclass
+class RegisterPlace:
+    """A variable in registers, or the leaves `first` to `first + count` of one that is a struct."""
+
+    variable: Variable
+    first: int = 0
+    count: int = 0  # 0: all of it
+    const: bool = False
+
+
+@dataclass
+class MemoryPlace:
+    """Something in memory."""
+
+    pointer: Callable[[Team, Mask], Ptr]
+    origin: Origin
+    const: bool = False
+    volatile: bool = False
+
+
+Place: TypeAlias = RegisterPlace | MemoryPlace
+
+
+@dataclass
+class Expr:
+    """An expression, ready to run.
+
+    Attributes
+    ----------
+    type : CType
+        Type of its value; an array's value is a pointer to its first element.
+    run : callable
+        Computes it for the lanes of a mask.
+    constant : NumPy scalar, optional
+        Its value, if that is known now.
+    place : Place, optional
+        Where it is, if it may stand on the left of an assignment.
+    origin : Origin, optional
+        Of a pointer.
+    reads : frozenset of Variable
+        Variables that its value depends on.
+    rounds : int
+        Length of its longest chain of global loads.
+    product : pair of callables, optional
+        The factors, if it is a floating-point product that an addition may swallow.
+    """
+
+    type: CType
+    run: Evaluate
+    at: Position
+    constant: Any = None
+    place: Place | None = None
+    origin: Origin | None = None
+    reads: frozenset[Variable] = frozenset()
+    rounds: int = 0
+    product: tuple[Evaluate, Evaluate] | None = None
+    text: str | None = None
+
+    @staticmethod
+    def joined(parts: Iterable[Expr]) -> tuple[frozenset[Variable], int]:
+        """What an expression made of `parts` reads, and its rounds."""
+        reads: frozenset[Variable] = frozenset()
+        rounds = 0
+        for part in parts:
+            reads |= part.reads
+            rounds = max(rounds, part.rounds)
+        return reads, rounds
+
+
+@dataclass
+class Constant:
+    """A name for a number."""
+
+    expr: Expr
+
+
+@dataclass
+class Alias:
+    """A reference: another name for a place."""
+
+    expr: Expr
+
+
+@dataclass
+class TypeAlias_:
+    """A name for a type: typedef, struct, or template parameter."""
+
+    type: CType
+
+
+Binding: TypeAlias = Variable | Constant | Alias | TypeAlias_
+
+
+class Scope:
+    """Names, innermost first."""
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.outer = outer
+        self.names: dict[str, Binding] = {}
+
+    def find(self, name: str) -> Binding | None:
+        """What a name means here."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        return None
+
+    def visible(self) -> set[str]:
+        """All names that mean something here."""
+        names: set[str] = set()
+        scope: Scope | None = self
+        while scope is not None:
+            names |= scope.names.keys()
+            scope = scope.outer
+        return names

@@ -1,0 +1,276 @@
+"""The types of CUDA C, with the sizes and alignments that a 64-bit Linux host and the GPU share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+__all__ = [
+    "BOOL",
+    "CHAR",
+    "DOUBLE",
+    "FLOAT",
+    "HALF",
+    "INT",
+    "LLONG",
+    "LONG",
+    "NULLPTR",
+    "SCALARS",
+    "SCHAR",
+    "SHORT",
+    "UCHAR",
+    "UINT",
+    "ULLONG",
+    "ULONG",
+    "USHORT",
+    "VECTORS",
+    "VOID",
+    "Array",
+    "CType",
+    "Field",
+    "Pointer",
+    "Scalar",
+    "Struct",
+    "Void",
+    "common",
+    "leaves",
+    "promoted",
+    "size_of",
+    "spelled",
+]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number.
+
+    Attributes
+    ----------
+    name : str
+        As C spells it.
+    dtype : np.dtype
+        How NumPy stores it.
+    kind : str
+        "bool", "int", "uint" or "float".
+    rank : int
+        Place in the usual arithmetic conversions; the higher one wins.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    kind: str
+    rank: int
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.dtype.itemsize
+
+    @cached_property
+    def make(self) -> Any:
+        """Constructor of one NumPy scalar of this type."""
+        return self.dtype.type
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it has a fraction."""
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is an integer in C's sense, which `bool` is too."""
+        return self.kind != "float"
+
+    @cached_property
+    def highest(self) -> int:
+        """Greatest value of an integer type."""
+        return 1 if self.kind == "bool" else int(np.iinfo(self.dtype).max)
+
+    @cached_property
+    def lowest(self) -> int:
+        """Least value of an integer type."""
+        return 0 if self.kind == "bool" else int(np.iinfo(self.dtype).min)
+
+
+@dataclass(frozen=True)
+class Void:
+    """No value."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One member of a struct; `offset` in bytes."""
+
+    name: str
+    type: CType
+    offset: int
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A struct, or one of CUDA's vector types.
+
+    Two structs are the same type only if they are the same definition, so `key` tells them apart.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+    size: int
+    align: int
+    vector: bool = False
+    key: int = 0
+    defaults: tuple[Any, ...] = field(default=(), compare=False)
+
+    def member(self, name: str) -> Field | None:
+        """The field of this name, if there is one."""
+        return next((f for f in self.fields if f.name == name), None)
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """An address of `target`; `const` and `volatile` are those of what it points to."""
+
+    target: CType
+    const: bool = False
+    volatile: bool = False
+
+
+@dataclass(frozen=True)
+class Array:
+    """`length` elements in a row; 0 for `extern __shared__ x[]`, whose length the launch gives."""
+
+    element: CType
+    length: int
+    const: bool = False
+    volatile: bool = False
+
+
+CType: TypeAlias = Scalar | Void | Struct | Pointer | Array
+
+VOID = Void()
+
+
+def _scalar(name: str, dtype: type[np.generic], kind: str, rank: int) -> Scalar:
+    return Scalar(name, np.dtype(dtype), kind, rank)
+
+
+BOOL = _scalar("bool", np.bool_, "bool", 0)
+CHAR = _scalar("char", np.int8, "int", 1)
+SCHAR = _scalar("signed char", np.int8, "int", 1)
+UCHAR = _scalar("unsigned char", np.uint8, "uint", 2)
+SHORT = _scalar("short", np.int16, "int", 3)
+USHORT = _scalar("unsigned short", np.uint16, "uint", 4)
+INT = _scalar("int", np.int32, "int", 5)
+UINT = _scalar("unsigned int", np.uint32, "uint", 6)
+LONG = _scalar("long", np.int64, "int", 7)
+ULONG = _scalar("unsigned long", np.uint64, "uint", 8)
+LLONG = _scalar("long long", np.int64, "int", 9)
+ULLONG = _scalar("unsigned long long", np.uint64, "uint", 10)
+HALF = _scalar("half", np.float16, "float", 11)
+FLOAT = _scalar("float", np.float32, "float", 12)
+DOUBLE = _scalar("double", np.float64, "float", 13)
+NULLPTR = Pointer(VOID, const=False)
+
+SCALARS: dict[str, Scalar] = {
+    s.name: s
+    for s in (BOOL, CHAR, SCHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, LLONG, ULLONG, HALF,
+              FLOAT, DOUBLE)
+}  # fmt: skip
+
+
+def _vectors() -> dict[str, Struct]:
+    # Alignments: CUDA C++ Programming Guide, table "Alignment Requirements" of built-in vectors.
+    bases = {
+        "char": CHAR, "uchar": UCHAR, "short": SHORT, "ushort": USHORT, "int": INT, "uint": UINT,
+        "long": LONG, "ulong": ULONG, "longlong": LLONG, "ulonglong": ULLONG, "float": FLOAT,
+        "double": DOUBLE,
+    }  # fmt: skip
+    out: dict[str, Struct] = {}
+    for stem, base in bases.items():
+        for n in (1, 2, 3, 4):
+            fields = tuple(Field(c, base, i * base.size) for i, c in enumerate("xyzw"[:n]))
+            align = base.size if n in (1, 3) else min(16, n * base.size)
+            out[f"{stem}{n}"] = Struct(f"{stem}{n}", fields, n * base.size, align, vector=True)
+    for name, base in (("dim3", UINT), ("half2", HALF)):
+        parts = "xyz" if name == "dim3" else "xy"
+        fields = tuple(Field(c, base, i * base.size) for i, c in enumerate(parts))
+        out[name] = Struct(name, fields, len(parts) * base.size, 4, vector=True)
+    return out
+
+
+VECTORS = _vectors()
+
+
+def size_of(ctype: CType) -> int:
+    """Bytes that one value takes."""
+    match ctype:
+        case Scalar():
+            return ctype.size
+        case Struct():
+            return ctype.size
+        case Pointer():
+            return 8
+        case Array():
+            return ctype.length * size_of(ctype.element)
+        case Void():
+            return 1  # so that arithmetic on void* counts bytes, as compilers have it
+
+
+def align_of(ctype: CType) -> int:
+    """Bytes that an address must be a multiple of."""
+    match ctype:
+        case Struct():
+            return ctype.align
+        case Array():
+            return align_of(ctype.element)
+        case _:
+            return size_of(ctype)
+
+
+def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
+    """The numbers and pointers that a value is made of, in order, each with its byte offset."""
+    match ctype:
+        case Struct():
+            return [(s, f.offset + o) for f in ctype.fields for s, o in leaves(f.type)]
+        case Array():
+            step = size_of(ctype.element)
+            inner = leaves(ctype.element)
+            return [(s, i * step + o) for i in range(ctype.length) for s, o in inner]
+        case Scalar() | Pointer():
+            return [(ctype, 0)]
+        case Void():
+            return []
+
+
+def spelled(ctype: CType) -> str:
+    """A type as one would write it."""
+    match ctype:
+        case Scalar() | Struct():
+            return ctype.name
+        case Void():
+            return "void"
+        case Pointer():
+            return f"{'const ' if ctype.const else ''}{spelled(ctype.target)}*"
+        case Array():
+            inner, dims = ctype.element, f"[{ctype.length or ''}]"
+            while isinstance(inner, Array):
+                dims += f"[{inner.length}]"
+                inner = inner.element
+            return f"{spelled(inner)}{dims}"
+
+
+def promoted(scalar: Scalar) -> Scalar:
+    """Integer promotion: whatever is smaller than `int` becomes `int`."""
+    return INT if scalar.rank < INT.rank else scalar
+
+
+def common(a: Scalar, b: Scalar) -> Scalar:
+    """The usual arithmetic conversions: the type in which `a op b` is computed."""
+    a, b = promoted(a), promoted(b)
+    high, low = (a, b) if a.rank >= b.rank else (b, a)
+    if high is LLONG and low is ULONG:
+        return ULLONG  # neither can hold the other: the unsigned twin of the signed one
+    return high

@@ -1,0 +1,120 @@
+"""Each notebook is what its source in course/ gives, and sources that are wrong are refused."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tool() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        yield importlib.import_module("build_notebooks")
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+
+
+def test_the_notebooks_are_those_of_the_sources_byte_for_byte(tool: ModuleType) -> None:
+    built = dict(tool.notebooks(ROOT))
+    stored = [
+        path for folder in ("notebooks", "solutions") for path in (ROOT / folder).glob("*.ipynb")
+    ]
+
+    assert len(built) >= 2
+    assert sorted(stored) == sorted(built)
+    for path, text in built.items():
+        assert path.read_bytes() == text.encode(), f"{path.name}: run make notebooks-build"
+
+
+SOURCE = '''"""For readers of the source."""
+
+# %% [markdown] id=title
+# # Title
+#
+# Text with `# %%` in it.
+
+# %% id=first tags=one,two
+x = await op  # a comment stays
+
+
+# another
+
+# %% [markdown] id=exercise
+# Do it.
+# %% id=answer starter
+y = ...
+# %% id=answer solution
+y = 1
+'''
+
+
+def cells_of(text: str) -> list[tuple[str, str, str, list[str]]]:
+    notebook = nbformat.reads(text, as_version=4)
+    return [
+        (c["id"], c["cell_type"], c["source"], c["metadata"].get("tags", []))
+        for c in notebook["cells"]
+    ]
+
+
+def test_cells_keep_their_order_text_ids_and_tags(tool: ModuleType) -> None:
+    learner = cells_of(tool.build(tool.parse(SOURCE, "s.py"), "starter", "s.py"))
+
+    assert learner == [
+        ("title", "markdown", "# Title\n\nText with `# %%` in it.", []),
+        ("first", "code", "x = await op  # a comment stays\n\n\n# another", ["one", "two"]),
+        ("exercise", "markdown", "Do it.", []),
+        ("answer", "code", "y = ...", []),
+    ]
+
+
+def test_starter_and_solution_differ_in_the_answers_alone(tool: ModuleType) -> None:
+    cells = tool.parse(SOURCE, "s.py")
+    learner, solved = (cells_of(tool.build(cells, who, "s.py")) for who in ("starter", "solution"))
+
+    assert learner[:-1] == solved[:-1]
+    assert solved[-1] == ("answer", "code", "y = 1", [])
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("# %%\nx = 1\n", "s.py, line 1: the cell has no id"),
+        ("# %% id=a tag=b\n", "s.py, line 1: unknown cell option 'tag=b'"),
+        ("# %% [markdown] id=a\ntext\n", "s.py, line 2: a line of Markdown begins with"),
+        ("# %% id=a\n# %% id=a\n", "used for two cells of one notebook: id a"),
+    ],
+)
+def test_what_is_wrong_in_a_source_is_named(tool: ModuleType, source: str, message: str) -> None:
+    with pytest.raises(tool.SourceError, match=message):
+        tool.build(tool.parse(source, "s.py"), "starter", "s.py")
+
+
+def test_solutions_are_written_where_there_are_some(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "course").mkdir()
+    (tmp_path / "course/01_a.py").write_text(SOURCE)
+    (tmp_path / "course/02_b.py").write_text("# %% id=only\n1\n")
+    monkeypatch.setattr(sys, "argv", ["build_notebooks.py"])
+
+    assert tool.main(tmp_path) == 0
+    made = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.ipynb"))
+    assert made == ["notebooks/01_a.ipynb", "notebooks/02_b.ipynb", "solutions/01_a.ipynb"]
+
+    monkeypatch.setattr(sys, "argv", ["build_notebooks.py", "--check"])
+    assert tool.main(tmp_path) == 0
+    stale = tmp_path / "notebooks/01_a.ipynb"
+    notebook = json.loads(stale.read_text())
+    notebook["cells"][0]["source"] = ["changed"]
+    stale.write_text(json.dumps(notebook))
+    assert tool.main(tmp_path) == 1

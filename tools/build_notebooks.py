@@ -1,0 +1,152 @@
+"""Notebooks from their one source: ``course/NN_name.py`` gives ``notebooks/NN_name.ipynb``.
+
+The source is in percent format, which editors know and diffs show well. A cell begins with a line such
+as ::
+
+    # %% [markdown] id=what-this-is
+    # %% id=first-launch tags=raises-exception
+    # %% id=my-kernel starter
+    # %% id=my-kernel solution
+
+Lines of Markdown begin with ``# ``. Every cell has an id of its own, which stays when the cell changes. A
+`starter` cell is in the learner's notebook only, and a `solution` cell only in the one that is written to
+``solutions/``, which exists for sources that have such cells. What precedes the first cell is for readers of
+the source.
+
+``python tools/build_notebooks.py`` writes the notebooks, ``--check`` names those that are out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import nbformat
+from nbformat import v4
+
+from notebooks import canonical
+
+ROOT = Path(__file__).resolve().parents[1]
+MARKER = re.compile(r"# %%(?P<options>( .*)?)")
+FOLDERS = {"starter": "notebooks", "solution": "solutions"}
+
+Audience = Literal["starter", "solution"]
+
+
+class SourceError(Exception):
+    """A course source that is no notebook; names file and line."""
+
+
+@dataclass
+class Cell:
+    """One cell of a source.
+
+    Attributes
+    ----------
+    only : str or None
+        The one kind of notebook that it goes to; None for both.
+    """
+
+    kind: Literal["code", "markdown"]
+    id: str
+    tags: list[str]
+    only: str | None
+    lines: list[str]
+
+    @property
+    def text(self) -> str:
+        """What is in the notebook."""
+        body = "\n".join(self.lines).strip("\n")
+        return body if self.kind == "code" else re.sub(r"^# ?", "", body, flags=re.MULTILINE)
+
+
+def parse(source: str, name: str) -> list[Cell]:
+    """The cells of a source; `SourceError` if one is not as it should be."""
+    cells: list[Cell] = []
+    for number, line in enumerate(source.splitlines(), 1):
+        where = f"{name}, line {number}"
+        if found := MARKER.fullmatch(line):
+            cells.append(_head(shlex.split(found["options"]), where))
+        elif cells:
+            if cells[-1].kind == "markdown" and line.strip() and not line.startswith("#"):
+                raise SourceError(f"{where}: a line of Markdown begins with '# ', not {line!r}")
+            cells[-1].lines.append(line)
+    return cells
+
+
+def _head(options: list[str], where: str) -> Cell:
+    cell = Cell("code", "", [], None, [])
+    for option in options:
+        key, _, given = option.partition("=")
+        if option == "[markdown]":
+            cell.kind = "markdown"
+        elif option in FOLDERS:
+            cell.only = option
+        elif key == "id" and given:
+            cell.id = given
+        elif key == "tags" and given:
+            cell.tags = given.split(",")
+        else:
+            raise SourceError(f"{where}: unknown cell option {option!r}")
+    if not cell.id:
+        raise SourceError(f"{where}: the cell has no id; give it one, as in '# %% id=first-launch'")
+    return cell
+
+
+def build(cells: list[Cell], audience: Audience, name: str) -> str:
+    """The notebook for an audience, in canonical form."""
+    notebook = v4.new_notebook()
+    chosen = [cell for cell in cells if cell.only in (None, audience)]
+    ids = [cell.id for cell in chosen]
+    if twice := sorted({i for i in ids if ids.count(i) > 1}):
+        raise SourceError(f"{name}: used for two cells of one notebook: id {', '.join(twice)}")
+    for cell in chosen:
+        make = v4.new_code_cell if cell.kind == "code" else v4.new_markdown_cell
+        metadata = {"tags": cell.tags} if cell.tags else {}
+        notebook.cells.append(make(cell.text, id=cell.id, metadata=metadata))
+    text = canonical(nbformat.writes(notebook))
+    nbformat.validate(nbformat.reads(text, as_version=4))
+    return text
+
+
+def notebooks(root: Path) -> Iterator[tuple[Path, str]]:
+    """Where each notebook of the course belongs, and its text."""
+    for source in sorted((root / "course").glob("*.py")):
+        cells = parse(source.read_text(encoding="utf-8"), source.name)
+        with_solutions = any(cell.only == "solution" for cell in cells)
+        for audience, folder in FOLDERS.items():
+            if audience == "starter" or with_solutions:
+                target = root / folder / f"{source.stem}.ipynb"
+                yield target, build(cells, audience, source.name)
+
+
+def main(root: Path = ROOT) -> int:
+    """Write the notebooks, or check them; 1 if a check found some out of date."""
+    parser = argparse.ArgumentParser(description="Notebooks from their source in course/.")
+    parser.add_argument("--check", action="store_true", help="write nothing, name what differs")
+    args = parser.parse_args()
+
+    stale = False
+    for path, text in notebooks(root):
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        shown = path.relative_to(root).as_posix()
+        if args.check:
+            stale = True
+            print(f"{shown} differs from its source in course/")
+        else:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+            print(f"wrote {shown}")
+    if stale:
+        print("Repair with: make notebooks-build")
+    return int(stale)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import DeviceArray, Trace, ranges
+from asyncgpu_tutor import DeviceArray, Trace
 from asyncgpu_tutor.data import MlpInputs
 from asyncgpu_tutor.mlp.pipeline import forward, upload
 
@@ -62,8 +62,7 @@ async def infer(
     name: str, x: npt.NDArray[np.float32], w0: DeviceArray, w1: DeviceArray
 ) -> npt.NDArray[np.float32]:
     """One batch as a coroutine: the current policy picks its stream, and nobody blocks."""
-    with ranges.across(name):
-        return await forward(x, w0, w1).named(name)
+    return await forward(x, w0, w1).named(name)
 
 
 async def run_batches(

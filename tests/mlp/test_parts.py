@@ -119,7 +119,7 @@ def test_nvtx_marks_each_batch_and_is_off_again(
     mlp("--dim", 8, "--nvtx")
 
     assert [name for name in started if name.startswith("batch")] == [
-        f"batch {i}" for i in range(4)
+        f"batch {i} in flight" for i in range(4)
     ]
     assert not ranges.enabled()
 

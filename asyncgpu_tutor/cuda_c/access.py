@@ -34,9 +34,7 @@ class MixedRegion(Region):
             chosen = mask.bits & bits
             n = int(np.count_nonzero(chosen))
             if n:
-                out.append(
-                    (Mask(mask.layout, chosen, n), replace(ptr, region=region, label=label))
-                )
+                out.append((Mask(mask.layout, chosen, n), replace(ptr, region=region, label=label)))
         return out
 
     def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:

@@ -237,8 +237,7 @@ class Tally:
         self.settle()
         worst = int(self._chains[0].argmax())
         chain = tuple(int(x) for x in self._chains[:, worst])
-        if chain > self.longest:
-            self.longest = chain  # type: ignore[assignment]
+        self.longest = max(self.longest, chain)  # type: ignore[assignment]
 
     def charge(self, segment: Segment, mask: Mask) -> None:
         """Note one pass of the warps of `mask` through a segment."""

@@ -69,6 +69,7 @@ class LowerBase:
         self.file_scope = outer
         self.scope = outer
         self.fmad = fmad
+        self.has_half = False
         self.segments: list[Segment] = []
         self.sites: list[Site] = []
         self.slots = 0
@@ -227,9 +228,7 @@ class LowerBase:
         run = expr.run
         if target is not BOOL and expr.constant is None and source is not BOOL:
             self.cost()
-        return self.fold(
-            self.value(target, lambda t, m: change(run(t, m)), at, [expr]), [expr]
-        )
+        return self.fold(self.value(target, lambda t, m: change(run(t, m)), at, [expr]), [expr])
 
     def _convert_pointer(self, expr: Expr, target: CType, at: Position, explicit: bool) -> Expr:
         source = expr.type
@@ -266,9 +265,7 @@ class LowerBase:
                 )
         elif source.const and not target.const:
             self.unsupported(at, "casting 'const' away is not supported")
-        return Expr(
-            target, expr.run, at, origin=expr.origin, reads=expr.reads, rounds=expr.rounds
-        )
+        return Expr(target, expr.run, at, origin=expr.origin, reads=expr.reads, rounds=expr.rounds)
 
     def decay(self, expr: Expr) -> Expr:
         """An array as a pointer to its first element."""
@@ -386,6 +383,8 @@ class LowerBase:
 
 
 def _is_null(expr: Expr) -> bool:
-    return isinstance(expr.type, Pointer) and isinstance(expr.type.target, Void) and (
-        expr.constant is not None
+    return (
+        isinstance(expr.type, Pointer)
+        and isinstance(expr.type.target, Void)
+        and (expr.constant is not None)
     )

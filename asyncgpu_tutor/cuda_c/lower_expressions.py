@@ -217,9 +217,11 @@ class LowerExpressions(LowerPlaces):
             if not items:
                 rest = [leaf for p in parts[k:] for leaf, _ in leaves(p)]
                 return out + [self._zero(leaf, at) for leaf in rest]
-            if isinstance(part, (Scalar, Pointer)) or isinstance(items[0], Braces):
-                out += self.initialise(items.pop(0), part)
-            elif isinstance(part, Struct) and self._is_struct_value(items[0], part):
+            if (
+                isinstance(part, (Scalar, Pointer))
+                or isinstance(items[0], Braces)
+                or (isinstance(part, Struct) and self._is_struct_value(items[0], part))
+            ):
                 out += self.initialise(items.pop(0), part)
             else:
                 out += self._fill(items, part, at)  # braces left out
@@ -258,7 +260,9 @@ class LowerExpressions(LowerPlaces):
             out = self.value(BOOL, lambda t, m: np.logical_not(test(t, m)), node.at, [operand])
             return self.fold(out, [operand])
         if not isinstance(operand.type, Scalar):
-            self.fail(node.at, f"operator '{node.op}' needs a number, not '{spelled(operand.type)}'")
+            self.fail(
+                node.at, f"operator '{node.op}' needs a number, not '{spelled(operand.type)}'"
+            )
         kind = promoted(operand.type)
         if node.op == "~" and kind.is_float:
             self.fail(node.at, f"operator '~' needs an integer, not '{kind.name}'")
@@ -457,9 +461,7 @@ class LowerExpressions(LowerPlaces):
             sides.append(lowered)
         ctype = self._common_type(sides[0], sides[1], node.at)
         for k, segment in enumerate(segments):
-            sides[k] = self.within(
-                segment, lambda k=k: self.convert(sides[k], ctype, node.at)
-            )
+            sides[k] = self.within(segment, lambda k=k: self.convert(sides[k], ctype, node.at))
         self.control.pop()
         yes, no = sides[0].run, sides[1].run
         if test.constant is not None:
@@ -499,9 +501,7 @@ class LowerExpressions(LowerPlaces):
             return a.type
         if isinstance(a.type, Void) or isinstance(b.type, Void):
             return VOID
-        self.fail(
-            at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'"
-        )
+        self.fail(at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'")
 
     # -- pointers
 
@@ -514,8 +514,9 @@ class LowerExpressions(LowerPlaces):
             self.fail(at, f"operator '{op}' cannot take a pointer")
         pointer, number = (left, right) if isinstance(left.type, Pointer) else (right, left)
         if not isinstance(number.type, Scalar) or not number.type.is_integer:
-            self.fail(at, f"only an integer can be added to a pointer, not a "
-                      f"'{spelled(number.type)}'")
+            self.fail(
+                at, f"only an integer can be added to a pointer, not a '{spelled(number.type)}'"
+            )
         assert isinstance(pointer.type, Pointer)
         number = self.index_value(number, at)
         step = size_of(pointer.type.target)
@@ -555,9 +556,7 @@ class LowerExpressions(LowerPlaces):
         assert isinstance(left.type, Pointer) and isinstance(right.type, Pointer)
         void = isinstance(left.type.target, Void) or isinstance(right.type.target, Void)
         if left.type.target != right.type.target and not void:
-            self.fail(
-                at, f"'{spelled(left.type)}' and '{spelled(right.type)}' cannot be compared"
-            )
+            self.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' cannot be compared")
         function = comparison(op)
         a, b = left.run, right.run
         self.cost()
@@ -601,9 +600,7 @@ class LowerExpressions(LowerPlaces):
                 write(t, m, result, None)
                 return result
 
-        return self.value(
-            ctype, run, node.at, [target, value], place=None, origin=value.origin
-        )
+        return self.value(ctype, run, node.at, [target, value], place=None, origin=value.origin)
 
     def _compound(self, node: Assign, target: Expr, value: Expr) -> Expr:
         return self.update(

@@ -74,15 +74,18 @@ class LowerPlaces(LowerBase):
             ctype = self.vector_type("dim3" if attribute.endswith("dim") else "uint3")
             return Expr(ctype, lambda t, m: list(getattr(t, attribute)), node.at)
         if node.name in self.functions:
-            self.unsupported(node.at, f"'{node.name}' is a function: pointers to functions are not "
-                             "supported")
+            self.unsupported(
+                node.at, f"'{node.name}' is a function: pointers to functions are not supported"
+            )
         self._unknown(node)
 
     def _unknown(self, node: Name) -> Any:
         name = node.name
         if name in ("INFINITY", "NAN", "FLT_MAX", "FLT_MIN", "INT_MAX", "INT_MIN", "UINT_MAX",
                     "FLT_EPSILON", "DBL_MAX", "M_PI", "HUGE_VALF"):  # fmt: skip
-            advice = "write the number, or #include <math_constants.h> for CUDART_INF_F and its like"
+            advice = (
+                "write the number, or #include <math_constants.h> for CUDART_INF_F and its like"
+            )
             self.fail(node.at, f"'{name}' is not declared: NVRTC has no C headers; {advice}")
         names = self.scope.visible() | set(_BUILTIN_VARIABLES)
         close = _closest(name, names)
@@ -103,9 +106,7 @@ class LowerPlaces(LowerBase):
             return self.read_memory(place, variable.type, at, reads, 0)
         place = RegisterPlace(variable, const=variable.const)
         run = self._register_reader(variable, at)
-        return Expr(
-            variable.type, run, at, place=place, reads=reads, origin=variable.origin
-        )
+        return Expr(variable.type, run, at, place=place, reads=reads, origin=variable.origin)
 
     def _register_reader(self, variable: Variable, at: Position) -> Evaluate:
         slot = variable.slot
@@ -165,9 +166,7 @@ class LowerPlaces(LowerBase):
         def run(t: Team, m: Mask) -> Any:
             return access.load(t, m, pointer(t, m), ctype, site)
 
-        return Expr(
-            ctype, run, at, place=place, origin=Origin(), reads=reads, rounds=rounds
-        )
+        return Expr(ctype, run, at, place=place, origin=Origin(), reads=reads, rounds=rounds)
 
     def use(self, expr: Expr) -> Expr:
         """Charge for reading an expression's value, if it is in memory."""
@@ -292,9 +291,7 @@ class LowerPlaces(LowerBase):
         base = self.decay(self.expression(node.operand))
         if not isinstance(base.type, Pointer):
             self.fail(node.at, f"a value of type '{spelled(base.type)}' cannot be dereferenced")
-        place = MemoryPlace(
-            base.run, base.origin or Origin(), base.type.const, base.type.volatile
-        )
+        place = MemoryPlace(base.run, base.origin or Origin(), base.type.const, base.type.volatile)
         return self.read_memory(place, base.type.target, node.at, base.reads, base.rounds)
 
     def lower_address(self, node: Unary) -> Expr:
@@ -303,7 +300,9 @@ class LowerPlaces(LowerBase):
         if place is None:
             self.fail(node.at, "only something that has a place has an address")
         if isinstance(place, RegisterPlace):
-            self.unsupported(node.at, f"the address of '{place.variable.name}' is not supported here")
+            self.unsupported(
+                node.at, f"the address of '{place.variable.name}' is not supported here"
+            )
         ctype = Pointer(base.type, place.const, place.volatile)
         return Expr(
             ctype, place.pointer, node.at, origin=place.origin, reads=base.reads, rounds=base.rounds

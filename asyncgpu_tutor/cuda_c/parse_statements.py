@@ -322,7 +322,9 @@ class StatementParser(ExpressionParser):
 
     def _jump(self) -> Statement:
         token = self.advance()
-        inside = self.enclosing if token.text == "break" else [e for e in self.enclosing if e == "loop"]
+        inside = (
+            self.enclosing if token.text == "break" else [e for e in self.enclosing if e == "loop"]
+        )
         if not inside:
             where = "a loop or switch" if token.text == "break" else "a loop"
             self.fail(f"'{token.text}' may only be used within {where}", token.at)

@@ -69,7 +69,9 @@ class _Parser(StatementParser):
             self._template()
         elif self.at("static_assert"):
             self._skip_item()
-        elif self.at("class", "namespace", "union", "using", "asm", "__asm__") and not self._alias():
+        elif (
+            self.at("class", "namespace", "union", "using", "asm", "__asm__") and not self._alias()
+        ):
             if not self.heads_only:
                 self.unsupported(f"'{self.token.text}' is not supported at the top level")
             self._skip_item()

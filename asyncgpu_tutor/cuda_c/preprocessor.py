@@ -208,7 +208,7 @@ class _Preprocessor:
         if header not in _HEADERS:
             self.source.fail(
                 at.at,
-                f"cannot open source file \"{header}\": NVRTC has no C or C++ standard headers "
+                f'cannot open source file "{header}": NVRTC has no C or C++ standard headers '
                 "(printf, assert and the math functions need none)",
             )
         self.headers.add(header)

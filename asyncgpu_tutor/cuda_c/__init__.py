@@ -1,0 +1,36 @@
+"""An interpreter of CUDA C: all threads at once, with NumPy.
+
+Layout, from the text to the result:
+
+    source, lexer, preprocessor, condition, literals     text to tokens
+    ast, parse_types .. parser                           tokens to a syntax tree
+    types, typed, lower_base .. lower_calls, builtins    the tree to closures
+    values, masks, team                                  arithmetic, active threads, a batch's state
+    pointers, regions, local_memory, access, races       memory, and what is checked in it
+    counts                                               what was done
+    signature, program                                   kernels, launches
+
+It knows nothing of devices or time. No Python source is made from a kernel's text.
+"""
+
+from __future__ import annotations
+
+from asyncgpu_tutor.cuda_c.counts import Counts, LineCounts
+from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer
+from asyncgpu_tutor.cuda_c.program import LaunchResult, Program, compile_source
+from asyncgpu_tutor.cuda_c.signature import Parameter, Signature, read_signature
+from asyncgpu_tutor.cuda_c.team import Limits
+
+__all__ = [
+    "Counts",
+    "GlobalMemory",
+    "GlobalPointer",
+    "LaunchResult",
+    "Limits",
+    "LineCounts",
+    "Parameter",
+    "Program",
+    "Signature",
+    "compile_source",
+    "read_signature",
+]

@@ -1,0 +1,518 @@
+"""Compiling a source, and launching its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.ast import Braces, Declaration, Function, StructDef, Unit
+from asyncgpu_tutor.cuda_c.counts import Counts, Segment, Site, Tally
+from asyncgpu_tutor.cuda_c.lower_calls import LowerCalls, addressed_names
+from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer
+from asyncgpu_tutor.cuda_c.parser import parse
+from asyncgpu_tutor.cuda_c.pointers import Label, Ptr
+from asyncgpu_tutor.cuda_c.preprocessor import preprocess
+from asyncgpu_tutor.cuda_c.regions import GlobalRegion
+from asyncgpu_tutor.cuda_c.signature import Signature, instance_of, signature_of
+from asyncgpu_tutor.cuda_c.source import Source
+from asyncgpu_tutor.cuda_c.team import Dim, Launch, Limits, Team
+from asyncgpu_tutor.cuda_c.typed import (
+    Constant,
+    Execute,
+    Expr,
+    Scope,
+    TypeAlias_,
+    Variable,
+)
+from asyncgpu_tutor.cuda_c.types import Array, Pointer, Scalar, leaves, size_of
+from asyncgpu_tutor.errors import (
+    ArrayDTypeError,
+    KernelCompileError,
+    LaunchConfigError,
+    UsageError,
+)
+
+__all__ = ["Argument", "LaunchResult", "Program", "compile_source", "declare_types"]
+
+Argument: TypeAlias = GlobalMemory | GlobalPointer | np.generic | int | float | bool
+
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+_MAX_BLOCK = (1024, 1024, 64)
+_MAX_THREADS = 1024
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """What a launch leaves behind, apart from what it wrote.
+
+    Attributes
+    ----------
+    counts : Counts
+        What it did.
+    printed : str
+        What it printed, in the order of its threads.
+    """
+
+    counts: Counts
+    printed: str
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    variable: Variable
+    const: bool
+
+
+@dataclass
+class _Kernel:
+    """A kernel, compiled."""
+
+    name: str
+    parameters: list[_Parameter]
+    entry: list[Execute]
+    body: Execute
+    slots: int
+    exits: int
+    segments: list[Segment]
+    sites: list[Site]
+    shared_bytes: int
+    globals: list[Variable]
+
+
+@dataclass
+class _Global:
+    """A `__constant__` or `__device__` variable of the file."""
+
+    variable: Variable
+    initial: np.ndarray[Any, np.dtype[np.uint8]] | None
+    readonly: bool
+
+
+class Program:
+    """A compiled source.
+
+    Kernels are compiled when the source is; instances of template kernels when first asked for.
+    """
+
+    def __init__(self, source: Source, unit: Unit, headers: frozenset[str], fmad: bool) -> None:
+        self._source = source
+        self._fmad = fmad
+        self._headers = headers
+        self._functions: dict[str, list[Function]] = {}
+        self._scope = Scope()
+        self._global_list: list[_Global] = []
+        self._compiled: dict[str, _Kernel] = {}
+        self._signatures: dict[str, Signature] = {}
+        self._memory: dict[str, GlobalMemory] = {}
+        self._define(unit)
+        for functions in self._functions.values():
+            for function in functions:
+                if function.kernel and function.template is None and function.body is not None:
+                    self._compile(function, self._scope, function.name)
+
+    @property
+    def kernels(self) -> Mapping[str, Signature]:
+        """The kernels that are compiled, by name; templates as far as they have been asked for."""
+        return MappingProxyType(self._signatures)
+
+    @property
+    def variables(self) -> Mapping[str, GlobalMemory]:
+        """Memory of the file's `__constant__` and `__device__` variables, for the host to set."""
+        return MappingProxyType(self._memory)
+
+    def twin(self) -> Program:
+        """The same program with variables of its own, as a second module on a device has them."""
+        other = object.__new__(Program)
+        other.__dict__.update(self.__dict__)
+        other._memory = {}
+        other._place_globals()
+        return other
+
+    def instantiate(self, name: str) -> Signature:
+        """Parameters of a kernel, or of an instance such as `"scale<float, 16>"`.
+
+        Raises
+        ------
+        KernelCompileError
+            If there is no such kernel, or the instance cannot be compiled.
+        """
+        return self._signatures[self._find(name).name]
+
+    # -- compiling
+
+    def _lowering(self) -> LowerCalls:
+        lowering = LowerCalls(self._source, self._functions, self._scope, self._fmad)
+        lowering.has_half = "cuda_fp16.h" in self._headers
+        lowering.slots = len(self._global_list)
+        return lowering
+
+    def _define(self, unit: Unit) -> None:
+        for node in unit.order:
+            lowering = self._lowering()
+            if isinstance(node, StructDef):
+                if node.template is not None:
+                    self._source.unsupported(node.at, "templates of structs are not supported")
+                self._scope.names[node.name] = TypeAlias_(lowering.define_struct(node))
+            elif isinstance(node, Declaration):
+                self._define_names(node, lowering)
+        for function in unit.functions:
+            self._functions.setdefault(function.name, []).append(function)
+        self._place_globals()
+
+    def _define_names(self, node: Declaration, lowering: LowerCalls) -> None:
+        for item in node.items:
+            ctype = lowering.resolve(item.type)
+            if "typedef" in node.storage:
+                self._scope.names[item.name] = TypeAlias_(ctype)
+                continue
+            if "__shared__" in node.storage:
+                self._source.unsupported(
+                    item.at, "extern __shared__ at the top level: declare it in the kernel"
+                )
+            const = lowering.top_const(item.type)
+            placed = bool(node.storage & {"__constant__", "__device__", "__managed__"})
+            if not placed and not item.dims and isinstance(ctype, Scalar):
+                if item.init is None:
+                    self._source.fail(item.at, f"'{item.name}' is const and needs a value")
+                value = lowering.convert(lowering.expression(item.init), ctype, item.at)
+                if value.constant is None:
+                    self._source.unsupported(item.at, "a constant must be known at compile time")
+                self._scope.names[item.name] = Constant(value)
+                continue
+            whole = lowering.array_type(ctype, item.dims, item.at, const)
+            if item.dims and item.dims[0] is None and isinstance(item.init, Braces):
+                whole = Array(ctype, len(item.init.items), const)
+            readonly = "__constant__" in node.storage or const or not placed
+            variable = Variable(
+                item.name, whole, len(self._global_list), memory=True, const=readonly
+            )
+            initial = None
+            if item.init is not None:
+                initial = self._initial(lowering.initialise(item.init, whole), variable, item.at)
+            self._scope.names[item.name] = variable
+            self._global_list.append(_Global(variable, initial, readonly))
+
+    def _initial(self, values: list[Expr], variable: Variable, at: Any) -> Any:
+        data = np.zeros(size_of(variable.type), np.uint8)
+        for (leaf, offset), value in zip(leaves(variable.type), values, strict=True):
+            if value.constant is None or not isinstance(leaf, Scalar):
+                self._source.unsupported(at, "an initial value must be known at compile time")
+            raw = np.asarray(value.constant, leaf.dtype).reshape(1).view(np.uint8)
+            data[offset : offset + leaf.size] = raw
+        return data
+
+    def _place_globals(self) -> None:
+        for item in self._global_list:
+            name = item.variable.name
+            memory = GlobalMemory(size_of(item.variable.type), name)
+            if item.initial is not None:
+                memory.data[:] = item.initial
+            memory.mark_written()  # without a value they are zero
+            memory.readonly = item.readonly
+            self._memory[name] = memory
+
+    def _find(self, name: str) -> _Kernel:
+        kernel = self._compiled.get(name)
+        if kernel is None:
+            function, scope, canonical = instance_of(
+                self._source, self._functions, self._lowering(), name
+            )
+            kernel = self._compiled.get(canonical)
+            if kernel is None:
+                kernel = self._compile(function, scope, canonical)
+            self._compiled[name] = kernel
+        return kernel
+
+    def _compile(self, function: Function, scope: Scope, name: str) -> _Kernel:
+        lowering = self._lowering()
+        lowering.kernel_name = name
+        lowering.scope = names = Scope(scope)
+        signature = signature_of(self._source, function, lowering, name)
+        addressed = addressed_names(function.body)
+        lowering.addressed = addressed
+        parameters: list[_Parameter] = []
+        entry: list[Execute] = []
+        for param in function.params:
+            if param.type.reference:
+                self._source.unsupported(param.at, "references as kernel parameters")
+            ctype = lowering.param_type(param)
+            variable = Variable(
+                param.name, ctype, lowering.new_slot(), const=lowering.top_const(param.type)
+            )
+            const = isinstance(ctype, Pointer) and ctype.const
+            parameters.append(_Parameter(variable, const))
+            if param.name in addressed and not isinstance(ctype, Pointer):
+                given, slot = variable, variable.slot
+                value = Expr(ctype, lambda t, m, slot=slot: t.slots[slot], param.at)
+                variable = Variable(param.name, ctype, lowering.new_slot(), memory=True)
+                entry.append(lowering.parameter_entry(variable, value))
+                parameters[-1] = _Parameter(given, const)
+            if param.name:
+                if param.name in names.names:
+                    self._source.fail(param.at, f"two parameters are called '{param.name}'")
+                names.names[param.name] = variable
+        assert function.body is not None
+        body = lowering.sequence(function.body.body)
+        lowering.finish_costs()
+        kernel = _Kernel(
+            name,
+            parameters,
+            entry,
+            body,
+            lowering.slots,
+            lowering.exits,
+            lowering.segments,
+            lowering.sites,
+            lowering.shared_total,
+            [g.variable for g in self._global_list],
+        )
+        self._compiled[name] = kernel
+        self._signatures[name] = signature
+        return kernel
+
+    # -- running
+
+    def launch(
+        self,
+        name: str,
+        grid: Dim,
+        block: Dim,
+        args: Sequence[Argument],
+        *,
+        dynamic_shared: int = 0,
+        limits: Limits | None = None,
+    ) -> LaunchResult:
+        """Run a kernel to its end.
+
+        Parameters
+        ----------
+        name : str
+            Of the kernel; of an instance of a template as `"scale<float, 16>"`.
+        grid, block : tuple of int
+            Blocks of the grid, threads of a block: (x, y, z).
+        args : sequence
+            One for each parameter: memory for a pointer, a number for a number.
+        dynamic_shared : int
+            Bytes of `extern __shared__` memory.
+        limits : Limits, optional
+            What is checked, and when to give up.
+
+        Raises
+        ------
+        LaunchConfigError
+            A grid or block that no GPU takes.
+        UsageError, ArrayDTypeError
+            Arguments that do not fit the parameters.
+        KernelFault
+            One of its subclasses, if the kernel does what no kernel may do. What it wrote until
+            then stays written.
+        """
+        kernel = self._find(name)
+        limits = limits or Limits()
+        _check_shape(kernel.name, grid, block)
+        tally = Tally(kernel.segments, kernel.sites)
+        launch = Launch(kernel.name, self._source, grid, block, limits, tally, dynamic_shared)
+        blocks = grid[0] * grid[1] * grid[2]
+        launch.fence_time = np.zeros(blocks, np.int64)
+        launch.atomic_time = np.zeros(blocks, np.int64)
+        regions: dict[int, GlobalRegion] = {}
+        values = self._bind(kernel, args, launch, regions)
+        step = max(1, limits.batch_lanes // launch.threads)
+        with np.errstate(all="ignore"):
+            for first in range(0, blocks, step):
+                self._run_batch(kernel, launch, first, min(step, blocks - first), values)
+        for region in regions.values():
+            region.memory.settle()
+        facts = {
+            "threads": blocks * launch.threads,
+            "warps": blocks * -(-launch.threads // 32),
+            "blocks": blocks,
+            "shared_bytes": kernel.shared_bytes + dynamic_shared,
+        }
+        needed = tuple(sum(r.needed(way) for r in regions.values()) for way in (0, 1))
+        printed = "".join(launch.printed)
+        if launch.dropped_lines:
+            printed += f"... and {launch.dropped_lines} more calls of printf\n"
+        return LaunchResult(tally.counts(facts, (needed[0], needed[1])), printed)
+
+    def _run_batch(
+        self, kernel: _Kernel, launch: Launch, first: int, blocks: int, values: dict[int, Any]
+    ) -> None:
+        team = Team(launch, first, blocks, kernel.slots, kernel.exits)
+        launch.tally.begin_batch(team.layout)
+        for slot, value in values.items():
+            team.slots[slot] = value
+            team.born[slot] = team.full
+        for step in kernel.entry:
+            step(team, team.full)
+        kernel.body(team, team.full)
+        launch.clock = team.clock
+        launch.tally.end_batch()
+
+    def _bind(
+        self,
+        kernel: _Kernel,
+        args: Sequence[Argument],
+        launch: Launch,
+        regions: dict[int, GlobalRegion],
+    ) -> dict[int, Any]:
+        if len(args) != len(kernel.parameters):
+            raise UsageError(
+                f"kernel '{kernel.name}' takes {len(kernel.parameters)} arguments, "
+                f"{len(args)} given"
+            )
+        pointers: list[tuple[Variable, GlobalPointer]] = []
+        values: dict[int, Any] = {}
+        for parameter, given in zip(kernel.parameters, args, strict=True):
+            variable = parameter.variable
+            if isinstance(variable.type, Pointer):
+                pointers.append((variable, _as_pointer(kernel.name, variable, given)))
+            else:
+                values[variable.slot] = _as_number(kernel.name, variable, given)
+        for variable in kernel.globals:
+            pointers.append((variable, GlobalPointer(self._memory[variable.name])))
+        # One region for one memory, however many parameters point into it.
+        facts: dict[int, tuple[GlobalMemory, int, bool]] = {}
+        for variable, pointer in pointers:
+            memory = pointer.memory
+            _, cell, watched = facts.get(id(memory), (memory, 8, False))
+            parts = leaves(_pointee(variable))
+            sizes = [leaf.size for leaf, _ in parts if isinstance(leaf, Scalar)]
+            cell = min([cell, *sizes])
+            facts[id(memory)] = (memory, cell, watched or variable.origin.written)
+        for key, (memory, cell, watched) in facts.items():
+            regions[key] = GlobalRegion(memory, launch, cell, watched)
+        for variable, pointer in pointers:
+            region = regions[id(pointer.memory)]
+            start = pointer.offset_bytes
+            step = size_of(_pointee(variable))
+            label = Label(variable.name, start)
+            values[variable.slot] = Ptr(region, 0, step, start, label)
+        return values
+
+
+def _pointee(variable: Variable) -> Any:
+    ctype = variable.type.target if isinstance(variable.type, Pointer) else variable.type
+    while isinstance(ctype, Array):
+        ctype = ctype.element
+    return ctype
+
+
+def _check_shape(name: str, grid: Dim, block: Dim) -> None:
+    for what, dim, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
+        if len(dim) != 3 or any(n < 1 for n in dim):
+            raise LaunchConfigError(
+                f"kernel '{name}': a {what} of {dim} is not possible: it needs three numbers of at "
+                "least 1"
+            )
+        if any(n > m for n, m in zip(dim, most, strict=True)):
+            raise LaunchConfigError(
+                f"kernel '{name}': a {what} of {dim} is too large: at most {most}"
+            )
+    threads = block[0] * block[1] * block[2]
+    if threads > _MAX_THREADS:
+        raise LaunchConfigError(
+            f"kernel '{name}': a block of {block} has {threads} threads; at most {_MAX_THREADS} "
+            "are possible"
+        )
+
+
+def _as_pointer(kernel: str, variable: Variable, given: Argument) -> GlobalPointer:
+    if isinstance(given, GlobalMemory):
+        return GlobalPointer(given)
+    if isinstance(given, GlobalPointer):
+        return given
+    raise ArrayDTypeError(
+        f"kernel '{kernel}': the parameter '{variable.name}' is a pointer, "
+        f"{type(given).__name__} {given!r} was given"
+    )
+
+
+def _as_number(kernel: str, variable: Variable, given: Argument) -> Any:
+    ctype = variable.type
+    if isinstance(given, (GlobalMemory, GlobalPointer)) or not isinstance(ctype, Scalar):
+        what = ctype.name if isinstance(ctype, Scalar) else "not a number"
+        raise ArrayDTypeError(
+            f"kernel '{kernel}': the parameter '{variable.name}' is {what}, "
+            f"{type(given).__name__} was given"
+        )
+    whole = isinstance(given, (bool, int, np.integer, np.bool_))
+    if ctype.is_integer and not whole:
+        raise ArrayDTypeError(
+            f"kernel '{kernel}': the parameter '{variable.name}' is {ctype.name}, the "
+            f"fraction {given!r} was given"
+        )
+    if ctype.is_integer and not ctype.lowest <= int(given) <= ctype.highest:
+        raise ArrayDTypeError(
+            f"kernel '{kernel}': {given} does not fit the parameter '{variable.name}', which is "
+            f"{ctype.name}"
+        )
+    return np.asarray(given).astype(ctype.dtype)[()]
+
+
+def declare_types(unit: Unit, lowering: LowerCalls, scope: Scope) -> None:
+    """Enter the types and plain constants of a file, as far as they can be understood."""
+    for node in unit.order:
+        try:
+            if isinstance(node, StructDef) and node.template is None:
+                scope.names[node.name] = TypeAlias_(lowering.define_struct(node))
+            elif isinstance(node, Declaration):
+                for item in node.items:
+                    if "typedef" in node.storage:
+                        scope.names[item.name] = TypeAlias_(lowering.resolve(item.type))
+                    elif item.init is not None and not item.dims:
+                        scope.names[item.name] = Constant(lowering.expression(item.init))
+        except KernelCompileError:
+            continue  # a head that needs it will complain
+
+
+@lru_cache(maxsize=256)
+def _compile_cached(
+    source: str, defines: tuple[tuple[str, str], ...], filename: str, fmad: bool
+) -> Program:
+    text = Source(source, filename)
+    prepared = preprocess(text, dict(defines))
+    return Program(text, parse(text, prepared), prepared.headers, fmad)
+
+
+def compile_source(
+    source: str,
+    *,
+    defines: Mapping[str, str] | None = None,
+    filename: str = "kernel.cu",
+    fmad: bool = True,
+) -> Program:
+    """Compile a source of CUDA C.
+
+    Parameters
+    ----------
+    source : str
+        Its text.
+    defines : mapping of str to str, optional
+        Macros, as by `-DNAME=VALUE`.
+    filename : str
+        What messages call it.
+    fmad : bool
+        Fuse `a * b + c` into one operation with one rounding, as NVRTC does by default, so that a
+        product of matrices comes out as on a GPU to the last bit. NVRTC's `-fmad=false` is False.
+
+    Returns
+    -------
+    Program
+        Compiling the same text twice costs nothing; each program has variables of its own.
+
+    Raises
+    ------
+    KernelCompileError
+        What a CUDA compiler would refuse too; with line, column and a caret.
+    UnsupportedFeatureError
+        What a GPU would run, and this interpreter does not.
+    """
+    given = tuple(sorted((k, str(v)) for k, v in (defines or {}).items()))
+    return _compile_cached(source, given, filename, fmad).twin()

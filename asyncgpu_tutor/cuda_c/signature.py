@@ -1,0 +1,181 @@
+"""What the host needs to know of a kernel: its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.ast import Function
+from asyncgpu_tutor.cuda_c.lexer import tokenise
+from asyncgpu_tutor.cuda_c.lower_calls import LowerCalls
+from asyncgpu_tutor.cuda_c.parse_expressions import ExpressionParser
+from asyncgpu_tutor.cuda_c.parser import parse
+from asyncgpu_tutor.cuda_c.preprocessor import preprocess
+from asyncgpu_tutor.cuda_c.source import Position, Source
+from asyncgpu_tutor.cuda_c.typed import Scope, TypeAlias_
+from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, spelled
+from asyncgpu_tutor.errors import KernelCompileError
+
+__all__ = ["Parameter", "Signature", "instance_of", "read_signature", "signature_of"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel.
+
+    Attributes
+    ----------
+    name : str
+        As in the source.
+    ctype : str
+        Of the number, or of what the pointer points to: "float", "unsigned int", "float4".
+    pointer : bool
+        Whether it is a pointer.
+    const : bool
+        For a pointer, whether what it points to is const, so that the kernel only reads it.
+    dtype : np.dtype or None
+        NumPy's type of one element; None for a struct. A vector such as float4 has that of its
+        components.
+    """
+
+    name: str
+    ctype: str
+    pointer: bool
+    const: bool
+    dtype: np.dtype[Any] | None
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A kernel's name and parameters."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+
+
+def signature_of(source: Source, function: Function, lowering: LowerCalls, name: str) -> Signature:
+    """Signature of a kernel whose types mean something in the scope of `lowering`."""
+    parameters: list[Parameter] = []
+    for param in function.params:
+        ctype = lowering.param_type(param)
+        pointer = isinstance(ctype, Pointer)
+        target = ctype.target if isinstance(ctype, Pointer) else ctype
+        const = isinstance(ctype, Pointer) and ctype.const
+        if isinstance(target, Pointer):
+            source.unsupported(param.at, "pointers to pointers as parameters are not supported")
+        parameters.append(Parameter(param.name, spelled(target), pointer, const, _dtype(target)))
+    return Signature(name, tuple(parameters))
+
+
+def _dtype(ctype: CType) -> np.dtype[Any] | None:
+    if isinstance(ctype, Scalar):
+        return ctype.dtype
+    if isinstance(ctype, Struct) and ctype.vector:
+        first = ctype.fields[0].type
+        return first.dtype if isinstance(first, Scalar) else None
+    return None
+
+
+def instance_of(
+    source: Source, functions: Mapping[str, list[Function]], lowering: LowerCalls, name: str
+) -> tuple[Function, Scope, str]:
+    """The kernel that a name expression means, the scope of its template, and its proper name.
+
+    Raises
+    ------
+    KernelCompileError
+        If there is none.
+    """
+    stem, _, rest = name.partition("<")
+    stem = stem.strip()
+    kernels = [f for f in functions.get(stem, []) if f.kernel]
+    if not kernels:
+        _no_kernel(source, functions, stem)
+    function = next((f for f in kernels if f.body is not None), kernels[0])
+    if function.template is None:
+        if rest:
+            raise KernelCompileError(f"kernel '{stem}' is not a template: call it '{stem}'")
+        return function, lowering.file_scope, stem
+    if not rest:
+        wanted = ", ".join(p.name for p in function.template.params)
+        raise KernelCompileError(
+            f"kernel '{stem}' is a template of {wanted}: name an instance, such as '{stem}<...>'"
+        )
+    text = Source("<" + rest, f"name '{name}'")
+    parser = ExpressionParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
+    parser.type_names.append(
+        {
+            n
+            for n in lowering.file_scope.names
+            if isinstance(lowering.file_scope.names[n], TypeAlias_)
+        }
+    )
+    given = parser.template_arguments()
+    lowering.source = text
+    scope = Scope(lowering.file_scope)
+    params = function.template.params
+    at = Position(1, 1)
+    if len(given) > len(params):
+        text.fail(at, f"'{stem}' has {len(params)} template parameters, {len(given)} given")
+    for param, argument in zip(params, given, strict=False):
+        scope.names[param.name] = lowering.template_argument(param.type, argument, at)
+    lowering.template_defaults(function, scope, at)
+    lowering.source = source
+    parts: list[str] = []
+    for param in params:
+        binding = scope.names[param.name]
+        if isinstance(binding, TypeAlias_):
+            parts.append(spelled(binding.type))
+        else:
+            parts.append(str(binding.expr.constant))  # type: ignore[union-attr]
+    return function, scope, f"{stem}<{', '.join(parts)}>"
+
+
+def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: str) -> None:
+    kernels = sorted(n for n, fs in functions.items() if any(f.kernel for f in fs))
+    have = ", ".join(kernels) if kernels else "none"
+    near = get_close_matches(name, kernels, 1, 0.6)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    device = (
+        " It is a __device__ function, which only kernels can call." if name in functions else ""
+    )
+    raise KernelCompileError(
+        f"{source.filename} has no kernel '{name}'; its kernels: {have}.{hint}{device}"
+    )
+
+
+def read_signature(source: str, name: str) -> Signature:
+    """Parameters of a kernel, from its head alone.
+
+    Works also where the body holds what the interpreter refuses.
+
+    Parameters
+    ----------
+    source : str
+        Text of the file.
+    name : str
+        Of the kernel, or of an instance of a template.
+
+    Raises
+    ------
+    KernelCompileError
+        If there is no such kernel, or its head cannot be read.
+    """
+    from asyncgpu_tutor.cuda_c.program import declare_types
+
+    text = Source(source)
+    prepared = preprocess(text, None)
+    unit = parse(text, prepared, heads_only=True)
+    functions: dict[str, list[Function]] = {}
+    for function in unit.functions:
+        functions.setdefault(function.name, []).append(function)
+    scope = Scope()
+    lowering = LowerCalls(text, functions, scope, True)
+    declare_types(unit, lowering, scope)
+    function, inner, canonical = instance_of(text, functions, lowering, name)
+    lowering.scope = inner
+    return signature_of(text, function, lowering, canonical)

@@ -18,7 +18,7 @@ from asyncgpu_tutor.cuda_c.typed import (
     Expr,
     Origin,
     Scope,
-    TypeAlias_,
+    TypeBinding,
     Variable,
 )
 from asyncgpu_tutor.cuda_c.types import (
@@ -300,7 +300,7 @@ class LowerBase:
             found = self.scope.find(name.base)
             if name.arguments is not None:
                 ctype = self.struct_template(name)
-            elif isinstance(found, TypeAlias_):
+            elif isinstance(found, TypeBinding):
                 ctype = found.type
             elif name.base in VECTORS:
                 ctype = VECTORS[name.base]
@@ -376,7 +376,7 @@ class LowerBase:
     def expression(self, node: Expression, used: bool = True) -> Expr:
         raise NotImplementedError
 
-    def declare(self, name: str, binding: Variable | Constant | Alias | TypeAlias_) -> None:
+    def declare(self, name: str, binding: Variable | Constant | Alias | TypeBinding) -> None:
         if name in self.scope.names:
             raise KeyError(name)
         self.scope.names[name] = binding

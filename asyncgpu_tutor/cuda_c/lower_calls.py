@@ -28,7 +28,7 @@ from asyncgpu_tutor.cuda_c.typed import (
     Expr,
     Origin,
     Scope,
-    TypeAlias_,
+    TypeBinding,
     Variable,
 )
 from asyncgpu_tutor.cuda_c.types import (
@@ -170,11 +170,11 @@ class LowerCalls(LowerStatements):
 
     def template_argument(
         self, kind: TypeName | None, given: TypeName | Expression, at: Position
-    ) -> TypeAlias_ | Constant:
+    ) -> TypeBinding | Constant:
         if kind is None:
             if not isinstance(given, TypeName):
                 self.fail(at, "this template wants a type here")
-            return TypeAlias_(self.resolve(given))
+            return TypeBinding(self.resolve(given))
         if isinstance(given, TypeName):
             self.fail(given.at, "this template wants a number here")
         ctype = self.resolve(kind)
@@ -212,7 +212,7 @@ class LowerCalls(LowerStatements):
                 return
         if isinstance(ctype, Array):
             ctype = Pointer(ctype.element, ctype.const)
-        scope.names[name.base] = TypeAlias_(ctype)
+        scope.names[name.base] = TypeBinding(ctype)
 
     # -- expansion
 

@@ -22,7 +22,7 @@ from asyncgpu_tutor.cuda_c.typed import (
     Origin,
     Place,
     RegisterPlace,
-    TypeAlias_,
+    TypeBinding,
     Variable,
 )
 from asyncgpu_tutor.cuda_c.types import (
@@ -64,7 +64,7 @@ class LowerPlaces(LowerBase):
             return Expr(expr.type, expr.run, node.at, constant=expr.constant)
         if isinstance(found, Alias):
             return self.reread(found.expr, node.at)
-        if isinstance(found, TypeAlias_):
+        if isinstance(found, TypeBinding):
             self.fail(node.at, f"'{node.name}' is a type: a value is expected here")
         if node.name == "warpSize":
             # Not a constant expression in C++ either.

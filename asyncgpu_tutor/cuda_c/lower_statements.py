@@ -38,7 +38,7 @@ from asyncgpu_tutor.cuda_c.typed import (
     Expr,
     MemoryPlace,
     Scope,
-    TypeAlias_,
+    TypeBinding,
     Variable,
 )
 from asyncgpu_tutor.cuda_c.types import (
@@ -90,7 +90,7 @@ class LowerStatements(LowerExpressions):
             case Return():
                 return self._return(node)
             case StructDef():
-                self._declare(node.name, TypeAlias_(self.define_struct(node)), node.at)
+                self._declare(node.name, TypeBinding(self.define_struct(node)), node.at)
                 return _nothing
             case _:
                 raise AssertionError(node)
@@ -148,7 +148,7 @@ class LowerStatements(LowerExpressions):
     def _declaration(self, node: Declaration) -> Execute:
         if "typedef" in node.storage:
             for item in node.items:
-                self._declare(item.name, TypeAlias_(self.resolve(item.type)), item.at)
+                self._declare(item.name, TypeBinding(self.resolve(item.type)), item.at)
             return _nothing
         parts: list[Execute] = []
         for item in node.items:

@@ -26,7 +26,7 @@ from asyncgpu_tutor.cuda_c.typed import (
     Execute,
     Expr,
     Scope,
-    TypeAlias_,
+    TypeBinding,
     Variable,
 )
 from asyncgpu_tutor.cuda_c.types import Array, Pointer, Scalar, leaves, size_of
@@ -158,7 +158,7 @@ class Program:
             if isinstance(node, StructDef):
                 if node.template is not None:
                     self._source.unsupported(node.at, "templates of structs are not supported")
-                self._scope.names[node.name] = TypeAlias_(lowering.define_struct(node))
+                self._scope.names[node.name] = TypeBinding(lowering.define_struct(node))
             elif isinstance(node, Declaration):
                 self._define_names(node, lowering)
         for function in unit.functions:
@@ -169,7 +169,7 @@ class Program:
         for item in node.items:
             ctype = lowering.resolve(item.type)
             if "typedef" in node.storage:
-                self._scope.names[item.name] = TypeAlias_(ctype)
+                self._scope.names[item.name] = TypeBinding(ctype)
                 continue
             if "__shared__" in node.storage:
                 self._source.unsupported(
@@ -461,11 +461,11 @@ def declare_types(unit: Unit, lowering: LowerCalls, scope: Scope) -> None:
     for node in unit.order:
         try:
             if isinstance(node, StructDef) and node.template is None:
-                scope.names[node.name] = TypeAlias_(lowering.define_struct(node))
+                scope.names[node.name] = TypeBinding(lowering.define_struct(node))
             elif isinstance(node, Declaration):
                 for item in node.items:
                     if "typedef" in node.storage:
-                        scope.names[item.name] = TypeAlias_(lowering.resolve(item.type))
+                        scope.names[item.name] = TypeBinding(lowering.resolve(item.type))
                     elif item.init is not None and not item.dims:
                         scope.names[item.name] = Constant(lowering.expression(item.init))
         except KernelCompileError:

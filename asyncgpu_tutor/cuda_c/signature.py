@@ -16,7 +16,7 @@ from asyncgpu_tutor.cuda_c.parse_expressions import ExpressionParser
 from asyncgpu_tutor.cuda_c.parser import parse
 from asyncgpu_tutor.cuda_c.preprocessor import preprocess
 from asyncgpu_tutor.cuda_c.source import Position, Source
-from asyncgpu_tutor.cuda_c.typed import Scope, TypeAlias_
+from asyncgpu_tutor.cuda_c.typed import Scope, TypeBinding
 from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, spelled
 from asyncgpu_tutor.errors import KernelCompileError
 
@@ -111,7 +111,7 @@ def instance_of(
         {
             n
             for n in lowering.file_scope.names
-            if isinstance(lowering.file_scope.names[n], TypeAlias_)
+            if isinstance(lowering.file_scope.names[n], TypeBinding)
         }
     )
     given = parser.template_arguments()
@@ -128,7 +128,7 @@ def instance_of(
     parts: list[str] = []
     for param in params:
         binding = scope.names[param.name]
-        if isinstance(binding, TypeAlias_):
+        if isinstance(binding, TypeBinding):
             parts.append(spelled(binding.type))
         else:
             parts.append(str(binding.expr.constant))  # type: ignore[union-attr]

@@ -23,7 +23,7 @@ __all__ = [
     "Place",
     "RegisterPlace",
     "Scope",
-    "TypeAlias_",
+    "TypeBinding",
     "Variable",
 ]
 
@@ -195,13 +195,13 @@ class Alias:
 
 
 @dataclass
-class TypeAlias_:
+class TypeBinding:
     """A name for a type: typedef, struct, or template parameter."""
 
     type: CType
 
 
-Binding: TypeAlias = Variable | Constant | Alias | TypeAlias_
+Binding: TypeAlias = Variable | Constant | Alias | TypeBinding
 
 
 class Scope:

@@ -61,12 +61,12 @@ class Counts:
         Of the launch. The last warp of a block may have fewer than 32 threads.
     warp_instructions : int
         Instructions issued, over all warps.
-    longest_warp_instructions : int
+    longest_chain : int
         Instructions of the warp that issues the most.
-    longest_warp_loads : int
+    chain_load_rounds : int
         On that warp's path: global loads that follow each other, where the loads of one statement
         whose addresses do not depend on each other count as one round.
-    longest_warp_dependent_loads : int
+    chain_dependent_loads : int
         Those of these rounds whose address, or the branch that led to them, depends on a value
         loaded before: the ones that a compiler or a warp cannot overlap.
     loop_iterations : int
@@ -107,9 +107,9 @@ class Counts:
     warps: int = 0
     blocks: int = 0
     warp_instructions: int = 0
-    longest_warp_instructions: int = 0
-    longest_warp_loads: int = 0
-    longest_warp_dependent_loads: int = 0
+    longest_chain: int = 0
+    chain_load_rounds: int = 0
+    chain_dependent_loads: int = 0
     loop_iterations: int = 0
     flops: int = 0
     special_functions: int = 0
@@ -379,7 +379,7 @@ class Tally:
             add(site.line, "shared_requests", tally.shared_requests)
             add(site.line, "bank_conflicts", tally.all_conflicts)
         total.update(layout_facts)
-        total["longest_warp_instructions"], total["longest_warp_loads"], total["longest_warp_dependent_loads"] = (
+        total["longest_chain"], total["chain_load_rounds"], total["chain_dependent_loads"] = (
             self.longest
         )
         total["atomics"], total["atomic_requests"] = self.atomics, self.atomic_requests

@@ -61,7 +61,7 @@ lint: $(TEST_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(PY) tools/notebooks.py --check
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/pyright --pythonpath $(PY)
 
 format: $(TEST_STAMP)

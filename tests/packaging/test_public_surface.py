@@ -52,6 +52,7 @@ PUBLIC = [
     "pinned",
     "policy_for",
     "randn",
+    "ranges",
     "record",
     "relu",
     "resolve",

@@ -24,7 +24,7 @@ Mode = Literal["owned", "shared", "borrowed"]
 
 def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
     """A shape as a tuple of non-negative ints; `ArrayShapeError` if it is none."""
-    entries = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    entries: tuple[Any, ...] = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     for entry in entries:
         if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or entry < 0:
             raise ArrayShapeError(f"a shape is made of non-negative integers, not {shape!r}")

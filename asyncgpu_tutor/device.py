@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -124,7 +124,6 @@ class Function(Protocol):
 Argument = Memory | np.generic
 
 
-@runtime_checkable
 class Event(Protocol):
     """A point in the work of a stream."""
 
@@ -143,7 +142,6 @@ class Event(Protocol):
         ...
 
 
-@runtime_checkable
 class Stream(Protocol):
     """A queue of work that is done in order."""
 
@@ -175,7 +173,6 @@ class Stream(Protocol):
         ...
 
 
-@runtime_checkable
 class Device(Protocol):
     """A machine that runs kernels: simulated or real."""
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.errors import NotReadyError
 
-__all__ = ["HostArray", "deliver"]
+__all__ = ["HostArray", "deliver", "in_tuple"]
 
 
 class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -101,6 +101,13 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(self.numpy(), name)
 
 
+def in_tuple(function: Callable[[Any], Any], entries: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`function` of each entry, in a tuple of the same kind: named ones keep their names."""
+    changed = [function(entry) for entry in entries]
+    kind: Any = type(entries)
+    return kind(*changed) if hasattr(entries, "_fields") else tuple(changed)
+
+
 def deliver(result: Any) -> Any:
     """A result as its receiver gets it: NumPy arrays in place of their handles.
 
@@ -109,8 +116,7 @@ def deliver(result: Any) -> Any:
     if isinstance(result, HostArray):
         return result.numpy()
     if isinstance(result, tuple):
-        parts = [deliver(part) for part in cast(tuple[Any, ...], result)]
-        return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+        return in_tuple(deliver, cast(tuple[Any, ...], result))
     if type(result) is list:
         return [deliver(part) for part in cast(list[Any], result)]
     if type(result) is dict:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.arrays import choose, varies
 from asyncgpu_tutor.cuda_c.counts import Site
 from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.pointers import Label, Ptr
 from asyncgpu_tutor.cuda_c.regions import Region
 from asyncgpu_tutor.cuda_c.team import Team
-from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, leaves
-from asyncgpu_tutor.errors import OutOfBoundsError
+from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, align_of, leaves, spelled
+from asyncgpu_tutor.errors import MisalignedError, OutOfBoundsError
 
 __all__ = ["NULL", "MixedRegion", "load", "merge", "region_of", "store"]
 
@@ -88,6 +89,7 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> Any:
         return region.load(team, mask, ptr, ctype, site, ctype.size)
     out: list[Any] = []
     wide = _request_size(ctype)
+    _require_aligned(team, mask, ptr, ctype, site)
     for leaf, offset in leaves(ctype):
         if isinstance(leaf, Pointer):
             team.fault(OutOfBoundsError, site.at, None, "loads a pointer, which is not supported")
@@ -103,11 +105,33 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: CType, value: Any, site: Site
         region.store(team, mask, ptr, ctype, value, site, ctype.size)
         return
     wide = _request_size(ctype)
+    _require_aligned(team, mask, ptr, ctype, site)
     for k, (leaf, offset) in enumerate(leaves(ctype)):
         if isinstance(leaf, Pointer):
             team.fault(OutOfBoundsError, site.at, None, "stores a pointer, which is not supported")
         size = wide if wide and not k else 0 if wide else leaf.size
         region.store(team, mask, ptr.moved(offset), leaf, value[k], site, size)
+
+
+def _require_aligned(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> None:
+    align = align_of(ctype)
+    if ptr.stride % align == 0 and ptr.base % align == 0:
+        return
+    address = mask.take(ptr.address())
+    wrong = np.flatnonzero(np.broadcast_to(np.asarray(address % align), (mask.n,)))
+    if not len(wrong):
+        return
+    byte = int(np.broadcast_to(np.asarray(address), (mask.n,))[wrong[0]])
+    verb = "writes" if site.write else "reads"
+    team.fault(
+        MisalignedError,
+        site.at,
+        int(mask.index[wrong[0]]),
+        f"{verb} a {spelled(ctype)} at byte {byte} of '{ptr.label.name}': its address must be a "
+        f"multiple of {align}",
+        array=ptr.label.name,
+        index=byte,
+    )
 
 
 def _request_size(ctype: CType) -> int:
@@ -123,30 +147,29 @@ def _request_size(ctype: CType) -> int:
 def merge(mask: Mask, new: Any, old: Any) -> Any:
     """`new` for the lanes of `mask`, `old` for the others."""
     if isinstance(new, list):
-        if not isinstance(old, list):
-            return new
-        parts: list[Any] = [merge(mask, a, b) for a, b in zip(new, old, strict=True)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        return parts
+        if old is None:
+            return list[Any](new)  # pyright: ignore[reportUnknownArgumentType]
+        return [merge(mask, a, b) for a, b in zip(list[Any](new), old, strict=True)]  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(new, Ptr):
         return new if old is None else _merge_pointers(mask.bits, new, old)
     if old is None:
         return new
-    if not isinstance(new, np.ndarray) and not isinstance(old, np.ndarray):
-        if new.tobytes() == old.tobytes():  # not ==, for which -0.0 is 0.0
-            return new
-    return np.where(mask.bits, new, old)
+    uniform = not varies(new) and not varies(old)
+    if uniform and new.tobytes() == old.tobytes():  # not ==, for which -0.0 is 0.0
+        return new
+    return choose(mask.bits, new, old)
 
 
 def _merge_pointers(bits: NDArray[np.bool_], new: Ptr, old: Ptr) -> Ptr:
     if new is old:
         return new
     if new.region is old.region and new.stride == old.stride and new.base == old.base:
-        if not isinstance(new.offset, np.ndarray) and not isinstance(old.offset, np.ndarray):
-            if new.offset == old.offset:
-                return new
-        return replace(new, offset=np.where(bits, new.offset, old.offset))
+        uniform = not varies(new.offset) and not varies(old.offset)
+        if uniform and new.offset == old.offset:
+            return new
+        return replace(new, offset=choose(bits, new.offset, old.offset))
     unit = gcd(new.stride, old.stride, new.base, old.base) or 1
-    offset = np.where(bits, new.address(), old.address()) // unit
+    offset = choose(bits, new.address(), old.address()) // unit
     if new.region is old.region:
         return Ptr(new.region, offset, unit, 0, new.label)
     choices: list[tuple[NDArray[np.bool_], Region | None, Label]] = []

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.arrays import varies
 from asyncgpu_tutor.cuda_c.masks import WARP, Layout, Mask
 from asyncgpu_tutor.cuda_c.source import Position
 
@@ -297,7 +298,7 @@ class Tally:
         tally.shared_requests += mask.n_warps
         if not tally.due():
             return
-        if not isinstance(element, np.ndarray):
+        if not varies(element):
             tally.shared_sampled += 1  # one word for the whole warp: a broadcast
             return
         requests, conflicts = self._conflicts(mask, element, size)
@@ -316,7 +317,7 @@ class Tally:
         return element[pick].astype(np.int64) + (warp << 40), requests
 
     def _sectors(self, mask: Mask, element: Any, size: int) -> tuple[int, int]:
-        if not isinstance(element, np.ndarray):
+        if not varies(element):
             return 1, 1
         rows, requests = self._rows(mask, element)
         if size <= SECTOR:

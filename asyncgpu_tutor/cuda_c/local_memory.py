@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.arrays import varies
 from asyncgpu_tutor.cuda_c.counts import Site
 from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.pointers import Ptr
@@ -62,7 +63,7 @@ class LocalRegion(Region):
             return self._load_other(team, mask, ptr, scalar, site)
         word = self._word(ptr, size)
         count = self.nbytes // size
-        if not isinstance(word, np.ndarray):
+        if not varies(word):
             if not 0 <= word < count:
                 self._outside(team, mask, ptr, size, site)
             if self.rows is not None:
@@ -88,7 +89,7 @@ class LocalRegion(Region):
         word = self._word(ptr, size)
         count = self.nbytes // size
         raw = _seen_raw(value)
-        if not isinstance(word, np.ndarray):
+        if not varies(word):
             if not 0 <= word < count:
                 self._outside(team, mask, ptr, size, site)
             if self.rows is not None:
@@ -234,12 +235,12 @@ class LocalRegion(Region):
 
 
 def _seen_raw(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
+    if varies(value):
         return np.ascontiguousarray(value).view(_RAW[value.dtype.itemsize])
     return np.asarray(value).view(_RAW[value.dtype.itemsize])[()]
 
 
 def _seen_as(raw: Any, scalar: Scalar) -> Any:
-    if isinstance(raw, np.ndarray):
+    if varies(raw):
         return raw.view(scalar.dtype)
     return np.asarray(raw).view(scalar.dtype)[()]

@@ -180,10 +180,8 @@ class LowerBase:
         if any(p.constant is None for p in parts) or not isinstance(expr.type, Scalar):
             return expr
         with np.errstate(all="ignore"):
-            value = expr.run(None, None)  # type: ignore[arg-type]  # constants look at neither
-        if isinstance(value, np.generic):
-            return Expr(expr.type, lambda t, m: value, expr.at, constant=value)
-        return expr
+            value: Any = expr.run(None, None)  # type: ignore[arg-type]  # constants look at neither
+        return self.constant(expr.type, value, expr.at)
 
     def convert(self, expr: Expr, target: CType, at: Position, explicit: bool = False) -> Expr:
         """An expression as a value of another type, as an assignment or a cast does it.
@@ -238,9 +236,9 @@ class LowerBase:
         if target is BOOL and isinstance(source, Pointer):
             run = expr.run
             return self.value(BOOL, lambda t, m: np.bool_(run(t, m).region is not None), at, [expr])
-        if isinstance(target, Pointer) and not isinstance(source, Pointer):
-            if expr.constant is not None and expr.constant == 0 and not explicit:
-                return Expr(target, lambda t, m: NULL, at, origin=Origin())
+        zero = expr.constant is not None and expr.constant == 0
+        if zero and not explicit and not isinstance(source, Pointer):
+            return Expr(target, lambda t, m: NULL, at, origin=Origin())
         if not isinstance(source, Pointer) or not isinstance(target, Pointer):
             if explicit and (isinstance(source, Scalar) or isinstance(target, Scalar)):
                 self.unsupported(at, "casts between pointers and numbers are not supported")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from asyncgpu_tutor.cuda_c import builtins
 from asyncgpu_tutor.cuda_c.ast import (
@@ -64,7 +64,7 @@ class LowerCalls(LowerStatements):
             self._unknown_function(node)
         return handler(self, node, used)
 
-    def _unknown_function(self, node: Call) -> Any:
+    def _unknown_function(self, node: Call) -> NoReturn:
         name = node.name
         reason = builtins.refused(name)
         if reason is not None:
@@ -110,7 +110,7 @@ class LowerCalls(LowerStatements):
             return self.place_of(node)
         return self.expression(node)
 
-    def _no_fit(self, node: Call, candidates: list[Function], types: list[CType]) -> Any:
+    def _no_fit(self, node: Call, candidates: list[Function], types: list[CType]) -> NoReturn:
         given = ", ".join(spelled(t) for t in types)
         if len(candidates) == 1:
             wanted = candidates[0].params

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from asyncgpu_tutor.cuda_c import access
+from asyncgpu_tutor.cuda_c.arrays import varies
 from asyncgpu_tutor.cuda_c.ast import (
     Assign,
     Binary,
@@ -152,13 +153,17 @@ class LowerExpressions(LowerPlaces):
             self.unsupported(node.at, "reinterpret_cast is supported between pointers only")
         if node.style == "static_cast" and isinstance(target, Pointer):
             source = operand.type
-            if isinstance(source, Pointer) and not isinstance(source.target, Void):
-                if source.target != target.target and not isinstance(target.target, Void):
-                    self.fail(
-                        node.at,
-                        f"static_cast cannot turn '{spelled(source)}' into '{spelled(target)}': "
-                        "use reinterpret_cast",
-                    )
+            fits = isinstance(source, Pointer) and (
+                isinstance(source.target, Void)
+                or isinstance(target.target, Void)
+                or source.target == target.target
+            )
+            if isinstance(source, Pointer) and not fits:
+                self.fail(
+                    node.at,
+                    f"static_cast cannot turn '{spelled(source)}' into '{spelled(target)}': "
+                    "use reinterpret_cast",
+                )
         out = self.convert(operand, target, node.at, explicit=True)
         if out is operand:
             out = Expr(out.type, out.run, node.at, out.constant, None, out.origin, out.reads,
@@ -295,7 +300,8 @@ class LowerExpressions(LowerPlaces):
                     hint = ": CUDA C has no operators for vector types, work on .x, .y and so on"
                 self.fail(at, f"operator '{op}' cannot take a '{spelled(side.type)}'{hint}")
         a, b = left.type, right.type
-        assert isinstance(a, Scalar) and isinstance(b, Scalar)
+        assert isinstance(a, Scalar)
+        assert isinstance(b, Scalar)
         kind = promoted(a) if op in ("<<", ">>") else common(a, b)
         if op in _INTEGER_ONLY:
             for side in (a, b):
@@ -544,7 +550,7 @@ class LowerExpressions(LowerPlaces):
 
         def run(t: Team, m: Mask) -> Any:
             apart: Any = a(t, m).address() - b(t, m).address()
-            return apart // step if isinstance(apart, np.ndarray) else np.int64(apart // step)
+            return apart // step if varies(apart) else np.int64(apart // step)
 
         return self.value(LONG, run, at, [left, right])
 
@@ -553,7 +559,8 @@ class LowerExpressions(LowerPlaces):
             left, right = right, left
         if isinstance(right.type, Scalar):
             right = self.convert(right, left.type, at)
-        assert isinstance(left.type, Pointer) and isinstance(right.type, Pointer)
+        assert isinstance(left.type, Pointer)
+        assert isinstance(right.type, Pointer)
         void = isinstance(left.type.target, Void) or isinstance(right.type.target, Void)
         if left.type.target != right.type.target and not void:
             self.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' cannot be compared")
@@ -566,7 +573,7 @@ class LowerExpressions(LowerPlaces):
             if p.region is not q.region:
                 return np.bool_(op == "!=")
             out = function(p.address(), q.address())
-            return out if isinstance(out, np.ndarray) else np.bool_(out)
+            return out if varies(out) else np.bool_(out)
 
         return self.value(BOOL, run, at, [left, right])
 
@@ -678,7 +685,7 @@ def _is_integer_product(expr: Expr) -> bool:
 def _negated(run: Evaluate) -> Evaluate:
     def negative(t: Team, m: Mask) -> Any:
         value = run(t, m)
-        if isinstance(value, np.ndarray):
+        if varies(value):
             return -value.astype(np.int64)
         return -int(value)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class LowerPlaces(LowerBase):
             )
         self._unknown(node)
 
-    def _unknown(self, node: Name) -> Any:
+    def _unknown(self, node: Name) -> NoReturn:
         name = node.name
         if name in ("INFINITY", "NAN", "FLT_MAX", "FLT_MIN", "INT_MAX", "INT_MIN", "UINT_MAX",
                     "FLT_EPSILON", "DBL_MAX", "M_PI", "HUGE_VALF"):  # fmt: skip
@@ -137,9 +137,9 @@ class LowerPlaces(LowerBase):
         first, count = place.first, place.count
         run = whole
         if count and isinstance(ctype, (Scalar, Pointer)):
-            run = lambda t, m: whole(t, m)[first]  # noqa: E731
+            run = _part(whole, first)
         elif count:
-            run = lambda t, m: whole(t, m)[first : first + count]  # noqa: E731
+            run = _parts(whole, first, count)
         return Expr(
             ctype, run, at, place=place, reads=frozenset({variable}), origin=variable.origin
         )
@@ -177,9 +177,9 @@ class LowerPlaces(LowerBase):
     # -- members
 
     def lower_member(self, node: Member) -> Expr:
-        if isinstance(node.base, Name) and node.base.name in _BUILTIN_VARIABLES:
-            if self.scope.find(node.base.name) is None:
-                return self._builtin_member(node, node.base.name)
+        name = node.base.name if isinstance(node.base, Name) else ""
+        if name in _BUILTIN_VARIABLES and self.scope.find(name) is None:
+            return self._builtin_member(node, name)
         base = self.place_of(node.base)
         if not isinstance(base.type, Struct):
             hint = ""
@@ -205,9 +205,9 @@ class LowerPlaces(LowerBase):
             return self.read_register_place(inner_place, field.type, node.at)
         run = base.run
         if isinstance(field.type, (Scalar, Pointer)):
-            pick: Evaluate = lambda t, m: run(t, m)[first]  # noqa: E731
+            pick = _part(run, first)
         else:
-            pick = lambda t, m: run(t, m)[first : first + count]  # noqa: E731
+            pick = _parts(run, first, count)
         return self.value(field.type, pick, node.at, [base], origin=base.origin)
 
     def _builtin_member(self, node: Member, name: str) -> Expr:
@@ -404,6 +404,14 @@ def _require_defined(t: Team, m: Mask, defined: Any, name: str, at: Position) ->
             f"reads '{name}', a local variable that nothing has been assigned to",
             array=name,
         )
+
+
+def _part(whole: Evaluate, index: int) -> Evaluate:
+    return lambda t, m: whole(t, m)[index]
+
+
+def _parts(whole: Evaluate, first: int, count: int) -> Evaluate:
+    return lambda t, m: whole(t, m)[first : first + count]
 
 
 def _has_pointer(ctype: CType) -> bool:

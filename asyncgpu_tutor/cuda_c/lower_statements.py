@@ -485,10 +485,10 @@ class LowerStatements(LowerExpressions):
                             break
                     m = stay
                 first = False
-                t.step(at)
-                t.left[again] = None
                 assert m is not None
                 inside = m
+                t.step(at, inside)
+                t.left[again] = None
                 m = join(body(t, inside), t.left[again], inside)
                 # Charged for what was entered: a warp that breaks has begun the iteration too.
                 tally.charge(step_segment, inside)

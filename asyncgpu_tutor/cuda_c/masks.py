@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.arrays import varies
+
 __all__ = ["Layout", "Mask", "join", "split"]
 
 WARP = 32
@@ -49,8 +51,8 @@ class Layout:
     def any_by_warp(self, bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """For each warp, whether one of its lanes is set."""
         if self.even:
-            return bits.view(np.uint64).reshape(-1, 4).any(axis=1)
-        return np.logical_or.reduceat(bits, self.warp_start)
+            return np.asarray(bits.view(np.uint64).reshape(-1, 4).any(axis=1))
+        return np.asarray(np.logical_or.reduceat(bits, self.warp_start))
 
 
 class Mask:
@@ -89,7 +91,7 @@ class Mask:
 
     def take(self, value: Any) -> Any:
         """The elements of a value that belong to the set; a uniform value stays as it is."""
-        if self.full or not isinstance(value, np.ndarray):
+        if self.full or not varies(value):
             return value
         return value.take(self.index)
 
@@ -104,7 +106,7 @@ class Mask:
 
 def split(mask: Mask, condition: Any) -> tuple[Mask | None, Mask | None]:
     """The lanes of `mask` for which a condition holds, and the others."""
-    if not isinstance(condition, np.ndarray):
+    if not varies(condition):
         return (mask, None) if condition else (None, mask)
     chosen = condition if mask.full else mask.bits & condition
     n = int(np.count_nonzero(chosen))

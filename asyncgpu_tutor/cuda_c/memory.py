@@ -88,9 +88,9 @@ class GlobalMemory:
 
     def settle(self) -> None:
         """Drop the bookkeeping once every byte has been written."""
-        if not self.fully_initialised and self._written is not None:
-            if self._written[: self.nbytes].all():
-                self.mark_written()
+        written = self._written
+        if written is not None and written[: self.nbytes].all():
+            self.mark_written()
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ class ExpressionParser(TypeParser):
         if name in ("true", "false"):
             self.advance()
             return Literal(at=token.at, value=int(name == "true"), type=BOOL)
-        if name == "nullptr" or name == "NULL":
+        if name in ("nullptr", "NULL"):
             self.advance()
             return Literal(at=token.at, value=0, type=None)
         if name in _CASTS:

@@ -118,8 +118,7 @@ class TypeParser:
             self.is_type_name(token.text)
             or token.text in _TYPE_QUALIFIERS
             or token.text in _STORAGE
-            or token.text == "auto"
-            or token.text == "struct"
+            or token.text in ("auto", "struct")
         )
 
     def specifiers(self) -> tuple[set[str], TypeName]:

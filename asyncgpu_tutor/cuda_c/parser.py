@@ -17,6 +17,7 @@ from asyncgpu_tutor.cuda_c.lexer import Token
 from asyncgpu_tutor.cuda_c.parse_statements import StatementParser
 from asyncgpu_tutor.cuda_c.preprocessor import Preprocessed
 from asyncgpu_tutor.cuda_c.source import Source
+from asyncgpu_tutor.errors import KernelCompileError
 
 __all__ = ["parse"]
 
@@ -96,7 +97,7 @@ class _Parser(StatementParser):
             name = self.ahead().text
             try:
                 item = self.struct(template)
-            except Exception:
+            except KernelCompileError:
                 # Its members do not matter to a head that does not use it.
                 self.position = start
                 self.type_names[0].add(name)

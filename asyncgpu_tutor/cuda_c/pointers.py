@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.arrays import varies
+
 if TYPE_CHECKING:
     from asyncgpu_tutor.cuda_c.regions import Region
 
@@ -50,10 +52,10 @@ class Ptr:
 
     def plus(self, count: Any, step: int) -> Ptr:
         """Address of element `count` of those that begin here, `step` bytes each."""
-        uniform = not isinstance(count, np.ndarray)
+        uniform = not varies(count)
         if uniform:
             count = int(count)
-        if not isinstance(self.offset, np.ndarray):
+        if not varies(self.offset):
             base = self.base + self.offset * self.stride
             if uniform:
                 return Ptr(self.region, 0, step, base + count * step, self.label)
@@ -72,7 +74,7 @@ class Ptr:
 
     def address(self) -> Any:
         """Bytes from the start of the region: an int, or an array of int64."""
-        if isinstance(self.offset, np.ndarray):
+        if varies(self.offset):
             return _wide(self.offset) * self.stride + self.base
         return self.offset * self.stride + self.base
 

@@ -146,7 +146,7 @@ class _Preprocessor:
             self.source.fail(line[0].at, f"unknown directive #{name}")
 
     def _condition(self, name: str, at: Token, rest: list[Token]) -> bool:
-        if name != "if" and name != "elif":
+        if name not in ("if", "elif"):
             return (self._macro_name(at, rest) in self.macros) == (name == "ifdef")
         return evaluate_condition(self.source, at.at, self._resolve_defined(rest)) != 0
 

@@ -375,8 +375,7 @@ class Program:
                 pointers.append((variable, _as_pointer(kernel.name, variable, given)))
             else:
                 values[variable.slot] = _as_number(kernel.name, variable, given)
-        for variable in kernel.globals:
-            pointers.append((variable, GlobalPointer(self._memory[variable.name])))
+        pointers += [(v, GlobalPointer(self._memory[v.name])) for v in kernel.globals]
         # One region for one memory, however many parameters point into it.
         facts: dict[int, tuple[GlobalMemory, int, bool]] = {}
         for variable, pointer in pointers:
@@ -448,7 +447,7 @@ def _as_number(kernel: str, variable: Variable, given: Argument) -> Any:
             f"kernel '{kernel}': the parameter '{variable.name}' is {ctype.name}, the "
             f"fraction {given!r} was given"
         )
-    if ctype.is_integer and not ctype.lowest <= int(given) <= ctype.highest:
+    if ctype.is_integer and not ctype.lowest <= int(np.asarray(given)) <= ctype.highest:
         raise ArrayDTypeError(
             f"kernel '{kernel}': {given} does not fit the parameter '{variable.name}', which is "
             f"{ctype.name}"

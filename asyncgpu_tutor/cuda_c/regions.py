@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.arrays import varies
 from asyncgpu_tutor.cuda_c.counts import Site
 from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.memory import GlobalMemory
@@ -134,7 +135,7 @@ class _Bytes(Region):
         if ptr.stride == size and not ptr.base % size:
             shift = ptr.base // size
             limit = self.nbytes // size - shift
-            if isinstance(offset, np.ndarray):
+            if varies(offset):
                 part = offset if mask.full else offset.take(mask.index)
                 if shift >= 0 and limit > 0 and inside(part, limit):
                     return shift, part
@@ -147,7 +148,7 @@ class _Bytes(Region):
         if len(wrong):
             self._misaligned(team, mask, ptr, int(wrong[0]), where, scalar, site)
         part = where // size
-        return 0, part if isinstance(part, np.ndarray) else int(part)
+        return 0, part if varies(part) else int(part)
 
     def _misaligned(
         self, team: Team, mask: Mask, ptr: Ptr, k: int, where: Any, scalar: Scalar, site: Site
@@ -204,11 +205,11 @@ class _Bytes(Region):
         """Fault if an element was never written."""
         ones = _ONES[scalar.size]
         marks = shadow.view(_UNSIGNED[scalar.size])[shift:]
-        got = marks.take(part) if isinstance(part, np.ndarray) else marks[part]
+        got = marks.take(part) if varies(part) else marks[part]
         if np.all(got == ones):
             return
         k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (mask.n,)))[0])
-        at = int(part[k]) if isinstance(part, np.ndarray) else int(part)
+        at = int(part[k]) if varies(part) else int(part)
         index = self.own_index(at + shift, scalar.size) - ptr.label.start // scalar.size
         bound = (self.nbytes - ptr.label.start) // scalar.size
         team.fault(
@@ -271,7 +272,7 @@ class GlobalRegion(_Bytes):
         if self.watched and not site.relaxed:
             team.clock += 1
             self._note_read(team, mask, ptr, scalar, site, shift, part)
-        if not isinstance(part, np.ndarray):
+        if not varies(part):
             return view[part]
         return mask.spread(view.take(part))
 
@@ -299,11 +300,11 @@ class GlobalRegion(_Bytes):
         if self.races:
             changes = np.broadcast_to(np.asarray(_differ(view[part], value)), (mask.n,))
             self._note_write(team, mask, ptr, scalar, site, shift, part, changes)
-        if isinstance(part, np.ndarray):
+        if varies(part):
             view[part] = value
         else:
-            view[part] = value[-1] if isinstance(value, np.ndarray) else value
-        if self.races and isinstance(value, np.ndarray):
+            view[part] = value[-1] if varies(value) else value
+        if self.races and varies(value):
             lost = _differ(view[part], value)
             if lost.any():
                 _report_collision(team, mask, lost, part, shift, ptr, scalar, site, self)
@@ -373,7 +374,7 @@ class GlobalRegion(_Bytes):
                 touched = self._touched[way] = np.zeros(room, np.uint8)
             touched.view(_UNSIGNED[size])[shift:][part] = _ONES[size]
             return
-        if isinstance(part, np.ndarray):
+        if varies(part):
             low, high = int(part.min()), int(part.max())
         else:
             low = high = part
@@ -409,8 +410,10 @@ class GlobalRegion(_Bytes):
 
 
 def _differ(a: Any, b: Any) -> Any:
-    unequal = a != b
-    return unequal & ((a == a) | (b == b))  # a NaN is no different from a NaN
+    unequal: Any = a != b
+    if np.any(unequal) and np.asarray(a).dtype.kind == "f":
+        unequal = unequal & ~(np.isnan(a) & np.isnan(b))  # a NaN is no different from a NaN
+    return unequal
 
 
 def _report_collision(
@@ -522,7 +525,7 @@ class SharedRegion(_Bytes):
                 self.log.append((team.clock, mask, shift, part, size, ptr, site))
                 if len(self.log) > _READ_LOG:
                     self._replay(team)
-        if not isinstance(part, np.ndarray):
+        if not varies(part):
             return view[part]
         return mask.spread(view.take(part))
 
@@ -542,11 +545,11 @@ class SharedRegion(_Bytes):
         if self.races:
             changes = np.broadcast_to(np.asarray(_differ(view[part], value)), (mask.n,))
             self._note_write(team, mask, shift, part, size, ptr, site, changes, False)
-        if isinstance(part, np.ndarray):
+        if varies(part):
             view[part] = value
         else:
-            view[part] = value[-1] if isinstance(value, np.ndarray) else value
-        if self.races and isinstance(value, np.ndarray):
+            view[part] = value[-1] if varies(value) else value
+        if self.races and varies(value):
             lost = _differ(view[part], value)
             if lost.any():
                 _report_collision(team, mask, lost, part, shift, ptr, scalar, site, self)

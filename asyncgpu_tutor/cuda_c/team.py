@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.arrays import varies
 from asyncgpu_tutor.cuda_c.counts import Tally
 from asyncgpu_tutor.cuda_c.masks import Layout, Mask
 from asyncgpu_tutor.cuda_c.source import Position, Source
@@ -148,18 +149,18 @@ class Team:
 
     def array(self, value: Any) -> NDArray[Any]:
         """A value as an array over all lanes."""
-        if isinstance(value, np.ndarray):
+        if varies(value):
             return value
         return np.full(self.layout.lanes, value)
 
-    def step(self, at: Position) -> None:
-        """Count one loop iteration."""
+    def step(self, at: Position, mask: Mask) -> None:
+        """Count one loop iteration of the lanes of `mask`."""
         self.steps += 1
         if self.steps > self.launch.limits.step_budget:
             self.fault(
                 RunawayKernelError,
                 at,
-                None,
+                int(mask.index[0]),
                 f"does not end: this loop is still running after {self.steps - 1} iterations. "
                 "Either its condition never becomes false, or its threads wait for each other "
                 "(a lock between threads of one warp, or a wait for another block)",

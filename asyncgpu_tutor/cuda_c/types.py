@@ -35,6 +35,7 @@ __all__ = [
     "Scalar",
     "Struct",
     "Void",
+    "align_of",
     "common",
     "leaves",
     "promoted",

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from asyncgpu_tutor.cuda_c.arrays import choose, varies
 from asyncgpu_tutor.cuda_c.types import BOOL, DOUBLE, FLOAT, HALF, Scalar
 
 __all__ = ["Value", "arithmetic", "comparison", "converter", "fused", "is_uniform", "truth"]
@@ -21,7 +22,7 @@ Binary: TypeAlias = Callable[[Value, Value], Value]
 
 def is_uniform(value: Value) -> bool:
     """Whether a value is the same in every thread."""
-    return not isinstance(value, np.ndarray)
+    return not varies(value)
 
 
 def truth(value: Value) -> Value:
@@ -40,7 +41,7 @@ def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None
         return _saturating(source, target)
 
     def convert(value: Value) -> Value:
-        if isinstance(value, np.ndarray):
+        if varies(value):
             return value.astype(dtype)
         # Through an array, since a NumPy scalar's constructor refuses what does not fit.
         return np.asarray(value).astype(dtype)[()] if type(value) is not make else value
@@ -71,7 +72,7 @@ def _saturating(source: Scalar, target: Scalar) -> Callable[[Value], Value]:
                 whole = np.where(raw <= low - 1.0, wide.make(low), whole)
                 whole = np.where(np.isnan(raw), wide.make(not_a_number), whole)
         out = whole.astype(target.dtype)
-        return out if isinstance(value, np.ndarray) else out[()]
+        return out if varies(value) else out[()]
 
     return convert
 
@@ -155,8 +156,8 @@ def fused(kind: Scalar) -> Callable[[Value, Value, Value], Value]:
 
 def _fused_float(a: Value, b: Value, c: Value) -> Value:
     product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
-    out = (product + np.asarray(c, np.float64)).astype(np.float32)
-    return out if isinstance(out, np.ndarray) else np.float32(out)
+    out: Any = (product + np.asarray(c, np.float64)).astype(np.float32)
+    return out if out.ndim else out[()]
 
 
 def _fused_half(a: Value, b: Value, c: Value) -> Value:
@@ -182,4 +183,4 @@ def _fused_double(a: Value, b: Value, c: Value) -> Value:
     rest = (product - (total - z)) + (c - z)
     out = total + (rest + error)
     # Where the splitting overflowed there is nothing to correct.
-    return np.where(np.isfinite(out), out, product + c)[()]
+    return choose(np.isfinite(out), out, product + c)

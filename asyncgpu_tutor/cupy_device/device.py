@@ -36,6 +36,9 @@ from asyncgpu_tutor.trace import SpanKind, SpanLog, call_name
 __all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]
 
 H2D, D2H, D2D = 1, 2, 3  # cudaMemcpyKind
+# Without contraction to fused multiply-adds the arithmetic is that of the source, operation by operation:
+# the same bits as on the simulated device, and as in NumPy. A kernel can still say fmaf.
+OPTIONS = ("-std=c++17", "--fmad=false")
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
 
 
@@ -167,6 +170,8 @@ class CupyDevice:
 
     def adopt_stream(self, foreign: object) -> Stream | None:
         """A `cupy.cuda.Stream`, or anything with `__cuda_stream__`, such as cuda.core's."""
+        if isinstance(foreign, CupyStream):
+            return foreign if foreign.device is self else None
         stream: Any = foreign
         if not hasattr(stream, "ptr") and hasattr(stream, "__cuda_stream__"):
             stream = cupy.cuda.ExternalStream(stream.__cuda_stream__()[1], self.ordinal)
@@ -263,7 +268,7 @@ class CupyDevice:
             with self.active(), compiling(source, name), guarded(f"loading {name}"):
                 module = cupy.RawModule(
                     code=source,
-                    options=("-std=c++17",),
+                    options=OPTIONS,
                     name_expressions=None if plain else (name,),
                 )
                 kernel = module.get_function(name).kernel

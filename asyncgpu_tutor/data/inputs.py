@@ -42,12 +42,12 @@ def seed_inputs(dim: int = 64, batches: int = 4) -> MlpInputs:
 
     With ``i`` the index into the flattened array and ``b`` the number of the batch::
 
-        w0[i] = ((i mod 7) - 3) / 100
-        w1[i] = ((i mod 5) - 2) / 100
-        x[i]  = ((i + 37 b) mod 13) / 10
+        w0[i] = ((i mod 7) - 3) * 0.01
+        w1[i] = ((i mod 5) - 2) * 0.01
+        x[i]  = ((i + 37 b) mod 13) * 0.1
 
-    These are the formulas of the async_mlp example of cuda-oxide, so for ``dim=64, batches=4`` the
-    results can be held against those that it prints.
+    These are the formulas of the async_mlp example of cuda-oxide, in float32 as there, so for
+    ``dim=64, batches=4`` the results are those that it prints, to the last digit.
 
     Parameters
     ----------
@@ -69,10 +69,14 @@ def seed_inputs(dim: int = 64, batches: int = 4) -> MlpInputs:
     i = np.arange(dim * dim)
     b = np.arange(batches)[:, np.newaxis]
     return MlpInputs(
-        w0=((i % 7 - 3) / 100).astype(np.float32).reshape(dim, dim),
-        w1=((i[:dim] % 5 - 2) / 100).astype(np.float32),
-        batches=((i + 37 * b) % 13 / 10).astype(np.float32).reshape(batches, dim, dim),
+        w0=_scaled(i % 7 - 3, 0.01).reshape(dim, dim),
+        w1=_scaled(i[:dim] % 5 - 2, 0.01),
+        batches=_scaled((i + 37 * b) % 13, 0.1).reshape(batches, dim, dim),
     )
+
+
+def _scaled(whole: npt.NDArray[Any], by: float) -> npt.NDArray[np.float32]:
+    return whole.astype(np.float32) * np.float32(by)
 
 
 def reference_forward(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -56,9 +56,7 @@ def accept(kernel: str, parameter: Parameter, given: Any) -> Accepted:
 def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
     wanted = f"{kernel}() takes a device array as {parameter.name!r}"
     if isinstance(given, np.ndarray):
-        return (
-            f"{wanted}, and got a NumPy array of shape {given.shape}: copy it with agt.h2d(x) first"
-        )
+        return f"{wanted}, and got a NumPy array of shape {np.shape(cast(Any, given))}: copy it with agt.h2d(x) first"
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
 
 
@@ -66,8 +64,6 @@ def _scalar(kernel: str, parameter: Parameter, given: Any) -> np.generic:
     wanted = f"{kernel}() takes a {parameter.ctype} as {parameter.name!r}"
     if parameter.dtype is None:
         raise UsageError(f"{wanted}, which cannot be passed from the host")
-    if isinstance(given, np.ndarray) and given.ndim == 0:
-        given = given[()]
     if not isinstance(given, bool | int | float | np.generic):
         raise ArrayDTypeError(f"{wanted}, and got {type(given).__name__}")
     kind = parameter.dtype

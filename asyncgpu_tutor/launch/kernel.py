@@ -143,7 +143,8 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
 
     def parts(self) -> tuple[DeviceOp[Any], ...]:
         """See `DeviceOp`."""
-        return tuple(arg for arg in self.args if isinstance(arg, DeviceOp))
+        ops: list[DeviceOp[Any]] = [arg for arg in self.args if isinstance(arg, DeviceOp)]
+        return tuple(ops)
 
     def borrowed(self) -> Iterator[str]:
         """See `DeviceOp`."""
@@ -243,7 +244,7 @@ def check_limits(name: str, grid: Dim3, block: Dim3, shared_mem: int, limits: Li
 
 
 def _dim3(what: str, given: int | tuple[int, ...]) -> Dim3:
-    entries = (given,) if isinstance(given, int) else tuple(given)
+    entries: tuple[Any, ...] = (given,) if isinstance(given, int) else tuple(given)
     if not 1 <= len(entries) <= 3 or not all(isinstance(n, int | np.integer) for n in entries):
         raise LaunchConfigError(f"{what} is one to three integers, (x, y, z), not {given!r}")
     x, y, z = (*entries, 1, 1)[:3]

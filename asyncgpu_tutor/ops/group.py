@@ -56,7 +56,7 @@ class Overlap(_Group):
         results: list[Any] = []
         try:
             for arm in self.arms:
-                stream = adopt_stream(context.policy.next_stream())
+                stream = adopt_stream(context.policy.next_stream(), context.device)
                 branch = context.on(stream)
                 if stream is not context.stream:
                     stream.wait_event(fork)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.device import Event, Stream
 from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.host import in_tuple
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.runtime import ExecutionContext
 
@@ -92,8 +93,7 @@ def _as_shared(handles: Any) -> Any:
             "a partition is for writing and cannot be shared: call unpartition() before shared()"
         )
     if isinstance(handles, tuple):
-        parts = [_as_shared(part) for part in cast(tuple[Any, ...], handles)]
-        return type(handles)(*parts) if hasattr(handles, "_fields") else tuple(parts)
+        return in_tuple(_as_shared, cast(tuple[Any, ...], handles))
     return handles
 
 

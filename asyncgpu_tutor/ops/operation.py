@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -322,11 +322,11 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
         from asyncgpu_tutor.runtime import current_device
 
         policy.bind(current_device())
-    return adopt_stream(policy.next_stream()), policy
+    return adopt_stream(policy.next_stream(), policy.device), policy
 
 
 def _brief(thing: Any) -> str:
     if isinstance(thing, np.ndarray):
-        return f"a NumPy array of shape {thing.shape}"
+        return f"a NumPy array of shape {np.shape(cast(Any, thing))}"
     text = repr(thing)
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(thing).__name__})"

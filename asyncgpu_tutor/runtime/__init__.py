@@ -10,13 +10,12 @@ from asyncgpu_tutor.runtime.devices import (
     policy_for,
     resolve,
     sleep,
-    synchronize,
     use,
     using,
     work,
 )
 from asyncgpu_tutor.runtime.recording import record
-from asyncgpu_tutor.runtime.submission import Run, Submission, in_flight, submit, wait
+from asyncgpu_tutor.runtime.submission import Run, Submission, in_flight, submit, synchronize, wait
 
 __all__ = [
     "ExecutionContext",

@@ -22,7 +22,6 @@ __all__ = [
     "policy_for",
     "resolve",
     "sleep",
-    "synchronize",
     "use",
     "using",
     "work",
@@ -181,28 +180,33 @@ def using(
         _scoped.reset(token)
 
 
-def adopt_stream(stream: object) -> Stream:
-    """Our view of a stream: one of ours, or a `cupy.cuda.Stream` of the current device."""
-    if isinstance(stream, Stream):
-        return stream
-    device = current_device()
-    adopted = device.adopt_stream(stream)
-    if adopted is None:
-        raise DeviceMismatchError(
-            f"{stream!r} is not a stream that {device.name} knows: use agt.create_stream(), or a "
-            "cupy.cuda.Stream on a CUDA device"
-        )
-    return adopted
+def adopt_stream(stream: object, device: Device | None = None) -> Stream:
+    """Our view of a stream: one of ours, or a `cupy.cuda.Stream`.
+
+    Parameters
+    ----------
+    device : Device, optional
+        The one that it should belong to; by default any that is in use, the current one first.
+
+    Raises
+    ------
+    DeviceMismatchError
+        If none of them knows it.
+    """
+    for owner in known_devices() if device is None else [device]:
+        adopted = owner.adopt_stream(stream)
+        if adopted is not None:
+            return adopted
+    name = (device or current_device()).name
+    raise DeviceMismatchError(
+        f"{stream!r} is not a stream that {name} knows: use agt.create_stream(), or a "
+        "cupy.cuda.Stream on a CUDA device"
+    )
 
 
 def create_stream() -> Stream:
     """A new stream on the current device, not ordered with any other."""
     return current_device().create_stream()
-
-
-def synchronize() -> None:
-    """Block the host until the current device has nothing left to do."""
-    current_device().synchronize()
 
 
 def work(us: float, name: str = "host work") -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 import warnings
 from pathlib import Path
 
@@ -15,7 +15,7 @@ PACKAGE = str(Path(__file__).resolve().parents[1])
 
 def warn_pageable(name: str, nbytes: int) -> None:
     """Warn that the host array behind `name` is pageable, at the caller's line."""
-    level, frame = 1, sys._getframe()
+    level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(

@@ -11,9 +11,10 @@ from asyncgpu_tutor.device import Event, Stream, Tag, forbid_nested_wait, tagged
 from asyncgpu_tutor.errors import DeviceError, KernelFault, UpstreamError
 from asyncgpu_tutor.host import deliver
 from asyncgpu_tutor.runtime.context import ExecutionContext
+from asyncgpu_tutor.runtime.devices import current_device
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 
-__all__ = ["Run", "Submission", "in_flight", "submit", "wait"]
+__all__ = ["Run", "Submission", "in_flight", "submit", "synchronize", "wait"]
 
 T = TypeVar("T")
 Run = Callable[[ExecutionContext], T]
@@ -22,6 +23,7 @@ _numbers = itertools.count(1)
 # Submissions that nobody has seen complete yet: they keep what the device still uses alive.
 _in_flight: dict[int, Submission[Any]] = {}
 REAP_ABOVE = 64
+_reap_above = REAP_ABOVE
 
 
 class Submission(Generic[T]):
@@ -146,9 +148,24 @@ def wait(submission: Submission[T]) -> T:
     return submission.deliver()
 
 
+def synchronize() -> None:
+    """Block the host until the current device has nothing left to do."""
+    current_device().synchronize()
+    _settle_retired()
+
+
+def _settle_retired() -> None:
+    for submission in list(_in_flight.values()):
+        if submission.event is not None and submission.event.retired:
+            submission.settle()
+
+
 def _reap() -> None:
-    """Let go of what completed unseen: results that nobody waited for, cancelled tasks."""
-    if len(_in_flight) > REAP_ABOVE:
-        for submission in list(_in_flight.values()):
-            if submission.event is not None and submission.event.retired:
-                submission.settle()
+    """Let go of what completed unseen: results that nobody waited for, cancelled tasks.
+
+    The next look comes when there is twice as much as this one left over, so looking stays cheap.
+    """
+    global _reap_above  # noqa: PLW0603 - as `_in_flight`
+    if len(_in_flight) > _reap_above:
+        _settle_retired()
+        _reap_above = max(REAP_ABOVE, 2 * len(_in_flight))

@@ -183,11 +183,11 @@ class SimDevice:
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether `pinned` made this array, or the one that it is a view of."""
         root: Any = array
-        while isinstance(root, np.ndarray):
+        while root is not None:
             known = self._pinned.get(id(root))
             if known is not None and known() is root:
                 return True
-            root = root.base
+            root = getattr(root, "base", None)
         return False
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
@@ -253,10 +253,13 @@ class SimDevice:
 
     # ------------------------------------------------------------------ kernels
     def get_function(self, source: str, name: str) -> SimFunction:
-        """Compile for the interpreter, once for each source."""
+        """Compile for the interpreter, once for each source.
+
+        Products and sums are rounded one by one, as on the CUDA device: see there.
+        """
         function = self._functions.get((source, name))
         if function is None:
-            program = compile_source(source)
+            program = compile_source(source, fmad=False)
             if name not in program.kernels:
                 names = ", ".join(program.kernels) or "none"
                 raise KernelCompileError(
@@ -428,10 +431,10 @@ class SimDevice:
 
 def _unchanged(source: HostBuffer, name: str) -> Callable[[], None]:
     """A check that a host array still is what it is now."""
-    before = crc32(source)
+    before = crc32(source.data)
 
     def check() -> None:
-        if crc32(source) != before:
+        if crc32(source.data) != before:
             raise HostBufferError(
                 f"the pinned host array behind {name!r} was changed while its copy may have been in "
                 "flight: leave it alone until the operation has completed, or give each copy a host "

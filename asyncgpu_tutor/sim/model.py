@@ -1,9 +1,10 @@
 """How long a kernel takes, from what the interpreter counted.
 
-Three bounds, the largest of which holds: the longest warp has to go through its own instructions and
-loads one after another, once for every wave of blocks; the SMs can issue only so many instructions a
-clock; memory delivers only so many bytes a second. (The classical view: Hong and Kim, "An analytical
-model for a GPU architecture", ISCA 2009; Volkov, "Understanding latency hiding on GPUs", 2016.)
+Four bounds, the largest of which holds. The longest warp has to go through its own instructions and
+loads one after another, once for every wave of blocks. The SMs issue only so many instructions a clock.
+Their load-store units pass only so many 32-byte sectors a clock. Memory delivers only so many bytes a
+second. (The classical view: Hong and Kim, "An analytical model for a GPU architecture", ISCA 2009;
+Volkov, "Understanding latency hiding on GPUs", 2016.)
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from asyncgpu_tutor.sim.spec import DeviceSpec
 
 __all__ = ["KernelTime", "copy_time", "kernel_time", "resident_blocks"]
 
-SECTOR = 32  # bytes; the unit of a global memory transaction
-
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
@@ -26,8 +25,8 @@ class KernelTime:
 
     Attributes
     ----------
-    latency_us, issue_us, memory_us : float
-        The three bounds.
+    latency_us, issue_us, sectors_us, memory_us : float
+        The four bounds.
     us : float
         The largest of them, behind the shortest time of a launch.
     demand : float
@@ -36,16 +35,18 @@ class KernelTime:
 
     latency_us: float
     issue_us: float
+    sectors_us: float
     memory_us: float
     us: float
     demand: float
 
     @property
     def bound(self) -> str:
-        """Which of the three it is."""
+        """Which of the four it is."""
         bounds = {
             "latency": self.latency_us,
             "issue": self.issue_us,
+            "sectors": self.sectors_us,
             "memory": self.memory_us,
         }
         return max(bounds, key=lambda name: bounds[name])
@@ -70,22 +71,28 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     """The time of one launch with blocks of `threads` threads and `shared_bytes` bytes each."""
     slots = spec.sms * resident_blocks(spec, threads, shared_bytes)
     waves = math.ceil(counts.blocks / slots)
+    rounds = counts.chain_load_rounds
     clocks = (
-        counts.longest_warp_instructions * spec.step_clocks
-        + counts.longest_warp_loads * spec.load_clocks
+        counts.longest_chain * spec.step_clocks
+        + max(rounds - 1, 0) * spec.load_clocks
+        + min(rounds, 1) * spec.first_load_clocks
     )
     latency = waves * clocks / spec.clock_mhz
     sms = min(spec.sms, counts.blocks)
     issue = counts.warp_instructions / (sms * spec.issue_per_clock) / spec.clock_mhz
-    moved = (counts.load_sectors + counts.store_sectors) * SECTOR
-    memory = moved / (spec.l2_gb_s * 1e3) / (sms / spec.sms)
-    us = spec.launch_us + max(latency, issue, memory)
-    return KernelTime(latency, issue, memory, us, min(1.0, counts.blocks / slots))
+    requests = counts.global_load_requests + counts.global_store_requests
+    passes = max(2 * requests, counts.load_sectors + counts.store_sectors)
+    sectors = passes / (sms * spec.sectors_per_clock) / spec.clock_mhz
+    needed = counts.load_bytes_needed + counts.store_bytes_needed
+    memory = needed / (spec.dram_gb_s * 1e3)
+    us = spec.launch_us + max(latency, issue, sectors, memory)
+    return KernelTime(latency, issue, sectors, memory, us, min(1.0, counts.blocks / slots))
 
 
 def copy_time(spec: DeviceSpec, kind: str, nbytes: int) -> float:
     """The time, in us, of one copy (``"h2d"``, ``"d2h"``, ``"d2d"``) or fill (``"memset"``)."""
     rates = {"h2d": spec.h2d_gb_s, "d2h": spec.d2h_gb_s, "memset": spec.dram_gb_s}
+    fixed = {"h2d": spec.h2d_us, "d2h": spec.d2h_us}
     # Within the device every byte is read and written.
     rate = rates.get(kind, spec.dram_gb_s / 2)
-    return spec.copy_us + nbytes / (rate * 1e3)
+    return fixed.get(kind, spec.fill_us) + nbytes / (rate * 1e3)

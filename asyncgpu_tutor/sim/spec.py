@@ -8,6 +8,11 @@ __all__ = ["H200", "SPECS", "DeviceSpec"]
 
 GUIDE = "CUDA C++ Programming Guide, technical specifications per compute capability"
 DATASHEET = "NVIDIA H200 datasheet"
+GRAPH = (
+    "measured: H200, driver 580.159, CuPy 14.2.0, 2026-11-21, median time a node of a CUDA graph of "
+    "twenty equal ones"
+)
+MEASURED_NEW = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-21, medians"
 MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
 
 
@@ -29,16 +34,21 @@ class DeviceSpec:
         What one SM can hold at once; together they limit occupancy.
     issue_per_clock : float
         Warp instructions that one SM issues in a clock.
-    dram_gb_s, l2_gb_s : float
-        Bandwidths in 1e9 bytes a second.
+    sectors_per_clock : float
+        32-byte sectors of global memory that the load-store units of one SM pass in a clock.
+    dram_gb_s : float
+        Bandwidth of device memory, in 1e9 bytes a second.
     launch_us : float
         Shortest time that a kernel takes on the device.
     step_clocks : float
         Clocks from one instruction of a warp to the next that needs its result.
-    load_clocks : float
-        Clocks until a load from global memory arrives, averaged over cache hits of naive kernels.
-    h2d_gb_s, d2h_gb_s, copy_us : float
+    first_load_clocks, load_clocks : float
+        Clocks until a warp's first load from global memory arrives; and what each further round of loads
+        adds, which a compiler's unrolling and the caches hide in part.
+    h2d_gb_s, d2h_gb_s, h2d_us, d2h_us : float
         Copies over the bus: bandwidth in 1e9 bytes a second, and the fixed time of one copy.
+    fill_us : float
+        The fixed time of a memset, and of a copy within the device.
     pageable_gb_s : float
         Rate at which the host stages pageable memory.
     call_launch_us, call_copy_us, call_memset_us, call_malloc_us, call_event_us, call_query_us : float
@@ -59,14 +69,17 @@ class DeviceSpec:
     blocks_per_sm: int
     shared_bytes_per_sm: int
     issue_per_clock: float
+    sectors_per_clock: float
     dram_gb_s: float
-    l2_gb_s: float
     launch_us: float
     step_clocks: float
+    first_load_clocks: float
     load_clocks: float
     h2d_gb_s: float
     d2h_gb_s: float
-    copy_us: float
+    h2d_us: float
+    d2h_us: float
+    fill_us: float
     pageable_gb_s: float
     call_launch_us: float
     call_copy_us: float
@@ -88,15 +101,18 @@ H200 = DeviceSpec(
     blocks_per_sm=32,
     shared_bytes_per_sm=228 * 1024,
     issue_per_clock=4.0,
+    sectors_per_clock=1.0,
     dram_gb_s=4800.0,
-    l2_gb_s=5500.0,
-    launch_us=2.0,
+    launch_us=0.64,
     step_clocks=4.0,
-    load_clocks=240.0,
+    first_load_clocks=500.0,
+    load_clocks=60.0,
     h2d_gb_s=55.0,
     d2h_gb_s=55.0,
-    copy_us=1.5,
-    pageable_gb_s=8.0,
+    h2d_us=2.5,
+    d2h_us=1.7,
+    fill_us=1.0,
+    pageable_gb_s=20.0,
     call_launch_us=5.9,
     call_copy_us=5.0,
     call_memset_us=3.0,
@@ -114,20 +130,17 @@ H200 = DeviceSpec(
         ("shared_bytes_per_sm", GUIDE),
         ("issue_per_clock", "four warp schedulers an SM: NVIDIA H100 Tensor Core GPU Architecture"),
         ("dram_gb_s", DATASHEET),
-        ("l2_gb_s", "rough: H100 L2 read bandwidth as published by microbenchmarks"),
-        ("launch_us", "rough: relu takes 6 to 7 us back to back, most of it the host's"),
+        ("sectors_per_clock", f"{GRAPH}: matvec_naive at DIM 256, sgemm_naive at DIM 512 and 1024"),
+        ("launch_us", f"{GRAPH}: an empty kernel"),
         ("step_clocks", "rough: dependent float32 arithmetic, 4 clocks since Volta"),
-        (
-            "load_clocks",
-            f"{MEASURED}: matvec_naive takes 270 clocks an iteration at DIM 256 to 2048",
-        ),
+        ("first_load_clocks", f"rough; {GRAPH}: relu takes 0.3 us more than an empty kernel"),
+        ("load_clocks", f"rough; {GRAPH}: sgemm_naive and matvec_naive at DIM 16 to 256"),
         ("h2d_gb_s", f"{MEASURED}: 256 MiB, pinned"),
         ("d2h_gb_s", f"{MEASURED}: 256 MiB, pinned"),
-        (
-            "copy_us",
-            "rough: 1 MiB at 33 GB/s against 256 MiB at 55 GB/s, shared with the host's call",
-        ),
-        ("pageable_gb_s", "rough: one core copying into the driver's staging buffer"),
+        ("h2d_us", f"{GRAPH}: 4 to 256 KiB"),
+        ("d2h_us", f"{GRAPH}: 4 to 256 KiB"),
+        ("fill_us", f"{GRAPH}: 16 to 256 KiB"),
+        ("pageable_gb_s", f"{MEASURED_NEW}: pageable copies of 256 KiB to 4 MiB"),
         ("call_launch_us", f"{MEASURED}: CuPy RawKernel call, stream current"),
         ("call_copy_us", "rough: of the order of a launch"),
         ("call_memset_us", "rough: of the order of a launch"),

@@ -31,9 +31,9 @@ def test_seed_inputs_follow_their_formulas(dim: int, batches: int, data: st.Data
     assert {a.dtype for a in (inputs.w0, inputs.w1, inputs.batches)} == {np.dtype(np.float32)}
     i, j = data.draw(st.integers(0, dim * dim - 1)), data.draw(st.integers(0, dim - 1))
     b = data.draw(st.integers(0, batches - 1))
-    assert inputs.w0.ravel()[i] == np.float32(((i % 7) - 3) / 100)
-    assert inputs.w1[j] == np.float32(((j % 5) - 2) / 100)
-    assert inputs.batches[b].ravel()[i] == np.float32(((i + 37 * b) % 13) / 10)
+    assert inputs.w0.ravel()[i] == np.float32((i % 7) - 3) * np.float32(0.01)
+    assert inputs.w1[j] == np.float32((j % 5) - 2) * np.float32(0.01)
+    assert inputs.batches[b].ravel()[i] == np.float32((i + 37 * b) % 13) * np.float32(0.1)
 
 
 @pytest.mark.parametrize(("dim", "batches"), [(0, 4), (64, 0), (-1, 4)])

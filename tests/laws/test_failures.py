@@ -138,10 +138,7 @@ def test_a_bug_after_work_was_enqueued_leaves_nothing_behind(device: Device) -> 
     with pytest.raises(ValueError, match="no use for"):
         agt.overlap(agt.ones((1000,)), agt.ones((1000,)).and_then(bug)).sync()
     agt.synchronize()
-    for _ in range(70):
-        agt.value(0).async_on(agt.current_device().default_stream)
-    agt.synchronize()
-    assert agt.in_flight() <= before + 66
+    assert agt.in_flight() <= before
     assert agt.ones((2,)).to_host().sync().tolist() == [1.0, 1.0]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.access import region_of
+from asyncgpu_tutor.cuda_c.arrays import choose
 from asyncgpu_tutor.cuda_c.ast import Call
 from asyncgpu_tutor.cuda_c.builtins.common import Handler, arguments
 from asyncgpu_tutor.cuda_c.masks import Mask
@@ -43,11 +44,11 @@ Ints = (INT, UINT, ULLONG)
 
 
 def _increment(old: Any, limit: Any) -> Any:
-    return np.where(old >= limit, np.uint32(0), old + np.uint32(1))
+    return choose(old >= limit, np.uint32(0), old + np.uint32(1))
 
 
 def _decrement(old: Any, limit: Any) -> Any:
-    return np.where((old == 0) | (old > limit), limit, old - np.uint32(1))
+    return choose((old == 0) | (old > limit), limit, old - np.uint32(1))
 
 
 def _second(old: Any, new: Any) -> Any:
@@ -79,7 +80,7 @@ def _address(lo: LowerCalls, node: Call, types: tuple[Scalar, ...], args: list[E
     target = pointer.type.target
     if pointer.type.const:
         lo.fail(pointer.at, f"{node.name}() would change what may only be read")
-    if target not in types or not isinstance(target, Scalar):
+    if not isinstance(target, Scalar) or target not in types:
         have = ", ".join(t.name for t in types)
         lo.fail(node.at, f"{node.name}() has no form for '{spelled(target)}'; it takes {have}")
     origin = pointer.origin or Origin()
@@ -210,7 +211,7 @@ def _swap_in_turn(
     for lanes in _rounds(index):
         where = index[lanes]
         old = out[lanes] = view[where]
-        view[where] = np.where(old == wanted[lanes], news[lanes], old)
+        view[where] = choose(old == wanted[lanes], news[lanes], old)
     return out
 
 

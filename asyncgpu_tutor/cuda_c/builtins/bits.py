@@ -61,8 +61,7 @@ def _brev(x: Any) -> Any:
     for shift, pattern in pairs:
         whole = make(int.from_bytes(bytes([pattern]) * size, "little"))
         u = ((u >> make(shift)) & whole) | ((u & whole) << make(shift))
-    out = u.byteswap()
-    return out
+    return u.byteswap()
 
 
 def _mulhi(a: Any, b: Any) -> Any:

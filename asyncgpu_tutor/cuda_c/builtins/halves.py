@@ -48,10 +48,11 @@ def _guard(handler: Handler) -> Handler:
 
 def _convert(source: Scalar, target: Scalar) -> Handler:
     change = converter(source, target)
+    assert change is not None
 
     def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
         args = typed(lo, node, [source])
-        return elementwise(lo, node, args, target, change or (lambda x: x))
+        return elementwise(lo, node, args, target, change)
 
     return _guard(handle)
 
@@ -60,9 +61,12 @@ def _round(function: Any, target: Scalar) -> Handler:
     change = converter(HALF, target)
     assert change is not None
 
+    def rounded(x: Any) -> Any:
+        return change(function(x))
+
     def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
         args = typed(lo, node, [HALF])
-        return elementwise(lo, node, args, target, lambda x: change(function(x)))
+        return elementwise(lo, node, args, target, rounded)
 
     return _guard(handle)
 
@@ -90,6 +94,14 @@ def _pairs(count: int, function: Callable[..., Any], flops: int) -> Handler:
     return _guard(handle)
 
 
+def _from(source: Any, result: Any, function: Callable[[Any], Any]) -> Handler:
+    return _mixed([source], result, function)
+
+
+def _from_two(source: Any, result: Any, function: Callable[[Any, Any], Any]) -> Handler:
+    return _mixed([source, source], result, function)
+
+
 def _mixed(types: list[Any], result: Any, function: Callable[..., Any]) -> Handler:
     def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
         args = typed(lo, node, types)
@@ -110,6 +122,14 @@ def _as_float(x: Any) -> Any:
 
 def _in_float(function: Any) -> Callable[[Any], Any]:
     return lambda x: _as_half(function(_as_float(x)))
+
+
+def _reciprocal(x: Any) -> Any:
+    return np.float32(1) / x
+
+
+def _reciprocal_root(x: Any) -> Any:
+    return np.float32(1) / np.sqrt(x)
 
 
 def _build() -> dict[str, Handler]:
@@ -133,20 +153,20 @@ def _build() -> dict[str, Handler]:
         "__hneg2": _pairs(1, np.negative, 0),
         "__hmax2": _pairs(2, np.fmax, 2),
         "__hmin2": _pairs(2, np.fmin, 2),
-        "__half_as_ushort": _mixed([HALF], USHORT, lambda x: x.view(np.uint16)),
-        "__ushort_as_half": _mixed([USHORT], HALF, lambda x: x.view(np.float16)),
-        "make_half2": _mixed([HALF, HALF], HALF2, lambda a, b: [a, b]),
-        "__halves2half2": _mixed([HALF, HALF], HALF2, lambda a, b: [a, b]),
-        "__half2half2": _mixed([HALF], HALF2, lambda a: [a, a]),
-        "__float2half2_rn": _mixed([FLOAT], HALF2, lambda a: [_as_half(a)] * 2),
-        "__floats2half2_rn": _mixed([FLOAT, FLOAT], HALF2, lambda a, b: [_as_half(a), _as_half(b)]),
-        "__half22float2": _mixed([HALF2], FLOAT2, lambda p: [_as_float(x) for x in p]),
-        "__float22half2_rn": _mixed([FLOAT2], HALF2, lambda p: [_as_half(x) for x in p]),
-        "__low2half": _mixed([HALF2], HALF, lambda p: p[0]),
-        "__high2half": _mixed([HALF2], HALF, lambda p: p[1]),
-        "__low2float": _mixed([HALF2], FLOAT, lambda p: _as_float(p[0])),
-        "__high2float": _mixed([HALF2], FLOAT, lambda p: _as_float(p[1])),
-        "__lowhigh2highlow": _mixed([HALF2], HALF2, lambda p: [p[1], p[0]]),
+        "__half_as_ushort": _from(HALF, USHORT, lambda x: x.view(np.uint16)),
+        "__ushort_as_half": _from(USHORT, HALF, lambda x: x.view(np.float16)),
+        "make_half2": _from_two(HALF, HALF2, lambda a, b: [a, b]),
+        "__halves2half2": _from_two(HALF, HALF2, lambda a, b: [a, b]),
+        "__half2half2": _from(HALF, HALF2, lambda a: [a, a]),
+        "__float2half2_rn": _from(FLOAT, HALF2, lambda a: [_as_half(a)] * 2),
+        "__floats2half2_rn": _from_two(FLOAT, HALF2, lambda a, b: [_as_half(a), _as_half(b)]),
+        "__half22float2": _from(HALF2, FLOAT2, lambda p: [_as_float(x) for x in p]),
+        "__float22half2_rn": _from(FLOAT2, HALF2, lambda p: [_as_half(x) for x in p]),
+        "__low2half": _from(HALF2, HALF, lambda p: p[0]),
+        "__high2half": _from(HALF2, HALF, lambda p: p[1]),
+        "__low2float": _from(HALF2, FLOAT, lambda p: _as_float(p[0])),
+        "__high2float": _from(HALF2, FLOAT, lambda p: _as_float(p[1])),
+        "__lowhigh2highlow": _from(HALF2, HALF2, lambda p: [p[1], p[0]]),
     }
     for word, op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/")):
         table[f"__h{word}"] = _numbers(2, HALF, arithmetic(op, HALF), 1)
@@ -158,8 +178,8 @@ def _build() -> dict[str, Handler]:
     for name, function in (
         ("hexp", np.exp), ("hlog", np.log), ("hsqrt", np.sqrt), ("hsin", np.sin), ("hcos", np.cos),
         ("htanh", np.tanh), ("hfloor", np.floor), ("hceil", np.ceil), ("htrunc", np.trunc),
-        ("hrint", np.rint), ("hrcp", lambda x: np.float32(1) / x),
-        ("hrsqrt", lambda x: np.float32(1) / np.sqrt(x)),
+        ("hrint", np.rint), ("hrcp", _reciprocal),
+        ("hrsqrt", _reciprocal_root),
     ):  # fmt: skip
         table[name] = _numbers(1, HALF, _in_float(function), 1)
     return table

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from asyncgpu_tutor.cuda_c.arrays import choose
 from asyncgpu_tutor.cuda_c.ast import Call
 from asyncgpu_tutor.cuda_c.builtins.common import Handler, arguments, elementwise, number, typed
 from asyncgpu_tutor.cuda_c.lower_base import SLOW_FLOAT
@@ -85,7 +86,7 @@ def _remainder(x: float, y: float) -> float:
 def _round(x: Any) -> Any:
     """To the nearest integer, halves away from zero."""
     whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(x.dtype.type(1), x), whole)[()]
+    return choose(np.abs(x - whole) >= 0.5, whole + np.copysign(x.dtype.type(1), x), whole)
 
 
 def _same(x: Any, y: Any) -> Any:
@@ -93,13 +94,17 @@ def _same(x: Any, y: Any) -> Any:
     return y.astype(x.dtype)[()]
 
 
-def _exact(function: Function) -> Function:
+def _exact(function: Callable[[Any], Any]) -> Function:
     """Computed in float64, for a better rounded float32."""
 
-    def run(*args: Any) -> Any:
-        return _same(args[0], function(*[np.asarray(a, np.float64) for a in args]))
+    def run(x: Any) -> Any:
+        return _same(x, function(np.asarray(x, np.float64)))
 
     return run
+
+
+def _positive_difference(x: Any, y: Any) -> Any:
+    return choose(x > y, x - y, x.dtype.type(0))
 
 
 _CHEAP_1: dict[str, Function] = {
@@ -122,7 +127,7 @@ _SLOW_1: dict[str, Function] = {
 }  # fmt: skip
 _CHEAP_2: dict[str, Function] = {
     "fmax": np.fmax, "fmin": np.fmin, "copysign": np.copysign,
-    "fdim": lambda x, y: np.where(x > y, x - y, _same(x, np.asarray(0.0)))[()],
+    "fdim": _positive_difference,
 }  # fmt: skip
 _SLOW_2: dict[str, Function] = {
     "pow": np.power, "fmod": np.fmod, "atan2": np.arctan2, "hypot": np.hypot,
@@ -246,16 +251,23 @@ def _ldexp(lo: LowerCalls, node: Call, used: bool) -> Expr:
     return elementwise(lo, node, args, kind, np.ldexp, flops=1)
 
 
+def _clamp(x: Any) -> Any:
+    return np.fmin(np.fmax(x, np.float32(0)), np.float32(1))
+
+
+def _invert(x: Any) -> Any:
+    return np.divide(np.float32(1), x)
+
+
 def _saturate(lo: LowerCalls, node: Call, used: bool) -> Expr:
     args = typed(lo, node, [FLOAT])
-    zero, one = np.float32(0), np.float32(1)
-    return elementwise(lo, node, args, FLOAT, lambda x: np.fmin(np.fmax(x, zero), one), flops=0)
+    return elementwise(lo, node, args, FLOAT, _clamp)
 
 
 def _reciprocal(lo: LowerCalls, node: Call, used: bool) -> Expr:
     args = typed(lo, node, [FLOAT])
     return elementwise(
-        lo, node, args, FLOAT, lambda x: np.divide(np.float32(1), x),
+        lo, node, args, FLOAT, _invert,
         instructions=SLOW_FLOAT, flops=1, special=1,
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asyncgpu_tutor.cuda_c import access
+from asyncgpu_tutor.cuda_c.arrays import varies
 from asyncgpu_tutor.cuda_c.ast import Call
 from asyncgpu_tutor.cuda_c.builtins.common import Handler, arguments, need_count, typed
 from asyncgpu_tutor.cuda_c.masks import Mask
@@ -117,7 +118,7 @@ def _printf(lo: LowerCalls, node: Call, used: bool) -> Expr:
 
 
 def _one(value: Any, lane: int) -> Any:
-    return (value[lane] if isinstance(value, np.ndarray) else value).item()
+    return (value[lane] if varies(value) else value).item()
 
 
 def _python_conversion(match: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c import access
+from asyncgpu_tutor.cuda_c.arrays import choose, varies
 from asyncgpu_tutor.cuda_c.ast import Call
 from asyncgpu_tutor.cuda_c.builtins.common import Handler, arguments, need_count, number
 from asyncgpu_tutor.cuda_c.masks import WARP, Mask
@@ -41,7 +42,7 @@ def _named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
     WarpError
         If one is not.
     """
-    if not isinstance(names, np.ndarray) and int(names) == 0xFFFFFFFF:
+    if not varies(names) and int(names) == 0xFFFFFFFF:
         return
     lanes = t.layout.lane.astype(np.uint32)
     mine = (names >> lanes) & np.uint32(1)
@@ -66,9 +67,9 @@ def _shuffle(way: str) -> Handler:
         value = lo.convert(args[1], kind, args[1].at).run
         distance = lo.convert(args[2], INT, args[2].at).run
         width = lo.convert(args[3], INT, args[3].at) if len(args) == 4 else None
-        if width is not None and width.constant is not None:
-            if int(width.constant) not in (1, 2, 4, 8, 16, 32):
-                lo.fail(args[3].at, "the width of a shuffle must be a power of two up to 32")
+        known = 32 if width is None or width.constant is None else int(width.constant)
+        if known not in (1, 2, 4, 8, 16, 32):
+            lo.fail(args[3].at, "the width of a shuffle must be a power of two up to 32")
         group = width.run if width is not None else None
         lo.cost(kind.size // 4 if kind.size > 4 else 1)
         at, name = node.at, node.name
@@ -80,7 +81,7 @@ def _shuffle(way: str) -> Handler:
             source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
             target = t.layout.index - t.layout.lane + source
             _present(t, m, source, target, at, name)
-            if not isinstance(given, np.ndarray):
+            if not varies(given):
                 return given
             return given.take(np.minimum(target, t.layout.lanes - 1))
 
@@ -95,11 +96,11 @@ def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:
     if way == "idx":
         return lane - place + (distance & (size - 1))
     if way == "up":
-        return np.where(place >= distance, lane - distance, lane)
+        return choose(place >= distance, lane - distance, lane)
     if way == "down":
-        return np.where(place + distance < size, lane + distance, lane)
+        return choose(place + distance < size, lane + distance, lane)
     partner = lane ^ distance
-    return np.where(partner < lane - place + size, partner, lane)
+    return choose(partner < lane - place + size, partner, lane)
 
 
 def _present(t: Team, m: Mask, source: Any, target: Any, at: Position, name: str) -> None:

@@ -37,6 +37,7 @@ from asyncgpu_tutor.cuda_c.types import (
     Pointer,
     Scalar,
     Void,
+    has_array,
     promoted,
     spelled,
 )
@@ -277,7 +278,8 @@ class LowerCalls(LowerStatements):
                 names.names[param.name] = Constant(value)
                 continue
             variable = Variable(param.name, ctype, self.new_slot(), const=const)
-            variable.memory = param.name in addressed and not isinstance(ctype, Pointer)
+            wanted = param.name in addressed and not isinstance(ctype, Pointer)
+            variable.memory = wanted or has_array(ctype)
             self.note_assignment(variable, value)
             names.names[param.name] = variable
             steps.append(self.parameter_entry(variable, value))

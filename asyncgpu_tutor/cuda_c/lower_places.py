@@ -203,6 +203,8 @@ class LowerPlaces(LowerBase):
         if isinstance(place, RegisterPlace):
             inner_place = RegisterPlace(place.variable, place.first + first, count, place.const)
             return self.read_register_place(inner_place, field.type, node.at)
+        if isinstance(field.type, Array):
+            self.unsupported(node.at, "an array in a struct that has no name: give it one first")
         run = base.run
         if isinstance(field.type, (Scalar, Pointer)):
             pick = _part(run, first)

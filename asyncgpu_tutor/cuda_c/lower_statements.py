@@ -50,6 +50,7 @@ from asyncgpu_tutor.cuda_c.types import (
     Struct,
     Void,
     align_of,
+    has_array,
     leaves,
     size_of,
     spelled,
@@ -187,7 +188,7 @@ class LowerStatements(LowerExpressions):
             self.unsupported(item.at, "static variables in functions are not supported")
         if item.dims:
             return self._array(item, ctype, const, volatile)
-        if isinstance(ctype, Struct) and any(isinstance(f.type, Array) for f in ctype.fields):
+        if has_array(ctype):
             return self._in_memory(item, ctype, const, volatile)
         if item.name in self.addressed:
             return self._in_memory(item, ctype, const, volatile)
@@ -201,7 +202,7 @@ class LowerStatements(LowerExpressions):
         value = self.decay(self.expression(item.init))
         if isinstance(value.type, Void):
             self.fail(item.at, f"'{item.name}' cannot be void")
-        if item.name in self.addressed:
+        if item.name in self.addressed or has_array(value.type):
             return self._in_memory(item, value.type, item.type.const, False)
         return self._bind(item, value.type, value, item.type.const)
 

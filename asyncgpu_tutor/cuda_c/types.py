@@ -37,6 +37,7 @@ __all__ = [
     "Void",
     "align_of",
     "common",
+    "has_array",
     "leaves",
     "promoted",
     "size_of",
@@ -244,6 +245,13 @@ def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
             return [(ctype, 0)]
         case Void():
             return []
+
+
+def has_array(ctype: CType) -> bool:
+    """Whether a struct holds an array, at any depth."""
+    if isinstance(ctype, Struct):
+        return any(isinstance(f.type, Array) or has_array(f.type) for f in ctype.fields)
+    return False
 
 
 def spelled(ctype: CType) -> str:

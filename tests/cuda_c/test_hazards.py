@@ -1,0 +1,321 @@
+"""Every classic mistake is an error, every time, and says where it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asyncgpu_tutor import errors
+from asyncgpu_tutor.cuda_c import GlobalMemory, GlobalPointer, Limits, compile_source
+
+from .support import HEAD, body, launch, memory
+
+REDUCE = """extern "C" __global__ void total(const float* x, float* out, int n) {
+    __shared__ float s[128];
+    int t = threadIdx.x;
+    s[t] = t < n ? x[t] : 0.0f;
+    %s
+    for (int step = 64; step > 0; step /= 2) {
+        if (t < step) s[t] += s[t + step];
+        %s
+    }
+    if (t == 0) out[0] = s[0];
+}"""
+
+
+def fault(kind: type[errors.KernelFault], text: str, **more: object) -> errors.KernelFault:
+    with pytest.raises(kind) as caught:
+        body(text, **more)  # type: ignore[arg-type]
+    return caught.value
+
+
+class TestBounds:
+    def test_global_read_names_everything(self) -> None:
+        source = """extern "C" __global__
+void relu(float* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i <= n) x[i] = fmaxf(x[i], 0.0f);
+}"""
+        with pytest.raises(errors.OutOfBoundsError) as caught:
+            launch(source, "relu", 3, 32, np.ones(64, np.float32), 64)
+        site = caught.value.site
+        assert (site.kernel, site.line, site.block, site.thread) == (
+            "relu",
+            4,
+            (2, 0, 0),
+            (0, 0, 0),
+        )
+        assert (site.array, site.index, site.bound) == ("x", 64, 64)
+        assert "line 4: if (i <= n)" in str(caught.value)
+
+    def test_negative_index(self) -> None:
+        site = fault(errors.OutOfBoundsError, "x[i - 1] = 1;").site
+        assert (site.thread, site.index) == ((0, 0, 0), -1)
+
+    def test_count_of_offenders(self) -> None:
+        assert "so do 15 more threads" in str(fault(errors.OutOfBoundsError, "o[i + 16] = 1;"))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "__shared__ float s[16]; s[i] = 1;",
+            "int a[4]; a[i] = 1;",
+            "extern __shared__ int d[]; d[i + 1] = 1;",
+        ],
+    )
+    def test_shared_and_local(self, text: str) -> None:
+        fault(errors.OutOfBoundsError, text)
+
+    def test_only_threads_that_execute_count(self) -> None:
+        body("if (i < 31) x[i + 1] = 1; o[i < 0 ? i - 1 : i] += 1;")
+
+    def test_index_is_counted_from_the_argument(self) -> None:
+        program = compile_source(HEAD + "x[i] = 1; }")
+        big = memory(np.zeros(64, np.float32))
+        args = [GlobalPointer(big, 160), memory(np.zeros(1, np.int32)), 1]
+        with pytest.raises(errors.OutOfBoundsError) as caught:
+            program.launch("k", (1, 1, 1), (32, 1, 1), args)
+        assert (caught.value.site.index, caught.value.site.bound) == (24, 24)
+
+    def test_null_and_freed(self) -> None:
+        assert "null" in str(fault(errors.OutOfBoundsError, "float* p = nullptr; x[i] = *p;"))
+        gone = memory(np.zeros(32, np.float32))
+        gone.freed = True
+        with pytest.raises(errors.OutOfBoundsError, match="freed"):
+            compile_source(HEAD + "x[i] = 1; }").launch("k", (1, 1, 1), (32, 1, 1), [gone, gone, 1])
+
+    def test_misaligned(self) -> None:
+        site = fault(
+            errors.MisalignedError, "float4 v = *reinterpret_cast<float4*>(x + i); o[i] = v.x;"
+        ).site
+        assert site.thread == (1, 0, 0)
+
+    def test_read_only(self) -> None:
+        fixed = memory(np.zeros(32, np.float32))
+        fixed.readonly = True
+        program = compile_source(HEAD + "x[i] = 1; }")
+        with pytest.raises(errors.ReadOnlyError):
+            program.launch("k", (1, 1, 1), (32, 1, 1), [fixed, memory(np.zeros(1, np.int32)), 1])
+
+
+class TestUninitialised:
+    @pytest.mark.parametrize(
+        ("text", "array", "index"),
+        [
+            ("float a; x[i] = a;", "a", None),
+            ("float a; if (i > 3) a = 1; x[i] = a;", "a", None),
+            ("float a[4]; a[0] = 1; x[i] = a[i & 1];", "a", 1),
+            ("__shared__ float s[64]; s[i] = 1; __syncthreads(); x[i] = s[i + 32];", "s", 32),
+            ("int c; c++; o[i] = c;", "c", None),
+            ("float4 v; v.x = 1; float4* p = &v; x[i] = p->y;", "v", 1),
+        ],
+    )
+    def test_variables(self, text: str, array: str, index: int | None) -> None:
+        site = fault(errors.UninitialisedReadError, text).site
+        assert (site.array, site.index) == (array, index)
+
+    def test_assigned_on_every_path_is_fine(self) -> None:
+        body(
+            "float a; if (i > 3) a = 1; else a = 2; x[i] = a; int b; for (int j = 0; j < 2; j++) b = j; o[i] = b;"
+        )
+
+    def test_global_memory(self) -> None:
+        program = compile_source(HEAD + "o[i] = x[i + 8] > 0; }")
+        fresh = GlobalMemory(160, "fresh")
+        fresh.mark_written(0, 96)
+        with pytest.raises(errors.UninitialisedReadError) as caught:
+            program.launch("k", (1, 1, 1), (32, 1, 1), [fresh, memory(np.zeros(32, np.int32)), 1])
+        assert (caught.value.site.index, caught.value.site.thread) == (24, (16, 0, 0))
+
+    def test_what_a_kernel_wrote_may_be_read(self) -> None:
+        program = compile_source(HEAD + "x[i] = i; o[i] = x[i] * 2; }")
+        fresh, out = GlobalMemory(128), GlobalMemory(128)
+        program.launch("k", (1, 1, 1), (32, 1, 1), [fresh, out, 1])
+        assert fresh.fully_initialised
+        assert out.initialised.all()
+
+    def test_may_be_switched_off(self) -> None:
+        program = compile_source(HEAD + "float a; int b[2]; x[i] = a + b[0]; }")
+        args = [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 1]
+        program.launch("k", (1, 1, 1), (32, 1, 1), args, limits=Limits(check_uninitialised=False))
+
+    def test_missing_return(self) -> None:
+        before = "__device__ int f(int a) { if (a > 3) return 1; }"
+        fault(errors.UninitialisedReadError, "o[i] = f(i);", before=before)
+
+
+class TestRaces:
+    def test_correct_reduction(self) -> None:
+        x, out = np.arange(128, dtype=np.float32), np.zeros(1, np.float32)
+        launch(REDUCE % ("__syncthreads();", "__syncthreads();"), "total", 1, 128, x, out, 128)
+        assert out[0] == x.sum()
+
+    @pytest.mark.parametrize("present", [("", "__syncthreads();"), ("__syncthreads();", "")])
+    @pytest.mark.parametrize("value", [0.0, 1.0])
+    def test_missing_barrier(self, present: tuple[str, str], value: float) -> None:
+        """Also where the data hide it: all values the same."""
+        x, out = np.full(128, value, np.float32), np.zeros(1, np.float32)
+        with pytest.raises(errors.RaceError) as caught:
+            launch(REDUCE % present, "total", 1, 128, x, out, 128)
+        assert caught.value.site.array == "s"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "__shared__ float s[32]; s[i] = x[i]; x[i] = s[31 - i];",
+            "__shared__ int v; v = i; o[i] = v;",
+            "__shared__ int v; if (i == 0) v = 1; o[i] = v;",
+            "__shared__ int c; if (i == 0) c = 0; __syncthreads(); atomicAdd(&c, 1); o[i] = c;",
+            "__shared__ int c; if (i == 0) c = 0; atomicAdd(&c, 1);",
+            "x[0] = i;",
+            "o[i] = o[(i + 1) % n] + 1;",
+            "o[0] += 1;",
+            "x[i / 2] = x[i];",
+            "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i ^ 1];",
+            "if (i < 16) x[i] = 1; else x[i - 16] = 2;",
+        ],
+    )
+    def test_within_a_block(self, text: str) -> None:
+        fault(errors.RaceError, text)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); x[i] = s[31 - i];",
+            "__shared__ float s[32]; s[i] = x[i]; __syncthreads(); x[i] = s[31 - i];",
+            "x[0] = 1;",  # all write the same
+            "atomicAdd(&o[0], 1);",
+            "o[i] = o[i] + 1; o[i] = o[i] * 2;",
+            "int t = o[(i + 1) % n]; __syncthreads(); o[i] = t;",
+            "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i];",
+            "__shared__ volatile float s[32]; s[i] = 1; s[i] += s[(i + 16) % 32];",
+            "if (i < 16) { __syncwarp(0xffff); o[i] = 1; } else o[i] = 2;",
+        ],
+    )
+    def test_no_false_alarm(self, text: str) -> None:
+        body(text)
+
+    def test_a_warp_barrier_does_not_order_other_warps(self) -> None:
+        source = HEAD + "__shared__ float s[64]; s[i] = x[i]; __syncwarp(); x[i] = s[63 - i]; }"
+        with pytest.raises(errors.RaceError):
+            launch(source, "k", 1, 64, np.zeros(64, np.float32), np.zeros(1, np.int32), 1)
+
+    @pytest.mark.parametrize("lanes", [64, 32768])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "x[0] = blockIdx.x;",
+            "x[i] += 1.0f;",
+            "if (blockIdx.x == 0) x[i] = 1; else o[i] = x[i];",
+            "if (blockIdx.x == 1) x[i] = 1; else o[i] = x[i];",
+            "atomicAdd(&o[0], 1); if (blockIdx.x) o[i + 1] = o[0];",
+        ],
+    )
+    def test_between_blocks(self, text: str, lanes: int) -> None:
+        """Whether the two blocks run side by side or one after the other."""
+        with pytest.raises(errors.RaceError) as caught:
+            launch(
+                HEAD + text + "}", "k", 2, 32, np.zeros(64, np.float32), np.zeros(64, np.int32), 1,
+                limits=Limits(batch_lanes=lanes),
+            )  # fmt: skip
+        assert caught.value.site.kernel == "k"
+
+    @pytest.mark.parametrize("lanes", [64, 32768])
+    def test_last_block_sums_up_behind_a_fence(self, lanes: int) -> None:
+        source = """__device__ unsigned int count = 0;
+        extern "C" __global__ void total(const float* x, float* part, float* out) {
+            __shared__ float s[32]; __shared__ bool last; int t = threadIdx.x;
+            s[t] = x[blockIdx.x * 32 + t]; __syncthreads();
+            if (t == 0) { float a = 0; for (int j = 0; j < 32; j++) a += s[j]; part[blockIdx.x] = a;
+                __threadfence(); last = atomicInc(&count, gridDim.x) == gridDim.x - 1; }
+            __syncthreads();
+            if (last && t == 0) { float a = 0; for (int j = 0; j < gridDim.x; j++) a += part[j]; out[0] = a; count = 0; }
+        }"""
+        x, part, out = (
+            np.arange(256, dtype=np.float32),
+            np.zeros(8, np.float32),
+            np.zeros(1, np.float32),
+        )
+        launch(source, "total", 8, 32, x, part, out, limits=Limits(batch_lanes=lanes))
+        assert out[0] == x.sum()
+        with pytest.raises(errors.RaceError):
+            launch(
+                source.replace("__threadfence();", ""), "total", 8, 32, x, part, out,
+                limits=Limits(batch_lanes=lanes),
+            )  # fmt: skip
+
+    def test_compare_and_swap_loop(self) -> None:
+        source = """__device__ float atomicMaxFloat(float* a, float v) { int* p = (int*)a; int old = *p, seen;
+            do { seen = old; if (__int_as_float(seen) >= v) break; old = atomicCAS(p, seen, __float_as_int(v)); }
+            while (seen != old); return __int_as_float(old); }
+        extern "C" __global__ void k(const float* x, float* out) { atomicMaxFloat(out, x[blockIdx.x * 32 + threadIdx.x]); }"""
+        x, out = np.random.default_rng(1).random(256).astype(np.float32), np.zeros(1, np.float32)
+        launch(source, "k", 8, 32, x, out)
+        assert out[0] == x.max()
+
+    def test_may_be_switched_off(self) -> None:
+        program = compile_source(HEAD + "x[0] = i; }")
+        args = [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 1]
+        program.launch("k", (1, 1, 1), (32, 1, 1), args, limits=Limits(check_races=False))
+
+
+class TestBarriersAndWarps:
+    def test_divergent_barrier(self) -> None:
+        site = fault(errors.BarrierError, "if (i < 20) { x[i] = 1;\n__syncthreads(); }").site
+        assert (site.thread, site.line) == ((20, 0, 0), 3)
+
+    def test_barriers_on_both_sides_are_two_barriers(self) -> None:
+        fault(errors.BarrierError, "if (i < 20) __syncthreads(); else __syncthreads();")
+
+    def test_threads_that_have_left_do_not_count(self) -> None:
+        body("if (i > 20) return; __syncthreads(); x[i] = 1;")
+
+    def test_blocks_may_differ(self) -> None:
+        source = (
+            HEAD
+            + "for (int j = 0; j <= blockIdx.x; j++) __syncthreads(); x[blockIdx.x * 32 + i] = 1; }"
+        )
+        result = launch(source, "k", 4, 32, np.zeros(128, np.float32), np.zeros(1, np.int32), 1)
+        assert result.counts.barriers == 10
+
+    def test_shuffle_from_an_absent_lane(self) -> None:
+        fault(errors.WarpError, "if (i < 16) x[i] = __shfl_sync(0xffff, x[i], i + 16);")
+        fault(errors.WarpError, "x[i] = __shfl_down_sync(0xffffffff, x[i], 20);", threads=24)
+
+    def test_caller_missing_in_the_mask(self) -> None:
+        assert fault(errors.WarpError, "x[i] = __shfl_sync(0xffff, x[i], 0);").site.thread == (
+            16,
+            0,
+            0,
+        )
+
+
+class TestOthers:
+    def test_division_by_zero(self) -> None:
+        site = fault(errors.DivisionByZeroError, "o[i] = n / (i - 3);").site
+        assert site.thread == (3, 0, 0)
+        fault(errors.DivisionByZeroError, "o[i] = n % (n - 32);")
+
+    def test_assert(self) -> None:
+        assert fault(errors.DeviceAssertError, "assert(i < 5);").site.thread == (5, 0, 0)
+
+    def test_trap(self) -> None:
+        fault(errors.KernelFault, "if (i == 7) __trap();")
+
+    @pytest.mark.parametrize(
+        "text",
+        ["while (n > 0) o[i] = 1;", "__shared__ int lock; if (i == 0) lock = 0; __syncthreads(); "
+         "while (atomicCAS(&lock, 0, 1) != 0) {} o[0] += 1; atomicExch(&lock, 0);"],
+    )  # fmt: skip
+    def test_a_kernel_that_never_ends(self, text: str) -> None:
+        program = compile_source(HEAD + text + "}")
+        args = [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 32]
+        with pytest.raises(errors.RunawayKernelError) as caught:
+            program.launch("k", (1, 1, 1), (32, 1, 1), args, limits=Limits(step_budget=500))
+        assert caught.value.site.line == 1
+
+    def test_what_was_written_before_a_fault_stays(self) -> None:
+        x, o = np.zeros(32, np.float32), np.zeros(32, np.int32)
+        with pytest.raises(errors.OutOfBoundsError):
+            launch(HEAD + "x[i] = 5; o[i + 1] = 1; }", "k", 1, 32, x, o, 1)
+        assert (x == 5).all()

@@ -105,7 +105,8 @@ class StatementParser(ExpressionParser):
             return self.enum()
         if self.at("struct") and (self.ahead().is_("{") or self.ahead(2).is_("{", ":")):
             return self.struct(None)
-        if self.at_type() and not self.ahead().is_("(", "{"):
+        pointer_to_array = self.ahead().is_("(") and self.ahead(2).is_("*", "&")
+        if self.at_type() and (pointer_to_array or not self.ahead().is_("(", "{")):
             storage, base = self.specifiers()
             return self.declaration(storage, base, token)
         expression = self.expression()

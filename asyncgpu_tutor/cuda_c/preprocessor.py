@@ -56,7 +56,9 @@ class Preprocessed:
     headers: frozenset[str]
 
 
-def preprocess(source: Source, defines: Mapping[str, str] | None = None) -> Preprocessed:
+def preprocess(
+    source: Source, defines: Mapping[str, str] | None = None, *, lenient: bool = False
+) -> Preprocessed:
     """Expand macros and drop the text that conditions exclude.
 
     Parameters
@@ -65,6 +67,8 @@ def preprocess(source: Source, defines: Mapping[str, str] | None = None) -> Prep
         What to read.
     defines : mapping of str to str, optional
         Macros defined before the first line, as by `-DNAME=VALUE`.
+    lenient : bool
+        Pass over headers whose contents are not known.
 
     Raises
     ------
@@ -73,12 +77,13 @@ def preprocess(source: Source, defines: Mapping[str, str] | None = None) -> Prep
     UnsupportedFeatureError
         Headers whose contents this interpreter does not know.
     """
-    return _Preprocessor(source, defines or {}).run()
+    return _Preprocessor(source, defines or {}, lenient).run()
 
 
 class _Preprocessor:
-    def __init__(self, source: Source, defines: Mapping[str, str]) -> None:
+    def __init__(self, source: Source, defines: Mapping[str, str], lenient: bool) -> None:
         self.source = source
+        self.lenient = lenient
         self.macros: dict[str, _Macro] = {}
         self.headers: set[str] = set()
         self.expansions = 0
@@ -204,6 +209,8 @@ class _Preprocessor:
     def _include(self, at: Token, rest: list[Token]) -> None:
         header = "".join(t.text for t in rest).strip('<>"')
         if header.startswith(_REFUSED_HEADERS):
+            if self.lenient:
+                return
             self.source.unsupported(at.at, f"the header <{header}> is not supported")
         if header not in _HEADERS:
             self.source.fail(

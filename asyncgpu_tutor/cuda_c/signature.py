@@ -168,7 +168,7 @@ def read_signature(source: str, name: str) -> Signature:
     from asyncgpu_tutor.cuda_c.program import declare_types
 
     text = Source(source)
-    prepared = preprocess(text, None)
+    prepared = preprocess(text, lenient=True)
     unit = parse(text, prepared, heads_only=True)
     functions: dict[str, list[Function]] = {}
     for function in unit.functions:

@@ -1,0 +1,305 @@
+"""What is refused: with line, column, caret and a reason; and no more is accepted than NVRTC accepts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asyncgpu_tutor import errors
+from asyncgpu_tutor.cuda_c import GlobalMemory, compile_source, read_signature
+
+from .support import HEAD, body, memory
+
+INCLUDE = "#include <cuda_fp16.h>\n"
+
+
+def refuse(source: str, kind: type[errors.KernelCompileError]) -> errors.KernelCompileError:
+    with pytest.raises(kind) as caught:
+        compile_source(source)
+    if kind is errors.KernelCompileError:
+        assert not isinstance(caught.value, errors.UnsupportedFeatureError)
+    assert caught.value.line is not None
+    assert caught.value.column is not None
+    return caught.value
+
+
+# Each of these NVRTC 12.9 refuses too (compiled for compute_90 with the CUDA headers).
+WRONG = [
+    "x[i] = INFINITY;",
+    "x[i] = FLT_MAX;",
+    "uint8_t z = 1;",
+    "uint z = 1;",
+    "x[i] = max(1.0f, n);",
+    "o[i] = max(1ll, n);",
+    "x[1.5f] = 1;",
+    "half h;",
+    "x[i] = x[i] % 2;",
+    "float* p = 1;",
+    "x[i] = nothing(i);",
+    "float q[n];",
+    "return 1;",
+    "float2 a = make_float2(1, 2); a = a + a;",
+    "short s; atomicAdd(&s, 1);",
+    "atomicMax(x, 1.0f);",
+    "long long s = 0; long long* p = &s; atomicAdd(p, 1ll);",
+    "x[i] = __shfl_down(x[i], 1);",
+    "__shared__ int q = 0;",
+    "int i = 0;",
+    "break;",
+    "continue;",
+    "switch (n) { case 1: case 1: break; }",
+    "switch (n) { case 1: continue; }",
+    "(i + 1) = 2;",
+    "const int q = 1; q = 2;",
+    "int* p = x;",
+    "const float* c = x; float* d = c;",
+    "const float* c = x; c[0] = 1;",
+    "if (x == o) x[i] = 1;",
+    "x[i] = zz;",
+    "x + 1.5f;",
+    "o[i] = 1.5f << 2;",
+    "x[i] = M_PI;",
+    "int f() { return 1; }",
+    "o[i] = ~1.5f;",
+    "x[i] = 1.0f & 2;",
+    "x[i] = x;",
+    "int a = 5 b;",
+    "x[i] = 1",
+    "if (i < n { x[i] = 1; }",
+    "o[i] = 1 +;",
+    "x[i] = (1 + 2;",
+    "o[i] = 08;",
+    "o[i] = 'ab';",
+    "o[i] = threadIdx.w;",
+    "float4 v; v.q = 1;",
+    "i.x = 1;",
+    "n[0] = 1;",
+    "*n = 1;",
+    "static_assert(sizeof(int) == 8);",
+    "const int q;",
+    "int& r;",
+    "int& r = 1;",
+    "float& r = o[i];",
+    "auto a;",
+    "x[i] = sqrtf();",
+    "x[i] = sqrtf(1, 2);",
+    "__syncthreads(1);",
+    "int a[2] = {1, 2, 3};",
+    "int a[0];",
+    "int a[-1];",
+    "else x[i] = 1;",
+    "void v;",
+    "unsigned float u = 1;",
+    'printf("%d");',
+    "int* p = o; p = p * 2;",
+    "case 1: o[i] = 1;",
+    "o[i] = sizeof(nope);",
+    "kernel<<<1, 1>>>();",
+    "__shfl_sync(0xffffffff, i, 0, 5);",
+]  # fmt: skip
+_SOME_ARE_UNSUPPORTED = {"kernel<<<1, 1>>>();", "case 1: o[i] = 1;"}
+
+FILES_WRONG = [
+    "#include <stdio.h>\n",
+    "#include <math.h>\n",
+    "#include <stdint.h>\n",
+    "#if 1\n",
+    "#endif\n",
+    "#define F(a) a\n__device__ int g() { return F(1, 2); }\n",
+    "#error stop\n",
+    "#wrong\n",
+    "__global__ int bad() { return 1; }\n",
+    "int host() { return 1; }\n",
+    "int variable = 3;\n",
+    "__device__ void f(int a) { a(); }\n" + HEAD + "f(1, 2); }",
+    "__device__ int f(float* p) { return 1; }\n" + HEAD + "o[i] = f(1.0f); }",
+    "struct S { int a; int a; };\n",
+    "struct S { int a };\n",
+    "template <int N> __device__ int f() { return N; }\n" + HEAD + "o[i] = f(); }",
+    "template <int N> __device__ int f() { return N; }\n" + HEAD + "o[i] = f<n>(); }",
+    "__device__ void f(int& a) { a = 1; }\n" + HEAD + "f(1); }",
+    "__device__ int f() { return; }\n" + HEAD + "f(); }",
+    "__device__ void f() { return 1; }\n" + HEAD + "f(); }",
+    "__device__ void f() {}\n" + HEAD + "o[i] = f(); }",
+    "__device__ float f(float a, float b) { return a; }\n__device__ float f(double a, double b) "
+    "{ return b; }\n" + HEAD + "o[i] = f(1, 2); }",
+    INCLUDE + HEAD + "half h = 1.0f; h = h * 2.0f; }",
+    HEAD + "/* no end",
+    HEAD + '"no end',
+    HEAD + "x[i] = 1;",
+]
+
+UNSUPPORTED = [
+    'asm("nop;");',
+    "auto f = [](float a) { return a; };",
+    "goto end; end: x[i] = 1;",
+    "kernel<<<1, 1>>>();",
+    "static int s = 0;",
+    "float (*p)[4];",
+    "union { int a; float f; } u;",
+    "int* p[4];",
+    "long double d;",
+    "float* p = new float[4];",
+    "x[i] = (float)(unsigned long long)x;",
+    "void* p = malloc(4);",
+    "float* p = (float*)(const float*)x;",
+    "try { } catch (...) { }",
+    "int&& r = 1;",
+    "x[i] = tex2D(0, 1, 2);",
+]
+FILES_UNSUPPORTED = [
+    "#include <cooperative_groups.h>\n",
+    "#include <curand_kernel.h>\n",
+    "namespace a { }\n",
+    "class A { };\n",
+    "struct S { int f() { return 1; } };\n",
+    "struct A { int a; }; struct B : A { };\n",
+    "__device__ int f(int a) { return f(a - 1); }\n" + HEAD + "o[i] = f(1); }",
+    "template <typename... T> __device__ void f(T... t) {}\n",
+    "__device__ int g; __device__ int& f() { return g; }\n" + HEAD + "f() = 1; }",
+    "__global__ void inner() {}\n" + HEAD + "inner(); }",
+    '__global__ void k(float** p) { p[0][0] = 1; }\n',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [t for t in WRONG if t not in _SOME_ARE_UNSUPPORTED])
+def test_wrong_statements(text: str) -> None:
+    assert refuse(HEAD + text + " }", errors.KernelCompileError).line == 1
+
+
+@pytest.mark.parametrize("source", FILES_WRONG)
+def test_wrong_files(source: str) -> None:
+    refuse(source, errors.KernelCompileError)
+
+
+@pytest.mark.parametrize("text", UNSUPPORTED)
+def test_unsupported_statements(text: str) -> None:
+    error = refuse(HEAD + text + " }", errors.UnsupportedFeatureError)
+    assert "a GPU runs this" in str(error)
+
+
+@pytest.mark.parametrize("source", FILES_UNSUPPORTED)
+def test_unsupported_files(source: str) -> None:
+    refuse(source, errors.UnsupportedFeatureError)
+
+
+def test_message_has_line_column_and_caret() -> None:
+    source = (
+        "__global__ void relu(float* x, int n) {\n\tint i = threadIdx.x;\n\tif (i < N) x[i] = 0;\n}"
+    )
+    error = refuse(source, errors.KernelCompileError)
+    assert (error.line, error.column) == (3, 10)
+    assert str(error) == (
+        "kernel.cu:3:10: error: 'N' is not declared (did you mean 'n'?)\n"
+        "    \tif (i < N) x[i] = 0;\n"
+        "    \t        ^"
+    )  # fmt: skip
+
+
+def test_something_missing_is_missed_where_it_should_be() -> None:
+    error = refuse(
+        "__global__ void k(int* x) {\n  int i = 1\n  x[i] = 1;\n}", errors.KernelCompileError
+    )
+    assert (error.line, error.column) == (2, 12)
+    assert "expected ';'" in str(error)
+
+
+def test_a_macro_is_blamed_where_it_is_used() -> None:
+    error = refuse(f"#define BAD undeclared\n{HEAD}\n  x[i] = BAD; }}", errors.KernelCompileError)
+    assert (error.line, error.column) == (3, 10)
+
+
+def test_an_unused_template_may_be_wrong_until_it_is_used() -> None:
+    before = "template <typename T> __device__ T f(T a) { return a.nothing; }"
+    body("x[i] = 1;", before=before)
+    refuse(f"{before}\n{HEAD} x[i] = f(1.0f); }}", errors.KernelCompileError)
+
+
+def test_unknown_kernel_lists_those_there_are() -> None:
+    program = compile_source(HEAD + "}")
+    with pytest.raises(
+        errors.KernelCompileError, match="no kernel 'kk'; its kernels: k. Did you mean"
+    ):
+        program.launch("kk", (1, 1, 1), (1, 1, 1), [])
+
+
+class TestSignatures:
+    SOURCE = """#include <cuda_fp16.h>
+    #include <cooperative_groups.h>
+    typedef unsigned int u32;
+    struct Big { virtual void f(); };
+    namespace cg = cooperative_groups;
+    extern "C" __global__ void __launch_bounds__(256) go(const float* __restrict__ a, half *b, u32 n,
+        const float4* v, long long big, unsigned char flags[], bool on, double* const out) {
+        cg::grid_group g = cg::this_grid(); asm("nop;"); int& r = *[](){}; }
+    template <typename T, int N> __global__ void t(T* x, T y) { nonsense }"""
+
+    def test_heads_of_kernels_that_do_not_compile(self) -> None:
+        found = read_signature(self.SOURCE, "go")
+        assert found.name == "go"
+        assert [(p.name, p.ctype, p.pointer, p.const) for p in found.parameters] == [
+            ("a", "float", True, True),
+            ("b", "half", True, False),
+            ("n", "unsigned int", False, False),
+            ("v", "float4", True, True),
+            ("big", "long long", False, False),
+            ("flags", "unsigned char", True, False),
+            ("on", "bool", False, False),
+            ("out", "double", True, False),
+        ]
+        kinds = [np.dtype(t) for t in ("f4", "f2", "u4", "f4", "i8", "u1", "?", "f8")]
+        assert [p.dtype for p in found.parameters] == kinds
+
+    def test_templates(self) -> None:
+        found = read_signature(self.SOURCE, "t<double, 4>")
+        assert found.name == "t<double, 4>"
+        assert [(p.ctype, p.pointer) for p in found.parameters] == [
+            ("double", True),
+            ("double", False),
+        ]
+        with pytest.raises(errors.KernelCompileError, match="template"):
+            read_signature(self.SOURCE, "t")
+
+    def test_unknown(self) -> None:
+        with pytest.raises(errors.KernelCompileError, match="its kernels: k"):
+            read_signature(HEAD + "}", "missing")
+
+    def test_agrees_with_the_compiled_program(self) -> None:
+        source = HEAD + "}"
+        assert compile_source(source).kernels["k"] == read_signature(source, "k")
+
+
+class TestArguments:
+    def args(self) -> list[object]:
+        return [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 1]
+
+    @pytest.mark.parametrize(
+        ("index", "given", "kind"),
+        [
+            (0, 1.5, errors.ArrayDTypeError),
+            (2, 1.5, errors.ArrayDTypeError),
+            (2, 1 << 40, errors.ArrayDTypeError),
+            (2, np.float32(1), errors.ArrayDTypeError),
+            (2, GlobalMemory(4), errors.ArrayDTypeError),
+        ],
+    )
+    def test_wrong_argument(self, index: int, given: object, kind: type[Exception]) -> None:
+        args = self.args()
+        args[index] = given
+        with pytest.raises(kind, match=["'x'", "", "'n'"][index]):
+            compile_source(HEAD + "}").launch("k", (1, 1, 1), (32, 1, 1), args)  # type: ignore[arg-type]
+
+    def test_number_of_arguments(self) -> None:
+        with pytest.raises(errors.UsageError, match="takes 3 arguments, 2 given"):
+            compile_source(HEAD + "}").launch("k", (1, 1, 1), (32, 1, 1), self.args()[:2])  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("grid", "block"),
+        [((0, 1, 1), (32, 1, 1)), ((1, 70000, 1), (32, 1, 1)), ((1, 1, 1), (2048, 1, 1)),
+         ((1, 1, 1), (32, 33, 1)), ((1, 1, 1), (1, 1, 65))],
+    )  # fmt: skip
+    def test_impossible_launches(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int]
+    ) -> None:
+        with pytest.raises(errors.LaunchConfigError):
+            compile_source(HEAD + "}").launch("k", grid, block, self.args())  # type: ignore[arg-type]

@@ -67,6 +67,7 @@ lint: $(TEST_STAMP)
 format: $(TEST_STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(PY) tools/build_notebooks.py
 	$(PY) tools/notebooks.py
 
 # The ceiling for one cell is 60 s. Notebooks and tests in one run keep all processes busy to the end.

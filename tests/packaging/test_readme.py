@@ -42,11 +42,11 @@ def test_links_to_files_of_the_checkout_lead_somewhere(page: str) -> None:
 
 
 def test_commands_in_the_texts_are_targets_of_the_makefile() -> None:
-    targets = set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
     named = {
         word
         for page in PAGES
-        for word in re.findall(r"\bmake ([a-z]+)\b", (ROOT / page).read_text(encoding="utf-8"))
+        for word in re.findall(r"\bmake ([a-z-]+)\b", (ROOT / page).read_text(encoding="utf-8"))
     }
 
     assert {"lab", "test"} <= named

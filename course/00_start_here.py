@@ -1,0 +1,227 @@
+"""Source of notebooks/00_start_here.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # Start here
+#
+# **After this page you can**
+#
+# - name the device that your notebooks run on, and say whether its times are measured or modelled;
+# - start work on that device from Python, and read the result;
+# - predict what Python does while the device works, and check it against a timeline.
+#
+# | | |
+# |---|---|
+# | Time | 5 minutes |
+# | You need | Python and some NumPy. No CUDA, and no GPU |
+# | Device | the first cell of code says which one is in use |
+#
+# Run a cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>, from top to bottom.
+
+# %% [markdown] id=two-computers
+# ## Two computers
+#
+# A GPU is a second computer. It has its own memory and its own clock, and it does what it is told in its
+# own time. In this course the computer that runs Python is the **host**, and the GPU is the **device**.
+#
+# That is the whole difficulty, and the whole charm. NumPy computes while you wait. A device can compute
+# while Python does something else, if you ask in the right way. How to ask is what this course is about.
+
+# %% id=which-device
+import numpy as np
+
+import asyncgpu_tutor as agt
+
+device = agt.use("auto")
+device
+
+# %% [markdown] id=which-device-meaning
+# `auto` takes your NVIDIA GPU if there is one. If not, it takes a **simulated device**, which comes with
+# the course. Both run the same programs and give the same kind of answer:
+#
+# | | a GPU (`cuda:0`) | the simulated device (`sim:0`) |
+# |---|---|---|
+# | results | computed on the GPU | computed here, from the very same source code |
+# | times | measured | worked out from a model of a GPU, and always labelled *simulated* |
+# | again tomorrow? | a little different | the same, to the last digit |
+#
+# The simulated clock is a fiction with rules: it moves when the program does something that would take time
+# on a real machine. So a laptop can show what a data-centre GPU would do, and when.
+
+# %% id=times-mean
+if device.simulated:
+    print("Times on this page are simulated: modelled, not measured.")
+else:
+    print("Times on this page are measured on your GPU.")
+
+# %% [markdown] id=doctor
+# Should anything on this machine need repair, `doctor` says what, and how. In a terminal it is
+# `python -m asyncgpu_tutor doctor`; here it is two lines.
+
+# %% id=doctor-report
+from asyncgpu_tutor.doctor import ThisMachine, examine
+
+report = examine(ThisMachine())
+print(report.as_text())
+assert report.can_run
+
+# %% [markdown] id=kernel
+# ## A first kernel
+#
+# A function that runs on the device is called a **kernel**. You write it for *one* element. The device runs it
+# for all of them at once, each in a **thread** of its own. Kernels are written in CUDA C, of which you can read more
+# than you may think:
+
+# %% id=kernel-source
+twice = agt.Kernel(r"""
+extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = 2.0f * x[i];
+    }
+}
+""")
+twice
+
+# %% [markdown] id=kernel-explained
+# In NumPy this is `y = 2 * x`. Here the loop is gone, and in its place each thread asks *which element is mine?*
+# Threads come in **blocks**; the number of its block, the size of a block, and its place in it give a thread
+# its `i`. The last block may be larger than what is left of the array, hence the `if`.
+
+# %% [markdown] id=describe
+# ## Describe first, run later
+#
+# The device cannot see NumPy's memory. So the data go there (`h2d`, *host to device*), the kernel runs, and the result
+# comes back (`to_host`). You write all of this down first. What you get is a `DeviceOp`, an **operation**:
+
+# %% id=first-operation
+x = agt.pin(np.arange(1_000_000, dtype=np.float32))
+
+
+def doubled(x):
+    launch = twice(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+    return launch.last().unpartition().to_host()
+
+
+with agt.record() as building:
+    op = doubled(x)
+
+print(op)
+print("things that happened:", len(building))
+assert len(building) == 0
+
+# %% [markdown] id=describe-explained
+# Nothing happened. An operation is a recipe, and nobody has cooked yet. Word by word:
+#
+# - `agt.pin` puts a copy of `x` where the device can fetch it by itself, without the help of Python.
+# - `agt.zeros(x.size)` is where `y` will be. `.partition(256)` splits it into blocks of 256 elements,
+#   and so tells the device how many threads to start.
+# - A kernel gives back its arrays. `.last()` picks `y`, `.unpartition()` makes the blocks one array again, and
+#   `.to_host()` copies it into a NumPy array.
+# - `agt.record()` writes down everything that happens, with its time.
+#
+# To run it, `await` it.
+
+# %% id=first-launch
+y = await op
+
+print(y[:6], y.dtype, y.shape)
+assert np.array_equal(y, 2 * x)
+
+# %% [markdown] id=prediction
+# ## What does Python do meanwhile?
+#
+# Now you cook the same dish twice more. Both times Python has a job of its own to do as well, which takes
+# 150 microseconds (µs, millionths of a second). We let `agt.work(150)` stand for it.
+#
+# 1. `doubled(x).sync()`, then the job. `sync` runs an operation and returns when it is done.
+# 2. `agt.spawn(doubled(x))`, then the job, then `await`. `spawn` has the operation started as a task, and
+#    returns at once.
+
+# %% id=predict
+from asyncgpu_tutor.exercises import Prediction
+
+meanwhile = Prediction(
+    "Which of the two is finished first?",
+    sync="the first: one thing after the other is quicker",
+    spawn="the second: the job is done while the device works",
+    same="neither: the work is the same, so the time is the same",
+)
+meanwhile
+
+# %% [markdown] id=commit
+# Write your answer in place of the three dots, as in `commit("same")`, **before** you go on. Being wrong now
+# is the quickest way to learn something.
+
+# %% id=predict-commit
+meanwhile.commit(...)
+
+# %% id=run-both
+import asyncio
+
+with agt.record() as blocking:
+    doubled(x).sync()
+    agt.work(150, "Python's own job")
+
+with agt.record() as overlapped:
+    task = agt.spawn(doubled(x))
+    await asyncio.sleep(0)  # let the task start
+    agt.work(150, "Python's own job")
+    await task
+
+# %% id=reveal
+first, second = blocking.metrics().makespan, overlapped.metrics().makespan
+if abs(first - second) < 10:
+    truth = "same"
+else:
+    truth = "spawn" if second < first else "sync"
+meanwhile.reveal(truth, f"From start to end: {first:.0f} µs with sync, {second:.0f} µs with spawn.")
+
+# %% [markdown] id=timeline
+# ## A first timeline
+#
+# Why that is so, a picture shows best. Time runs from left to right. The upper lane is the host: Python. Below
+# is a **stream**: a queue of work for the device, which does one thing in it after the other.
+
+# %% id=timeline-picture
+from asyncgpu_tutor.timeline import compare
+
+compare([blocking, overlapped], ["sync, then the job", "spawn, the job, await"]);
+
+# %% [markdown] id=timeline-read
+# The device does the same in both: a copy in, a fill with zeros, the kernel, a copy back. Look at the host. With
+# `sync` there is a stretch of **waiting** above the device's work, and the job comes after it. With `spawn` the job *is*
+# above the device's work: the two overlap. Python did not get quicker. It stopped waiting.
+#
+# Pictures are quick to read and easy to misread, so each can be had as text too. Here is the second one:
+
+# %% id=timeline-table
+print(overlapped.table())
+
+# %% [markdown] id=claims
+# What a page of this course says about time is not only said. A cell like the next one holds it against the
+# trace, and fails if it is not so. It does on every device.
+
+# %% id=timeline-claims
+from asyncgpu_tutor.trace import overlap_between
+
+job = "Python's own job"
+assert overlap_between(blocking, job, blocking.device_spans) == 0
+assert overlap_between(overlapped, job, overlapped.device_spans) > 0
+assert len(overlapped.streams) == 1
+assert blocking.metrics().host["wait"] > 0
+
+overlap = overlap_between(overlapped, job, overlapped.device_spans)
+print(f"Job and device were both at work for {overlap:.0f} µs.")
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - The **host** runs Python; the **device** is a second computer with its own memory. Data go there and back by copies.
+# - A **kernel** is written for one element, and runs in as many **threads** as there are elements.
+# - An **operation** is a recipe. Building it starts nothing; `sync`, `await` and `spawn` run it.
+# - `sync` keeps Python waiting. `spawn` and `await` let it do other things meanwhile.
+# - `auto` says which device it took, and every timeline says whether its times are simulated.
+#
+# **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb), the project of this course: a small neural network, four batches at a
+# time, with nobody waiting who need not.

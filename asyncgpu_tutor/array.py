@@ -8,6 +8,7 @@ is good for as long as its owner has not given the array away.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -126,7 +127,8 @@ class DeviceArray:
     @property
     def memory(self) -> Memory:
         """The allocation; `UseAfterMoveError` if the array was given away."""
-        self.check()
+        if self._gone is not None or self._owner is not None:
+            self.check()
         return self._buffer.memory
 
     @property
@@ -166,10 +168,10 @@ class DeviceArray:
         where : str
             What takes it, for the message of a later use: ``"into relu(...)"``.
         """
-        self.check()
-        if self.mode == "owned":
+        if self.mode == "owned" and self._gone is None:
             self._gone = where
             return self._handle("owned")
+        self.check()
         if self.mode == "shared":
             return self._handle("shared")
         return self._borrow_of(self._owner)
@@ -278,44 +280,39 @@ class Partition:
 
     Attributes
     ----------
+    array : DeviceArray
+        The handle inside.
     block_shape : tuple of int
         Shape of a block, in the order of the array's dimensions.
+    grid, block : tuple of int
+        Number of blocks, and shape of a block, (x, y, z): x is the last dimension of the array.
     """
 
-    __slots__ = ("_array", "block_shape")
+    __slots__ = ("array", "block", "block_shape", "grid")
 
     def __init__(self, array: DeviceArray, block_shape: tuple[int, ...]) -> None:
-        self._array = array
+        self.array = array
         self.block_shape = block_shape
+        self.block: Dim3 = _dim3(block_shape)
+        self.grid: Dim3 = _dim3([-(-n // b) for n, b in zip(array.shape, block_shape, strict=True)])
 
     def __repr__(self) -> str:
-        return f"<Partition of {self._array!r} into blocks of {self.block_shape}>"
-
-    @property
-    def array(self) -> DeviceArray:
-        """The handle inside."""
-        return self._array
-
-    @property
-    def grid(self) -> Dim3:
-        """Number of blocks, (x, y, z): x is the last dimension of the array."""
-        counts = [-(-n // b) for n, b in zip(self._array.shape, self.block_shape, strict=True)]
-        return _dim3(counts)
-
-    @property
-    def block(self) -> Dim3:
-        """Shape of a block, (x, y, z): x is the last dimension of the array."""
-        return _dim3(list(self.block_shape))
+        return f"<Partition of {self.array!r} into blocks of {self.block_shape}>"
 
     def take(self, where: str) -> Partition:
         """The partition that an operation keeps."""
-        return Partition(self._array.take(where), self.block_shape)
+        other = object.__new__(Partition)
+        other.array = self.array.take(where)
+        other.block_shape = self.block_shape
+        other.block = self.block
+        other.grid = self.grid
+        return other
 
     def unpartition(self) -> DeviceArray:
         """The array again."""
-        return self._array.take("by unpartition()")
+        return self.array.take("by unpartition()")
 
 
-def _dim3(row_major: list[int]) -> Dim3:
-    x, y, z = (*reversed(row_major), 1, 1, 1)[:3]
+def _dim3(row_major: Sequence[int]) -> Dim3:
+    x, y, z = (*reversed(row_major), 1, 1)[:3]
     return (x, y, z)

@@ -25,11 +25,13 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         What is written.
     ready : callable
         Whether it has been written.
-    what : str
-        The operation, for messages.
+    what : callable
+        Says which operation writes it, for messages.
     """
 
-    def __init__(self, array: npt.NDArray[Any], ready: Callable[[], bool], what: str) -> None:
+    def __init__(
+        self, array: npt.NDArray[Any], ready: Callable[[], bool], what: Callable[[], str]
+    ) -> None:
         self._array = array
         self._ready = ready
         self._what = what
@@ -57,7 +59,7 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         """The array; `NotReadyError` before its operation has completed."""
         if not self._ready():
             raise NotReadyError(
-                f"the result of {self._what} is not on the host yet: functions given to and_then and "
+                f"the result of {self._what()} is not on the host yet: functions given to and_then and "
                 "map run when the work is submitted, and get handles, not data. Await or sync the "
                 "operation, and read what that returns."
             )

@@ -204,7 +204,7 @@ def test_a_closure_that_returns_no_operation(device: Device) -> None:
 
 def test_a_kernel_that_does_not_compile(device: Device) -> None:
     source = 'extern "C" __global__ void k(float* x) {\n    x[0] = 1.0f\n}\n'
-    with pytest.raises(agt.KernelCompileError, match=r"x\[0\] = 1.0f") as caught:
+    with pytest.raises(agt.KernelCompileError, match=r"expected") as caught:
         agt.Kernel(source)
     assert caught.value.line in (2, 3)
 

@@ -17,7 +17,7 @@ import numpy as np
 from cupy.cuda import runtime
 
 from asyncgpu_tutor.array import DeviceArray
-from asyncgpu_tutor.cupy_device.guard import compiling, guarded
+from asyncgpu_tutor.cupy_device.guard import CUDA_ERRORS, compiling, guarded, translated
 from asyncgpu_tutor.cupy_device.recorder import Recorder
 from asyncgpu_tutor.cupy_device.stream import CupyEvent, CupyStream, operation
 from asyncgpu_tutor.device import (
@@ -93,6 +93,7 @@ class CupyDevice:
             shared_bytes=int(facts["sharedMemPerBlock"]),
         )
         self._recorder: Recorder | None = None
+        self._pool: Any = cupy.cuda.MemoryPool()
         self._functions: dict[tuple[str, str], CupyFunction] = {}
         self._lock = threading.Lock()
         self._numbers = 0
@@ -191,14 +192,22 @@ class CupyDevice:
 
     # ------------------------------------------------------------------ memory
     def malloc(self, nbytes: int, name: str, stream: Stream) -> CupyMemory:
-        """Allocate from CuPy's pool. What comes back to it is idle: see `Submission.keep`."""
+        """Allocate from a pool of this device's own.
+
+        What comes back to it is idle (see `Submission.keep`), so any stream may have it next, and the
+        pool need not know which stream asks.
+        """
         start = self.now()
-        with (
-            self.active(),
-            guarded(f"allocating {nbytes:,} bytes for {name!r}"),
-            self._own(stream).cupy,
-        ):
-            memory = CupyMemory(cupy.cuda.alloc(nbytes), nbytes)
+        before = runtime.getDevice()
+        if before != self.ordinal:
+            runtime.setDevice(self.ordinal)
+        try:
+            memory = CupyMemory(self._pool.malloc(nbytes), nbytes)
+        except CUDA_ERRORS as error:
+            raise translated(error, f"allocating {nbytes:,} bytes for {name!r}") from error
+        finally:
+            if before != self.ordinal:
+                runtime.setDevice(before)
         self._host_span("call", f"malloc {name}", start)
         return memory
 
@@ -239,25 +248,29 @@ class CupyDevice:
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
-        with self._enqueueing("memset", "memset", stream, {"bytes": nbytes}) as queue:
-            runtime.memsetAsync(memory.ptr, value, nbytes, queue)
+        queue = self._own(stream)
+        args = (memory.ptr, value, nbytes, queue.ptr)
+        self._enqueue("memset", "memset", queue, nbytes, runtime.memsetAsync, args)
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
-        with self._enqueueing("h2d", "h2d", stream, {"bytes": host.nbytes}) as queue:
-            runtime.memcpyAsync(memory.ptr, host.ctypes.data, host.nbytes, H2D, queue)
+        queue = self._own(stream)
+        args = (memory.ptr, host.ctypes.data, host.nbytes, H2D, queue.ptr)
+        self._enqueue("h2d", "h2d", queue, host.nbytes, runtime.memcpyAsync, args)
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
-        with self._enqueueing("d2h", "d2h", stream, {"bytes": host.nbytes}) as queue:
-            runtime.memcpyAsync(host.ctypes.data, memory.ptr, host.nbytes, D2H, queue)
+        queue = self._own(stream)
+        args = (host.ctypes.data, memory.ptr, host.nbytes, D2H, queue.ptr)
+        self._enqueue("d2h", "d2h", queue, host.nbytes, runtime.memcpyAsync, args)
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
-        with self._enqueueing("d2d", "d2d", stream, {"bytes": nbytes}) as queue:
-            runtime.memcpyAsync(target.ptr, source.ptr, nbytes, D2D, queue)
+        queue = self._own(stream)
+        args = (target.ptr, source.ptr, nbytes, D2D, queue.ptr)
+        self._enqueue("d2d", "d2d", queue, nbytes, runtime.memcpyAsync, args)
 
     # ------------------------------------------------------------------ kernels
     def get_function(self, source: str, name: str) -> CupyFunction:
@@ -287,12 +300,12 @@ class CupyDevice:
         """Enqueue one launch."""
         if not isinstance(function, CupyFunction):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
+        queue = self._own(stream)
         # A pointer is passed as the integer that it is.
-        packed = [np.uintp(a.ptr) if isinstance(a, CupyMemory) else a for a in args]
-        target = self._own(stream)
+        packed = [np.uintp(a.ptr) if type(a) is CupyMemory else a for a in args]
+        launch = (grid, block, packed, shared_mem, queue.cupy)
         detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-        with self._enqueueing("kernel", function.name, stream, detail):
-            function.kernel(grid, block, packed, shared_mem, target.cupy)
+        self._enqueue("kernel", function.name, queue, detail, function.kernel, launch)
 
     # ------------------------------------------------------------------ recording
     @property
@@ -324,26 +337,54 @@ class CupyDevice:
         draft = self._recorder.log.draft(kind, name, None, op=op, label=label, waits_for=waits_for)
         return self._recorder.log.finish(draft, start, self.now()).id
 
-    @contextmanager
-    def _enqueueing(
-        self, kind: SpanKind, name: str, stream: Stream, detail: dict[str, object]
-    ) -> Generator[int]:
-        """Around each call that enqueues: device, errors, and spans when recorded. Gives the handle."""
-        target = self._own(stream)
-        with self.active(), guarded(name):
-            recorder = self._recorder
-            if recorder is None:
-                yield target.ptr
-                return
-            before = recorder.stamp(target.cupy)
-            start = self.now()
-            yield target.ptr
-            call = self._host_span("call", call_name(kind, name), start)
-            op, label = operation()
-            draft = recorder.log.draft(
-                kind, name, target.number, op=op, label=label, call=call, detail=detail
-            )
-            recorder.add(draft, before, recorder.stamp(target.cupy))
+    def _enqueue(
+        self,
+        kind: SpanKind,
+        name: str,
+        queue: CupyStream,
+        detail: dict[str, object] | int,
+        call: Callable[..., object],
+        args: tuple[object, ...],
+    ) -> None:
+        """Call CUDA with this device current, its errors translated, and spans when recorded.
+
+        `detail` may be just a number of bytes. No context managers here: every launch comes this way.
+        """
+        before = runtime.getDevice()
+        if before != self.ordinal:
+            runtime.setDevice(self.ordinal)
+        try:
+            if self._recorder is None:
+                call(*args)
+            else:
+                told: dict[str, object] = {"bytes": detail} if isinstance(detail, int) else detail
+                self._record(self._recorder, kind, name, queue, told, call, args)
+        except CUDA_ERRORS as error:
+            raise translated(error, name) from error
+        finally:
+            if before != self.ordinal:
+                runtime.setDevice(before)
+
+    def _record(
+        self,
+        recorder: Recorder,
+        kind: SpanKind,
+        name: str,
+        queue: CupyStream,
+        detail: dict[str, object],
+        call: Callable[..., object],
+        args: tuple[object, ...],
+    ) -> None:
+        """`call`, between two events."""
+        before = recorder.stamp(queue.cupy)
+        start = self.now()
+        call(*args)
+        host = self._host_span("call", call_name(kind, name), start)
+        op, label = operation()
+        draft = recorder.log.draft(
+            kind, name, queue.number, op=op, label=label, call=host, detail=detail
+        )
+        recorder.add(draft, before, recorder.stamp(queue.cupy), start)
 
     def _own(self, stream: Stream) -> CupyStream:
         if not isinstance(stream, CupyStream) or stream.device is not self:

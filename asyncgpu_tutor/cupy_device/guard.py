@@ -10,7 +10,13 @@ from cupy.cuda import compiler, driver, memory, runtime
 
 from asyncgpu_tutor.errors import DeviceError, KernelCompileError, OutOfMemoryError
 
-__all__ = ["compiling", "guarded"]
+__all__ = ["CUDA_ERRORS", "compiling", "guarded", "translated"]
+
+CUDA_ERRORS: tuple[type[BaseException], ...] = (
+    memory.OutOfMemoryError,
+    runtime.CUDARuntimeError,
+    driver.CUDADriverError,
+)
 
 # NVRTC: "name.cu(12): error: ..."; the column is not given.
 PLACE = re.compile(r"^[^\n(]*\((\d+)\): (?:error|catastrophic error): (.*)$", re.MULTILINE)
@@ -21,16 +27,21 @@ def guarded(what: str) -> Generator[None]:
     """Raise our errors in place of CUDA's."""
     try:
         yield
-    except memory.OutOfMemoryError as error:
-        raise OutOfMemoryError(
+    except CUDA_ERRORS as error:
+        raise translated(error, what) from error
+
+
+def translated(error: BaseException, what: str) -> DeviceError:
+    """Our error for one of CUDA's, which came up in `what`."""
+    if isinstance(error, memory.OutOfMemoryError):
+        return OutOfMemoryError(
             f"out of memory on the device in {what}: {error}. Drop arrays that are no longer needed, or "
             "work in smaller batches."
-        ) from error
-    except (runtime.CUDARuntimeError, driver.CUDADriverError) as error:
-        raise DeviceError(
-            f"{what}: {error}. After most device errors the process cannot use this GPU any more: "
-            "restart it, and run the same code with agt.use('sim'), which names the culprit."
-        ) from error
+        )
+    return DeviceError(
+        f"{what}: {error}. After most device errors the process cannot use this GPU any more: "
+        "restart it, and run the same code with agt.use('sim'), which names the culprit."
+    )
 
 
 @contextmanager

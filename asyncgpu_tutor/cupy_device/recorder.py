@@ -16,9 +16,9 @@ __all__ = ["Recorder"]
 class Recorder:
     """Collects pairs of events around each piece of work, and reads them when all is done.
 
-    A pair also spans what the work had to wait for behind the first event: a busy copy engine, or SMs
-    that other kernels fill. Events resolve about half a microsecond (CUDA Runtime API,
-    cudaEventElapsedTime).
+    A pair also spans what the work had to wait for behind the first event: the host's call on an idle
+    stream, a busy copy engine, or SMs that other kernels fill. So short work looks longer than it is. Events
+    resolve about half a microsecond (CUDA Runtime API, cudaEventElapsedTime).
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Recorder:
 
     def __init__(self, log: SpanLog) -> None:
         self.log = log
-        self._pairs: list[tuple[Draft, Any, Any]] = []
+        self._pairs: list[tuple[Draft, Any, Any, float]] = []
         self._base: Any = cupy.cuda.Event()
         runtime.deviceSynchronize()
         self._base.record(cupy.cuda.Stream.null)
@@ -43,16 +43,17 @@ class Recorder:
         event.record(stream)
         return event
 
-    def add(self, draft: Draft, before: Any, after: Any) -> None:
-        """The work of `draft` lies between these events."""
-        self._pairs.append((draft, before, after))
+    def add(self, draft: Draft, before: Any, after: Any, called: float) -> None:
+        """The work of `draft` lies between these events, and after the host's call began at `called`."""
+        self._pairs.append((draft, before, after, called))
 
     def settle(self) -> None:
         """Wait for the device and write down all spans."""
         runtime.deviceSynchronize()
         pairs, self._pairs = self._pairs, []
-        for draft, before, after in pairs:
-            self.log.finish(draft, self._us(before), self._us(after))
+        for draft, before, after, called in pairs:
+            end = self._us(after)
+            self.log.finish(draft, min(max(self._us(before), called), end), end)
 
     def _us(self, event: Any) -> float:
         return self._origin + 1e3 * float(cupy.cuda.get_elapsed_time(self._base, event))

@@ -2,100 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from asyncgpu_tutor.array import DeviceArray, Partition
-from asyncgpu_tutor.cuda_c import Parameter
+from asyncgpu_tutor.cuda_c import Parameter, Signature
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
+from asyncgpu_tutor.kernels import KernelSource
 from asyncgpu_tutor.memory import asarray, is_foreign
 from asyncgpu_tutor.ops import DeviceOp
 
-__all__ = ["accept", "check_shapes"]
+__all__ = ["acceptors", "shape_checks"]
 
-Accepted = DeviceOp[Any] | DeviceArray | Partition | np.generic
+Acceptor = Callable[[Any], Any]
+ShapeCheck = Callable[[Sequence[Any]], None]
 
 
-def accept(kernel: str, parameter: Parameter, given: Any) -> Accepted:
-    """Check one argument as far as it is known before the launch; nothing is moved yet.
+def acceptors(signature: Signature) -> tuple[Acceptor, ...]:
+    """For each parameter a function that checks an argument, as far as it is known before the launch.
 
-    Raises
-    ------
-    ArrayDTypeError
-        If it is not of the kind or type that the parameter takes.
-    UsageError
-        If a shared array is given for writing.
+    It returns the argument in the form in which it is passed on; nothing is moved yet. It raises
+    `ArrayDTypeError` where the argument is not of the kind or type that the parameter takes, and
+    `UsageError` where a shared array is given for writing.
     """
-    if isinstance(given, DeviceOp):
-        return given  # pyright: ignore[reportUnknownVariableType]
-    if not parameter.pointer:
-        return _scalar(kernel, parameter, given)
-    if is_foreign(given):
-        given = asarray(given, name=parameter.name)
-    if not isinstance(given, DeviceArray | Partition):
-        raise ArrayDTypeError(_not_an_array(kernel, parameter, given))
-    array = given.array if isinstance(given, Partition) else given
-    array.check()
-    if parameter.dtype is not None and array.dtype != parameter.dtype:
-        raise ArrayDTypeError(
-            f"{kernel}() takes {parameter.ctype}* ({parameter.dtype}) as {parameter.name!r}, and array "
-            f"{array.name!r} has dtype {array.dtype}: convert the host array with "
-            f"astype({str(parameter.dtype)!r}) before h2d"
-        )
-    if array.mode == "shared" and not parameter.const:
-        raise UsageError(
-            f"{kernel}() may write to {parameter.name!r}, and array {array.name!r} is shared: shared "
-            "arrays are for reading. Pass an array of your own, or declare the parameter const where "
-            "the kernel only reads it."
-        )
-    return given
+    return tuple(
+        _array_acceptor(signature.name, p) if p.pointer else _scalar_acceptor(signature.name, p)
+        for p in signature.parameters
+    )
+
+
+def _array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
+    dtype, writes = parameter.dtype, not parameter.const
+
+    def accept(given: Any) -> Any:
+        if type(given) is Partition:
+            array = given.array
+        elif type(given) is DeviceArray:
+            array = given
+        elif isinstance(given, DeviceOp):
+            return cast(Any, given)
+        elif is_foreign(given):
+            array = given = asarray(given, name=parameter.name)
+        else:
+            raise ArrayDTypeError(_not_an_array(kernel, parameter, given))
+        array.check()
+        if array.dtype != dtype and dtype is not None:
+            raise ArrayDTypeError(
+                f"{kernel}() takes {parameter.ctype}* ({dtype}) as {parameter.name!r}, and array "
+                f"{array.name!r} has dtype {array.dtype}: convert the host array with "
+                f"astype({str(dtype)!r}) before h2d"
+            )
+        if writes and array.mode == "shared":
+            raise UsageError(
+                f"{kernel}() may write to {parameter.name!r}, and array {array.name!r} is shared: "
+                "shared arrays are for reading. Pass an array of your own, or declare the parameter "
+                "const where the kernel only reads it."
+            )
+        return given
+
+    return accept
 
 
 def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
     wanted = f"{kernel}() takes a device array as {parameter.name!r}"
     if isinstance(given, np.ndarray):
-        return f"{wanted}, and got a NumPy array of shape {np.shape(cast(Any, given))}: copy it with agt.h2d(x) first"
+        shape = np.shape(cast(Any, given))
+        return f"{wanted}, and got a NumPy array of shape {shape}: copy it with agt.h2d(x) first"
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
 
 
-def _scalar(kernel: str, parameter: Parameter, given: Any) -> np.generic:
+def _scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
     wanted = f"{kernel}() takes a {parameter.ctype} as {parameter.name!r}"
     if parameter.dtype is None:
-        raise UsageError(f"{wanted}, which cannot be passed from the host")
-    if not isinstance(given, bool | int | float | np.generic):
-        raise ArrayDTypeError(f"{wanted}, and got {type(given).__name__}")
-    kind = parameter.dtype
-    if kind.kind in "iu":
+
+        def refuse(given: Any) -> Any:
+            raise UsageError(f"{wanted}, which cannot be passed from the host")
+
+        return refuse
+    make = parameter.dtype.type
+    if parameter.dtype.kind not in "iu":
+
+        def accept_any(given: Any) -> Any:
+            if isinstance(given, bool | int | float | np.generic):
+                return make(cast(Any, given))
+            return _other(wanted, given)
+
+        return accept_any
+    lowest, highest = int(np.iinfo(parameter.dtype).min), int(np.iinfo(parameter.dtype).max)
+
+    def accept_whole(given: Any) -> Any:
         if isinstance(given, float | np.floating):
             raise ArrayDTypeError(f"{wanted}, and got the float {given!r}: pass an int")
-        info = np.iinfo(kind)
-        if not info.min <= int(given) <= info.max:
-            raise ArrayDTypeError(f"{wanted}, and {given} is outside of {info.min} to {info.max}")
-    return kind.type(given)
+        if not isinstance(given, int | np.generic):
+            return _other(wanted, given)
+        whole = int(cast(Any, given))
+        if not lowest <= whole <= highest:
+            raise ArrayDTypeError(f"{wanted}, and {whole} is outside of {lowest} to {highest}")
+        return make(whole)
+
+    return accept_whole
 
 
-def check_shapes(
-    kernel: str,
-    shapes: Mapping[str, tuple[str, ...]],
-    arrays: Mapping[str, DeviceArray],
-    scalars: Mapping[str, Any],
-) -> None:
-    """Hold arrays against the sizes that were passed with them.
+def _other(wanted: str, given: Any) -> Any:
+    if isinstance(given, DeviceOp):
+        return cast(Any, given)
+    raise ArrayDTypeError(f"{wanted}, and got {type(given).__name__}")
 
-    Raises
-    ------
-    ArrayShapeError
-        If one does not fit; the message has both.
+
+def shape_checks(signature: Signature, facts: KernelSource) -> tuple[ShapeCheck, ...]:
+    """For each array whose shape is known from scalars, a function that holds the two together.
+
+    It gets all arguments, and raises `ArrayShapeError` with both shapes.
     """
-    for name, symbols in shapes.items():
-        array = arrays[name]
-        shape = tuple(int(scalars[symbol]) for symbol in symbols)
-        fits = array.size == shape[0] if len(shape) == 1 else array.shape == shape
-        if not fits:
-            said = ", ".join(f"{s}={int(scalars[s])}" for s in dict.fromkeys(symbols))
+    place = {parameter.name: index for index, parameter in enumerate(signature.parameters)}
+    return tuple(
+        _shape_check(signature.name, name, place[name], symbols, [place[s] for s in symbols])
+        for name, symbols in facts.shapes.items()
+    )
+
+
+def _shape_check(
+    kernel: str, name: str, index: int, symbols: tuple[str, ...], sizes: list[int]
+) -> ShapeCheck:
+    def check(args: Sequence[Any]) -> None:
+        given = args[index]
+        array = given.array if type(given) is Partition else given
+        shape = tuple([int(args[size]) for size in sizes])
+        if array.shape != shape and not (len(shape) == 1 and array.size == shape[0]):
+            said = ", ".join(f"{s}={n}" for s, n in dict(zip(symbols, shape, strict=True)).items())
             raise ArrayShapeError(
                 f"{kernel}() was called with {said}, so {name!r} must have shape {shape}, and array "
                 f"{array.name!r} has {array.shape}"
             )
+
+    return check

@@ -6,20 +6,20 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-import numpy as np
-
 from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.device import Dim3, Limits
-from asyncgpu_tutor.errors import LaunchConfigError, UsageError
+from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
 from asyncgpu_tutor.kernels import KernelSource
-from asyncgpu_tutor.launch.arguments import accept, check_shapes
+from asyncgpu_tutor.launch.arguments import acceptors, shape_checks
+from asyncgpu_tutor.launch.configuration import as_dim3, check_limits, configuration
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.ops.operation import evaluate
 from asyncgpu_tutor.runtime import ExecutionContext, current_device
 
 __all__ = ["Kernel", "KernelLaunch"]
 
+EVERY_DEVICE = Limits()
 HEAD = re.compile(r"__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(\w+)\s*\(")
 
 
@@ -57,6 +57,9 @@ class Kernel:
         else:
             self.facts = KernelSource(name or _only_kernel(source), source)
         self.signature: Signature = read_signature(self.facts.source, self.facts.name)
+        self.arity = sum(parameter.pointer for parameter in self.signature.parameters)
+        self.acceptors = acceptors(self.signature)
+        self.shape_checks = shape_checks(self.signature, self.facts)
         if isinstance(source, str):
             current_device().get_function(source, self.facts.name)
 
@@ -103,18 +106,16 @@ class Kernel:
         UsageError
             If an argument does not fit; see its subclasses.
         """
-        parameters = self.signature.parameters
-        if len(args) != len(parameters):
-            wanted = ", ".join(p.name for p in parameters)
+        if len(args) != len(self.acceptors):
+            wanted = ", ".join(p.name for p in self.signature.parameters)
             raise UsageError(
-                f"{self.name}() takes {len(parameters)} arguments ({wanted}), and got {len(args)}"
+                f"{self.name}() takes {len(self.acceptors)} arguments ({wanted}), and got {len(args)}"
             )
-        accepted = [accept(self.name, p, a) for p, a in zip(parameters, args, strict=True)]
         return KernelLaunch(
             self,
-            accepted,
-            None if grid is None else _dim3("grid", grid),
-            None if block is None else _dim3("block", block),
+            [accept(arg) for accept, arg in zip(self.acceptors, args, strict=True)],
+            None if grid is None else as_dim3("grid", grid),
+            None if block is None else as_dim3("block", block),
             shared_mem,
         )
 
@@ -135,11 +136,15 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
         self.block = block
         self.shared_mem = shared_mem
         self.given_label = kernel.name
-        if not any(isinstance(arg, DeviceOp) for arg in args):
-            self._check(args)  # everything is known: complain at the call
+        self.spent = False
+        self.has_ops = any(isinstance(arg, DeviceOp) for arg in args)
+        if not self.has_ops:
+            self.grid, self.block = self._check(args)  # everything is known: complain at the call
         elif block is not None:
-            check_limits(kernel.name, (1, 1, 1), block, shared_mem, Limits())
+            check_limits(kernel.name, (1, 1, 1), block, shared_mem, EVERY_DEVICE)
         self.args = _take_all(args, f"into {kernel.name}()")
+        # One of the arrays that the first run gives away again.
+        self.owned = _owned(self.args)
 
     def parts(self) -> tuple[DeviceOp[Any], ...]:
         """See `DeviceOp`."""
@@ -155,100 +160,67 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
 
     def arity(self) -> int:
         """See `DeviceOp`."""
-        return sum(p.pointer for p in self.kernel.signature.parameters)
+        return self.kernel.arity
 
     def enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
         """Enqueue the work; see `DeviceOp`."""
-        name = self.kernel.name
-        given = [
-            accept(name, parameter, evaluate(cast(DeviceOp[Any], arg), context))
-            if isinstance(arg, DeviceOp)
-            else arg
-            for parameter, arg in zip(self.kernel.signature.parameters, self.args, strict=True)
-        ]
-        grid, block = self._check(given)
-        check_limits(name, grid, block, self.shared_mem, context.device.limits)
-        taken = _take_all(given, f"into an earlier run of {name}()")
-        function = context.device.get_function(self.kernel.facts.source, name)
-        plain = [arg.array if isinstance(arg, Partition) else arg for arg in taken]
+        kernel, args = self.kernel, self.args
+        if self.spent:
+            raise UseAfterMoveError(
+                f"array {self.owned!r} was moved into an earlier run of {kernel.name}(). Build the "
+                "operation again, with what that run returned."
+            )
+        if self.has_ops:
+            args = [
+                accept(evaluate(cast(DeviceOp[Any], arg), context))
+                if isinstance(arg, DeviceOp)
+                else arg
+                for accept, arg in zip(kernel.acceptors, args, strict=True)
+            ]
+            grid, block = self._check(args)
+            args = _take_all(args, f"into {kernel.name}()", already=self.args)
+        else:
+            grid, block = configuration(kernel.name, args, self.grid, self.block)
+        check_limits(kernel.name, grid, block, self.shared_mem, context.device.limits)
+        function = context.device.get_function(kernel.facts.source, kernel.name)
+        plain = [arg.array if type(arg) is Partition else arg for arg in args]
         context.launch(function, grid, block, plain, self.shared_mem)
-        return tuple(arg for arg in taken if isinstance(arg, DeviceArray | Partition))
+        self.spent = self.owned is not None
+        return tuple([arg for arg in args if type(arg) is DeviceArray or type(arg) is Partition])
 
     def _check(self, args: list[Any]) -> tuple[Dim3, Dim3]:
-        """Shapes and launch configuration; grid and block."""
-        arrays: dict[str, DeviceArray] = {}
-        scalars: dict[str, Any] = {}
-        for parameter, arg in zip(self.kernel.signature.parameters, args, strict=True):
-            if isinstance(arg, np.generic):
-                scalars[parameter.name] = arg
-            else:
-                arrays[parameter.name] = arg.array if isinstance(arg, Partition) else arg
-        check_shapes(self.kernel.name, self.kernel.facts.shapes, arrays, scalars)
-        grid, block = self._configuration([a for a in args if isinstance(a, Partition)])
-        check_limits(self.kernel.name, grid, block, self.shared_mem, Limits())
+        for check in self.kernel.shape_checks:
+            check(args)
+        grid, block = configuration(self.kernel.name, args, self.grid, self.block)
+        check_limits(self.kernel.name, grid, block, self.shared_mem, EVERY_DEVICE)
         return grid, block
 
-    def _configuration(self, partitions: list[Partition]) -> tuple[Dim3, Dim3]:
-        name = self.kernel.name
-        if self.grid is not None and self.block is not None:
-            return self.grid, self.block
-        if not partitions:
-            raise LaunchConfigError(
-                f"{name}() does not know how many threads to start: partition the output, as in "
-                f"{name}(..., out.partition(256)), or pass both grid= and block="
-            )
-        if len({partition.grid for partition in partitions}) > 1:
-            grids = ", ".join(str(partition.grid) for partition in partitions)
-            raise LaunchConfigError(
-                f"{name}() got partitions with different numbers of blocks ({grids}): make them agree, "
-                "or pass grid= and block="
-            )
-        first = partitions[0]
-        return self.grid or first.grid, self.block or first.block
 
-
-def _take_all(args: list[Any], where: str) -> list[Any]:
-    """Take every array. One handle that is given twice is taken once: an array may be both read and
-    written by a kernel whose threads touch only their own elements.
-    """
-    taken: dict[int, Any] = {}
+def _owned(args: list[Any]) -> str | None:
     for arg in args:
-        if isinstance(arg, DeviceArray | Partition) and id(arg) not in taken:
-            taken[id(arg)] = arg.take(where)
-    return [taken.get(id(arg), arg) for arg in args]
+        array = arg.array if type(arg) is Partition else arg
+        if type(array) is DeviceArray and array.mode == "owned":
+            return array.name
+    return None
 
 
-def check_limits(name: str, grid: Dim3, block: Dim3, shared_mem: int, limits: Limits) -> None:
-    """Hold a launch against what a device can do; `LaunchConfigError`."""
-    threads = block[0] * block[1] * block[2]
-    if threads > limits.threads_per_block:
-        raise LaunchConfigError(
-            f"{name}() asks for {threads} threads in a block {block}, and a block has at most "
-            f"{limits.threads_per_block}: make the partition's blocks smaller, or pass block="
-        )
-    for what, asked, most in (("grid", grid, limits.grid), ("block", block, limits.block)):
-        if any(n < 1 for n in asked):
-            raise LaunchConfigError(
-                f"{name}() asks for the {what} {asked}: every entry must be at least 1 (is an array "
-                "empty?)"
-            )
-        if any(n > m for n, m in zip(asked, most, strict=True)):
-            raise LaunchConfigError(
-                f"{name}() asks for the {what} {asked}, and {most} is the limit"
-            )
-    if not 0 <= shared_mem <= limits.shared_bytes:
-        raise LaunchConfigError(
-            f"{name}() asks for {shared_mem} bytes of shared memory in a block, and "
-            f"{limits.shared_bytes} is the limit"
-        )
+def _take_all(args: list[Any], where: str, already: list[Any] | None = None) -> list[Any]:
+    """Take every array, but those that are in `already`.
 
-
-def _dim3(what: str, given: int | tuple[int, ...]) -> Dim3:
-    entries: tuple[Any, ...] = (given,) if isinstance(given, int) else tuple(given)
-    if not 1 <= len(entries) <= 3 or not all(isinstance(n, int | np.integer) for n in entries):
-        raise LaunchConfigError(f"{what} is one to three integers, (x, y, z), not {given!r}")
-    x, y, z = (*entries, 1, 1)[:3]
-    return (int(x), int(y), int(z))
+    One handle that is given twice is taken once: an array may be both read and written by a kernel whose
+    threads touch only their own elements.
+    """
+    taken = {id(arg): arg for arg in already or ()}
+    result: list[Any] = []
+    for arg in args:
+        if type(arg) is DeviceArray or type(arg) is Partition:
+            key = id(arg)
+            if key not in taken:
+                taken[key] = arg.take(where)
+            result.append(taken[key])
+        else:
+            result.append(arg)
+    return result
 
 
 def _only_kernel(source: str) -> str:

@@ -21,9 +21,17 @@ class _Once(DeviceOp[T]):
     """Runs its source when first used, and remembers the handles, the stream and an event.
 
     A user on another stream makes its stream wait for the event, so it never races the source.
+
+    Parameters
+    ----------
+    source : DeviceOp
+    marked : bool
+        Record the event at once. Where a second user is unlikely it is recorded when one comes, behind
+        whatever the stream has been given since.
     """
 
-    def __init__(self, source: DeviceOp[T]) -> None:
+    def __init__(self, source: DeviceOp[T], *, marked: bool = True) -> None:
+        self._marked = marked
         self.source: DeviceOp[T] | None = source
         self.given_label = source.label
         self._length = source.arity()
@@ -49,13 +57,14 @@ class _Once(DeviceOp[T]):
         if self._error is not None:
             raise self._error
         assert self._stream is not None
-        assert self._event is not None
         if self._stream is not context.stream:
             if self._stream.device is not context.device:
                 raise UsageError(
                     f"{self.label!r} ran on {self._stream.device.name}, and is used here on "
                     f"{context.device.name}: an operation is shared within one device"
                 )
+            if self._event is None:
+                self._event = self._stream.record()
             context.stream.wait_event(self._event)
         context.keep(self._handles)
         return cast(T, self._handles)
@@ -68,7 +77,8 @@ class _Once(DeviceOp[T]):
             self._handles = self._adopt(evaluate(source, context))
         except BaseException as error:  # noqa: BLE001 - every user of it has to get it
             self._error = error
-        self._event = context.stream.record()
+        if self._marked:
+            self._event = context.stream.record()
 
     def _adopt(self, handles: T) -> T:
         return handles
@@ -130,7 +140,7 @@ def entry(op: DeviceOp[Any], index: int) -> DeviceOp[Any]:
     length = op.arity()
     if length == 0:
         raise UsageError(f"{op.label!r} yields an empty tuple: it has no entry")
-    return _Entry(_Once(op), index)
+    return _Entry(_Once(op, marked=False), index)
 
 
 def unzip(op: DeviceOp[Any], count: int | None) -> tuple[DeviceOp[Any], ...]:

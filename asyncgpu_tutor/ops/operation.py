@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
@@ -37,7 +37,7 @@ C = TypeVar("C")
 D = TypeVar("D")
 
 
-class DeviceOp(ABC, Generic[T]):
+class DeviceOp(Generic[T]):
     """A lazy description of GPU work with a result of type T.
 
     Building and combining operations enqueues nothing. Running one asks a policy for a stream, once, and
@@ -48,6 +48,8 @@ class DeviceOp(ABC, Generic[T]):
     the work is submitted, and get handles: device arrays that are not written yet, and `HostArray` in
     place of NumPy arrays.
     """
+
+    # Not an ABC: a launch asks isinstance for each of its arguments, and an ABC answers slowly.
 
     given_label = ""
 
@@ -88,21 +90,17 @@ class DeviceOp(ABC, Generic[T]):
 
         `function` runs at submission. It must return a `DeviceOp`; wrap plain values in `value`.
         """
-        return Bind(self, lambda _, handles: as_op(function(handles), function), function)
+        return Bind(self, function)
 
     def and_then_with_context(
         self, function: Callable[[ExecutionContext, T], DeviceOp[U]]
     ) -> DeviceOp[U]:
         """As `and_then`; `function` also gets the `ExecutionContext`, first."""
-        return Bind(
-            self, lambda context, handles: as_op(function(context, handles), function), function
-        )
+        return Bind(self, function, with_context=True)
 
     def map(self, function: Callable[[T], U]) -> DeviceOp[U]:
         """Transform the result handle on the host; no GPU work. `function` runs at submission."""
-        from asyncgpu_tutor.ops.leaves import Value
-
-        return Bind(self, lambda _, handles: Value(function(handles)), function)
+        return Bind(self, function, maps=True)
 
     def shared(self) -> SharedOp[T]:
         """An operation that runs this one at most once, however often it is used itself.
@@ -239,12 +237,15 @@ class Bind(DeviceOp[U]):
     def __init__(
         self,
         source: DeviceOp[Any],
-        follow: Callable[[ExecutionContext, Any], DeviceOp[U]],
-        function: Callable[..., object],
+        function: Callable[..., Any],
+        *,
+        maps: bool = False,
+        with_context: bool = False,
     ) -> None:
         self.source = source
-        self.follow = follow
         self.function = function
+        self.maps = maps
+        self.with_context = with_context
 
     @property
     def label(self) -> str:
@@ -279,16 +280,23 @@ class Bind(DeviceOp[U]):
 
 def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
     """Enqueue an operation. Chains of any length need no more stack than short ones."""
-    pending: list[Callable[[ExecutionContext, Any], DeviceOp[Any]]] = []
+    pending: list[Bind[Any]] = []
     current: DeviceOp[Any] = op
     while True:
         while isinstance(current, Bind):
-            pending.append(current.follow)
+            pending.append(current)
             current = current.source
-        handles = current.enqueue(context)
-        if not pending:
-            return handles
-        current = pending.pop()(context, handles)
+        handles: Any = current.enqueue(context)
+        while True:
+            if not pending:
+                return handles
+            bind = pending.pop()
+            if not bind.maps:
+                break
+            handles = bind.function(handles)
+        follow = bind.function
+        next_op = follow(context, handles) if bind.with_context else follow(handles)
+        current = as_op(next_op, follow)
 
 
 def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.array import DeviceArray
-from asyncgpu_tutor.device import Argument, Device, Dim3, Function, Stream
+from asyncgpu_tutor.device import Argument, Device, Dim3, Function, Memory, Stream
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -35,7 +35,7 @@ class ExecutionContext:
 
     Attributes
     ----------
-    stream : Stream
+    stream, device : Stream, Device
         Where the operation runs.
     policy : SchedulingPolicy
         Who is asked for more streams, by `overlap`.
@@ -43,7 +43,7 @@ class ExecutionContext:
         The run that this belongs to.
     """
 
-    __slots__ = ("policy", "stream", "submission")
+    __slots__ = ("device", "keep_alive", "policy", "stream", "submission")
 
     def __init__(
         self, stream: Stream, policy: SchedulingPolicy, submission: Submission[Any]
@@ -51,11 +51,8 @@ class ExecutionContext:
         self.stream = stream
         self.policy = policy
         self.submission = submission
-
-    @property
-    def device(self) -> Device:
-        """Where the operation runs."""
-        return self.stream.device
+        self.device: Device = stream.device
+        self.keep_alive = submission.keep.append
 
     def on(self, stream: Stream) -> ExecutionContext:
         """The same submission, on another stream."""
@@ -73,12 +70,12 @@ class ExecutionContext:
         kind = np.dtype(dtype)
         memory = self.device.malloc(math.prod(shape) * kind.itemsize, name, self.stream)
         array = DeviceArray(memory, shape, kind, self.device, name)
-        return self._touch(array)
+        self._touch(array)
+        return array
 
     def memset(self, array: DeviceArray, value: int = 0) -> None:
         """Set every byte of `array` to `value`."""
-        self._touch(array)
-        self.device.memset_async(array.memory, value, array.nbytes, self.stream)
+        self.device.memset_async(self._touch(array), value, array.nbytes, self.stream)
 
     def copy_from_host(self, array: DeviceArray, host: npt.NDArray[Any]) -> None:
         """Enqueue a copy to the device. `host` must not change until the operation has completed.
@@ -88,28 +85,27 @@ class ExecutionContext:
         ArrayShapeError, ArrayDTypeError
             If the two do not have the same shape and dtype.
         """
-        self._touch(array)
+        memory = self._touch(array)
         _same(array, host.shape, host.dtype, "the host array")
         source = np.ascontiguousarray(host)
         self.keep(source)
         if not self.submission.blocking and not self.device.is_pinned(source):
             warn_pageable(array.name, source.nbytes)
-        self.device.copy_from_host_async(array.memory, source, self.stream)
+        self.device.copy_from_host_async(memory, source, self.stream)
 
     def copy_to_host(self, array: DeviceArray) -> HostArray:
         """Enqueue a copy to a new pinned host array; it can be read once the operation is done."""
-        self._touch(array)
+        memory = self._touch(array)
         host = self.device.pinned(array.shape, array.dtype)
         self.keep(host)
-        self.device.copy_to_host_async(host, array.memory, self.stream)
-        return HostArray(host, self.submission.completed, self.submission.describe())
+        self.device.copy_to_host_async(host, memory, self.stream)
+        return HostArray(host, self.submission.completed, self.submission.describe)
 
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:
         """Enqueue a copy within the device."""
-        self._touch(target)
-        self._touch(source)
+        to, origin = self._touch(target), self._touch(source)
         _same(target, source.shape, source.dtype, f"array {source.name!r}")
-        self.device.copy_from_device_async(target.memory, source.memory, target.nbytes, self.stream)
+        self.device.copy_from_device_async(to, origin, target.nbytes, self.stream)
 
     # ------------------------------------------------------------------ kernels
     def launch(
@@ -122,13 +118,14 @@ class ExecutionContext:
     ) -> None:
         """Enqueue one launch of a compiled kernel."""
         passed: list[Argument] = [
-            self._touch(arg).memory if isinstance(arg, DeviceArray) else arg for arg in args
+            self._touch(arg) if isinstance(arg, DeviceArray) else arg for arg in args
         ]
         self.submission.kernels.append(function.name)
         self.device.launch(function, grid, block, passed, shared_mem, self.stream)
 
-    def _touch(self, array: DeviceArray) -> DeviceArray:
-        array.check()
+    def _touch(self, array: DeviceArray) -> Memory:
+        """Check that the array can be used here, and keep it alive."""
+        memory = array.memory
         if array.device is not self.device:
             raise DeviceMismatchError(
                 f"array {array.name!r} is on {array.device.name}, and the operation runs on "
@@ -138,8 +135,8 @@ class ExecutionContext:
         if array.mode == "borrowed" and self.submission.spawned:
             raise BorrowedSpawnError(borrowed_message(array.name))
         array.used_on(self.stream)
-        self.keep(array)
-        return array
+        self.keep_alive(array)
+        return memory
 
 
 def borrowed_message(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
 from asyncgpu_tutor import ranges
-from asyncgpu_tutor.device import Event, Stream, Tag, forbid_nested_wait, tagged
+from asyncgpu_tutor.device import Event, Stream, Tag, Tagged, forbid_nested_wait
 from asyncgpu_tutor.errors import DeviceError, KernelFault, UpstreamError
 from asyncgpu_tutor.host import deliver
 from asyncgpu_tutor.runtime.context import ExecutionContext
@@ -117,7 +117,7 @@ def submit(
     forbid_nested_wait(f"an operation ({label!r})")
     _reap()
     submission: Submission[T] = Submission(label, stream, blocking, spawned)
-    with tagged(Tag(submission.number, label)), ranges.span(label):
+    with Tagged(Tag(submission.number, label)), ranges.span(label):
         try:
             submission.handles = run(ExecutionContext(stream, policy, submission))
         except Exception as error:

@@ -335,7 +335,8 @@ class CupyDevice:
             return None
         op, label = operation()
         draft = self._recorder.log.draft(kind, name, None, op=op, label=label, waits_for=waits_for)
-        return self._recorder.log.finish(draft, start, self.now()).id
+        self._recorder.add_host(draft, start, self.now())
+        return draft.id
 
     def _enqueue(
         self,

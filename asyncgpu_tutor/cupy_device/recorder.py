@@ -12,6 +12,8 @@ from asyncgpu_tutor.trace import Draft, SpanLog
 
 __all__ = ["Recorder"]
 
+EVENTS = 256  # made ahead, because making one takes longer than recording it
+
 
 class Recorder:
     """Collects pairs of events around each piece of work, and reads them when all is done.
@@ -28,7 +30,11 @@ class Recorder:
 
     def __init__(self, log: SpanLog) -> None:
         self.log = log
+        # Spans are only written down when the recording settles: what is recorded should be slowed down
+        # as little as possible.
         self._pairs: list[tuple[Draft, Any, Any, float]] = []
+        self._host: list[tuple[Draft, float, float]] = []
+        self._free: list[Any] = [cupy.cuda.Event() for _ in range(EVENTS)]
         self._base: Any = cupy.cuda.Event()
         runtime.deviceSynchronize()
         self._base.record(cupy.cuda.Stream.null)
@@ -36,10 +42,9 @@ class Recorder:
         # The event was passed shortly before the wait for it came back.
         self._origin = time.perf_counter() * 1e6
 
-    @staticmethod
-    def stamp(stream: Any) -> Any:
+    def stamp(self, stream: Any) -> Any:
         """A timing event at the present end of a stream."""
-        event = cupy.cuda.Event()
+        event = self._free.pop() if self._free else cupy.cuda.Event()
         event.record(stream)
         return event
 
@@ -47,13 +52,21 @@ class Recorder:
         """The work of `draft` lies between these events, and after the host's call began at `called`."""
         self._pairs.append((draft, before, after, called))
 
+    def add_host(self, draft: Draft, start: float, end: float) -> None:
+        """A span of the host, in us of its clock."""
+        self._host.append((draft, start, end))
+
     def settle(self) -> None:
         """Wait for the device and write down all spans."""
         runtime.deviceSynchronize()
+        host, self._host = self._host, []
+        for draft, start, end in host:
+            self.log.finish(draft, start, end)
         pairs, self._pairs = self._pairs, []
         for draft, before, after, called in pairs:
             end = self._us(after)
             self.log.finish(draft, min(max(self._us(before), called), end), end)
+            self._free += (before, after)
 
     def _us(self, event: Any) -> float:
         return self._origin + 1e3 * float(cupy.cuda.get_elapsed_time(self._base, event))

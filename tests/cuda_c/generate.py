@@ -1,0 +1,180 @@
+"""Random kernels that are well defined: no race, no overflow of an index, no division by zero."""
+
+from __future__ import annotations
+
+import random
+
+__all__ = ["HELPERS", "THREADS", "kernel"]
+
+THREADS = 64
+
+HELPERS = """
+struct Pair { int a; float b; };
+__device__ int mix(int a, int b) { if (a > b) return a - b; a ^= b << 3; return a + 7; }
+__device__ float bend(float v, int k) { for (int j = 0; j < (k & 3); j++) { if (v > 50.0f) return v - 1.5f; v = v * 0.5f + 1.0f; } return v; }
+__device__ void both(int& a, float& b) { int t = a; a = (int)fmaxf(-1e6f, fminf(1e6f, b)); b = (float)(t & 1023); }
+__device__ Pair pair(int a, float b) { Pair p; p.a = a; p.b = b; return p; }
+"""
+
+_INT = [
+    "(I + I)", "(I - I)", "(I * I)", "(I / ((I & 7) + 1))", "(I % ((I & 15) + 1))", "(I & I)", "(I | I)",
+    "(I ^ I)", "(I << (I & 7))", "(I >> (I & 7))", "(B ? I : I)", "(-I)", "(~I)", "(!I)", "max(I, I)",
+    "min(I, I)", "(int)(U)", "(int)fmaxf(-1e6f, fminf(1e6f, F))", "mix(I, I)", "__popc(U)", "__clz(I)",
+    "__mulhi(I, I)", "(short)(I)", "(signed char)(I)", "(unsigned char)(I)", "pair(I, F).a", "(int)(L)",
+    "(I, I)", "__ffs(I)", "(int)(D > 0.5)", "__float_as_int(F + 0.0f)",
+]  # fmt: skip
+_UINT = [
+    "(U + U)", "(U * U)", "(U - U)", "(U / ((U & 7u) + 1u))", "(U >> (U & 15u))", "(U ^ U)", "(unsigned)(I)",
+    "(U % ((U & 15u) + 1u))", "(I + U)", "__brev(U)", "__umulhi(U, U)", "(B ? U : U)", "(unsigned short)(U)",
+]  # fmt: skip
+_LONG = ["(L + I)", "(L * 3 - I)", "(L >> (I & 15))", "((long long)I * I)", "(L ^ I)", "(B ? L : L)"]
+_FLOAT = [
+    "(F + F)", "(F - F)", "(F * F * 0.25f)", "(F / (fabsf(F) + 1.0f))", "fmaxf(F, F)", "fminf(F, F)",
+    "sqrtf(fabsf(F))", "(B ? F : F)", "(float)(I)", "(F + I)", "floorf(F)", "(-F)", "bend(F, I)",
+    "pair(I, F).b", "truncf(F * 0.5f)", "(float)(D)", "fmaf(F, 0.5f, F)", "copysignf(F, F)",
+]  # fmt: skip
+_DOUBLE = ["(D + F)", "(D * 0.5)", "(D - I)", "(D / (fabs(D) + 1.0))", "((double)F)", "sqrt(fabs(D))"]
+_BOOL = ["(B && B)", "(B || B)", "(!B)"]
+_NAMES = {"I": "int", "U": "unsigned", "F": "float", "L": "long long", "D": "double"}
+
+
+class _Writer:
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.variables = {"I": ["i", "p"], "U": ["u", "q"], "F": ["f", "r"], "L": ["g"], "D": ["d"]}
+        # What a statement may assign to: never the thread's number.
+        self.targets = {"I": ["p"], "U": ["q"], "F": ["r"], "L": ["g"], "D": ["d"]}
+        self.count = 0
+        # One operation for a kernel: of two different ones the order would matter.
+        self.atomic = rng.choice(["Add", "Max", "Min", "Xor", "And", "Or"])
+
+    def fill(self, text: str, depth: int) -> str:
+        parts: list[str] = []
+        for k, c in enumerate(text):
+            alone = not text[k - 1 : k].isalnum() and not text[k + 1 : k + 2].isalnum()
+            single = c in "IUFLDB" and alone and text[k - 1 : k] != "_"
+            parts.append(self.expression(c, depth + 1) if single else c)
+        return "".join(parts)
+
+    def expression(self, kind: str, depth: int = 0) -> str:
+        rng = self.rng
+        if kind == "B":
+            if depth < 3 and rng.random() < 0.3:
+                return self.fill(rng.choice(_BOOL), depth)
+            op, side = rng.choice(["<", ">", "<=", ">=", "==", "!="]), rng.choice("IIFULD")
+            return self.fill(f"({side} {op} {side})", max(depth, 2))
+        if depth > 3 or rng.random() < 0.3:
+            return self.leaf(kind)
+        table = {"I": _INT, "U": _UINT, "F": _FLOAT, "L": _LONG, "D": _DOUBLE}[kind]
+        return self.fill(rng.choice(table), depth)
+
+    def leaf(self, kind: str) -> str:
+        rng = self.rng
+        known = rng.choice(self.variables[kind])
+        if kind == "I":
+            load = f"a[(i * {rng.randint(1, 7)} + {rng.randint(0, 9)}) % n]"
+            return f"({rng.choice([known, known, str(rng.randint(-20, 20)), load, 'local[p & 3]', 'local[2]'])})"
+        if kind == "U":
+            return rng.choice([known, f"{rng.randint(0, 99)}u", "threadIdx.x", "blockIdx.x"])
+        if kind == "F":
+            load = f"x[(i + {rng.randint(0, 9)}) % n]"
+            return rng.choice([known, known, f"({rng.randint(-9, 9)}.5f)", load, "v.y", "v.w"])
+        return rng.choice([known, {"L": "(long long)i", "D": "0.1"}[kind]])
+
+    def block(self, loop: bool, depth: int) -> str:
+        saved = {k: list(v) for k, v in self.variables.items()}
+        kept = {k: list(v) for k, v in self.targets.items()}
+        text = " ".join(self.statement(loop, depth + 1) for _ in range(self.rng.randint(1, 3)))
+        self.variables, self.targets = saved, kept
+        return f"{{ {text} }}"
+
+    def statement(self, loop: bool = False, depth: int = 0) -> str:
+        rng, draw = self.rng, self.rng.random()
+        self.count += 1
+        own = self.count
+        if depth > 4 or draw < 0.33:
+            return self.assignment()
+        if draw < 0.48:
+            kind = rng.choice("IUFLD")
+            name, value = f"{kind.lower()}{own}", self.expression(kind)
+            self.variables[kind].append(name)
+            self.targets[kind].append(name)
+            return f"{_NAMES[kind]} {name} = {value};"
+        if draw < 0.66:
+            tail = f" else {self.block(loop, depth)}" if rng.random() < 0.5 else ""
+            return f"if ({self.expression('B')}) {self.block(loop, depth)}{tail}"
+        if draw < 0.78:
+            end = rng.choice(["3", "7", "(i & 7)", "(int)(threadIdx.x & 3)"])
+            return f"for (int k{own} = 0; k{own} < {end}; k{own}++) {self.block(True, depth)}"
+        if draw < 0.84 and loop:
+            return f"if ({self.expression('B')}) {rng.choice(['break', 'continue'])};"
+        if draw < 0.88:
+            # No break here: it would leave the switch for g++ and for us, but a continue the loop.
+            cases = " ".join(
+                f"case {c}: {self.block(False, depth)} {rng.choice(['break;', ''])}" for c in range(3)
+            )
+            tail = f"default: {self.block(False, depth)}" if rng.random() < 0.6 else ""
+            return f"switch ({self.expression('I', 2)} & 3) {{ {cases} {tail} }}"
+        if draw < 0.92:
+            return f"{{ int w{own} = {self.expression('I', 2)} & 7; do {self.block(True, depth)} while (w{own}-- > 0); }}"
+        if draw < 0.96:
+            return f"{{ int w{own} = {self.expression('I', 2)} & 15; while (w{own}-- > 0) {self.block(True, depth)} }}"
+        return "both(p, r);"
+
+    def assignment(self) -> str:
+        rng = self.rng
+        draw = rng.random()
+        if draw < 0.1:
+            return f"local[{rng.choice(['1', 'p & 3', 'u & 3'])}] = {self.expression('I')};"
+        if draw < 0.2:
+            return f"v.{rng.choice('xyzw')} {rng.choice(['=', '+='])} {self.expression('F')} * 0.125f;"
+        kind = rng.choice("IIUFFLD")
+        target = rng.choice(self.targets[kind])
+        if rng.random() < 0.15 and kind in "IU":
+            return rng.choice([f"{target}++;", f"--{target};"])
+        operators = ["=", "=", "+=", "-="] + ([] if kind in "FD" else ["*=", "^=", "|="])
+        value = self.expression(kind)
+        if kind in "FD":
+            value = f"({value}) * 0.5f"  # so that numbers stay finite more often
+        return f"{target} {rng.choice(operators)} {value};"
+
+    def exchange(self) -> str:
+        """Communication, at the top level, where all threads are together."""
+        rng = self.rng
+        draw = rng.random()
+        if draw < 0.4:
+            step = rng.randint(1, THREADS - 1)
+            return f"s[t] = p; __syncthreads(); p += s[(t + {step}) % {THREADS}]; __syncthreads();"
+        if draw < 0.6:
+            way, by = rng.choice(["up", "down", "xor"]), rng.choice([1, 2, 4, 8, 16])
+            kind, name = rng.choice([("F", "r"), ("I", "p")])
+            del kind
+            return f"{name} = __shfl_{way}_sync(0xffffffffu, {name}, {by});"
+        if draw < 0.75:
+            return f"q ^= __ballot_sync(0xffffffffu, {self.expression('B')});"
+        if draw < 0.9:
+            return f"atomic{self.atomic}(&hits[{self.expression('I', 2)} & 7], {self.expression('I', 2)});"
+        return f"p += __any_sync(0xffffffffu, {self.expression('B')}) + 2 * __all_sync(0xffffffffu, p > 0);"
+
+
+def kernel(name: str, seed: int) -> str:
+    """Source of `name(const int* a, const float* x, int* oi, unsigned* ou, float* of, int* hits, int n)`."""
+    writer = _Writer(random.Random(seed))
+    lines: list[str] = []
+    for _ in range(8):
+        lines.append(writer.statement())
+        if writer.rng.random() < 0.3:
+            lines.append(writer.exchange())
+    if writer.rng.random() < 0.3:
+        lines.append(f"if ({writer.expression('B')}) return;")
+    inner = "\n    ".join(lines)
+    return f"""extern "C" __global__ void {name}(const int* a, const float* x, int* oi, unsigned* ou, float* of, int* hits, int n) {{
+    __shared__ int s[{THREADS}];
+    int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+    unsigned u = t * 7u, q = 3u; float f = x[i % n], r = 1.5f; int p = a[i % n];
+    long long g = p * 1000003ll; double d = f * 0.5; int local[4] = {{p, 2, i}}; float4 v = make_float4(f, 1.0f, r, 2.0f);
+    oi[i] = -1;
+    {inner}
+    oi[i] = p ^ local[3] ^ (int)g; ou[i] = q; of[i] = r + v.x + v.z + (float)d;
+}}
+"""

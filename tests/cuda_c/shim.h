@@ -1,0 +1,188 @@
+// What CUDA C has and C++ has not, for one OS thread: each CUDA thread is a coroutine (ucontext) that
+// gives way at barriers and warp functions. Only for the differential tests.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+
+#define __global__ static
+#define __device__ static
+#define __host__
+#define __shared__ static
+#define __constant__ static const
+#define __forceinline__ inline
+#define __noinline__
+#define __launch_bounds__(...)
+#define __ldg(p) (*(p))
+
+struct uint3 { unsigned x, y, z; };
+struct dim3 { unsigned x = 1, y = 1, z = 1; };
+template <class T> struct alignas(2 * sizeof(T)) V2 { T x, y; };
+template <class T> struct alignas(16) V4 { T x, y, z, w; };
+using float2 = V2<float>;
+using int2 = V2<int>;
+using float4 = V4<float>;
+using int4 = V4<int>;
+static inline float2 make_float2(float a, float b) { return {a, b}; }
+static inline int2 make_int2(int a, int b) { return {a, b}; }
+static inline float4 make_float4(float a, float b, float c, float d) { return {a, b, c, d}; }
+
+static uint3 threadIdx, blockIdx;
+static dim3 blockDim, gridDim;
+static const int warpSize = 32;
+
+#define EXTREMES(T) \
+    static inline T max(T a, T b) { return a > b ? a : b; } \
+    static inline T min(T a, T b) { return a < b ? a : b; }
+EXTREMES(int) EXTREMES(unsigned) EXTREMES(long long) EXTREMES(unsigned long long)
+static inline float max(float a, float b) { return fmaxf(a, b); }
+static inline float min(float a, float b) { return fminf(a, b); }
+static inline double max(double a, double b) { return fmax(a, b); }
+static inline double min(double a, double b) { return fmin(a, b); }
+static inline int __popc(unsigned v) { return __builtin_popcount(v); }
+static inline int __clz(int v) { return v ? __builtin_clz(v) : 32; }
+static inline int __ffs(int v) { return __builtin_ffs(v); }
+static inline unsigned __brev(unsigned v) {
+    unsigned r = 0;
+    for (int k = 0; k < 32; k++) r |= (v >> k & 1u) << (31 - k);
+    return r;
+}
+static inline int __mulhi(int a, int b) { return (int)(((long long)a * b) >> 32); }
+static inline unsigned __umulhi(unsigned a, unsigned b) {
+    return (unsigned)(((unsigned long long)a * b) >> 32);
+}
+static inline float __int_as_float(int v) { float f; memcpy(&f, &v, 4); return f; }
+static inline int __float_as_int(float v) { int i; memcpy(&i, &v, 4); return i; }
+static inline float rsqrtf(float v) { return (float)(1.0 / sqrt((double)v)); }
+
+template <class T, class U> static T atomicAdd(T* p, U v) { T old = *p; *p = old + (T)v; return old; }
+template <class T, class U> static T atomicSub(T* p, U v) { T old = *p; *p = old - (T)v; return old; }
+template <class T, class U> static T atomicExch(T* p, U v) { T old = *p; *p = (T)v; return old; }
+template <class T, class U> static T atomicMax(T* p, U v) { T old = *p; *p = max(old, (T)v); return old; }
+template <class T, class U> static T atomicMin(T* p, U v) { T old = *p; *p = min(old, (T)v); return old; }
+template <class T, class U> static T atomicAnd(T* p, U v) { T old = *p; *p = old & (T)v; return old; }
+template <class T, class U> static T atomicOr(T* p, U v) { T old = *p; *p = old | (T)v; return old; }
+template <class T, class U> static T atomicXor(T* p, U v) { T old = *p; *p = old ^ (T)v; return old; }
+template <class T, class U, class W> static T atomicCAS(T* p, U c, W v) {
+    T old = *p;
+    if (old == (T)c) *p = (T)v;
+    return old;
+}
+static void __threadfence() {}
+
+// -- coroutines
+
+enum State { READY, AT_BLOCK, AT_WARP, DONE };
+static ucontext_t scheduler, contexts[1024];
+static State states[1024];
+static char* stacks;
+static unsigned current, count_threads;
+static uint64_t posted[2][1024];
+static unsigned parity[1024];
+static void (*entry)();
+constexpr size_t STACK = 65536;
+
+static void pause_at(State state) {
+    states[current] = state;
+    swapcontext(&contexts[current], &scheduler);
+}
+static void __syncthreads() { pause_at(AT_BLOCK); }
+static void __syncwarp(unsigned = ~0u) { pause_at(AT_WARP); }
+
+// Every lane posts its value and waits for its warp; two boards, so that a fast lane cannot overwrite.
+template <class T> static T shuffle(T value, int source) {
+    unsigned board = parity[current] ^= 1, first = current & ~31u;
+    posted[board][current] = 0;
+    memcpy(&posted[board][current], &value, sizeof(T));
+    pause_at(AT_WARP);
+    T out;
+    memcpy(&out, &posted[board][first + source], sizeof(T));
+    return out;
+}
+#define LANE (int)(current & 31u)
+template <class T> static T __shfl_sync(unsigned, T v, int s, int w = 32) {
+    return shuffle(v, (LANE & ~(w - 1)) + (s & (w - 1)));
+}
+template <class T> static T __shfl_up_sync(unsigned, T v, int d, int w = 32) {
+    return shuffle(v, (LANE & (w - 1)) >= d ? LANE - d : LANE);
+}
+template <class T> static T __shfl_down_sync(unsigned, T v, int d, int w = 32) {
+    return shuffle(v, (LANE & (w - 1)) + d < w ? LANE + d : LANE);
+}
+template <class T> static T __shfl_xor_sync(unsigned, T v, int x, int w = 32) {
+    int partner = LANE ^ x;
+    return shuffle(v, partner < (LANE & ~(w - 1)) + w ? partner : LANE);
+}
+static unsigned __ballot_sync(unsigned, int test) {
+    unsigned board = parity[current] ^= 1, first = current & ~31u, out = 0;
+    posted[board][current] = test != 0;
+    pause_at(AT_WARP);
+    for (unsigned k = 0; k < 32 && first + k < count_threads; k++)
+        out |= (unsigned)posted[board][first + k] << k;
+    return out;
+}
+static int __any_sync(unsigned m, int test) { return __ballot_sync(m, test) != 0; }
+static int __all_sync(unsigned m, int test) { return __ballot_sync(m, !test) == 0; }
+
+static void start() {
+    entry();
+    pause_at(DONE);
+}
+static void run_block() {
+    for (unsigned t = 0; t < count_threads; t++) {
+        getcontext(&contexts[t]);
+        contexts[t].uc_stack.ss_sp = stacks + t * STACK;
+        contexts[t].uc_stack.ss_size = STACK;
+        makecontext(&contexts[t], start, 0);
+        states[t] = READY;
+    }
+    for (;;) {
+        bool ran = false;
+        for (unsigned t = 0; t < count_threads; t++) {
+            if (states[t] != READY) continue;
+            current = t;
+            threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
+            swapcontext(&scheduler, &contexts[t]);
+            ran = true;
+        }
+        bool released = false;
+        for (unsigned w = 0; w < count_threads; w += 32) {
+            bool all = true, some = false;
+            for (unsigned t = w; t < w + 32 && t < count_threads; t++) {
+                all &= states[t] == AT_WARP || states[t] == DONE;
+                some |= states[t] == AT_WARP;
+            }
+            if (!all || !some) continue;
+            released = true;
+            for (unsigned t = w; t < w + 32 && t < count_threads; t++)
+                if (states[t] == AT_WARP) states[t] = READY;
+        }
+        if (released) continue;
+        bool live = false, all = true;
+        for (unsigned t = 0; t < count_threads; t++) {
+            live |= states[t] != DONE;
+            all &= states[t] == DONE || states[t] == AT_BLOCK;
+        }
+        if (!live) return;
+        if (!all && !ran) { fprintf(stderr, "deadlock\n"); exit(3); }
+        if (all)
+            for (unsigned t = 0; t < count_threads; t++)
+                if (states[t] == AT_BLOCK) states[t] = READY;
+    }
+}
+static void launch(void (*kernel)(), dim3 grid, dim3 block) {
+    if (!stacks) stacks = (char*)malloc(1024 * STACK);
+    entry = kernel;
+    gridDim = grid;
+    blockDim = block;
+    count_threads = block.x * block.y * block.z;
+    for (unsigned z = 0; z < grid.z; z++)
+        for (unsigned y = 0; y < grid.y; y++)
+            for (unsigned x = 0; x < grid.x; x++) {
+                blockIdx = {x, y, z};
+                run_block();
+            }
+}

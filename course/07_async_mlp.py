@@ -1,0 +1,627 @@
+"""Source of notebooks/07_async_mlp.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # Project: an asynchronous MLP
+#
+# **After this page you can**
+#
+# - write three stages and a copy as *one* lazy operation, and run it in one line;
+# - run four batches at once, which share one set of weights, and say who keeps those weights alive;
+# - predict from two numbers whether more streams will make a program quicker;
+# - check a result, an order and an overlap, instead of believing them.
+#
+# | | |
+# |---|---|
+# | Time | 40 minutes |
+# | You need | [00_start_here](00_start_here.ipynb), NumPy, and to have seen `async def` and `await` |
+# | Device | the first cell of code says which one is in use |
+
+# %% id=setup
+import asyncio
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import Prediction, score
+from asyncgpu_tutor.timeline import alt_text, compare
+from asyncgpu_tutor.trace import runs_before
+
+device = agt.use("auto")
+device
+
+# %% [markdown] id=what-we-build
+# ## What we build
+#
+# An **MLP**, a multi-layer perceptron, is the plainest of neural networks. Ours takes a batch of 64 samples with 64
+# numbers each, and gives one number for each sample:
+#
+# ```text
+# x [64 x 64] ── times W0 ──► hidden [64 x 64] ── times W1 ──► output [64] ── negative to 0 ──► result [64]
+#                 GEMM                           MatVec                         ReLU
+# ```
+#
+# Three kernels, and a copy of the result to the host: four **stages**. We run them for four batches, on four
+# streams, with one set of weights. (A **stream** is a queue of work on the device: in order within one, and
+# without any order between two.)
+#
+# In NumPy it is a line. Batches and weights are made up, so that anybody can compute them again:
+
+# %% id=numpy-version
+inputs = agt.data.seed_inputs(dim=64, batches=4)
+expected = np.maximum(inputs.batches @ inputs.w0 @ inputs.w1, 0)
+
+print("batches", inputs.batches.shape, " W0", inputs.w0.shape, " W1", inputs.w1.shape)
+print(expected[:, :4])
+
+# %% [markdown] id=kernels
+# ## The kernels
+#
+# The line has three operators, and each becomes a kernel: a function in CUDA C, written for one element, which the
+# device runs in many threads. First the product of two matrices. Its traditional name is **GEMM**, *general
+# matrix multiply*: `c = alpha * a @ b + beta * c`. We use it with `alpha=1` and `beta=0`.
+
+# %% id=kernel-gemm
+print(agt.sgemm_naive.facts.source)
+
+# %% [markdown] id=kernel-gemm-read
+# One thread computes one element of `c`. It asks which `row` and which `col` are its own, steps aside if there is no such
+# element, and adds up `k` products. A matrix is one long row of numbers in memory, which is why `a[row, i]` is
+# written `a[row * k + i]`. It is called *naive* because it reads everything from the device's slow memory again
+# and again. That is good enough here: we want to see *when* things happen.
+
+# %% id=kernel-others
+print(agt.matvec_naive.facts.source)
+print(agt.relu.facts.source)
+
+# %% [markdown] id=kernel-others-read
+# `matvec_naive` has one thread for each row. `relu`, the *rectified linear unit*, replaces what is negative by zero; as
+# each thread reads and writes its own element only, input and output may be the same array. We shall use that.
+#
+# How many threads? The array that a kernel writes is split into blocks, and there is a thread for each element
+# of each block:
+
+# %% id=partition
+blocks = await agt.zeros((64, 64)).partition(16, 16)
+print(f"a grid of {blocks.grid} blocks, each of {blocks.block} threads")
+assert blocks.grid == (4, 4, 1)
+
+# %% [markdown] id=bridges
+# ## From the host to the device and back
+#
+# Three ready-made operations are all the traffic we need:
+#
+# | | does | NumPy would say |
+# |---|---|---|
+# | `agt.h2d(x)` | copies a host array to a new device array | `x.copy()` |
+# | `agt.zeros(shape)` | makes a device array of zeros | `np.zeros(shape)` |
+# | `agt.d2h(a)` | copies a device array to the host | `a.copy()` |
+#
+# There is no magic in them. An operation does not know its stream while you write it; it learns it when it runs.
+# `with_context` makes an operation out of a function that wants to know. Here is `h2d`, by hand:
+
+# %% id=with-context
+log = []
+
+
+def upload(host, name):
+    def enqueue(context):
+        log.append(f"{name} goes to stream {context.stream.number}")
+        array = context.empty(host.shape, host.dtype, name)
+        context.copy_from_host(array, host)
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+x0 = agt.pin(inputs.batches[0])
+op = upload(x0, "x")
+print("described:", log)
+assert log == []
+
+# %% [markdown] id=with-context-run
+# The function inside has not been called. It is called when somebody runs the operation, and then it has a stream. It
+# ends with `agt.value(array)`: an operation that does nothing and gives back `array`. Remember `value`, it comes again.
+
+# %% id=with-context-ran
+with agt.record() as by_hand:
+    array = await op
+with agt.record() as ready_made:
+    await agt.h2d(x0, "x")
+
+print("run:", log)
+print(array)
+assert len(log) == 1
+assert [s.name for s in by_hand.device_spans] == [s.name for s in ready_made.device_spans] == ["h2d"]
+
+# %% [markdown] id=pinned
+# `agt.pin` made a copy of the batch in **pinned** memory: memory that the system promises not to move. From there the
+# device fetches data by itself. From an ordinary NumPy array the driver has to copy first, while the host waits; there
+# is a warning if that happens to you in an operation that was meant to be asynchronous.
+
+# %% id=pin-batches
+batches = [agt.pin(batch) for batch in inputs.batches]
+
+# %% [markdown] id=weights
+# ## Weights: one copy, many users
+#
+# A device array has an owner. Pass it to an operation and it is **moved**: it is the operation's now, and you get it back
+# in the result. That is how memory is never freed while the device still uses it. But four batches want the same weights,
+# so these are **shared**: each user has a handle of its own to one and the same array. The array lives as long as
+# there is a handle, and `share_count` says how many there are.
+
+# %% id=upload-weights
+w0, w1 = await agt.zip(
+    agt.h2d(agt.pin(inputs.w0), "W0").share(),
+    agt.h2d(agt.pin(inputs.w1), "W1").share(),
+)
+print(w0)
+print(w1)
+assert (w0.share_count, w1.share_count) == (1, 1)
+
+# %% [markdown] id=weights-zip
+# `zip` makes one operation of several, with a tuple of results, like Python's own. We come back to what it does *not* do.
+
+# %% [markdown] id=compose
+# ## One batch as one operation
+#
+# Now the stages. `and_then` puts them in a chain: `a.and_then(f)` runs `a`, hands its result to `f`, and runs the operation that
+# `f` returns. The whole chain goes to *one* stream, so each stage finds what the one before has written.
+#
+# The first stage gets three arrays: the batch, room for the hidden values, room for the output.
+
+# %% id=stage-gemm
+def gemm(arrays, w0):
+    x, hidden, output = arrays
+    n = hidden.shape[0]
+    launch = agt.sgemm_naive(n, n, n, 1.0, x, w0, 0.0, hidden.partition(16, 16))
+    return launch.and_then(lambda used: agt.value((used[-1].unpartition(), output)))
+
+
+# %% [markdown] id=baton
+# The last line is the relay baton. A launch gives back the arrays that it was given: `x`, `w0`, `hidden`. The next stage wants
+# two: `hidden`, which is the last of these, and `output`, which nobody has touched yet. `value` passes on exactly
+# those. What is not passed on (here `x`) is freed as soon as the device is done with it.
+
+# %% id=stage-rest
+def matvec(arrays, w1):
+    hidden, output = arrays
+    n = output.size
+    return agt.matvec_naive(n, n, hidden, w1, output.partition(256)).last().unpartition()
+
+
+def relu(output):
+    n = output.size
+    blocks = output.partition(256)
+    return agt.relu(n, blocks, blocks).last().unpartition()
+
+
+# %% id=mlp
+def mlp(x, w0, w1):
+    n = len(x)
+    return (
+        agt.zip(agt.h2d(x, "x"), agt.zeros((n, n), name="hidden"), agt.zeros(n, name="output"))
+        .and_then(lambda arrays: gemm(arrays, w0))
+        .and_then(lambda arrays: matvec(arrays, w1))
+        .and_then(relu)
+        .and_then(agt.d2h)
+    )
+
+
+# %% [markdown] id=handles
+# One thing to keep in mind: these functions run when the work is **submitted**, that is, put into the queue. At that time no
+# number has been computed. They get *handles* to arrays, and may pass them on, but not look inside:
+
+# %% id=peek
+def peek(result):
+    return result.max()
+
+
+try:
+    await agt.h2d(x0).to_host().map(peek)
+except agt.errors.NotReadyError as error:
+    print(type(error).__name__ + ":", error)
+else:
+    raise AssertionError("peeking too early should have been refused")
+
+# %% [markdown] id=one-batch
+# ## One batch, and waiting for it
+#
+# A real GPU is slow the first time: kernels are loaded, streams are created. So we run everything once, and record
+# the second time. `named` gives an operation a name for traces and messages.
+
+# %% id=run-one
+for _ in range(4):
+    mlp(x0, w0, w1).sync()
+
+with agt.record() as alone:
+    y = mlp(x0, w0, w1).named("batch 0").sync()
+
+print(y[:4])
+assert np.allclose(y, expected[0], atol=1e-6)
+
+# %% id=plot-one
+alone.plot(title="One batch, with sync")
+print(alt_text(alone))
+
+# %% [markdown] id=read-one
+# From the top: the host makes its calls one after the other, and then waits. The stream begins as soon as it has something
+# to do. The **engines** below show the same work from another side: which part of the device did it. A GPU has one for
+# copies in each direction, besides the part that computes. Let us check the order rather than trust our eyes:
+
+# %% id=check-one
+stages = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h"]
+assert [span.name for span in alone.device_spans] == stages
+assert len(alone.streams) == 1
+assert runs_before(alone, "sgemm_naive", "matvec_naive")
+assert runs_before(alone, "matvec_naive", "relu")
+assert alone.metrics().host["wait"] > 0
+print("seven pieces of work, one stream, in the order of the chain")
+
+# %% [markdown] id=four-in-a-row
+# ## Four batches, one `await` after the other
+#
+# Operations go to four streams in turn, unless you say otherwise: the first to one, the second to the next, and so
+# on (*round robin*). And `await` does not block. Put these together, and this loop looks promising:
+
+# %% id=one-after-another
+async def one_after_another(batches, w0, w1):
+    results = []
+    for i, x in enumerate(batches):
+        results.append(await mlp(x, w0, w1).named(f"batch {i}"))
+    return np.stack(results)
+
+
+# %% id=predict-await
+in_a_row = Prediction(
+    "Four batches, four streams, one `await` after the other. Do batches overlap on the device?",
+    yes="yes, they are on different streams",
+    no="no, each is finished before the next one starts",
+)
+in_a_row
+
+# %% id=commit-await
+in_a_row.commit(...)
+
+# %% id=run-await
+with agt.record() as awaited:
+    results = await one_after_another(batches, w0, w1)
+
+assert np.allclose(results, expected, atol=1e-6)
+
+# %% id=reveal-await
+overlap = awaited.metrics().overlap
+in_a_row.reveal(
+    "yes" if overlap > 1 else "no",
+    f"The trace has {len(awaited.streams)} streams, and {overlap:.0f} µs in which two were at work.",
+)
+
+# %% [markdown] id=misconception-await
+# > **Misconception: `await` makes things run at the same time.**
+# >
+# > *What you see:* several streams in the timeline, used one after the other.
+# > *Why:* `await` says "I do not go on without this result". Others may use the time, but here there are no others.
+# > *What helps:* start everything first, then wait. The next cell but one does.
+
+# %% id=plot-await
+awaited.plot(title="One await after the other", lanes=("host", "streams"))
+print(alt_text(awaited))
+assert len(awaited.streams) == 4
+assert overlap < 1
+
+# %% [markdown] id=all-at-once
+# ## Four batches at once
+#
+# A `TaskGroup` is Python's own way to start several things and wait for all. Each task submits its batch and waits; while one
+# waits, the event loop turns to the next. Should a batch fail, the others are cancelled, and you get the error.
+
+# %% id=task-group
+async def infer(i, x, w0, w1):
+    return await mlp(x, w0, w1).named(f"batch {i}")
+
+
+async def all_at_once(batches, w0, w1):
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(infer(i, x, w0, w1)) for i, x in enumerate(batches)]
+    return np.stack([task.result() for task in tasks])
+
+
+# %% [markdown] id=predict-64-text
+# How much does it bring? There are two things to gain: Python no longer waits between the batches, and the device can work on
+# several streams. To tell them apart we run the four tasks twice, once with a policy that puts everything on a single
+# stream, and once with four streams. (A **policy** decides which stream an operation goes to.)
+
+# %% id=predict-64
+small = Prediction(
+    "64 x 64 matrices, four batches at once. How much sooner do four streams finish than one?",
+    much="more than 3 times as soon: four streams do four times the work",
+    some="noticeably, but less than 3 times as soon",
+    none="hardly at all: within 15 percent",
+)
+small
+
+# %% id=commit-64
+small.commit(...)
+
+# %% id=measure
+single = agt.SingleStream()
+
+
+async def on_one_and_on_four(batches, w0, w1):
+    with agt.using(policy=single), agt.record() as one:
+        await all_at_once(batches, w0, w1)
+    with agt.record() as four:
+        await all_at_once(batches, w0, w1)
+    return one, four
+
+
+await on_one_and_on_four(batches, w0, w1)  # a first time, not recorded
+one_64, four_64 = await on_one_and_on_four(batches, w0, w1)
+
+# %% id=reveal-64
+def gain(one, four):
+    return one.metrics().makespan / four.metrics().makespan
+
+
+def size_of(gain):
+    return "much" if gain > 3 else "some" if gain > 1.15 else "none"
+
+
+small.reveal(
+    size_of(gain(one_64, four_64)),
+    f"One stream: {one_64.metrics().makespan:.0f} µs. Four: {four_64.metrics().makespan:.0f} µs.",
+)
+
+# %% id=plot-64
+compare([awaited, four_64], ["64 x 64: one await after the other", "64 x 64: all at once"])
+print(alt_text(four_64))
+
+# %% [markdown] id=why-64
+# Not waiting pays: the lower timeline is shorter than the upper one. But look at its streams. They form a staircase, and as
+# good as nothing on it is side by side. The lane of the host says why: it is full. Python needs so long to submit a
+# batch that the device is done with the one before. **The host is the bottleneck**, and more streams do not help against that.
+
+# %% [markdown] id=two-numbers
+# ## Two numbers that decide
+#
+# The staircase has steps of a certain width, and bars of a certain length. Call the first the **pace**: how long the host takes
+# from one batch to the next. Call the second the **length**: how long the device takes for a batch. Bars overlap when
+# they are longer than the steps are wide. That is all there is to it.
+
+# %% id=pace-and-length
+def pace_and_length(trace):
+    batches = {}
+    for span in trace.device_spans:
+        batches.setdefault(span.op, []).append(span)
+    starts = sorted(min(span.start for span in spans) for spans in batches.values())
+    lengths = [max(s.end for s in spans) - min(s.start for s in spans) for spans in batches.values()]
+    return (starts[-1] - starts[0]) / (len(starts) - 1), sum(lengths) / len(lengths)
+
+
+pace, length = pace_and_length(four_64)
+print(f"64 x 64: pace {pace:.0f} µs, length {length:.0f} µs")
+
+# %% [markdown] id=predict-256-text
+# Now larger matrices: 256 x 256. The host does the same calls as before, so the pace stays what it is. But a kernel
+# has sixteen times as many elements to compute, and four times as many products to add up for each.
+
+# %% id=predict-256
+large = Prediction(
+    "256 x 256 matrices. How much sooner do four streams finish than one?",
+    none="hardly at all: within 15 percent, as before",
+    some="noticeably, but less than 3 times as soon",
+    much="more than 3 times as soon",
+)
+large
+
+# %% id=commit-256
+large.commit(...)
+
+# %% id=measure-256
+async def weights_and_batches(dim):
+    inputs = agt.data.seed_inputs(dim)
+    w0, w1 = await agt.zip(
+        agt.h2d(agt.pin(inputs.w0), "W0").share(), agt.h2d(agt.pin(inputs.w1), "W1").share()
+    )
+    return [agt.pin(batch) for batch in inputs.batches], w0, w1
+
+
+big, v0, v1 = await weights_and_batches(256)
+
+with agt.record() as awaited_256:
+    await one_after_another(big, v0, v1)
+one_256, four_256 = await on_one_and_on_four(big, v0, v1)
+
+# %% id=reveal-256
+large.reveal(
+    size_of(gain(one_256, four_256)),
+    f"One stream: {one_256.metrics().makespan:.0f} µs. Four: {four_256.metrics().makespan:.0f} µs.",
+)
+
+# %% id=plot-256
+compare([awaited_256, four_256], ["256 x 256: one await after the other", "256 x 256: all at once"])
+print(alt_text(four_256))
+
+# %% id=sweep
+print(" DIM   pace  length   one stream  four streams   gain")
+for dim in (64, 128, 256, 512):
+    one, four = await on_one_and_on_four(*await weights_and_batches(dim))
+    pace, length = pace_and_length(four)
+    m1, m4 = one.metrics(), four.metrics()
+    print(
+        f"{dim:4}  {pace:4.0f}  {length:6.0f}  {m1.makespan:8.0f} µs  {m4.makespan:9.0f} µs"
+        f"  {gain(one, four):5.2f}"
+    )
+    if length < 0.9 * pace:
+        assert m4.overlap_fraction < 0.1
+    if length > 1.5 * pace:
+        assert m4.overlap > 0
+
+# %% [markdown] id=zip-box
+# ## What `zip` does not do
+#
+# > **Misconception: `zip` runs its arms at the same time.**
+# >
+# > *What you see:* two batches in a `zip`, and a timeline with one stream.
+# > *Why:* `zip` is about results, not about time: one operation, one stream, one after the other.
+# > *What helps:* `overlap`. It gives each arm a stream of its own, and waits for both on the device.
+
+# %% id=zip-box-code
+with agt.record() as zipped:
+    await agt.zip(mlp(big[0], v0, v1), mlp(big[1], v0, v1))
+with agt.record() as side_by_side:
+    await agt.overlap(mlp(big[0], v0, v1), mlp(big[1], v0, v1))
+
+compare([zipped, side_by_side], ["zip", "overlap"], lanes=("streams",))
+for name, trace in [("zip", zipped), ("overlap", side_by_side)]:
+    print(f"{name}: {len(trace.streams)} streams, overlap {trace.metrics().overlap:.0f} µs")
+assert len(zipped.streams) == 1
+assert zipped.metrics().overlap == 0
+assert len(side_by_side.streams) == 2
+
+# %% [markdown] id=counts
+# ## Who holds the weights?
+#
+# Back to 64 x 64. Each batch in flight needs `W0` and `W1`, and none has a copy of its own.
+
+# %% id=predict-counts
+handles = Prediction(
+    "Before the start `w0.share_count` is 1. What is the most that it can be while the batches run?",
+    one="1: there is one array, after all",
+    four="4: one for each batch",
+    five="5: one for each batch, and ours",
+)
+handles
+
+# %% id=commit-counts
+handles.commit(...)
+
+# %% [markdown] id=spawn
+# This time we use `spawn`, which makes an operation a task at once. `asyncio.sleep(0)` gives every task one turn: enough
+# to submit its batch.
+
+# %% id=count
+tasks = [agt.spawn(mlp(x, w0, w1).named(f"batch {i}")) for i, x in enumerate(batches)]
+await asyncio.sleep(0)
+in_flight = w0.share_count
+
+results = np.stack(await asyncio.gather(*tasks))
+del tasks
+after = w0.share_count
+
+print(f"in flight: {in_flight}, afterwards: {after}")
+assert 1 <= in_flight <= 5
+assert after == 1
+if device.simulated:
+    assert in_flight == 5
+
+# %% id=reveal-counts
+submissions = {span.op for span in four_64.find("sgemm_naive")}
+handles.reveal(
+    {1: "one", 4: "four", 5: "five"}[1 + len(submissions)],
+    f"{len(submissions)} submissions used W0, and each held a handle until the device was done with it.",
+)
+
+# %% [markdown] id=counts-read
+# On a GPU the count may be lower when we look: a batch that is done has already given its handle back. Nobody had to
+# think of it. That is what handles are for: an array lives until the last user is done, even if that user was cancelled.
+
+# %% [markdown] id=results
+# ## Is it right?
+#
+# The project that this one follows, `async_mlp` of cuda-oxide, prints the beginnings of its results. We compute the
+# same, to the digits that it shows:
+
+# %% id=check-results
+for i, result in enumerate(results):
+    mark = "[ReLU OK]" if (result >= 0).all() else "[ReLU FAILED]"
+    print(f"Batch {i}: {result.size} elements, first 4 = {result[:4]} {mark}")
+
+printed = [[0.00208, 0], [0, 0], [0, 0.00108], [0.00244, 0.0025]]
+assert np.allclose(results[:, :2], printed, atol=5e-7)
+assert np.allclose(results, expected, atol=1e-6)
+assert (results >= 0).all()
+
+# %% [markdown] id=digits
+# ## Something real
+#
+# An 8 x 8 picture has 64 pixels, so a batch of 64 pictures is a 64 x 64 matrix: just what our pipeline takes. The course brings
+# four batches of handwritten digits, and weights that were trained, on other digits, to answer one question: *is
+# it a 3?* An output above the threshold means yes.
+
+# %% id=digits-load
+digits = agt.data.load_digits()
+print(f"is it a {digits.digit}? threshold {digits.threshold}")
+print(digits.source)
+print(digits.licence)
+
+# %% id=digits-picture
+figure, axes = plt.subplots(1, 8, figsize=(8, 1.5))
+for ax, picture, label in zip(axes, digits.batches[0], digits.labels[0], strict=False):
+    ax.imshow(picture.reshape(8, 8), cmap="gray_r")
+    ax.set_title(str(label))
+    ax.axis("off")
+print("The first eight pictures of batch 0 show the digits", *digits.labels[0, :8])
+
+# %% id=digits-run
+d0, d1 = await agt.zip(
+    agt.h2d(agt.pin(digits.w0), "W0").share(), agt.h2d(agt.pin(digits.w1), "W1").share()
+)
+scores = await all_at_once([agt.pin(batch) for batch in digits.batches], d0, d1)
+
+for label, answer in zip(digits.labels[0, :8], scores[0, :8], strict=True):
+    print(f"a {label}: score {answer:.2f}", "-> it says 3" if answer > digits.threshold else "")
+
+# %% [markdown] id=digits-quality
+# How good is that? Beware of **accuracy**, the share of right answers, by itself: nine digits in ten are not a 3, so who always
+# says *no* is right nine times in ten. Next to it we print that **baseline**, and the **recall**, the share of the
+# threes that were found.
+
+# %% id=digits-score
+quality = digits.quality(scores)
+print(f"accuracy {quality.accuracy:.3f}, where always saying no gives {quality.baseline:.3f}")
+print(f"found {quality.true_positives} of {quality.positives} threes: recall {quality.recall:.3f}")
+print(f"false alarms: {quality.false_positives} in {quality.negatives}")
+assert quality.accuracy > 0.95 > quality.baseline
+assert np.allclose(scores, np.maximum(digits.batches @ digits.w0 @ digits.w1, 0), atol=1e-3)
+
+# %% [markdown] id=real
+# ## What makes it real
+#
+# The network is a toy. The shape of the program is not:
+#
+# | a server that answers requests | this page |
+# |---|---|
+# | loads the model once, and all requests use it | `share()`, and one copy of the weights |
+# | has a pipeline for each request | `mlp(x, w0, w1)`, a lazy operation |
+# | answers many requests at a time | a task for each batch |
+# | lets a scheduler spread them over the GPU | a policy that deals out streams |
+# | never lets one request hold up the others | `await` instead of `sync` |
+#
+# As a program, with options for sizes, streams and inputs, it is `python -m asyncgpu_tutor mlp`; its source is the
+# package `asyncgpu_tutor/mlp`.
+
+# %% [markdown] id=extend
+# ## Where to take it
+#
+# - **Softmax.** Write a kernel that turns the 64 outputs into probabilities, and add it with one more `and_then`. (Subtract the
+#   largest output first. Why?)
+# - **A better GEMM.** Load tiles of the matrices into the shared memory of a block. What happens to the length? To the gain?
+# - **More batches.** Sixteen, on four streams. What is the most that `share_count` can be?
+# - **A policy of your own.** Subclass `agt.SchedulingPolicy` and write `next_stream`.
+# - **Failure.** Let one batch have the wrong shape. What do the other three do? Try `except*` around the group.
+#
+# Checked exercises come in a later version of this course.
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - A pipeline is a chain of `and_then`, and one chain runs on one stream. `value` carries on what the next stage needs.
+# - `await` waits for one result. To have several things in flight, start them first: `TaskGroup` or `spawn`.
+# - `zip` is order, `overlap` is overlap.
+# - Streams pay when a batch takes the device longer than it takes the host. If not, the host is the bottleneck.
+# - A shared array lives until its last user is done.
+# - What you believe about time, check in a trace.
+
+# %% id=score
+score(in_a_row, small, large, handles)

@@ -27,13 +27,27 @@ _UINT = [
     "(U + U)", "(U * U)", "(U - U)", "(U / ((U & 7u) + 1u))", "(U >> (U & 15u))", "(U ^ U)", "(unsigned)(I)",
     "(U % ((U & 15u) + 1u))", "(I + U)", "__brev(U)", "__umulhi(U, U)", "(B ? U : U)", "(unsigned short)(U)",
 ]  # fmt: skip
-_LONG = ["(L + I)", "(L * 3 - I)", "(L >> (I & 15))", "((long long)I * I)", "(L ^ I)", "(B ? L : L)"]
+_LONG = [
+    "(L + I)",
+    "(L * 3 - I)",
+    "(L >> (I & 15))",
+    "((long long)I * I)",
+    "(L ^ I)",
+    "(B ? L : L)",
+]
 _FLOAT = [
     "(F + F)", "(F - F)", "(F * F * 0.25f)", "(F / (fabsf(F) + 1.0f))", "fmaxf(F, F)", "fminf(F, F)",
     "sqrtf(fabsf(F))", "(B ? F : F)", "(float)(I)", "(F + I)", "floorf(F)", "(-F)", "bend(F, I)",
     "pair(I, F).b", "truncf(F * 0.5f)", "(float)(D)", "fmaf(F, 0.5f, F)", "copysignf(F, F)",
 ]  # fmt: skip
-_DOUBLE = ["(D + F)", "(D * 0.5)", "(D - I)", "(D / (fabs(D) + 1.0))", "((double)F)", "sqrt(fabs(D))"]
+_DOUBLE = [
+    "(D + F)",
+    "(D * 0.5)",
+    "(D - I)",
+    "(D / (fabs(D) + 1.0))",
+    "((double)F)",
+    "sqrt(fabs(D))",
+]
 _BOOL = ["(B && B)", "(B || B)", "(!B)"]
 _NAMES = {"I": "int", "U": "unsigned", "F": "float", "L": "long long", "D": "double"}
 
@@ -111,7 +125,8 @@ class _Writer:
         if draw < 0.88:
             # No break here: it would leave the switch for g++ and for us, but a continue the loop.
             cases = " ".join(
-                f"case {c}: {self.block(False, depth)} {rng.choice(['break;', ''])}" for c in range(3)
+                f"case {c}: {self.block(False, depth)} {rng.choice(['break;', ''])}"
+                for c in range(3)
             )
             tail = f"default: {self.block(False, depth)}" if rng.random() < 0.6 else ""
             return f"switch ({self.expression('I', 2)} & 3) {{ {cases} {tail} }}"
@@ -127,7 +142,9 @@ class _Writer:
         if draw < 0.1:
             return f"local[{rng.choice(['1', 'p & 3', 'u & 3'])}] = {self.expression('I')};"
         if draw < 0.2:
-            return f"v.{rng.choice('xyzw')} {rng.choice(['=', '+='])} {self.expression('F')} * 0.125f;"
+            return (
+                f"v.{rng.choice('xyzw')} {rng.choice(['=', '+='])} {self.expression('F')} * 0.125f;"
+            )
         kind = rng.choice("IIUFFLD")
         target = rng.choice(self.targets[kind])
         if rng.random() < 0.15 and kind in "IU":

@@ -77,7 +77,9 @@ def _program(source: str, cases: Sequence[Case], shim: Path) -> str:
                 call.append(f"(decltype(parameter<{j}>({case.kernel}))){name}")
                 main.append(f"    fread({name}, 1, {arg.nbytes}, stdin);")
             else:
-                call.append(repr(float(arg)) if isinstance(arg, (float, np.floating)) else str(int(arg)))
+                call.append(
+                    repr(float(arg)) if isinstance(arg, (float, np.floating)) else str(int(arg))
+                )
         out.append(f"static void call{k}() {{ {case.kernel}({', '.join(call)}); }}")
     for k, case in enumerate(cases):
         grid, block = (", ".join(map(str, d)) for d in (case.grid, case.block))

@@ -304,9 +304,12 @@ class TestOthers:
 
     @pytest.mark.parametrize(
         "text",
-        ["while (n > 0) o[i] = 1;", "__shared__ int lock; if (i == 0) lock = 0; __syncthreads(); "
-         "while (atomicCAS(&lock, 0, 1) != 0) {} o[0] += 1; atomicExch(&lock, 0);"],
-    )  # fmt: skip
+        [
+            "while (n > 0) o[i] = 1;",
+            "__shared__ int lock; if (i == 0) lock = 0; __syncthreads(); while (atomicCAS(&lock, 0, 1) != 0) {} "
+             "o[0] += 1; atomicExch(&lock, 0);",
+        ],
+    )
     def test_a_kernel_that_never_ends(self, text: str) -> None:
         program = compile_source(HEAD + text + "}")
         args = [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 32]

@@ -218,7 +218,7 @@ def test_an_unused_template_may_be_wrong_until_it_is_used() -> None:
 def test_unknown_kernel_lists_those_there_are() -> None:
     program = compile_source(HEAD + "}")
     with pytest.raises(
-        errors.KernelCompileError, match="no kernel 'kk'; its kernels: k. Did you mean"
+        errors.KernelCompileError, match=r"no kernel 'kk'; its kernels: k\. Did you mean"
     ):
         program.launch("kk", (1, 1, 1), (1, 1, 1), [])
 

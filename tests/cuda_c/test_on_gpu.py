@@ -1,0 +1,114 @@
+"""The interpreter against a GPU: the corpus, random kernels, and what is fused with what.
+
+`CUDA_C_FUZZ=500 pytest -m gpu tests/cuda_c/test_on_gpu.py` compares as many random kernels as it says.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from asyncgpu_tutor.cuda_c import compile_source
+
+from .corpus import CASES, Case, source
+from .generate import HELPERS, THREADS, kernel
+from .support import launch
+from .test_corpus import arguments
+from .test_differential import BLOCKS
+from .test_differential import arguments as random_arguments
+
+pytestmark = pytest.mark.gpu
+COUNT = int(os.environ.get("CUDA_C_FUZZ", "60"))
+# Sums whose order a GPU chooses, and functions that it rounds otherwise: not to the last bit.
+INEXACT = {
+    "gelu": 1e-6, "reduce_shuffle": 1e-4, "reduce_last_block": 1e-4, "dot": 1e-10, "softmax_online": 1e-5,
+    "layer_norm": 1e-5, "nbody_forces": 1e-4,
+}  # fmt: skip
+UNORDERED = {"compact_positive", "hash_insert"}
+
+
+@pytest.fixture(scope="module")
+def cupy() -> Any:
+    cp = pytest.importorskip("cupy", reason="CuPy is not installed")
+    if not cp.cuda.is_available():
+        pytest.skip("no GPU")
+    return cp
+
+
+def on_gpu(cp: Any, module: Any, name: str, case: Any, args: list[Any], shared: int = 0) -> None:
+    """Launch by CuPy; arrays are changed in place."""
+    grid, block = case
+    ready = [cp.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
+    ready = [
+        np.int32(a) if type(a) is int else np.float64(a) if type(a) is float else a for a in ready
+    ]
+    module.get_function(name)(grid, block, tuple(ready), shared_mem=shared)
+    for mine, theirs in zip(args, ready, strict=True):
+        if isinstance(mine, np.ndarray):
+            mine[...] = cp.asnumpy(theirs)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.kernel)
+def test_corpus(cupy: Any, case: Case) -> None:
+    ours, theirs = arguments(case), arguments(case)
+    if case.kernel == "gelu":
+        ours[1] = theirs[1] = np.uint64(theirs[1])
+    text = source(case.file)
+    template = "<" in case.kernel
+    module = cupy.RawModule(code=text, name_expressions=[case.kernel] if template else None)
+    on_gpu(cupy, module, case.kernel, (case.grid, case.block), theirs, case.shared)
+    launch(compile_source(text), case.kernel, case.grid, case.block, *ours, shared=case.shared)
+    if case.kernel in UNORDERED:
+        ours, theirs = [
+            [np.sort(a) for a in x if isinstance(a, np.ndarray)] for x in (ours, theirs)
+        ]
+    for mine, other in zip(ours, theirs, strict=True):
+        if isinstance(mine, np.ndarray):
+            tolerance = INEXACT.get(case.kernel, 0)
+            np.testing.assert_allclose(mine, other, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("first", range(0, COUNT, 20))
+def test_random_kernels(cupy: Any, first: int) -> None:
+    seeds = range(first, first + 20)
+    text = HELPERS + "\n".join(kernel(f"k{s}", s) for s in seeds)
+    module = cupy.RawModule(code=text, options=("-fmad=false",))
+    program = compile_source(text, fmad=False)
+    for s in seeds:
+        ours, theirs = random_arguments(s), random_arguments(s)
+        on_gpu(cupy, module, f"k{s}", ((BLOCKS,), (THREADS,)), theirs)
+        launch(program, f"k{s}", BLOCKS, THREADS, *ours)
+        for mine, other in zip(ours[2:6], theirs[2:6], strict=True):
+            np.testing.assert_array_equal(mine, other, err_msg=kernel(f"k{s}", s))
+
+
+FUSED = [
+    "a * b + c", "c + a * b", "a * b - c", "c - a * b", "a * b + c * d", "a * b - c * d", "-(a * b) + c",
+    "-(a * b) - c", "a * b + c * d + e", "e + a * b + c * d", "e - a * b - c * d", "(a + b) * c + d",
+    "a * b * c + d", "2.0f * a + b", "(a * b) / c + d", "(a * b + c) * d + e", "a * b - c * d + e * a",
+    "(a * b + c * d) - (a * d + b * c)", "e + (a * b + c * d)", "a * a + b * b", "(a - b) * c",
+    "a * (b + c) - d", "a + b + c * d - e", "a * b + b", "(a * b) + (c + d)", "a - b * 2.0f",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+@pytest.mark.parametrize("expression", FUSED)
+def test_what_is_fused(cupy: Any, expression: str, kind: str) -> None:
+    text = (
+        f'extern "C" __global__ void k(const {kind}* x, {kind}* y) {{ int i = blockIdx.x * 32 + threadIdx.x; '
+        f"{kind} a = x[5 * i], b = x[5 * i + 1], c = x[5 * i + 2], d = x[5 * i + 3], e = x[5 * i + 4]; "
+        f"y[i] = {expression}; }}"
+    )
+    x = (
+        np.random.default_rng(7)
+        .standard_normal(5 * 3200)
+        .astype({"float": "f4", "double": "f8"}[kind])
+    )
+    ours, theirs = np.zeros(3200, x.dtype), np.zeros(3200, x.dtype)
+    on_gpu(cupy, cupy.RawModule(code=text), "k", ((100,), (32,)), given := [x.copy(), theirs])
+    del given
+    launch(compile_source(text), "k", 100, 32, x.copy(), ours)
+    np.testing.assert_array_equal(ours, theirs)

@@ -18,6 +18,7 @@ from asyncgpu_tutor.errors import NestedSyncError
 from asyncgpu_tutor.trace import SpanLog
 
 __all__ = [
+    "USUAL_LIMITS",
     "Argument",
     "Device",
     "Dim3",
@@ -103,6 +104,9 @@ class Limits:
     block: Dim3 = (1024, 1024, 64)
     grid: Dim3 = (2**31 - 1, 65535, 65535)
     shared_bytes: int = 48 * 1024
+
+
+USUAL_LIMITS = Limits()  # what a launch may ask for on every device that is likely to be met
 
 
 class Memory(Protocol):

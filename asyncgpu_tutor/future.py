@@ -78,7 +78,9 @@ class DeviceFuture(Generic[T]):
         if self._state is FutureState.IDLE:
             self._start()
         if self._state is FutureState.EXECUTING:
-            yield from self._wait().__await__()
+            waiter = self._waiter()
+            if waiter is not None:
+                yield from waiter
         if self._error is not None:
             raise self._error
         return cast(T, self._result)
@@ -101,13 +103,12 @@ class DeviceFuture(Generic[T]):
         assert event is not None
         self.stream.device.watch(event, self._wake)
 
-    async def _wait(self) -> None:
+    def _waiter(self) -> asyncio.Future[None] | None:
+        """What the task is suspended on; None if the work completed meanwhile, on another thread."""
         loop = _running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiters.append((loop, waiter))
-        if self._state is not FutureState.EXECUTING:  # completed on another thread meanwhile
-            return
-        await waiter
+        return waiter if self._state is FutureState.EXECUTING else None
 
     def _wake(self, error: BaseException | None) -> None:
         """Called once, by the device, from any thread."""

@@ -1,4 +1,4 @@
-"""What this package's own Python costs for each operation: a device that does nothing, so that only it is left.
+"""What this package's own Python costs: a device that does nothing, so that only that is left.
 
     python benchmarks/host_path.py
 
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Limits
+from asyncgpu_tutor.device import USUAL_LIMITS
 from asyncgpu_tutor.mlp import forward
 
 DIM = 64
@@ -76,7 +76,7 @@ class NullDevice:
     simulated = True
     description = "nothing"
     clock = "none"
-    limits = Limits()
+    limits = USUAL_LIMITS
     log = None
 
     def __init__(self) -> None:

@@ -18,9 +18,11 @@ from cupy.cuda import runtime
 
 from asyncgpu_tutor.array import DeviceArray
 from asyncgpu_tutor.cupy_device.guard import CUDA_ERRORS, compiling, guarded, translated
+from asyncgpu_tutor.cupy_device.poller import Poller
 from asyncgpu_tutor.cupy_device.recorder import Recorder
 from asyncgpu_tutor.cupy_device.stream import CupyEvent, CupyStream, operation
 from asyncgpu_tutor.device import (
+    USUAL_LIMITS,
     Argument,
     Dim3,
     Event,
@@ -86,14 +88,16 @@ class CupyDevice:
         self.name = f"cuda:{ordinal}"
         facts = runtime.getDeviceProperties(ordinal)
         self.description = f"{facts['name'].decode()}, times are measured with CUDA events"
-        self.limits = Limits(
+        limits = Limits(
             threads_per_block=int(facts["maxThreadsPerBlock"]),
             block=_dim3(facts["maxThreadsDim"]),
             grid=_dim3(facts["maxGridSize"]),
             shared_bytes=int(facts["sharedMemPerBlock"]),
         )
+        self.limits = USUAL_LIMITS if limits == USUAL_LIMITS else limits
         self._recorder: Recorder | None = None
         self._pool: Any = cupy.cuda.MemoryPool()
+        self._poller = Poller()
         self._functions: dict[tuple[str, str], CupyFunction] = {}
         self._lock = threading.Lock()
         self._numbers = 0
@@ -146,7 +150,6 @@ class CupyDevice:
         """Call `wake` after `event`; see `Device.watch`."""
         if not isinstance(event, CupyEvent):
             raise DeviceMismatchError(f"{event!r} is not a CUDA event")
-        asyncio.get_running_loop()
         # Another event at the same place, one whose waiter sleeps instead of spinning.
         try:
             with self.active(), guarded("recording an event"):
@@ -155,7 +158,7 @@ class CupyDevice:
         except DeviceError as error:
             wake(error)
             return
-        event.stream.watcher.watch(sleeper, wake)
+        self._poller.watch(sleeper, event.stream.watcher, wake)
 
     def synchronize(self) -> None:
         """Block the host until the device has nothing left to do."""

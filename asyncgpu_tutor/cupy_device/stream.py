@@ -8,6 +8,7 @@ import cupy
 from cupy.cuda import runtime
 
 from asyncgpu_tutor.cupy_device.guard import guarded
+from asyncgpu_tutor.cupy_device.poller import NOT_READY
 from asyncgpu_tutor.cupy_device.watcher import Watcher
 from asyncgpu_tutor.device import Event, current_tag, forbid_nested_wait
 from asyncgpu_tutor.errors import DeviceMismatchError
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.cupy_device.device import CupyDevice
 
 __all__ = ["CupyEvent", "CupyStream", "operation"]
-
-NOT_READY = 600  # cudaErrorNotReady
 
 
 class CupyEvent:

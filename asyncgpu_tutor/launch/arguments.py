@@ -16,6 +16,8 @@ from asyncgpu_tutor.ops import DeviceOp
 
 __all__ = ["acceptors", "shape_checks"]
 
+KNOWN = 1024  # how many scalars each parameter remembers
+
 Acceptor = Callable[[Any], Any]
 ShapeCheck = Callable[[Sequence[Any]], None]
 
@@ -92,7 +94,11 @@ def _scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
         return accept_any
     lowest, highest = int(np.iinfo(parameter.dtype).min), int(np.iinfo(parameter.dtype).max)
 
+    known: dict[int, Any] = {}  # sizes come again and again
+
     def accept_whole(given: Any) -> Any:
+        if type(given) is int and given in known:
+            return known[given]
         if isinstance(given, float | np.floating):
             raise ArrayDTypeError(f"{wanted}, and got the float {given!r}: pass an int")
         if not isinstance(given, int | np.generic):
@@ -100,6 +106,8 @@ def _scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
         whole = int(cast(Any, given))
         if not lowest <= whole <= highest:
             raise ArrayDTypeError(f"{wanted}, and {whole} is outside of {lowest} to {highest}")
+        if len(known) < KNOWN:
+            known[whole] = make(whole)
         return make(whole)
 
     return accept_whole

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.cuda_c import Signature, read_signature
-from asyncgpu_tutor.device import Dim3, Limits
+from asyncgpu_tutor.device import USUAL_LIMITS, Dim3
 from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
 from asyncgpu_tutor.kernels import KernelSource
 from asyncgpu_tutor.launch.arguments import acceptors, shape_checks
@@ -18,8 +18,6 @@ from asyncgpu_tutor.ops.operation import evaluate
 from asyncgpu_tutor.runtime import ExecutionContext, current_device
 
 __all__ = ["Kernel", "KernelLaunch"]
-
-EVERY_DEVICE = Limits()
 HEAD = re.compile(r"__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(\w+)\s*\(")
 
 
@@ -141,7 +139,7 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
         if not self.has_ops:
             self.grid, self.block = self._check(args)  # everything is known: complain at the call
         elif block is not None:
-            check_limits(kernel.name, (1, 1, 1), block, shared_mem, EVERY_DEVICE)
+            check_limits(kernel.name, (1, 1, 1), block, shared_mem, USUAL_LIMITS)
         self.args = _take_all(args, f"into {kernel.name}()")
         # One of the arrays that the first run gives away again.
         self.owned = _owned(self.args)
@@ -181,7 +179,8 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
             args = _take_all(args, f"into {kernel.name}()", already=self.args)
         else:
             grid, block = configuration(kernel.name, args, self.grid, self.block)
-        check_limits(kernel.name, grid, block, self.shared_mem, context.device.limits)
+        if context.device.limits is not USUAL_LIMITS:  # held against those already
+            check_limits(kernel.name, grid, block, self.shared_mem, context.device.limits)
         function = context.device.get_function(kernel.facts.source, kernel.name)
         plain = [arg.array if type(arg) is Partition else arg for arg in args]
         context.launch(function, grid, block, plain, self.shared_mem)
@@ -192,7 +191,7 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
         for check in self.kernel.shape_checks:
             check(args)
         grid, block = configuration(self.kernel.name, args, self.grid, self.block)
-        check_limits(self.kernel.name, grid, block, self.shared_mem, EVERY_DEVICE)
+        check_limits(self.kernel.name, grid, block, self.shared_mem, USUAL_LIMITS)
         return grid, block
 
 

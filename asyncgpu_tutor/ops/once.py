@@ -17,6 +17,10 @@ __all__ = ["SharedOp", "entry", "unzip"]
 T = TypeVar("T")
 
 
+# One lock for all: it is held while a source is submitted, which hardly ever happens on two threads at once.
+_lock = threading.RLock()
+
+
 class _Once(DeviceOp[T]):
     """Runs its source when first used, and remembers the handles, the stream and an event.
 
@@ -31,11 +35,10 @@ class _Once(DeviceOp[T]):
     """
 
     def __init__(self, source: DeviceOp[T], *, marked: bool = True) -> None:
-        self._marked = marked
         self.source: DeviceOp[T] | None = source
         self.given_label = source.label
         self._length = source.arity()
-        self._lock = threading.RLock()
+        self._marked = marked
         self._stream: Stream | None = None
         self._event: Event | None = None
         self._handles: T | None = None
@@ -51,34 +54,40 @@ class _Once(DeviceOp[T]):
 
     def enqueue(self, context: ExecutionContext) -> T:
         """Enqueue the work; see `DeviceOp`."""
-        with self._lock:
-            if self._stream is None:
-                self._run_source(context)
+        if self._stream is None:
+            with _lock:
+                if self._stream is None:
+                    self._run_source(context)
         if self._error is not None:
             raise self._error
-        assert self._stream is not None
         if self._stream is not context.stream:
-            if self._stream.device is not context.device:
-                raise UsageError(
-                    f"{self.label!r} ran on {self._stream.device.name}, and is used here on "
-                    f"{context.device.name}: an operation is shared within one device"
-                )
-            if self._event is None:
-                self._event = self._stream.record()
-            context.stream.wait_event(self._event)
-        context.keep(self._handles)
+            self._follow(context)
+        context.keep_alive(self._handles)
         return cast(T, self._handles)
+
+    def _follow(self, context: ExecutionContext) -> None:
+        """The source ran on another stream: wait for it there."""
+        stream = self._stream
+        assert stream is not None
+        if stream.device is not context.device:
+            raise UsageError(
+                f"{self.label!r} ran on {stream.device.name}, and is used here on "
+                f"{context.device.name}: an operation is shared within one device"
+            )
+        if self._event is None:
+            self._event = stream.record()
+        context.stream.wait_event(self._event)
 
     def _run_source(self, context: ExecutionContext) -> None:
         source, self.source = self.source, None  # what it captured can go
         assert source is not None
-        self._stream = context.stream
         try:
             self._handles = self._adopt(evaluate(source, context))
         except BaseException as error:  # noqa: BLE001 - every user of it has to get it
             self._error = error
         if self._marked:
             self._event = context.stream.record()
+        self._stream = context.stream
 
     def _adopt(self, handles: T) -> T:
         return handles

@@ -12,11 +12,11 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c import GlobalMemory, Program, Signature, compile_source
 from asyncgpu_tutor.device import (
+    USUAL_LIMITS,
     Argument,
     Dim3,
     Event,
     HostBuffer,
-    Limits,
     Memory,
     Stream,
     current_tag,
@@ -72,7 +72,7 @@ class SimDevice:
 
     simulated = True
     clock = "simulated"
-    limits = Limits()
+    limits = USUAL_LIMITS
 
     def __init__(
         self, ordinal: int = 0, spec: DeviceSpec = H200, machine: Machine | None = None

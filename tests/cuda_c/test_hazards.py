@@ -307,7 +307,7 @@ class TestOthers:
         [
             "while (n > 0) o[i] = 1;",
             "__shared__ int lock; if (i == 0) lock = 0; __syncthreads(); while (atomicCAS(&lock, 0, 1) != 0) {} "
-             "o[0] += 1; atomicExch(&lock, 0);",
+            "o[0] += 1; atomicExch(&lock, 0);",
         ],
     )
     def test_a_kernel_that_never_ends(self, text: str) -> None:

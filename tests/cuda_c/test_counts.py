@@ -1,0 +1,182 @@
+"""What is counted, against what can be worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asyncgpu_tutor.cuda_c import Counts, Limits, compile_source
+
+from .corpus import CASES, Case, source
+from .support import HEAD, launch
+from .test_corpus import arguments
+
+N = 1024
+
+
+def counts(text: str, threads: int = N, block: int = 256, **more: int) -> Counts:
+    """Counts of a kernel `k(float* x, int* o, int n)` over 1024 threads, with `i` across blocks."""
+    head = HEAD.replace("threadIdx.x;", "blockIdx.x * blockDim.x + threadIdx.x;")
+    x, o = np.zeros(64 * N, np.float32), np.zeros(64 * N, np.int32)
+    return launch(head + text + "}", "k", threads // block, block, x, o, 32, **more).counts
+
+
+def test_sizes() -> None:
+    c = counts("")
+    assert (c.threads, c.warps, c.blocks) == (1024, 32, 4)
+    assert (
+        launch(
+            HEAD + "}", "k", 3, 40, np.zeros(1, np.float32), np.zeros(1, np.int32), 1
+        ).counts.warps
+        == 6
+    )
+
+
+def test_flops_of_active_threads_only() -> None:
+    assert counts("x[i] = x[i] * 2.0f + 1.0f;").flops == 2 * N
+    assert counts("x[i] = x[i] + 1.0f;").flops == N
+    assert counts("if (i < 100) x[i] = x[i] * x[i];").flops == 100
+    assert counts("o[i] = i * 3 + 1;").flops == 0
+    assert counts("x[i] = sqrtf(x[i]) / 2.0f;").special_functions == 2 * N
+
+
+@pytest.mark.parametrize(
+    ("index", "sectors_per_request"),
+    [
+        ("i", 4),
+        ("2 * i", 8),
+        ("8 * i", 32),
+        ("32 * i", 32),
+        ("0", 1),
+        ("i / 32", 1),
+        ("i + 1", 5),
+        ("63 - i % 64", 4),
+    ],
+)
+def test_sectors(index: str, sectors_per_request: float) -> None:
+    c = counts(f"float v = x[{index}]; if (v > 5.0f) o[i] = 1;")
+    assert c.global_load_requests == 32
+    assert c.load_sectors == 32 * sectors_per_request
+    assert c.load_bytes == 4 * N
+
+
+def test_wide_loads_are_one_request() -> None:
+    c = counts("float4 v = reinterpret_cast<float4*>(x)[i]; o[i] = v.x > v.w;")
+    assert (c.global_load_requests, c.load_sectors, c.load_bytes) == (32, 512, 16 * N)
+    assert (c.global_store_requests, c.store_sectors) == (32, 128)
+
+
+def test_bytes_needed_are_counted_once() -> None:
+    c = counts(
+        "float s = 0; for (int j = 0; j < 10; j++) s += x[j]; x[N + i] = s;".replace("N", "2048")
+    )
+    assert (c.load_bytes, c.load_bytes_needed) == (40 * N, 40)
+    assert (c.store_bytes, c.store_bytes_needed) == (4 * N, 4 * N)
+
+
+@pytest.mark.parametrize(
+    ("index", "extra"),
+    [
+        ("t", 0),
+        ("t * 2 % 256", 1),
+        ("t * 32 % 256", 7),
+        ("t * 33 % 256", 0),
+        ("0", 0),
+        ("t / 32", 0),
+        ("t ^ 1", 0),
+    ],
+)
+def test_bank_conflicts(index: str, extra: int) -> None:
+    text = f"__shared__ float s[256]; int t = threadIdx.x; s[t] = 1; __syncthreads(); x[i] = s[{index}];"
+    c = counts(text)
+    assert c.shared_requests == 64
+    assert c.bank_conflicts == 32 * extra
+    assert c.barriers == 4
+    assert c.shared_bytes == 1024
+
+
+def test_wide_shared_accesses_take_turns_anyway() -> None:
+    text = "__shared__ double s[256]; int t = threadIdx.x; s[t] = 1; __syncthreads(); x[i] = s[t];"
+    assert counts(text).bank_conflicts == 0
+
+
+def test_divergence() -> None:
+    assert counts("if (i % 2) o[i] = 1; else o[i] = 2;").divergent_branches == 32
+    assert counts("if (threadIdx.x < 48) o[i] = 1;").divergent_branches == 4
+    assert counts("if (threadIdx.x < 64) o[i] = 1;").divergent_branches == 0
+    both = counts("if (i / 1 % 2) o[i] = 1; else o[i] = 2;").warp_instructions
+    one = counts("if (i / 32 % 2) o[i] = 1; else o[i] = 2;").warp_instructions
+    assert both > one  # a warp that splits pays for both sides
+
+
+def test_loops() -> None:
+    assert counts("for (int j = 0; j < 10; j++) o[i] += j;").loop_iterations == 320
+    assert counts("for (int j = 0; j < threadIdx.x / 32; j++) o[i] += j;").loop_iterations == 4 * 28
+
+
+def test_the_longest_warp() -> None:
+    even = counts("for (int j = 0; j < 7; j++) o[i] += j;")
+    uneven = counts("for (int j = 0; j < threadIdx.x / 32; j++) o[i] += j;")
+    assert even.longest_chain * 32 == even.warp_instructions
+    assert uneven.longest_chain * 32 > 1.5 * uneven.warp_instructions
+
+
+def test_rounds_of_loads() -> None:
+    """Two loads of one statement go together; a chain of addresses does not."""
+    assert counts("o[i] = x[i] + x[i + 1] > 0;").chain_load_rounds == 1
+    chase = counts("int p = i; for (int j = 0; j < 5; j++) p = o[p]; x[i] = p;")
+    assert (chase.chain_load_rounds, chase.chain_dependent_loads) == (5, 5)
+    stream = counts("float s = 0; for (int j = 0; j < 5; j++) s += x[i + j]; o[i] = s;")
+    assert (stream.chain_load_rounds, stream.chain_dependent_loads) == (5, 0)
+    nested = counts("x[i] = x[2048 + o[i]];")
+    assert (nested.chain_load_rounds, nested.chain_dependent_loads) == (2, 1)
+
+
+def test_atomics() -> None:
+    c = counts("if (i < 40) atomicAdd(&o[0], 1);")
+    assert (c.atomics, c.atomic_requests) == (40, 2)
+
+
+def test_lines_add_up() -> None:
+    case = next(c for c in CASES if c.kernel == "matmul_tiled")
+    args = arguments(case)
+    c = launch(source(case.file), case.kernel, case.grid, case.block, *args).counts
+    assert sum(line.warp_instructions for line in c.lines.values()) == c.warp_instructions
+    assert sum(line.flops for line in c.lines.values()) == c.flops
+    assert sum(line.global_requests for line in c.lines.values()) == (
+        c.global_load_requests + c.global_store_requests
+    )
+    text = source(case.file).split("\n")
+    busiest = max(c.lines, key=lambda n: c.lines[n].flops)
+    assert "acc +=" in text[busiest - 1]
+
+
+def test_matrix_product_by_hand() -> None:
+    case = next(c for c in CASES if c.kernel == "matmul_naive")
+    text = source("matrix")
+    a, b, out = (np.ones((64, 64), np.float32) for _ in range(3))
+    c = launch(text, case.kernel, (4, 4), (16, 16), a, b, out, 64, 64, 64).counts
+    assert c.flops == 2 * 64**3
+    assert c.global_load_requests == 2 * 64 * 128  # warps: 64 * 64 / 32
+    # A warp is two rows of 16: two elements of A, 16 neighbours of B.
+    assert c.load_sectors == 64 * 128 * (2 + 2)
+    assert c.load_bytes_needed == 2 * 64 * 64 * 4
+    assert c.store_sectors == 64 * 64 * 4 // 32
+    assert c.loop_iterations == 64 * 128
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.kernel)
+def test_counts_do_not_depend_on_the_batch(case: Case) -> None:
+    """All that is not sampled; where an atomic's order decides what a thread does, nothing is promised."""
+    if case.kernel in {"hash_insert", "bfs_level", "max_by_cas", "compact_positive"}:
+        return
+    results = [
+        launch(
+            compile_source(source(case.file)), case.kernel, case.grid, case.block, *arguments(case),
+            shared=case.shared, limits=Limits(batch_lanes=lanes),
+        ).counts
+        for lanes in (32, 32768)
+    ]  # fmt: skip
+    for name in Counts.__dataclass_fields__:
+        if name not in {"load_sectors", "store_sectors", "bank_conflicts", "lines"}:
+            assert getattr(results[0], name) == getattr(results[1], name), name

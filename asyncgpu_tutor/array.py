@@ -25,7 +25,7 @@ Mode = Literal["owned", "shared", "borrowed"]
 
 def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
     """A shape as a tuple of non-negative ints; `ArrayShapeError` if it is none."""
-    if type(shape) is tuple and all([type(n) is int and n >= 0 for n in shape]):
+    if type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape):
         return shape
     entries: tuple[Any, ...] = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     for entry in entries:

@@ -75,8 +75,11 @@ class Submission(Generic[T]):
         _in_flight.pop(self.number, None)
 
     def deliver(self) -> T:
-        """The result, with host arrays in place of handles."""
-        return cast(T, deliver(self.handles))
+        """The result, with host arrays in place of handles. Once."""
+        # A HostArray asks its submission whether it is ready. Were it kept here as well, only the garbage
+        # collector would part the two, and pinned memory is too dear to wait for that.
+        handles, self.handles = self.handles, None
+        return cast(T, deliver(handles))
 
     def blame(self, error: BaseException) -> BaseException:
         """The error of its work, told so that it names the operation and its kernels."""

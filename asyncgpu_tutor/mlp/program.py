@@ -18,6 +18,9 @@ from asyncgpu_tutor.mlp.pipeline import forward, upload
 __all__ = ["Outcome", "ShareCounts", "infer", "run_batches", "warm_up"]
 
 
+ROUNDS = 25  # of warming up
+
+
 class ShareCounts(NamedTuple):
     """How many handles there are to each of the weights."""
 
@@ -47,14 +50,16 @@ class Outcome:
 
 
 async def warm_up(inputs: MlpInputs, streams: int) -> None:
-    """One trial batch on each stream of the policy, with weights of its own.
+    """Trial batches on each stream of the policy, with weights of their own.
 
     The first launch of a kernel loads its module, the first allocations fill a memory pool, and a pool
     of streams creates each when its turn first comes. None of this is the work of a batch, and it would
-    dwarf it in the trace.
+    dwarf it in the trace. A real host also gets faster: Python specialises code that it has run often. (The
+    time of a simulated host is a model's, so there one round is enough.)
     """
     x = agt.pin(inputs.batches[0])
-    for _ in range(streams):
+    rounds = 1 if agt.current_device().simulated else ROUNDS
+    for _ in range(rounds * streams):
         await upload(inputs).and_then(lambda weights: forward(x, *weights)).named("warm-up")
 
 

@@ -159,6 +159,9 @@ meanwhile.commit(...)
 # %% id=run-both
 import asyncio
 
+for _ in range(4):
+    await doubled(x)  # a real GPU is slow the first time: it loads kernels, and creates streams
+
 with agt.record() as blocking:
     doubled(x).sync()
     agt.work(150, "Python's own job")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Words"]
+from asyncgpu_tutor.timeline import alt_text
+from asyncgpu_tutor.trace import Trace
+
+__all__ = ["Words", "in_words"]
 
 
 @dataclass(frozen=True)
@@ -27,3 +30,8 @@ class Words:
 
     def _repr_markdown_(self) -> str:
         return self.text
+
+
+def in_words(*traces: Trace) -> Words:
+    """What the timelines of these traces show: the caption for a picture of them."""
+    return Words("\n\n".join(f"*In words:* {alt_text(trace)}" for trace in traces))

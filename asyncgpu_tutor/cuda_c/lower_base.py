@@ -17,6 +17,7 @@ from asyncgpu_tutor.cuda_c.typed import (
     Evaluate,
     Expr,
     Origin,
+    Ranks,
     Scope,
     TypeBinding,
     Variable,
@@ -69,6 +70,7 @@ class LowerBase:
         self.file_scope = outer
         self.scope = outer
         self.fmad = fmad
+        self.ranks = Ranks()
         self.has_half = False
         self.segments: list[Segment] = []
         self.sites: list[Site] = []
@@ -135,6 +137,7 @@ class LowerBase:
         self.segment.rounds = max(self.segment.rounds, rounds)
         reads = address.reads.union(*self.control) if self.control else address.reads
         self.loads.setdefault(self.segment.index, []).append(reads)
+        address.rank = self.ranks.load()
         return rounds
 
     def finish_costs(self) -> None:
@@ -167,8 +170,10 @@ class LowerBase:
         self, ctype: CType, run: Evaluate, at: Position, parts: Iterable[Expr] = (), **more: Any
     ) -> Expr:
         """An expression that depends on others."""
+        parts = list(parts)
         reads, rounds = Expr.joined(parts)
         more.setdefault("rounds", rounds)
+        more.setdefault("rank", max((p.rank for p in parts), default=-1) + 1)
         return Expr(ctype, run, at, reads=reads, **more)
 
     def constant(self, ctype: Scalar, number: Any, at: Position) -> Expr:
@@ -222,6 +227,7 @@ class LowerBase:
                 expr.reads,
                 expr.rounds,
                 expr.product if source == target else None,
+                expr.rank,
             )
         run = expr.run
         if target is not BOOL and expr.constant is None and source is not BOOL:

@@ -106,7 +106,10 @@ class LowerPlaces(LowerBase):
             return self.read_memory(place, variable.type, at, reads, 0)
         place = RegisterPlace(variable, const=variable.const)
         run = self._register_reader(variable, at)
-        return Expr(variable.type, run, at, place=place, reads=reads, origin=variable.origin)
+        return Expr(
+            variable.type, run, at, place=place, reads=reads, origin=variable.origin,
+            rank=variable.rank,
+        )  # fmt: skip
 
     def _register_reader(self, variable: Variable, at: Position) -> Evaluate:
         slot = variable.slot
@@ -141,7 +144,13 @@ class LowerPlaces(LowerBase):
         elif count:
             run = _parts(whole, first, count)
         return Expr(
-            ctype, run, at, place=place, reads=frozenset({variable}), origin=variable.origin
+            ctype,
+            run,
+            at,
+            place=place,
+            reads=frozenset({variable}),
+            origin=variable.origin,
+            rank=variable.rank,
         )
 
     def read_memory(
@@ -352,6 +361,7 @@ class LowerPlaces(LowerBase):
         if value is None:
             variable.loaded = True
             return
+        variable.rank = value.rank
         variable.sources |= value.reads
         variable.loaded = variable.loaded or value.rounds > 0
         if value.origin is not None:

@@ -408,6 +408,7 @@ class LowerStatements(LowerExpressions):
             chosen = node.then if known else node.otherwise
             return self.block(Block(at=node.at, body=[chosen])) if chosen else _nothing
         segment.branch = True
+        self.ranks.branch()
         self.control.append(reads)
         then = self.block(Block(at=node.then.at, body=[node.then]))
         otherwise = None
@@ -450,6 +451,7 @@ class LowerStatements(LowerExpressions):
             if known:
                 test = None  # for ever, as far as the condition is concerned
         test_segment.branch = test is not None
+        self.ranks.branch()
         leave, again = self.new_exit(), self.new_exit()
         self.break_exits.append(leave)
         self.continue_exits.append(again)

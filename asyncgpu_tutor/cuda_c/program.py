@@ -245,6 +245,7 @@ class Program:
             variable = Variable(
                 param.name, ctype, lowering.new_slot(), const=lowering.top_const(param.type)
             )
+            variable.rank = lowering.ranks.parameter()
             const = isinstance(ctype, Pointer) and ctype.const
             parameters.append(_Parameter(variable, const))
             if param.name in addressed and not isinstance(ctype, Pointer):

@@ -21,6 +21,7 @@ __all__ = [
     "MemoryPlace",
     "Origin",
     "Place",
+    "Ranks",
     "RegisterPlace",
     "Scope",
     "TypeBinding",
@@ -83,6 +84,35 @@ class Origin:
         return self.root()._written
 
 
+class Ranks:
+    """The order of values in which LLVM's pass "reassociate" sorts the operands of a sum.
+
+    It decides which of two products is fused with their sum. Constants come first, then parameters,
+    then what is loaded, in the order of the source; an operation ranks just behind its operands.
+    (LLVM, lib/Transforms/Scalar/Reassociate.cpp, BuildRankMap and getRank.)
+    """
+
+    def __init__(self) -> None:
+        self._parameters = 2
+        self._block = 1 << 16
+        self._loads = 0
+
+    def parameter(self) -> int:
+        """Rank of the next parameter."""
+        self._parameters += 1
+        return self._parameters
+
+    def load(self) -> int:
+        """Rank of the next value from memory, or from a call."""
+        self._loads += 1
+        return self._block + self._loads
+
+    def branch(self) -> None:
+        """What follows is another basic block."""
+        self._block += 1 << 16
+        self._loads = 0
+
+
 @dataclass(eq=False)
 class Variable:
     """A name that has storage.
@@ -109,6 +139,7 @@ class Variable:
     origin: Origin = field(default_factory=Origin)
     sources: set[Variable] = field(default_factory=set["Variable"])
     loaded: bool = False
+    rank: int = 0
 
 
 @dataclass
@@ -156,6 +187,8 @@ class Expr:
         Length of its longest chain of global loads.
     product : pair of callables, optional
         The factors, if it is a floating-point product that an addition may swallow.
+    rank : int
+        Its place in the order by which NVVM sorts the operands of a sum: see `Ranks`.
     """
 
     type: CType
@@ -167,6 +200,7 @@ class Expr:
     reads: frozenset[Variable] = frozenset()
     rounds: int = 0
     product: tuple[Evaluate, Evaluate] | None = None
+    rank: int = 0
     text: str | None = None
 
     @staticmethod

@@ -55,7 +55,11 @@ static inline unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)(((unsigned long long)a * b) >> 32);
 }
 static inline float __int_as_float(int v) { float f; memcpy(&f, &v, 4); return f; }
-static inline int __float_as_int(float v) { int i; memcpy(&i, &v, 4); return i; }
+static inline int __float_as_int(float v) {  // a NaN as a GPU makes it
+    int i;
+    memcpy(&i, &v, 4);
+    return v != v ? 0x7fffffff : i;
+}
 static inline float rsqrtf(float v) { return (float)(1.0 / sqrt((double)v)); }
 
 template <class T, class U> static T atomicAdd(T* p, U v) { T old = *p; *p = old + (T)v; return old; }

@@ -90,7 +90,8 @@ FUSED = [
     "-(a * b) - c", "a * b + c * d + e", "e + a * b + c * d", "e - a * b - c * d", "(a + b) * c + d",
     "a * b * c + d", "2.0f * a + b", "(a * b) / c + d", "(a * b + c) * d + e", "a * b - c * d + e * a",
     "(a * b + c * d) - (a * d + b * c)", "e + (a * b + c * d)", "a * a + b * b", "(a - b) * c",
-    "a * (b + c) - d", "a + b + c * d - e", "a * b + b", "(a * b) + (c + d)", "a - b * 2.0f",
+    "a * (b + c) - d", "a + b + c * d - e", "a * b + b", "(a * b) + (c + d)", "a - b * 2.0f", "a * d + b * c", "c * d + a * b", "b * b + a * a", "a * d + b * d", "e * a + b",
+    "a * d + b * c + e * e", "e + (c * d + a * b)",
 ]  # fmt: skip
 
 

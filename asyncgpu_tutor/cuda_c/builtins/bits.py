@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from asyncgpu_tutor.cuda_c.arrays import choose
 from asyncgpu_tutor.cuda_c.ast import Call
 from asyncgpu_tutor.cuda_c.builtins.common import Handler, elementwise, typed
 from asyncgpu_tutor.cuda_c.typed import Expr
@@ -98,6 +99,15 @@ def _funnel_right(low: Any, high: Any, shift: Any) -> Any:
     return (both >> (shift & np.uint32(31)).astype(np.uint64)).astype(np.uint32)
 
 
+def _bits_of(integer: Any, nan: int) -> Callable[[Any], Any]:
+    """The bits of a float. A NaN has those that the GPU gives it; a CPU's have another sign."""
+
+    def run(x: Any) -> Any:
+        return choose(np.isnan(x), integer(nan), x.view(integer))
+
+    return run
+
+
 def _as(dtype: Any) -> Callable[[Any], Any]:
     return lambda x: x.view(dtype)
 
@@ -124,8 +134,8 @@ TABLE: dict[str, Handler] = {
     "__funnelshift_r": _of([UINT, UINT, UINT], UINT, _funnel_right),
     "__int_as_float": _of([INT], FLOAT, _as(np.float32), 0),
     "__uint_as_float": _of([UINT], FLOAT, _as(np.float32), 0),
-    "__float_as_int": _of([FLOAT], INT, _as(np.int32), 0),
-    "__float_as_uint": _of([FLOAT], UINT, _as(np.uint32), 0),
+    "__float_as_int": _of([FLOAT], INT, _bits_of(np.int32, 0x7FFFFFFF), 0),
+    "__float_as_uint": _of([FLOAT], UINT, _bits_of(np.uint32, 0x7FFFFFFF), 0),
     "__longlong_as_double": _of([LLONG], DOUBLE, _as(np.float64), 0),
     "__double_as_longlong": _of([DOUBLE], LLONG, _as(np.int64), 0),
     "__int2float_rn": _of([INT], FLOAT, _to(np.float32)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,15 +51,13 @@ class CupyMemory:
     ----------
     pointer : cupy.cuda.MemoryPointer
         CuPy's; it frees the memory when it goes.
+    ptr : int
+        Its address on the device.
     """
 
     pointer: Any
     nbytes: int
-
-    @property
-    def ptr(self) -> int:
-        """Its address on the device."""
-        return int(self.pointer.ptr)
+    ptr: int
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -101,7 +98,7 @@ class CupyDevice:
         self._functions: dict[tuple[str, str], CupyFunction] = {}
         self._lock = threading.Lock()
         self._numbers = 0
-        self._adopted: weakref.WeakValueDictionary[int, CupyStream] = weakref.WeakValueDictionary()
+        self._adopted: dict[int, CupyStream] = {}  # kept, so that a stream keeps its number
         self.default_stream = self._stream(cupy.cuda.Stream.null)
 
     def __repr__(self) -> str:
@@ -205,14 +202,15 @@ class CupyDevice:
         if before != self.ordinal:
             runtime.setDevice(self.ordinal)
         try:
-            memory = CupyMemory(self._pool.malloc(nbytes), nbytes)
+            pointer = self._pool.malloc(nbytes)
         except CUDA_ERRORS as error:
             raise translated(error, f"allocating {nbytes:,} bytes for {name!r}") from error
         finally:
             if before != self.ordinal:
                 runtime.setDevice(before)
-        self._host_span("call", f"malloc {name}", start)
-        return memory
+        if self._recorder is not None:
+            self._host_span("call", f"malloc {name}", start)
+        return CupyMemory(pointer, nbytes, pointer.ptr)
 
     def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
         """Memory, shape and dtype of another library's array."""
@@ -231,7 +229,7 @@ class CupyDevice:
                 f"this {type(foreign).__name__} of shape {array.shape} is not C-contiguous: make a "
                 "contiguous copy first"
             )
-        return CupyMemory(array.data, array.nbytes), array.shape, array.dtype
+        return CupyMemory(array.data, array.nbytes, array.data.ptr), array.shape, array.dtype
 
     def export(self, array: DeviceArray) -> Any:
         """The array as CuPy's, without a copy."""
@@ -247,7 +245,7 @@ class CupyDevice:
         """Whether the driver knows its memory."""
         if array.nbytes == 0:
             return True
-        return runtime.pointerGetAttributes(array.ctypes.data).type == HOST_MEMORY
+        return runtime.pointerGetAttributes(_address(array)).type == HOST_MEMORY
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
@@ -258,13 +256,13 @@ class CupyDevice:
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
         queue = self._own(stream)
-        args = (memory.ptr, host.ctypes.data, host.nbytes, H2D, queue.ptr)
+        args = (memory.ptr, _address(host), host.nbytes, H2D, queue.ptr)
         self._enqueue("h2d", "h2d", queue, host.nbytes, runtime.memcpyAsync, args)
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
         queue = self._own(stream)
-        args = (host.ctypes.data, memory.ptr, host.nbytes, D2H, queue.ptr)
+        args = (_address(host), memory.ptr, host.nbytes, D2H, queue.ptr)
         self._enqueue("d2h", "d2h", queue, host.nbytes, runtime.memcpyAsync, args)
 
     def copy_from_device_async(
@@ -394,6 +392,10 @@ class CupyDevice:
         if not isinstance(stream, CupyStream) or stream.device is not self:
             raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
         return stream
+
+
+def _address(host: HostBuffer) -> int:
+    return int(host.__array_interface__["data"][0])  # `ctypes.data` takes thrice as long
 
 
 def _dim3(values: Sequence[int]) -> Dim3:

@@ -53,21 +53,19 @@ class CupyStream:
     ----------
     cupy : cupy.cuda.Stream
         CuPy's.
+    ptr : int
+        The CUDA handle.
     """
 
     def __init__(self, device: CupyDevice, stream: Any, number: int) -> None:
         self.device = device
         self.cupy = stream
         self.number = number
+        self.ptr = int(stream.ptr)
         self.watcher = Watcher(device.ordinal, f"asyncgpu {device.name} stream {number}")
 
     def __repr__(self) -> str:
         return f"<stream {self.number} of {self.device.name}>"
-
-    @property
-    def ptr(self) -> int:
-        """The CUDA handle."""
-        return int(self.cupy.ptr)
 
     @property
     def done(self) -> bool:

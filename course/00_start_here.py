@@ -95,7 +95,7 @@ twice
 # comes back (`to_host`). You write all of this down first. What you get is a `DeviceOp`, an **operation**:
 
 # %% id=first-operation
-x = agt.pin(np.arange(1_000_000, dtype=np.float32))
+x = agt.pin(np.arange(4_000_000, dtype=np.float32))
 
 
 def doubled(x):
@@ -132,7 +132,7 @@ assert np.array_equal(y, 2 * x)
 # ## What does Python do meanwhile?
 #
 # Now you cook the same dish twice more. Both times Python has a job of its own to do as well, which takes
-# 150 microseconds (µs, millionths of a second). We let `agt.work(150)` stand for it.
+# 300 microseconds (µs, millionths of a second). We let `agt.work(300)` stand for it.
 #
 # 1. `doubled(x).sync()`, then the job. `sync` runs an operation and returns when it is done.
 # 2. `agt.spawn(doubled(x))`, then the job, then `await`. `spawn` has the operation started as a task, and
@@ -164,12 +164,12 @@ for _ in range(4):
 
 with agt.record() as blocking:
     doubled(x).sync()
-    agt.work(150, "Python's own job")
+    agt.work(300, "Python's own job")
 
 with agt.record() as overlapped:
     task = agt.spawn(doubled(x))
     await asyncio.sleep(0)  # let the task start
-    agt.work(150, "Python's own job")
+    agt.work(300, "Python's own job")
     await task
 
 # %% id=reveal

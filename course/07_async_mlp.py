@@ -80,7 +80,7 @@ print(agt.matvec_naive.facts.source)
 print(agt.relu.facts.source)
 
 # %% [markdown] id=kernel-others-read
-# `matvec_naive` has one thread for each row. `relu`, the *rectified linear unit*, replaces what is negative by zero; as
+# `matvec_naive` multiplies a matrix and a vector, with one thread for each row. `relu`, the *rectified linear unit*, replaces what is negative by zero; as
 # each thread reads and writes its own element only, input and output may be the same array. We shall use that.
 #
 # How many threads? The array that a kernel writes is split into blocks, and there is a thread for each element
@@ -141,8 +141,8 @@ assert [s.name for s in by_hand.device_spans] == [s.name for s in ready_made.dev
 
 # %% [markdown] id=pinned
 # `agt.pin` made a copy of the batch in **pinned** memory: memory that the system promises not to move. From there the
-# device fetches data by itself. From an ordinary NumPy array the driver has to copy first, while the host waits; there
-# is a warning if that happens to you in an operation that was meant to be asynchronous.
+# device fetches data by itself. An ordinary NumPy array has to be copied to such a place first, and the host waits for that. The
+# course warns you if it happens in an operation that was meant to be asynchronous.
 
 # %% id=pin-batches
 batches = [agt.pin(batch) for batch in inputs.batches]
@@ -186,7 +186,10 @@ def gemm(arrays, w0):
 # %% [markdown] id=baton
 # The last line is the relay baton. A launch gives back the arrays that it was given: `x`, `w0`, `hidden`. The next stage wants
 # two: `hidden`, which is the last of these, and `output`, which nobody has touched yet. `value` passes on exactly
-# those. What is not passed on (here `x`) is freed as soon as the device is done with it.
+# those. What is not passed on (here `x`) is freed once the device is done with the batch.
+#
+# The other two stages have one array to pass on each. A single block of 256 threads is more than 64 outputs need; the `if`
+# in the kernel sends the rest home.
 
 # %% id=stage-rest
 def matvec(arrays, w1):
@@ -200,6 +203,9 @@ def relu(output):
     blocks = output.partition(256)
     return agt.relu(n, blocks, blocks).last().unpartition()
 
+
+# %% [markdown] id=chain
+# And the chain. The `lambda`s are there to hand over the weights as well.
 
 # %% id=mlp
 def mlp(x, w0, w1):
@@ -251,7 +257,7 @@ in_words(alone)
 
 # %% [markdown] id=read-one
 # From the top: the host makes its calls one after the other, and then waits. The stream begins as soon as it has something
-# to do. The **engines** below show the same work from another side: which part of the device did it. A GPU has one for
+# to do. (`zeros` is a **fill** here, or `memset`.) The **engines** below show the same work from another side: which part of the device did it. A GPU has one for
 # copies in each direction, besides the part that computes. Let us check the order rather than trust our eyes:
 
 # %% id=check-one
@@ -318,8 +324,9 @@ in_words(awaited)
 # %% [markdown] id=all-at-once
 # ## Four batches at once
 #
-# A `TaskGroup` is Python's own way to start several things and wait for all. Each task submits its batch and waits; while one
-# waits, the event loop turns to the next. Should a batch fail, the others are cancelled, and you get the error.
+# A `TaskGroup` is Python's own way to start several things and wait for all. Each task submits its batch and waits. While one
+# waits, the **event loop**, which runs the tasks in turn, goes on with the next. Should a batch fail, the others are cancelled, and
+# you get the error.
 
 # %% id=task-group
 async def infer(i, x, w0, w1):
@@ -422,7 +429,7 @@ print(f"64 x 64: pace {pace:.0f} µs, length {length:.0f} µs")
 #
 # The pace hardly depends on the size of the matrices: the host makes the same calls. The length does. So there should be a size
 # from which on a batch lasts longer than the host needs to submit the next one. Let us look for it, with one batch alone and
-# larger and larger matrices.
+# larger and larger matrices, until its length is 1.4 times the pace.
 
 # %% id=data-of-any-size
 async def weights_and_batches(dim):
@@ -492,6 +499,9 @@ assert m.makespan < awaited_large.metrics().makespan
 print(f"two or more streams are at work in {m.overlap_fraction:.0%} of the device's time")
 
 # %% [markdown] id=on-paper
+# (On a real GPU a bar ends when its work is done, and begins when it is the first in its queue, even if it has to wait for room
+# on the device then. So a bar can be long without much work in it.)
+#
 # Why not four times as soon? Do the sum on paper. On one stream the batches lie end to end: 4 lengths. On four streams the
 # last batch starts after 3 paces, and then takes its own length. So the gain is about
 #

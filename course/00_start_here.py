@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 5 minutes |
+# | Time | 7 minutes |
 # | You need | Python and some NumPy. No CUDA, and no GPU |
 # | Device | the first cell of code says which one is in use |
 #
@@ -20,11 +20,11 @@
 # %% [markdown] id=two-computers
 # ## Two computers
 #
-# A GPU is a second computer. It has its own memory and its own clock, and it does what it is told in its
-# own time. In this course the computer that runs Python is the **host**, and the GPU is the **device**.
+# A GPU is a second computer, with its own memory and its own clock. In this course the computer that runs
+# Python is the **host**, and the GPU is the **device**.
 #
-# That is the whole difficulty, and the whole charm. NumPy computes while you wait. A device can compute
-# while Python does something else, if you ask in the right way. How to ask is what this course is about.
+# NumPy computes while you wait. A device can compute while Python does something else, if you ask in the right way.
+# How to ask is what this course is about.
 
 # %% id=which-device
 import numpy as np
@@ -36,7 +36,7 @@ device
 
 # %% [markdown] id=which-device-meaning
 # `auto` takes your NVIDIA GPU if there is one. If not, it takes a **simulated device**, which comes with
-# the course. Both run the same programs and give the same kind of answer:
+# the course and runs the same programs:
 #
 # | | a GPU (`cuda:0`) | the simulated device (`sim:0`) |
 # |---|---|---|
@@ -44,8 +44,7 @@ device
 # | times | measured | worked out from a model of a GPU, and always labelled *simulated* |
 # | again tomorrow? | a little different | the same, to the last digit |
 #
-# The simulated clock is a fiction with rules: it moves when the program does something that would take time
-# on a real machine. So a laptop can show what a data-centre GPU would do, and when.
+# So a laptop can show what a data-centre GPU would do, and when.
 
 # %% id=times-mean
 if device.simulated:
@@ -67,9 +66,8 @@ assert report.can_run
 # %% [markdown] id=kernel
 # ## A first kernel
 #
-# A function that runs on the device is called a **kernel**. You write it for *one* element. The device runs it
-# for all of them at once, each in a **thread** of its own. Kernels are written in CUDA C, of which you can read more
-# than you may think:
+# A function that runs on the device is called a **kernel**. You write it for *one* element, in CUDA C. The device runs it
+# for all elements at once, each in a **thread** of its own.
 
 # %% id=kernel-source
 twice = agt.Kernel(r"""
@@ -92,7 +90,7 @@ twice
 # ## Describe first, run later
 #
 # The device cannot see NumPy's memory. So the data go there (`h2d`, *host to device*), the kernel runs, and the result
-# comes back (`to_host`). You write all of this down first. What you get is a `DeviceOp`, an **operation**:
+# comes back (`to_host`). You write this down first, and get a `DeviceOp`, an **operation**:
 
 # %% id=first-operation
 x = agt.pin(np.arange(4_000_000, dtype=np.float32))
@@ -151,7 +149,7 @@ meanwhile
 
 # %% [markdown] id=commit
 # Write your answer in place of the three dots, as in `commit("same")`, **before** you go on. Being wrong now
-# is the quickest way to learn something.
+# is the quickest way to learn.
 
 # %% id=predict-commit
 meanwhile.commit(...)
@@ -183,8 +181,8 @@ meanwhile.reveal(truth, f"From start to end: {first:.0f} µs with sync, {second:
 # %% [markdown] id=timeline
 # ## A first timeline
 #
-# Why that is so, a picture shows best. Time runs from left to right. The upper lane is the host: Python. Below
-# is a **stream**: a queue of work for the device, which does one thing in it after the other.
+# A picture shows why. Time runs from left to right. The upper lane is the host: Python. Below it is a **stream**:
+# a queue of work for the device, which does one thing in it after the other.
 
 # %% id=timeline-picture
 from asyncgpu_tutor.timeline import compare
@@ -192,18 +190,19 @@ from asyncgpu_tutor.timeline import compare
 compare([blocking, overlapped], ["sync, then the job", "spawn, the job, await"]);
 
 # %% [markdown] id=timeline-read
-# The device does the same in both: a copy in, a fill with zeros, the kernel, a copy back. Look at the host. With
+# The device does the same in both: a copy in, a fill with zeros, the (short) kernel, a copy back. Look at the host. With
 # `sync` there is a stretch of **waiting** above the device's work, and the job comes after it. With `spawn` the job *is*
-# above the device's work: the two overlap. Python did not get quicker. It stopped waiting.
+# above the device's work: the two overlap. Python did not get quicker. It stopped waiting. (What is blank after the job
+# is the `await`. Python would be free for other tasks there.)
 #
-# Pictures are quick to read and easy to misread, so each can be had as text too. Here is the second one:
+# Every picture can be had as text, too. Here is the second one: all that happened in order, the lanes, the sums.
 
 # %% id=timeline-table
 print(overlapped.table())
 
 # %% [markdown] id=claims
-# What a page of this course says about time is not only said. A cell like the next one holds it against the
-# trace, and fails if it is not so. It does on every device.
+# What this course says about time, it also checks. A cell like the next one holds it against the recording, the
+# **trace**, and fails if it is not so.
 
 # %% id=timeline-claims
 from asyncgpu_tutor.trace import overlap_between

@@ -150,7 +150,7 @@ class LowerPlaces(LowerBase):
             place=place,
             reads=frozenset({variable}),
             origin=variable.origin,
-            rank=variable.rank,
+            rank=variable.rank + first / 64,
         )
 
     def read_memory(

@@ -132,15 +132,17 @@ class _Bytes(Region):
         """
         size = scalar.size
         offset = ptr.offset
-        if ptr.stride == size and not ptr.base % size:
-            shift = ptr.base // size
+        if not ptr.stride % size and not ptr.base % size:
+            shift, factor = ptr.base // size, ptr.stride // size
             limit = self.nbytes // size - shift
             if varies(offset):
                 part = offset if mask.full else offset.take(mask.index)
+                if factor != 1:
+                    part = part.astype(np.int64) * factor
                 if shift >= 0 and limit > 0 and inside(part, limit):
                     return shift, part
-            elif 0 <= shift + offset < limit + shift:
-                return 0, shift + int(offset)
+            elif 0 <= shift + offset * factor < limit + shift:
+                return 0, shift + int(offset) * factor
         address = ptr.address()
         where = mask.take(address)
         report_bounds(team, mask, ptr, address, size, self.nbytes, site)

@@ -44,7 +44,7 @@ class Limits:
     step_budget: int = 1_000_000
     check_races: bool = True
     check_uninitialised: bool = True
-    batch_lanes: int = 32768
+    batch_lanes: int = 16384
     printed_lines: int = 10_000
 
 

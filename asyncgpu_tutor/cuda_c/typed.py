@@ -88,7 +88,8 @@ class Ranks:
     """The order of values in which LLVM's pass "reassociate" sorts the operands of a sum.
 
     It decides which of two products is fused with their sum. Constants come first, then parameters,
-    then what is loaded, in the order of the source; an operation ranks just behind its operands.
+    then what is loaded, in the order of the source (of a struct, member by member, hence the
+    fractions); an operation ranks just behind its operands.
     (LLVM, lib/Transforms/Scalar/Reassociate.cpp, BuildRankMap and getRank.)
     """
 
@@ -139,7 +140,7 @@ class Variable:
     origin: Origin = field(default_factory=Origin)
     sources: set[Variable] = field(default_factory=set["Variable"])
     loaded: bool = False
-    rank: int = 0
+    rank: float = 0
 
 
 @dataclass
@@ -187,7 +188,7 @@ class Expr:
         Length of its longest chain of global loads.
     product : pair of callables, optional
         The factors, if it is a floating-point product that an addition may swallow.
-    rank : int
+    rank : float
         Its place in the order by which NVVM sorts the operands of a sum: see `Ranks`.
     """
 
@@ -200,7 +201,7 @@ class Expr:
     reads: frozenset[Variable] = frozenset()
     rounds: int = 0
     product: tuple[Evaluate, Evaluate] | None = None
-    rank: int = 0
+    rank: float = 0
     text: str | None = None
 
     @staticmethod

@@ -155,9 +155,18 @@ def fused(kind: Scalar) -> Callable[[Value, Value, Value], Value]:
 
 
 def _fused_float(a: Value, b: Value, c: Value) -> Value:
-    product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
-    out: Any = (product + np.asarray(c, np.float64)).astype(np.float32)
-    return out if out.ndim else out[()]
+    if varies(a):
+        exact: Any = a.astype(np.float64)
+        exact *= b  # in place: at these sizes allocating costs more than multiplying
+    elif varies(b):
+        exact = b.astype(np.float64)
+        exact *= a
+    else:
+        exact = np.float64(a) * np.float64(b)
+    if varies(exact):
+        exact += c
+        return exact.astype(np.float32)
+    return (exact + c).astype(np.float32)
 
 
 def _fused_half(a: Value, b: Value, c: Value) -> Value:

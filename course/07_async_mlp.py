@@ -441,8 +441,11 @@ async def weights_and_batches(dim):
 
 
 # %% id=find-size
+# What a simulated device computes, this computer computes: no larger sizes for it.
+sizes = (64, 128, 256, 512) if device.simulated else (64, 256, 512, 1024, 2048)
+
 print(f"pace {pace:.0f} µs")
-for dim in (64, 128, 256, 512, 1024, 2048):
+for dim in sizes:
     big, v0, v1 = await weights_and_batches(dim)
     await mlp(big[0], v0, v1)  # a first time, not recorded
     with agt.record() as trace:
@@ -514,10 +517,8 @@ print(f"two or more streams are at work in {m.overlap_fraction:.0%} of the devic
 # It comes close to 4 only where the length is much larger than the pace. There, however, something else happens. See for yourself:
 
 # %% id=sweep
-dims = (64, 128, 256, 512) if device.simulated else (64, 256, 512, 1024, 2048)
-
 print(" DIM   length   one stream  four streams   gain  on paper")
-for dim in dims:
+for dim in sizes:
     one, four = await measure(*await weights_and_batches(dim))
     _, length = pace_and_length(one)
     paper = max(1.0, 4 * length / (3 * pace + length))

@@ -38,8 +38,6 @@ static const int warpSize = 32;
     static inline T max(T a, T b) { return a > b ? a : b; } \
     static inline T min(T a, T b) { return a < b ? a : b; }
 EXTREMES(int) EXTREMES(unsigned) EXTREMES(long long) EXTREMES(unsigned long long)
-static inline float max(float a, float b) { return fmaxf(a, b); }
-static inline float min(float a, float b) { return fminf(a, b); }
 static inline double max(double a, double b) { return fmax(a, b); }
 static inline double min(double a, double b) { return fmin(a, b); }
 static inline int __popc(unsigned v) { return __builtin_popcount(v); }
@@ -60,6 +58,15 @@ static inline int __float_as_int(float v) {  // a NaN as a GPU makes it
     memcpy(&i, &v, 4);
     return v != v ? 0x7fffffff : i;
 }
+// A GPU takes +0 for greater than -0; C leaves it open.
+static inline float gpu_fmax(float a, float b) { return a == 0 && b == 0 ? a + b : fmaxf(a, b); }
+static inline float gpu_fmin(float a, float b) { return a == 0 && b == 0 ? -(-a + -b) : fminf(a, b); }
+#define fmaxf gpu_fmax
+#define fminf gpu_fmin
+static inline float gpu_copysign(float a, float b) { return b != b ? fabsf(a) : copysignf(a, b); }
+#define copysignf gpu_copysign
+static inline float max(float a, float b) { return fmaxf(a, b); }
+static inline float min(float a, float b) { return fminf(a, b); }
 static inline float rsqrtf(float v) { return (float)(1.0 / sqrt((double)v)); }
 
 template <class T, class U> static T atomicAdd(T* p, U v) { T old = *p; *p = old + (T)v; return old; }

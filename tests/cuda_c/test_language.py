@@ -124,6 +124,7 @@ class TestFloats:
             ("powf(2.0f, 0.5f)", np.float32(2) ** np.float32(0.5)),
             ("max(1.5f, 2.5f) - min(1.5f, 2.5f)", 1.0),
             ("fabsf(-2.0f) + abs(-3.0f)", 5.0),
+            ("1.0f / fmaxf(-0.0f, 0.0f) > 0 && 1.0f / fminf(0.0f, -0.0f) < 0", 1.0),
             ("1e10f + 1.0f - 1e10f", 0.0),
             ("(float)16777217", 16777216.0),
             ("3.0f * threadIdx.x - 3 * i", 0.0),

@@ -103,6 +103,27 @@ def _exact(function: Callable[[Any], Any]) -> Function:
     return run
 
 
+def _greater(x: Any, y: Any) -> Any:
+    """PTX `max`: a NaN gives way to a number, and -0 is less than +0 (which C leaves open)."""
+    out = np.fmax(x, y)
+    if np.any(out == 0):
+        out = choose((x == 0) & (y == 0), x + y, out)
+    return out
+
+
+def _lesser(x: Any, y: Any) -> Any:
+    """PTX `min`: as `_greater`."""
+    out = np.fmin(x, y)
+    if np.any(out == 0):
+        out = choose((x == 0) & (y == 0), -(-x + -y), out)
+    return out
+
+
+def _copysign(x: Any, y: Any) -> Any:
+    # The NaN that an operation makes is positive on the GPU and negative on x86.
+    return np.copysign(x, choose(np.isnan(y), y.dtype.type(1), y))
+
+
 def _positive_difference(x: Any, y: Any) -> Any:
     return choose(x > y, x - y, x.dtype.type(0))
 
@@ -126,7 +147,7 @@ _SLOW_1: dict[str, Function] = {
     "lgamma": _by_element(_lgamma),
 }  # fmt: skip
 _CHEAP_2: dict[str, Function] = {
-    "fmax": np.fmax, "fmin": np.fmin, "copysign": np.copysign,
+    "fmax": _greater, "fmin": _lesser, "copysign": _copysign,
     "fdim": _positive_difference,
 }  # fmt: skip
 _SLOW_2: dict[str, Function] = {
@@ -288,8 +309,8 @@ def _build() -> dict[str, Handler]:
     table["__powf"] = _function(np.power, 2, True, True)
     table["abs"] = _abs
     table["labs"] = table["llabs"] = _abs
-    table["max"] = _extreme(np.maximum, np.fmax)
-    table["min"] = _extreme(np.minimum, np.fmin)
+    table["max"] = _extreme(np.maximum, _greater)
+    table["min"] = _extreme(np.minimum, _lesser)
     for name, function in (
         ("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite),
         ("signbit", np.signbit),

@@ -53,9 +53,10 @@ $(LAB_STAMP): $(VENV_STAMP) pyproject.toml
 
 venv: $(TEST_STAMP)
 
-# As default_url, the first page is also where the address leads that --no-browser prints.
+# Nothing is asked of the network. As default_url, the first page is also where the address leads that --no-browser prints.
 lab: $(LAB_STAMP)
-	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/$(FIRST_PAGE) $(if $(PORT),--port=$(PORT)) $(ARGS)
+	$(BIN)/jupyter lab --LabApp.news_url=None \
+		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.default_url=/lab/tree/$(FIRST_PAGE) $(if $(PORT),--port=$(PORT)) $(ARGS)
 
 lint: $(TEST_STAMP)
 	$(BIN)/ruff check .

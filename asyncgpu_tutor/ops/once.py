@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.device import Event, Stream
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
 from asyncgpu_tutor.host import in_tuple
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.runtime import ExecutionContext
@@ -141,7 +141,15 @@ class _Entry(DeviceOp[Any]):
             raise UsageError(
                 f"{self.source.label!r} yields {len(entries)} entries: there is no entry {self.index}"
             )
-        return entries[self.index]
+        found = entries[self.index]
+        array = found.array if isinstance(found, Partition) else found
+        if isinstance(array, DeviceArray) and array.moved:
+            raise UseAfterMoveError(
+                f"the source of {self.source.label!r} runs at most once, and its array {array.name!r} "
+                "went to an earlier run: build the operation again, or use shared() for a result that "
+                "is needed more than once"
+            )
+        return found
 
 
 def entry(op: DeviceOp[Any], index: int) -> DeviceOp[Any]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import UseAfterMoveError
 
 from .kernels import add, scale
 
@@ -90,3 +91,10 @@ def test_unzip_needs_to_know_how_many(device: Device) -> None:
         third.sync()
     with pytest.raises(agt.UsageError, match="yields int, not a tuple"):
         agt.value(1).first().sync()  # type: ignore[misc]
+
+
+def test_an_entry_that_was_given_away_says_so(device: Device) -> None:
+    op = agt.zip(agt.ones((4,)), agt.zeros((4,))).first().to_host()
+    assert op.sync().tolist() == [1.0] * 4
+    with pytest.raises(UseAfterMoveError, match=r"runs at most once.*'ones' went to an earlier run"):
+        op.sync()

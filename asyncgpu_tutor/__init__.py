@@ -19,6 +19,7 @@ General layout, lower floors first; nothing imports upwards (see ARCHITECTURE.md
     future                      waiting without blocking
     ops                         DeviceOp and the combinators
     memory, launch              the leaf operations; kernels as operations
+    inspection                  what the kernels of a run did
 """
 
 from asyncgpu_tutor import data, errors, ranges
@@ -34,6 +35,7 @@ from asyncgpu_tutor.errors import (
 )
 from asyncgpu_tutor.future import DeviceFuture, FutureState
 from asyncgpu_tutor.host import HostArray
+from asyncgpu_tutor.inspection import inspect, microscope
 from asyncgpu_tutor.kernels import KernelSource
 from asyncgpu_tutor.launch import Kernel, matvec_naive, relu, sgemm_naive
 from asyncgpu_tutor.memory import (
@@ -109,9 +111,11 @@ __all__ = [
     "full",
     "h2d",
     "in_flight",
+    "inspect",
     "known_devices",
     "matvec_naive",
     "memcpy",
+    "microscope",
     "ones",
     "overlap",
     "pin",

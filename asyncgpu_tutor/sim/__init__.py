@@ -2,6 +2,16 @@
 
 from asyncgpu_tutor.sim.device import SimDevice
 from asyncgpu_tutor.sim.machine import Machine
+from asyncgpu_tutor.sim.model import KernelTime, resident_blocks
+from asyncgpu_tutor.sim.observation import Launched
 from asyncgpu_tutor.sim.spec import SPECS, DeviceSpec
 
-__all__ = ["SPECS", "DeviceSpec", "Machine", "SimDevice"]
+__all__ = [
+    "SPECS",
+    "DeviceSpec",
+    "KernelTime",
+    "Launched",
+    "Machine",
+    "SimDevice",
+    "resident_blocks",
+]

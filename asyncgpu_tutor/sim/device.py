@@ -34,6 +34,7 @@ from asyncgpu_tutor.sim.engine import Command, EngineEvent, Work
 from asyncgpu_tutor.sim.machine import Machine, Wake
 from asyncgpu_tutor.sim.memory import Heap, SimMemory
 from asyncgpu_tutor.sim.model import copy_time, kernel_time
+from asyncgpu_tutor.sim.observation import Launched
 from asyncgpu_tutor.sim.order import Access, Clock
 from asyncgpu_tutor.sim.spec import H200, DeviceSpec
 from asyncgpu_tutor.sim.stream import SimEvent, SimStream
@@ -50,6 +51,7 @@ class SimFunction:
 
     program: Program
     signature: Signature
+    source: str
 
     @property
     def name(self) -> str:
@@ -82,6 +84,7 @@ class SimDevice:
         self.machine = machine or Machine()
         self.heap = Heap(spec.memory_bytes)
         self.log: SpanLog | None = None
+        self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
         self._functions: dict[tuple[str, str], SimFunction] = {}
         self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
         self._streams: weakref.WeakSet[SimStream] = weakref.WeakSet()
@@ -265,7 +268,7 @@ class SimDevice:
                 raise KernelCompileError(
                     f"there is no kernel {name!r} in this source (kernels in it: {names})"
                 )
-            function = SimFunction(program, program.kernels[name])
+            function = SimFunction(program, program.kernels[name], source)
             self._functions[source, name] = function
         return function
 
@@ -296,8 +299,11 @@ class SimDevice:
                 function.name, grid, block, values, dynamic_shared=shared_mem
             )
             threads = block[0] * block[1] * block[2]
-            time = kernel_time(self.spec, result.counts, threads, shared_mem)
+            # Static shared memory limits occupancy as dynamic does; the counts have both.
+            time = kernel_time(self.spec, result.counts, threads, result.counts.shared_bytes)
             found.update(bound=time.bound, fills=round(time.demand, 6))
+            for observe in self.observers:
+                observe(Launched(function.name, function.source, grid, block, result.counts, time))
             if result.printed:
                 print(result.printed, end="")  # noqa: T201 - what the kernel printed
             return time.work

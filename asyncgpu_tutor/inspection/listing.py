@@ -1,0 +1,72 @@
+"""A kernel's source, each line with what it did."""
+
+from __future__ import annotations
+
+from asyncgpu_tutor.cuda_c import Counts, LineCounts
+
+__all__ = ["annotate"]
+
+
+def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
+    """The source with numbers in front, summed over `launches`.
+
+    Instructions are those that warps issue, in per cent of all. Requests are accesses of warps to
+    global memory; conflicts are extra passes of accesses to shared memory.
+    """
+    lines = source.split("\n")
+    columns = [("instructions", _instructions), ("FLOP", _flops)]
+    if counts.global_load_requests + counts.global_store_requests:
+        columns += [("requests", _requests), ("sectors/request", _sectors)]
+    if counts.shared_requests:
+        columns += [("shared", _shared), ("conflicts", _conflicts)]
+    if counts.divergent_branches:
+        columns.append(("divergent", _divergent))
+    total = max(counts.warp_instructions, 1)
+    rows = [
+        [cell(counts.lines[n], total) if n in counts.lines else "" for _, cell in columns]
+        for n in range(1, len(lines) + 1)
+    ]
+    sizes = [
+        max(len(title), *(len(row[i]) for row in rows)) for i, (title, _) in enumerate(columns)
+    ]
+    number = len(str(len(lines)))
+    times = "1 launch" if launches == 1 else f"{launches} launches"
+    said = [
+        f"{name}, {times}, {counts.warp_instructions:,} warp instructions, {counts.flops:,} FLOP"
+    ]
+    head = "  ".join(title.rjust(size) for (title, _), size in zip(columns, sizes, strict=True))
+    said.append(f"{head}  {'':{number}} |")
+    for n, (row, text) in enumerate(zip(rows, lines, strict=True), start=1):
+        cells = "  ".join(cell.rjust(size) for cell, size in zip(row, sizes, strict=True))
+        said.append(f"{cells}  {n:{number}} | {text}".rstrip())
+    while said[-1].endswith("|"):  # the source ended with empty lines
+        said.pop()
+    return "\n".join(said)
+
+
+def _instructions(line: LineCounts, total: int) -> str:
+    return f"{line.warp_instructions / total:.1%}" if line.warp_instructions else ""
+
+
+def _flops(line: LineCounts, _: int) -> str:
+    return f"{line.flops:,}" if line.flops else ""
+
+
+def _requests(line: LineCounts, _: int) -> str:
+    return f"{line.global_requests:,}" if line.global_requests else ""
+
+
+def _sectors(line: LineCounts, _: int) -> str:
+    return f"{line.global_sectors / line.global_requests:.2f}" if line.global_requests else ""
+
+
+def _shared(line: LineCounts, _: int) -> str:
+    return f"{line.shared_requests:,}" if line.shared_requests else ""
+
+
+def _conflicts(line: LineCounts, _: int) -> str:
+    return f"{line.bank_conflicts:,}" if line.shared_requests else ""
+
+
+def _divergent(line: LineCounts, _: int) -> str:
+    return f"{line.divergent_branches:,}" if line.divergent_branches else ""

@@ -1,0 +1,317 @@
+"""The microscope, against numbers that can be worked out by hand."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.errors import DeviceError, UsageError
+from asyncgpu_tutor.inspection import Report
+from asyncgpu_tutor.kernels import KernelSource
+from asyncgpu_tutor.sim import Machine, SimDevice
+
+pytestmark = pytest.mark.usefixtures("sim")
+
+TRANSPOSE = """extern "C" __global__ void transpose(int n, const float* in, float* out) {
+    __shared__ float tile[32][32];
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+    tile[threadIdx.y][threadIdx.x] = in[y * n + x];
+    __syncthreads();
+    x = blockIdx.y * 32 + threadIdx.x;
+    y = blockIdx.x * 32 + threadIdx.y;
+    out[y * n + x] = tile[threadIdx.x][threadIdx.y];
+}"""
+HALF = """extern "C" __global__ void half_warp(const float* x, float* y) {
+    int i = threadIdx.x;
+    if (i % 32 < 16) y[i] = x[i] + 1.0f;
+}"""
+
+
+def matvec(m: int, n: int, block: int = 32) -> agt.DeviceOp[object]:
+    out = agt.zeros(m).partition(block)
+    return agt.matvec_naive(m, n, agt.ones((m, n)), agt.ones(n), out)
+
+
+def transpose(n: int, padding: str = "") -> Report:
+    source = TRANSPOSE.replace("[32][32]", f"[32][32{padding}]")
+    kernel = agt.Kernel(source)
+    return agt.inspect(kernel(n, agt.ones((n, n)), agt.zeros((n, n)).partition(32, 32)))
+
+
+def test_matrix_vector_by_hand() -> None:
+    """64 x 64 in two warps: each load of the matrix is 32 rows apart, each of the vector one number."""
+    k = agt.inspect(matvec(64, 64))["matvec_naive"]
+
+    assert len(k.launches) == 1
+    assert (k.grid, k.block, k.threads) == ((2, 1, 1), (32, 1, 1), 32)
+    assert k.flops == 2 * 64 * 64
+    assert k.bytes_needed == 4 * (64 * 64 + 64) + 4 * 64
+    # 2 warps x 64 columns x (32 sectors of the matrix, 1 of the vector), 4 for each warp's results.
+    assert k.bytes_moved == 32 * (2 * 64 * 33 + 2 * 4)
+    assert k.load_sectors_per_request == 33 / 2
+    assert k.store_sectors_per_request == 4.0
+    assert k.intensity == 8192 / 16896
+    assert k.intensity_moved == 8192 / k.bytes_moved
+    assert k.divergence == 0.0
+    assert k.conflicts_per_request == 0.0
+
+
+def test_launches_add_up_and_shapes_are_kept_apart() -> None:
+    with agt.microscope() as scope:
+        for _ in range(3):
+            matvec(64, 64).sync()
+        matvec(64, 64, block=64).sync()
+
+    first, second = (k for k in scope.kernels if k.name == "matvec_naive")
+    assert (len(first.launches), first.grid) == (3, (2, 1, 1))
+    assert (len(second.launches), second.grid) == (1, (1, 1, 1))
+    assert first.flops == 3 * second.flops == 3 * 8192
+    assert first.counts.longest_chain == first.launches[0].counts.longest_chain
+    with pytest.raises(UsageError, match=r"2 shapes .*pick one of report\.kernels"):
+        scope["matvec_naive"]
+    assert "4 launches" in scope.source("matvec_naive")
+
+
+@pytest.mark.parametrize(
+    ("threads", "shared", "blocks", "occupancy", "limits"),
+    [
+        (256, 0, 8, 1.0, ("threads",)),
+        (32, 0, 32, 0.5, ("blocks",)),
+        (64, 0, 32, 1.0, ("threads", "blocks")),
+        (33, 0, 32, 1.0, ("threads", "blocks")),  # two warps, one of them with one thread
+        (768, 0, 2, 0.75, ("threads",)),
+        (128, 48 * 1024, 4, 0.25, ("shared memory",)),  # 228 KiB of an SM
+    ],
+)
+def test_occupancy_and_what_limits_it(
+    threads: int, shared: int, blocks: int, occupancy: float, limits: tuple[str, ...]
+) -> None:
+    op = agt.relu(threads, agt.ones(threads), agt.zeros(threads).partition(threads))
+    if shared:
+        source = KernelSource(
+            "idle", 'extern "C" __global__ void idle(float* x) { extern __shared__ float s[]; }'
+        )
+        op = agt.Kernel(source)(agt.zeros(1), grid=1, block=threads, shared_mem=shared)
+    k = agt.inspect(op).kernels[-1]
+
+    assert (k.threads, k.shared_bytes) == (threads, shared)
+    assert k.blocks_per_sm == blocks
+    assert k.occupancy == occupancy
+    assert k.occupancy_limits == limits
+    assert k.waves == 1 / (132 * blocks)
+
+
+def test_static_shared_memory_limits_occupancy_and_the_modelled_time() -> None:
+    report = transpose(64)
+    k = report["transpose"]
+    assert k.shared_bytes == 4096
+    big = TRANSPOSE.replace(
+        "float tile[32][32];", "float tile[32][32]; __shared__ float more[8000];"
+    )
+    full = agt.inspect(
+        agt.Kernel(big)(64, agt.ones((64, 64)), agt.zeros((64, 64)).partition(32, 32))
+    )
+    assert k.blocks_per_sm == 2
+    assert full["transpose"].occupancy_limits == ("threads",)
+    assert full["transpose"].shared_bytes == 36096
+
+
+@pytest.mark.parametrize(("padding", "extra"), [("", 31), (" + 1", 0)])
+def test_bank_conflicts_of_a_transpose(padding: str, extra: int) -> None:
+    """Without padding a column of the tile is one bank: 32 passes, 31 of them extra, every other access."""
+    k = transpose(64, padding)["transpose"]
+    assert k.counts.shared_requests == 2 * 64 * 64 // 32
+    assert k.conflicts_per_request == extra / 2
+    assert (k.load_sectors_per_request, k.store_sectors_per_request) == (4.0, 4.0)
+
+
+def test_divergence() -> None:
+    report = agt.inspect(agt.Kernel(HALF)(agt.ones(64), agt.zeros(64), grid=1, block=64))
+    k = report["half_warp"]
+    assert k.divergence == 1.0
+    assert k.flops == 32
+    assert k.load_sectors_per_request == 2.0
+    (line,) = [x for x in report.source("half_warp").split("\n") if "% 32" in x]
+    assert line.split("|")[0].split()[1:] == ["32", "4", "2.00", "2", "3"]
+
+
+def test_roofline_by_hand() -> None:
+    """132 SMs x 4 instructions x 32 lanes x 2 x 1.98 GHz; memory 4.8 TB/s."""
+    spec = SimDevice(machine=Machine()).spec
+    k = agt.inspect(matvec(64, 64))["matvec_naive"]
+    assert k.roof == pytest.approx(8192 / 16896 * spec.dram_gb_s)
+    assert k.gflops == pytest.approx(8192 / k.us / 1e3)
+    assert k.under_roof == pytest.approx(k.gflops / k.roof)
+    assert 0 < k.under_roof < 1
+    assert k.bounds[k.bound] == max(k.bounds.values())
+    assert k.us >= k.bounds[k.bound]
+
+    n = 64
+    product = agt.sgemm_naive(
+        n, n, n, 1.0, agt.ones((n, n)), agt.ones((n, n)), 0.0, agt.zeros((n, n)).partition(16, 16)
+    )
+    product = agt.inspect(product)["sgemm_naive"]
+    assert product.flops == 2 * n**3 + 3 * n**2
+    peak = spec.sms * spec.issue_per_clock * 32 * 2 * spec.clock_mhz / 1e3
+    assert product.roof == min(peak, product.intensity * spec.dram_gb_s)
+
+
+def test_looking_changes_neither_results_nor_times() -> None:
+    def run(look: bool) -> tuple[object, float]:
+        with agt.using(SimDevice(machine=Machine())) as device:
+            op = matvec(48, 48).last().unpartition().to_host()  # type: ignore[attr-defined]
+            if look:
+                with agt.microscope():
+                    result = op.sync()
+            else:
+                result = op.sync()
+            return result.tolist(), device.now()
+
+    assert run(True) == run(False)
+
+
+def test_what_is_in_flight_at_the_end_is_in_the_report_and_what_comes_later_is_not() -> None:
+    stream = agt.create_stream()
+    with agt.microscope() as scope:
+        matvec(8, 8).async_on(stream)
+    matvec(8, 8).sync()
+    assert len(scope["matvec_naive"].launches) == 1
+
+
+def test_one_microscope_in_another() -> None:
+    with agt.microscope() as outer:
+        matvec(8, 8).sync()
+        with agt.microscope() as inner:
+            matvec(8, 8).sync()
+        matvec(8, 8).sync()
+    assert len(inner["matvec_naive"].launches) == 1
+    assert len(outer["matvec_naive"].launches) == 3
+
+
+def test_it_is_put_away_after_a_failure() -> None:
+    device = agt.current_device()
+    assert isinstance(device, SimDevice)
+    bad = agt.Kernel('extern "C" __global__ void bad(float* x) { x[threadIdx.x + 1] = 1; }')
+    with pytest.raises(DeviceError):
+        agt.inspect(bad(agt.zeros(4), grid=1, block=4))
+    assert device.observers == []
+
+
+class TestText:
+    def test_table(self) -> None:
+        with agt.microscope() as scope:
+            matvec(64, 64).sync()
+            agt.relu(64, agt.ones(64), agt.zeros(64).partition(32)).sync()
+        text = scope.table()
+        assert "times modelled" in text
+        cells = [re.split(r" {2,}", line.strip()) for line in text.split("\n")[3:]]
+        rows = {name: numbers for name, *numbers in cells}
+        order = [k.name for k in scope.kernels]
+        column = order.index("matvec_naive")
+        assert rows["FLOP"][column] == "8.19k"
+        assert rows["bytes needed"][column] == "16.9k"
+        assert rows["bytes moved"][column] == "135k"
+        assert rows["sectors per load"][column] == "16.50"
+        assert rows["of the roof"][order.index("relu")] == "-"
+        assert "shared memory of a block, bytes" not in text
+
+    def test_columns_that_do_not_fit_follow_below(self) -> None:
+        with agt.microscope() as scope:
+            for block in (16, 32, 64, 128):
+                matvec(128, 8, block).sync()
+        lines = scope.table(width=60).split("\n")
+        assert max(len(line) for line in lines[3:]) <= 60
+        assert sum(line.count("matvec_naive") for line in lines) == 4
+
+    def test_nothing_ran(self) -> None:
+        report = agt.inspect(agt.value(3))
+        assert report.kernels == ()
+        assert "No kernel ran" in report.table()
+        with pytest.raises(UsageError, match="no kernel 'relu' ran: there is none"):
+            report["relu"]
+        with pytest.raises(UsageError, match="no kernel 'relu' ran"):
+            report.source("relu")
+
+    def test_source_has_every_line_and_its_counts(self) -> None:
+        report = agt.inspect(matvec(64, 64))
+        source = agt.matvec_naive.facts.source
+        listed = report.source("matvec_naive").split("\n")[2:]
+        shown = [line.split("|", 1)[1].removeprefix(" ") for line in listed]
+        assert "\n".join(shown).rstrip() == source.rstrip()
+        (busy,) = [line for line in listed if "sum +=" in line]
+        assert busy.split("|")[0].split()[1:4] == ["8,192", "256", "16.50"]
+
+    def test_two_sources_of_one_name(self) -> None:
+        with agt.microscope() as scope:
+            for text in ("x[0] = 1;", "x[0] = 2;"):
+                kernel = agt.Kernel('extern "C" __global__ void k(float* x) { %s }' % text)  # noqa: UP031
+                kernel(agt.zeros(1), grid=1, block=1).sync()
+        assert len(scope.kernels) == 2
+        with pytest.raises(UsageError, match="2 kernels of different sources"):
+            scope.source("k")
+
+
+class TestPicture:
+    def test_marks_stand_where_the_numbers_say(self) -> None:
+        report = agt.inspect(matvec(64, 64))
+        k = report["matvec_naive"]
+        ax = report.plot()
+        marks = {line.get_gid(): line for line in ax.lines}
+        needed, moved = marks["needed:matvec_naive"], marks["moved:matvec_naive"]
+        assert np.allclose(needed.get_xydata(), [[k.intensity, k.gflops]])
+        assert np.allclose(moved.get_xydata(), [[k.intensity_moved, k.gflops]])
+        assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+        x0, x1 = ax.get_xlim()
+        y0, y1 = ax.get_ylim()
+        assert x0 < k.intensity_moved < k.intensity < x1
+        assert y0 < k.gflops < y1
+
+    def test_it_says_that_it_is_modelled_and_what_has_no_place(self) -> None:
+        with agt.microscope() as scope:
+            matvec(8, 8).sync()
+            agt.relu(8, agt.ones(8), agt.zeros(8).partition(8)).sync()
+        ax = scope.plot(title="Mine")
+        legend = ax.get_legend()
+        assert legend is not None
+        words = " ".join(text.get_text() for text in legend.get_texts())
+        said = [text.get_text() for text in ax.texts]
+        assert any("modelled, not measured" in text for text in said)
+        assert "modelled" in ax.get_ylabel()
+        assert ax.get_title("left") == "Mine"
+        assert "no floating-point arithmetic: fill, relu" in words
+
+    def test_kernels_differ_without_colour(self) -> None:
+        with agt.microscope() as scope:
+            for block in (8, 16, 32):
+                matvec(32, 8, block).sync()
+        marks = [
+            x.get_marker() for x in scope.plot().lines if str(x.get_gid()).startswith("needed")
+        ]
+        assert len(set(marks)) == len(marks) == 3
+
+    def test_given_axes_and_nothing_to_draw(self) -> None:
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots()
+        report = agt.inspect(agt.value(1))
+        assert report.plot(ax=ax) is ax
+        ax.figure.canvas.draw()
+
+
+def test_a_device_that_is_not_simulated_is_refused() -> None:
+    class Real:
+        name = "cuda:0"
+        simulated = False
+
+        def create_stream(self) -> object:
+            return object()
+
+    ran: list[int] = []
+    op = agt.value(1).map(ran.append)
+    refused = pytest.raises(UsageError, match=r'cuda:0: .*interpreter.*agt\.using\("sim"\)')
+    with agt.using(Real()), refused:  # type: ignore[arg-type]
+        agt.inspect(op)
+    assert ran == []

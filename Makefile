@@ -19,6 +19,9 @@ VENV_STAMP := $(VENV)/.stamp-venv
 TEST_STAMP := $(VENV)/.stamp-test
 LAB_STAMP := $(VENV)/.stamp-lab
 
+# So that JupyterLab asks neither the learner about news nor the network for them.
+SETTINGS := $(VENV)/share/jupyter/lab/settings
+
 # Prints cuda12, cuda13 or nothing. -P: the modules beside the doctor are not to shadow Python's own.
 CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
@@ -45,18 +48,18 @@ $(TEST_STAMP): $(VENV_STAMP) pyproject.toml
 	$(PIP) install --editable ".[test$${extra:+,$$extra}]"
 	@touch $@
 
-$(LAB_STAMP): $(VENV_STAMP) pyproject.toml
+$(LAB_STAMP): $(VENV_STAMP) pyproject.toml tools/lab_settings.json
 	@extra="$$($(CUPY_EXTRA_HERE))"; \
 	echo "Installing the course ($(VENV), extras: lab$${extra:+,$$extra}) ..."; \
 	$(PIP) install --editable ".[lab$${extra:+,$$extra}]"
+	@mkdir -p $(SETTINGS) && cp tools/lab_settings.json $(SETTINGS)/overrides.json
 	@touch $@
 
 venv: $(TEST_STAMP)
 
-# Nothing is asked of the network. As default_url, the first page is also where the address leads that --no-browser prints.
+# As default_url, the first page is also where the address leads that --no-browser prints.
 lab: $(LAB_STAMP)
-	$(BIN)/jupyter lab --LabApp.news_url=None \
-		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.default_url=/lab/tree/$(FIRST_PAGE) $(if $(PORT),--port=$(PORT)) $(ARGS)
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/$(FIRST_PAGE) $(if $(PORT),--port=$(PORT)) $(ARGS)
 
 lint: $(TEST_STAMP)
 	$(BIN)/ruff check .

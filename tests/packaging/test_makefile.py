@@ -31,11 +31,7 @@ case "$*" in
 esac
 """
 
-OPEN_FIRST_PAGE = (
-    "jupyter lab --LabApp.news_url=None "
-    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate "
-    "--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb"
-)
+OPEN_FIRST_PAGE = "jupyter lab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb"
 
 
 class Checkout:

@@ -153,8 +153,10 @@ def wait(submission: Submission[T]) -> T:
 
 def synchronize() -> None:
     """Block the host until the current device has nothing left to do."""
-    current_device().synchronize()
-    _settle_retired()
+    try:
+        current_device().synchronize()
+    finally:
+        _settle_retired()
 
 
 def _settle_retired() -> None:

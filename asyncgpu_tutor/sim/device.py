@@ -31,7 +31,7 @@ from asyncgpu_tutor.errors import (
     UsageError,
 )
 from asyncgpu_tutor.sim.engine import Command, EngineEvent, Work
-from asyncgpu_tutor.sim.machine import Machine, Wake
+from asyncgpu_tutor.sim.machine import Machine, Wake, exclusive
 from asyncgpu_tutor.sim.memory import Heap, SimMemory
 from asyncgpu_tutor.sim.model import copy_time, kernel_time
 from asyncgpu_tutor.sim.observation import Launched
@@ -121,15 +121,21 @@ class SimDevice:
         """Let other tasks run for `us` microseconds."""
         import asyncio  # not needed until something awaits
 
-        woken = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
 
-        def wake(_: BaseException | None) -> None:
+        def release() -> None:
             if not woken.done():
                 woken.set_result(None)
+
+        def wake(_: BaseException | None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(release)
 
         self.machine.watch(self.machine.timer(us), Clock(), wake, 0.0)
         await woken
 
+    @exclusive
     def block(
         self, event: EngineEvent, before: Clock, name: str, heads: tuple[int, ...] = ()
     ) -> None:
@@ -146,15 +152,23 @@ class SimDevice:
         point = _sim_event(event)
         self.machine.watch(point.state, point.before, wake, self.spec.wake_us)
 
+    @exclusive
     def synchronize(self) -> None:
-        """Block the host until the device has nothing left to do."""
+        """Block the host until the device has nothing left to do, and raise what went wrong in it."""
         forbid_nested_wait("device.synchronize()")
         for stream in sorted(self._streams, key=lambda s: s.number):
-            if not stream.queue.idle or stream.queue.error is not None:
-                stream.synchronize()
+            if not stream.queue.idle:
+                stream.drain()
             self.machine.observe(stream.clock)
+        engine = self.machine.engine
+        failures = [error for queue, error in engine.failures if queue.device == self.ordinal]
+        for error in failures:
+            engine.told(error)
+        if failures:
+            raise failures[0]
 
     # ------------------------------------------------------------------ streams
+    @exclusive
     def create_stream(self) -> SimStream:
         """A new stream, not ordered with any other."""
         stream = SimStream(self, self._next_stream)
@@ -167,6 +181,7 @@ class SimDevice:
         return foreign if isinstance(foreign, SimStream) and foreign.device is self else None
 
     # ------------------------------------------------------------------ memory
+    @exclusive
     def malloc(self, nbytes: int, name: str, stream: Stream) -> SimMemory:
         """Allocate."""
         self._host_span("call", f"malloc {name}", *self.spend(self.spec.call_malloc_us))
@@ -318,6 +333,7 @@ class SimDevice:
         """Begin to write spans into `log`."""
         self.log = SpanLog(self.name, numbers)
 
+    @exclusive
     def settle_log(self) -> None:
         """Simulate the rest of what is enqueued; the host comes back when it is done."""
         self.machine.settle()
@@ -371,6 +387,7 @@ class SimDevice:
         detail: dict[str, object] = {"bytes": nbytes}
         return self._enqueue(kind, kind, stream, cost, begin, writes, reads, detail, {}, at_end)
 
+    @exclusive
     def _enqueue(
         self,
         kind: SpanKind,

@@ -109,10 +109,13 @@ class Engine:
     ----------
     now : float
         How far the devices have been simulated, in us.
+    failures : list of (Queue, DeviceError)
+        What has failed and nobody has been told of, in the order in which it failed.
     """
 
     def __init__(self) -> None:
         self.now = 0.0
+        self.failures: list[tuple[Queue, DeviceError]] = []
         self._queues: list[Queue] = []
         self._running: list[_Running] = []
         self._serial = 0
@@ -133,6 +136,14 @@ class Engine:
         """Append a command. Its `ready` time may not lie before `now`."""
         command.serial, self._serial = self._serial, self._serial + 1
         queue.waiting.append(command)
+
+    def told(self, error: BaseException | None) -> None:
+        """Somebody has got this error, and with it those that caused it: they need not be told again."""
+        known: list[BaseException] = []
+        while error is not None:
+            known.append(error)
+            error = error.__cause__
+        self.failures = [f for f in self.failures if not any(f[1] is k for k in known)]
 
     # ------------------------------------------------------------------ time
     def run_until(self, limit: float) -> None:
@@ -231,17 +242,26 @@ class Engine:
             )
             queue.error.__cause__ = failed
             queue.error_op = command.op
+            self.failures.append((queue, queue.error))
 
     def _begin(self, queue: Queue, command: Command) -> None:
         try:
             work = command.begin() if command.begin is not None else Work(0.0)
         except DeviceError as error:
-            queue.error, queue.error_op = error, command.op
-            self._skip(command, error)
+            self._fail(queue, command, error)
             return
+        except BaseException as error:  # of the interpreter, or Ctrl-C while it ran
+            self._fail(queue, command, DeviceError(f"the simulation was interrupted by {error!r}"))
+            raise
         queue.running = True
         self._running.append(_Running(command, queue, self.now, max(work.us, 0.0), work.demand))
         self._share()
+
+    def _fail(self, queue: Queue, command: Command, error: DeviceError) -> None:
+        # What is kept here must not keep alive what the frames of its traceback hold: arrays, above all.
+        queue.error, queue.error_op = error.with_traceback(None), command.op
+        self.failures.append((queue, error))
+        self._skip(command, error)
 
     @staticmethod
     def _skip(command: Command, error: DeviceError) -> None:

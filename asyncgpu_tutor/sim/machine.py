@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from asyncgpu_tutor.errors import DeviceError, HostBufferError
 from asyncgpu_tutor.sim.engine import Command, Engine, EngineEvent
 from asyncgpu_tutor.sim.order import Access, Clock
 
-__all__ = ["Machine"]
+__all__ = ["Machine", "exclusive"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Wake = Callable[[BaseException | None], None]
 
@@ -19,8 +26,28 @@ Wake = Callable[[BaseException | None], None]
 QUIET_TURNS = 16
 
 
-@dataclass(frozen=True, slots=True)
+class _OnMachine(Protocol):
+    @property
+    def machine(self) -> Machine: ...
+
+
+M = TypeVar("M", bound=_OnMachine)
+
+
+def exclusive(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
+    """Let one thread at a time into the machine that the method's object belongs to."""
+
+    @wraps(method)
+    def alone(self: M, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.machine.lock:
+            return method(self, *args, **kwargs)
+
+    return alone
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class _Waiter:
+    loop: asyncio.AbstractEventLoop
     event: EngineEvent
     before: Clock  # the work that is complete once it has passed
     wake: Wake
@@ -37,17 +64,26 @@ class Machine:
     ----------
     host : float
         The host's clock, in us. Never behind `engine.now`.
+    lock : threading.RLock
+        Held by whoever uses the machine. Nothing here starts a thread, but programs do.
     """
 
     def __init__(self) -> None:
+        self.lock = threading.RLock()
         self.host = 0.0
         self.seen = Clock()  # the work that the host knows to be complete
         self.engine = Engine()
         self._calls = 0
         self._lent: list[tuple[Access, Callable[[], None]]] = []
         self._waiters: list[_Waiter] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._turning: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
 
+    @property
+    def machine(self) -> Machine:
+        """Itself, for `exclusive`."""
+        return self
+
+    @exclusive
     def spend(self, us: float) -> tuple[float, float]:
         """The host is busy for `us` microseconds; start and end."""
         self._calls += 1
@@ -55,6 +91,7 @@ class Machine:
         self.engine.run_until(self.host)
         return start, self.host
 
+    @exclusive
     def block_on(self, event: EngineEvent, delay: float) -> tuple[float, float]:
         """The host waits for `event`, and needs `delay` us to notice; start and end."""
         self._calls += 1
@@ -64,10 +101,12 @@ class Machine:
         self.host = max(self.host, event.at) + delay
         return start, self.host
 
+    @exclusive
     def lend(self, access: Access, check: Callable[[], None]) -> None:
         """A device reads a host array; `check` it when the host has seen that `access` is complete."""
         self._lent.append((access, check))
 
+    @exclusive
     def observe(self, before: Clock) -> None:
         """The host learns that the work `before` a point is complete.
 
@@ -83,6 +122,7 @@ class Machine:
             for check in back:
                 check()
 
+    @exclusive
     def settle(self) -> None:
         """Simulate until nothing is left; the host's clock follows."""
         self._calls += 1
@@ -90,14 +130,16 @@ class Machine:
         self.host = max(self.host, self.engine.now)
 
     # ------------------------------------------------------------------ awaiting
+    @exclusive
     def watch(self, event: EngineEvent, before: Clock, wake: Wake, delay: float) -> None:
         """Call `wake` once, when `event` has passed and the event loop has had its say."""
-        self._waiters.append(_Waiter(event, before, wake, delay))
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop = loop
+        self._waiters.append(_Waiter(loop, event, before, wake, delay))
+        if loop not in self._turning:
+            self._turning.add(loop)
             loop.call_soon(self._turn, loop, self._calls, 0)
 
+    @exclusive
     def timer(self, us: float) -> EngineEvent:
         """An event that passes in `us` microseconds."""
         event = EngineEvent()
@@ -106,18 +148,19 @@ class Machine:
         self.engine.orphan(queue)
         return event
 
+    @exclusive
     def _turn(self, loop: asyncio.AbstractEventLoop, calls: int, quiet: int) -> None:
         """Once a turn of the loop: let time pass when nobody has used the device for a while."""
-        if self._loop is not loop:
-            return  # another loop has taken over
         quiet = quiet + 1 if calls == self._calls else 0
-        if quiet >= QUIET_TURNS:
-            self._advance()
-            quiet = 0
-        if self._waiters:
-            loop.call_soon(self._turn, loop, self._calls, quiet)
-        else:
-            self._loop = None
+        try:
+            if quiet >= QUIET_TURNS:
+                quiet = 0
+                self._advance()
+        finally:  # an interrupt must not stop time for good
+            if any(waiter.loop is loop for waiter in self._waiters):
+                loop.call_soon(self._turn, loop, self._calls, quiet)
+            else:
+                self._turning.discard(loop)
 
     def _advance(self) -> None:
         """Move to the next event that somebody waits for, and wake them."""
@@ -128,10 +171,11 @@ class Machine:
                 waiter.wake(DeviceError("the simulated device waits for what can never happen"))
             return
         passed = [w for w in waiters if w.event.passed]
-        self._waiters = [w for w in waiters if not w.event.passed]
         for waiter in sorted(passed, key=lambda w: w.event.at):  # stable: ties in order of asking
+            self._waiters.remove(waiter)
             self.host = max(self.host, waiter.event.at + waiter.delay)
             error = waiter.event.error
+            self.engine.told(error)
             try:
                 self.observe(waiter.before)
             except HostBufferError as changed:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from asyncgpu_tutor.device import Event, current_tag, forbid_nested_wait
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.sim.engine import Command, EngineEvent
+from asyncgpu_tutor.sim.machine import exclusive
 from asyncgpu_tutor.sim.order import Access, Clock
 
 if TYPE_CHECKING:
@@ -23,16 +24,18 @@ class SimEvent:
         self, device: SimDevice, state: EngineEvent, before: Clock, heads: tuple[int, ...]
     ) -> None:
         self.device = device
+        self.machine = device.machine
         self.state = state
         self.before = before
         self.heads = heads
 
     @property
+    @exclusive
     def done(self) -> bool:
         """Whether the device has passed it. The query costs host time, so polling ends."""
         self.device.spend(self.device.spec.call_query_us)
         if self.state.passed:
-            self.device.machine.observe(self.before)
+            self.machine.observe(self.before)
         return self.state.passed
 
     @property
@@ -40,11 +43,13 @@ class SimEvent:
         """Whether the device has passed it, without anybody noticing."""
         return self.state.passed
 
+    @exclusive
     def synchronize(self) -> None:
         """Block the host until the device has passed it."""
         forbid_nested_wait("event.synchronize()")
         self.device.block(self.state, self.before, "event", self.heads)
         if self.state.error is not None:
+            self.machine.engine.told(self.state.error)
             raise self.state.error
 
 
@@ -53,22 +58,25 @@ class SimStream:
 
     def __init__(self, device: SimDevice, number: int) -> None:
         self.device = device
+        self.machine = device.machine
         self.number = number
         self.clock = Clock()
-        self.queue = device.machine.engine.queue(device.ordinal)
-        weakref.finalize(self, device.machine.engine.orphan, self.queue)
+        self.queue = self.machine.engine.queue(device.ordinal)
+        weakref.finalize(self, self.machine.engine.orphan, self.queue)
 
     def __repr__(self) -> str:
         return f"<stream {self.number} of {self.device.name}>"
 
     @property
+    @exclusive
     def done(self) -> bool:
         """Whether it holds no unfinished work."""
         self.device.spend(self.device.spec.call_query_us)
         if self.queue.idle:
-            self.device.machine.observe(self.clock)
+            self.machine.observe(self.clock)
         return self.queue.idle
 
+    @exclusive
     def record(self) -> SimEvent:
         """An event behind all work enqueued so far."""
         self.device.spend(self.device.spec.call_event_us)
@@ -78,6 +86,7 @@ class SimStream:
         self.submit(Command("none", self.device.now(), _op(), records=event.state))
         return event
 
+    @exclusive
     def wait_event(self, event: Event) -> None:
         """Hold back work enqueued from now on until `event`."""
         if not isinstance(event, SimEvent):
@@ -90,21 +99,28 @@ class SimStream:
         self.clock.merge(event.before)
         self.submit(Command("none", self.device.now(), _op(), awaits=event.state))
 
+    @exclusive
     def synchronize(self) -> None:
         """Block the host until all its work is done, and raise what went wrong in it."""
         forbid_nested_wait("stream.synchronize()")
+        self.drain()
+        failures = [error for queue, error in self.machine.engine.failures if queue is self.queue]
+        for error in failures:
+            self.machine.engine.told(error)
+        if failures:
+            raise failures[0]
+
+    def drain(self) -> None:
+        """Block the host until all its work is done or has failed."""
         state = EngineEvent()
-        self.submit(Command("none", self.device.now(), self.queue.error_op, records=state))
+        self.submit(Command("none", self.device.now(), records=state))
         log = self.device.log
         heads = log.heads(self.number) if log else ()
         self.device.block(state, self.clock, f"stream {self.number}", heads)
-        if state.error is not None:
-            self.queue.error = self.queue.error_op = None
-            raise state.error
 
     def access(self, what: str) -> Access:
         """A new piece of work on this stream, ordered after all that the host has seen complete."""
-        self.clock.merge(self.device.machine.seen)
+        self.clock.merge(self.machine.seen)
         key = (self.device.ordinal, self.number)
         tag = current_tag()
         whose = f" of operation {tag.label!r} (#{tag.op})" if tag else ""
@@ -112,7 +128,7 @@ class SimStream:
 
     def submit(self, command: Command) -> None:
         """Append to the queue."""
-        self.device.machine.engine.submit(self.queue, command)
+        self.machine.engine.submit(self.queue, command)
 
 
 def _op() -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
@@ -73,11 +74,13 @@ class SingleStream(SchedulingPolicy):
     Parameters
     ----------
     stream : Stream, optional
-        Which one; a new one by default.
+        Which one, or a `cupy.cuda.Stream`; a new one by default.
     """
 
     def __init__(self, stream: Stream | None = None, device: Device | None = None) -> None:
-        super().__init__(device if stream is None else stream.device)
+        # A stream of another library says nothing about our devices: it is looked at when first used.
+        known: Device | None = None if stream is None else getattr(stream, "device", None)
+        super().__init__(known if hasattr(known, "create_stream") else device)
         self._stream = stream
 
     def next_stream(self) -> Stream:
@@ -108,10 +111,12 @@ class StreamPoolRoundRobin(SchedulingPolicy):
         self.size = size
         self._streams: list[Stream] = []
         self._turn = itertools.count()
+        self._lock = threading.Lock()
 
     def next_stream(self) -> Stream:
         """The next one; streams are created when their turn first comes."""
-        turn = next(self._turn) % self.size
-        if turn == len(self._streams):
-            self._streams.append(self.device.create_stream())
-        return self._streams[turn]
+        with self._lock:
+            turn = next(self._turn) % self.size
+            if turn == len(self._streams):
+                self._streams.append(self.device.create_stream())
+            return self._streams[turn]

@@ -163,6 +163,11 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.StreamPoolRoundRobin(True), UsageError, "at least one stream"),
     (lambda: agt.value(1).sync(4), NotAnOperationError, "4 is not a scheduling policy"),  # type: ignore[arg-type]
     (lambda: agt.value(1).sync_on("fast"), DeviceMismatchError, "'fast' is not a stream that"),
+    (
+        lambda: agt.value(1).sync(agt.SingleStream("fast")),  # type: ignore[arg-type]
+        DeviceMismatchError,
+        "'fast' is not a stream that",
+    ),
     (lambda: agt.work(-1.0), UsageError, "microseconds, 0 or more, and got -1.0"),
     (lambda: agt.asarray(np.ones(2)), DeviceMismatchError, "ndarray is not an array on .*agt.h2d"),
     (lambda: np.asarray(ones()), UsageError, r"where the host cannot read it: run agt.d2h"),

@@ -1,0 +1,62 @@
+"""Every program on the hazards page fails as the page says: same class, same words."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from asyncgpu_tutor import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("hazards", ROOT / "tools" / "hazards.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = load()
+TEXT = TOOL.PAGE.read_text(encoding="utf-8")
+HAZARDS = TOOL.hazards(TEXT)
+
+
+@pytest.mark.parametrize("hazard", HAZARDS, ids=lambda h: h.title)
+def test_a_program_fails_with_the_words_that_are_shown(hazard: object) -> None:
+    assert TOOL.message(hazard.program) == hazard.shown  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("hazard", HAZARDS, ids=lambda h: h.title)
+def test_what_is_shown_is_an_error_of_ours(hazard: object) -> None:
+    name = hazard.shown.split(":")[0]  # type: ignore[attr-defined]
+    assert issubclass(getattr(errors, name), errors.AsyncGpuError)
+
+
+def test_each_section_has_its_program() -> None:
+    sections = [line[4:] for line in TEXT.split("\n") if line.startswith("### ")]
+    assert [h.title for h in HAZARDS] == sections
+    assert TEXT.count("```python") == len(sections)
+
+
+def test_every_error_of_a_device_is_on_the_page() -> None:
+    shown = {h.shown.split(":")[0] for h in HAZARDS}
+    leaves = {
+        name
+        for name in errors.__all__
+        if isinstance(kind := getattr(errors, name), type)
+        and issubclass(kind, errors.DeviceError)
+        and not kind.__subclasses__()
+    }
+    assert leaves <= shown
+
+
+def test_a_program_without_an_error_is_noticed() -> None:
+    assert TOOL.message("agt.ones(3).sync()").startswith("nothing")

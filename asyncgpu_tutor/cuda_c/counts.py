@@ -21,6 +21,7 @@ from asyncgpu_tutor.cuda_c.source import Position
 __all__ = ["Counts", "LineCounts", "Segment", "Site", "Tally"]
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
+LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
 _ALWAYS = 16  # executions of one access that are all sampled ...
 _EVERY = 13  # ... and behind them one in so many; a prime, so as not to beat with powers of two
@@ -81,6 +82,8 @@ class Counts:
         Loads and stores of global memory issued by a warp. Atomics are not among them.
     load_sectors, store_sectors : int
         32-byte sectors that these requests touch. *Sampled.*
+    load_lines, store_lines : int
+        128-byte lines that they touch. *Sampled.*
     load_bytes, store_bytes : int
         Bytes that active lanes ask for.
     load_bytes_needed, store_bytes_needed : int
@@ -118,6 +121,8 @@ class Counts:
     global_store_requests: int = 0
     load_sectors: int = 0
     store_sectors: int = 0
+    load_lines: int = 0
+    store_lines: int = 0
     load_bytes: int = 0
     store_bytes: int = 0
     load_bytes_needed: int = 0
@@ -172,6 +177,7 @@ class _SiteTally:
         "executions",
         "global_lane_bytes",
         "global_requests",
+        "lines",
         "sampled",
         "sectors",
         "shared_conflicts",
@@ -185,6 +191,7 @@ class _SiteTally:
         self.global_lane_bytes = 0
         self.sampled = 0
         self.sectors = 0
+        self.lines = 0
         self.shared_requests = 0
         self.shared_sampled = 0
         self.shared_conflicts = 0
@@ -196,6 +203,10 @@ class _SiteTally:
     @property
     def all_sectors(self) -> int:
         return round(self.global_requests * self.sectors / self.sampled) if self.sampled else 0
+
+    @property
+    def all_lines(self) -> int:
+        return round(self.global_requests * self.lines / self.sampled) if self.sampled else 0
 
     @property
     def all_conflicts(self) -> int:
@@ -288,9 +299,10 @@ class Tally:
         tally.global_requests += mask.n_warps
         tally.global_lane_bytes += mask.n * size
         if tally.due():
-            requests, sectors = self._sectors(mask, element, size)
+            requests, sectors, lines = self._sectors(mask, element, size)
             tally.sampled += requests
             tally.sectors += sectors
+            tally.lines += lines
 
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """Note an access to shared memory; `element` counts units of `size` bytes in the block."""
@@ -316,14 +328,16 @@ class Tally:
         requests = int(np.count_nonzero(np.diff(warp))) + 1 if len(warp) else 0
         return element[pick].astype(np.int64) + (warp << 40), requests
 
-    def _sectors(self, mask: Mask, element: Any, size: int) -> tuple[int, int]:
+    def _sectors(self, mask: Mask, element: Any, size: int) -> tuple[int, int, int]:
+        """Requests looked at, and the sectors and lines that they touch."""
         if not varies(element):
-            return 1, 1
+            return 1, 1, 1
         rows, requests = self._rows(mask, element)
-        if size <= SECTOR:
-            per_sector = SECTOR // size  # sizes are powers of two, so an element is in one sector
-            return requests, _distinct(rows // per_sector)
-        return requests, _distinct(rows) * (size // SECTOR)
+        # Sizes are powers of two, so an element of up to 32 bytes is in one sector.
+        wide = max(1, size // SECTOR)
+        sectors = np.sort(rows // max(1, SECTOR // size))
+        lines = _distinct(sectors * wide // (LINE // SECTOR))
+        return requests, _distinct(sectors) * wide, lines
 
     def _conflicts(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int]:
         rows, requests = self._rows(mask, element)
@@ -372,6 +386,7 @@ class Tally:
             way = "store" if site.write else "load"
             total[f"global_{way}_requests"] += tally.global_requests
             total[f"{way}_sectors"] += tally.all_sectors
+            total[f"{way}_lines"] += tally.all_lines
             total[f"{way}_bytes"] += tally.global_lane_bytes
             total["shared_requests"] += tally.shared_requests
             total["bank_conflicts"] += tally.all_conflicts
@@ -390,6 +405,5 @@ class Tally:
         return Counts(**total, lines=by_line)
 
 
-def _distinct(values: NDArray[np.int64]) -> int:
-    ordered = np.sort(values)
+def _distinct(ordered: NDArray[np.int64]) -> int:
     return int(np.count_nonzero(np.diff(ordered))) + 1 if len(ordered) else 0

@@ -41,22 +41,25 @@ def test_flops_of_active_threads_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "sectors_per_request"),
+    ("index", "sectors_per_request", "lines_per_request"),
     [
-        ("i", 4),
-        ("2 * i", 8),
-        ("8 * i", 32),
-        ("32 * i", 32),
-        ("0", 1),
-        ("i / 32", 1),
-        ("i + 1", 5),
-        ("63 - i % 64", 4),
+        ("i", 4, 1),
+        ("2 * i", 8, 2),
+        ("8 * i", 32, 8),
+        ("32 * i", 32, 32),
+        ("0", 1, 1),
+        ("i / 32", 1, 1),
+        ("i + 1", 5, 2),
+        ("63 - i % 64", 4, 1),
     ],
 )
-def test_sectors(index: str, sectors_per_request: float) -> None:
+def test_sectors_and_lines(
+    index: str, sectors_per_request: float, lines_per_request: float
+) -> None:
     c = counts(f"float v = x[{index}]; if (v > 5.0f) o[i] = 1;")
     assert c.global_load_requests == 32
     assert c.load_sectors == 32 * sectors_per_request
+    assert c.load_lines == 32 * lines_per_request
     assert c.load_bytes == 4 * N
 
 
@@ -177,6 +180,7 @@ def test_counts_do_not_depend_on_the_batch(case: Case) -> None:
         ).counts
         for lanes in (32, 32768)
     ]  # fmt: skip
+    sampled = {f"{way}_{unit}" for way in ("load", "store") for unit in ("sectors", "lines")}
     for name in Counts.__dataclass_fields__:
-        if name not in {"load_sectors", "store_sectors", "bank_conflicts", "lines"}:
+        if name not in sampled | {"bank_conflicts", "lines"}:
             assert getattr(results[0], name) == getattr(results[1], name), name

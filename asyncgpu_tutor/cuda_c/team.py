@@ -41,7 +41,7 @@ class Limits:
         Calls of printf that are kept; the ones beyond are counted only.
     """
 
-    step_budget: int = 250_000
+    step_budget: int = 500_000
     check_races: bool = True
     check_uninitialised: bool = True
     batch_lanes: int = 16384

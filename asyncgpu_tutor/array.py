@@ -100,6 +100,13 @@ class DeviceArray:
             f"{self.mode}{count}>"
         )
 
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        # A copy would be a second owner of the same memory.
+        raise UsageError(
+            f"array {self.name!r} cannot be copied or pickled by Python: use agt.dup(x) for a copy on the "
+            "device, x.share() or x.borrow() for another handle, agt.d2h(x) for data to save"
+        )
+
     # ------------------------------------------------------------------ facts
     @property
     def name(self) -> str:
@@ -196,7 +203,9 @@ class DeviceArray:
     def borrow(self) -> DeviceArray:
         """A handle that can be passed on while this one stays good. It cannot be spawned."""
         self.check()
-        return self._borrow_of(self)
+        return self._borrow_of(
+            self._owner or self
+        )  # a loan that is lent on ends with its owner too
 
     def _borrow_of(self, owner: DeviceArray | None) -> DeviceArray:
         return self._handle("borrowed", owner)

@@ -38,7 +38,7 @@ HostBuffer = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Tag:
     """Which submission the calls that are being made belong to; it ends up in the spans.
 
@@ -48,10 +48,13 @@ class Tag:
         Number of the submission.
     label : str
         Name of the operation.
+    over : bool
+        Whether the submission has ended. A task that was created in it still has its tag.
     """
 
     op: int
     label: str
+    over: bool = False
 
 
 _TAG: ContextVar[Tag | None] = ContextVar("asyncgpu_tag", default=None)
@@ -59,7 +62,8 @@ _TAG: ContextVar[Tag | None] = ContextVar("asyncgpu_tag", default=None)
 
 def current_tag() -> Tag | None:
     """The tag of the submission under way, if there is one."""
-    return _TAG.get()
+    tag = _TAG.get()
+    return None if tag is None or tag.over else tag
 
 
 class Tagged:
@@ -77,6 +81,7 @@ class Tagged:
         self._token = _TAG.set(self._tag)
 
     def __exit__(self, *_: object) -> None:
+        self._tag.over = True
         _TAG.reset(self._token)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.errors import NotReadyError
 
-__all__ = ["HostArray", "deliver", "in_tuple"]
+__all__ = ["HostArray", "deliver", "in_containers"]
 
 
 class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -55,6 +55,20 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         """Known from the start."""
         return self._array.nbytes
 
+    @property
+    def ndim(self) -> int:
+        """Known from the start."""
+        return self._array.ndim
+
+    @property
+    def size(self) -> int:
+        """Known from the start."""
+        return self._array.size
+
+    def seen_by(self, ready: Callable[[], bool], what: Callable[[], str]) -> HostArray:
+        """A handle to the same array for another operation, one that runs after the writing."""
+        return HostArray(self._array, ready, what)
+
     def numpy(self) -> npt.NDArray[Any]:
         """The array; `NotReadyError` before its operation has completed."""
         if not self._ready():
@@ -72,8 +86,11 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         return array.copy() if copy else array
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        plain = [x.numpy() if isinstance(x, HostArray) else x for x in inputs]
-        return getattr(ufunc, method)(*plain, **kwargs)
+        out = kwargs.get("out", ())
+        if out:
+            kwargs["out"] = tuple([_plain(x) for x in out])
+        result = getattr(ufunc, method)(*[_plain(x) for x in inputs], **kwargs)
+        return out[0] if len(out) == 1 else result  # so that += leaves the handle what it is
 
     def __getitem__(self, index: Any) -> Any:
         return self.numpy()[index]
@@ -103,24 +120,26 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(self.numpy(), name)
 
 
-def in_tuple(function: Callable[[Any], Any], entries: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`function` of each entry, in a tuple of the same kind: named ones keep their names."""
-    changed = [function(entry) for entry in entries]
-    kind: Any = type(entries)
-    return kind(*changed) if hasattr(entries, "_fields") else tuple(changed)
+def _plain(thing: Any) -> Any:
+    return thing.numpy() if isinstance(thing, HostArray) else thing
 
 
-def deliver(result: Any) -> Any:
-    """A result as its receiver gets it: NumPy arrays in place of their handles.
+def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
+    """`function` of a result, or of each entry of it, in containers of the same kind.
 
     Looks into tuples (named ones too), lists and dicts.
     """
-    if isinstance(result, HostArray):
-        return result.numpy()
-    if isinstance(result, tuple):
-        return in_tuple(deliver, cast(tuple[Any, ...], result))
-    if type(result) is list:
-        return [deliver(part) for part in cast(list[Any], result)]
-    if type(result) is dict:
-        return {key: deliver(part) for key, part in cast(dict[Any, Any], result).items()}
-    return result
+    kind: Any = type(result)
+    if issubclass(kind, tuple):
+        entries = [in_containers(function, part) for part in result]
+        return kind(*entries) if hasattr(kind, "_fields") else tuple(entries)
+    if kind is list:
+        return [in_containers(function, part) for part in result]
+    if kind is dict:
+        return {key: in_containers(function, part) for key, part in result.items()}
+    return function(result)
+
+
+def deliver(result: Any) -> Any:
+    """A result as its receiver gets it: NumPy arrays in place of their handles."""
+    return in_containers(_plain, result)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.device import Event, Stream
 from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
-from asyncgpu_tutor.host import in_tuple
+from asyncgpu_tutor.host import HostArray, in_containers
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
-from asyncgpu_tutor.runtime import ExecutionContext
+from asyncgpu_tutor.runtime import ExecutionContext, Submission
 
 __all__ = ["SharedOp", "entry", "unzip"]
 
@@ -63,7 +64,7 @@ class _Once(DeviceOp[T]):
         if self._stream is not context.stream:
             self._follow(context)
         context.keep_alive(self._handles)
-        return cast(T, self._handles)
+        return cast(T, in_containers(partial(_seen_by, context.submission), self._handles))
 
     def _follow(self, context: ExecutionContext) -> None:
         """The source ran on another stream: wait for it there."""
@@ -80,13 +81,16 @@ class _Once(DeviceOp[T]):
 
     def _run_source(self, context: ExecutionContext) -> None:
         source, self.source = self.source, None  # what it captured can go
-        assert source is not None
+        if source is None:
+            raise UsageError(
+                f"{self.label!r} needs its own result: a function inside of it uses it again"
+            )
         try:
             self._handles = self._adopt(evaluate(source, context))
+            if self._marked:
+                self._event = context.stream.record()
         except BaseException as error:  # noqa: BLE001 - every user of it has to get it
             self._error = error
-        if self._marked:
-            self._event = context.stream.record()
         self._stream = context.stream
 
     def _adopt(self, handles: T) -> T:
@@ -97,23 +101,29 @@ class SharedOp(_Once[T]):
     """Execute once, use many times."""
 
     def _adopt(self, handles: T) -> T:
-        return cast(T, _as_shared(handles))
+        return cast(T, in_containers(_as_shared, handles))
 
     def shared(self) -> SharedOp[T]:
         """Itself."""
         return self
 
 
-def _as_shared(handles: Any) -> Any:
-    if isinstance(handles, DeviceArray):
-        return handles.share() if handles.mode == "owned" else handles
-    if isinstance(handles, Partition):
+def _as_shared(handle: Any) -> Any:
+    if isinstance(handle, DeviceArray):
+        return handle.share() if handle.mode == "owned" else handle
+    if isinstance(handle, Partition):
         raise UsageError(
             "a partition is for writing and cannot be shared: call unpartition() before shared()"
         )
-    if isinstance(handles, tuple):
-        return in_tuple(_as_shared, cast(tuple[Any, ...], handles))
-    return handles
+    return handle
+
+
+def _seen_by(submission: Submission[Any], handle: Any) -> Any:
+    # The copy to the host belongs to the first user, which may go on long after it. This one waits for
+    # the source only.
+    if isinstance(handle, HostArray):
+        return handle.seen_by(submission.completed, submission.describe)
+    return handle
 
 
 class _Entry(DeviceOp[Any]):

@@ -215,7 +215,7 @@ class DeviceOp(Generic[T]):
         submission = submit(
             partial(evaluate, self), mine, policy_for(mine.device), label=self.label
         )
-        return submission.handles  # type: ignore[return-value] - set once submit has returned
+        return submission.release()
 
     def schedule(self, policy: SchedulingPolicy) -> DeviceFuture[T]:
         """Let the policy choose the stream now; run when the future is first awaited."""

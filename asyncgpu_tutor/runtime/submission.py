@@ -76,10 +76,14 @@ class Submission(Generic[T]):
 
     def deliver(self) -> T:
         """The result, with host arrays in place of handles. Once."""
+        return cast(T, deliver(self.release()))
+
+    def release(self) -> T:
+        """The handles of the result. Once."""
         # A HostArray asks its submission whether it is ready. Were it kept here as well, only the garbage
         # collector would part the two, and pinned memory is too dear to wait for that.
         handles, self.handles = self.handles, None
-        return cast(T, deliver(handles))
+        return cast(T, handles)
 
     def blame(self, error: BaseException) -> BaseException:
         """The error of its work, told so that it names the operation and its kernels."""

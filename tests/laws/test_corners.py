@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import gc
+import pickle
 import sys
 import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
-from asyncgpu_tutor.errors import OutOfBoundsError
+from asyncgpu_tutor.errors import NotReadyError, OutOfBoundsError, UseAfterMoveError
 from asyncgpu_tutor.sim import SimDevice
 
-from .kernels import scale
+from .kernels import add, scale
 from .test_failures import faulty
 from .test_waiting import slow
 
@@ -171,3 +177,125 @@ def test_threads_may_run_operations_at_the_same_time(device: Device) -> None:
         sys.setswitchinterval(usual)
     assert wrong == []
     assert not any(thread.is_alive() for thread in threads)
+
+
+# ---------------------------------------------------------------------- once, and handles
+def test_a_user_of_a_shared_host_result_does_not_wait_for_the_first_user(device: Device) -> None:
+    source = agt.ones((4,)).to_host().shared()
+
+    async def main() -> list[float]:
+        first = agt.spawn(source.and_then(lambda _: slow(1024)))
+        second = agt.spawn(source.map(lambda host: host))
+        result = await second
+        assert type(result) is np.ndarray
+        await first
+        return result.tolist()
+
+    assert asyncio.run(main()) == [1.0] * 4
+
+
+def test_a_shared_host_result_cannot_be_read_early_by_any_user(device: Device) -> None:
+    source = agt.ones((4,)).to_host().shared()
+    source.sync()
+    with pytest.raises(NotReadyError, match="'second'"):
+        source.map(np.asarray).named("second").sync()
+
+
+def test_a_shared_operation_that_needs_itself_says_so(device: Device) -> None:
+    ops: list[agt.DeviceOp[int]] = []
+    ops.append(agt.value(1).and_then(lambda _: ops[0]).shared().named("loop"))
+    for _ in range(2):
+        with pytest.raises(agt.UsageError, match="'loop' needs its own result"):
+            ops[0].sync()
+
+
+def test_arrays_in_lists_and_dicts_come_out_shared_too(device: Device) -> None:
+    source = agt.ones((3,)).map(lambda a: {"arrays": [a]}).shared()
+    for _ in range(2):
+        assert source.and_then(lambda d: agt.d2h(d["arrays"][0])).sync().tolist() == [1.0] * 3
+
+
+def test_a_source_that_ran_in_an_arm_that_failed_is_good(device: Device) -> None:
+    def bug(_: agt.DeviceArray) -> agt.DeviceOp[int]:
+        raise LookupError("after the source")
+
+    source = agt.ones((4,)).and_then(lambda a: scale(a, 3.0)).shared()
+    with pytest.raises(LookupError):
+        agt.overlap(agt.ones((4,)), source.and_then(bug)).sync()
+    assert source.and_then(agt.d2h).sync().tolist() == [3.0] * 4
+
+
+@pytest.mark.parametrize("streams", [1, 2, 3])
+def test_overlap_in_overlap_with_few_streams(device: Device, streams: int) -> None:
+    source = agt.full((40,), 2).shared()
+
+    def tree(depth: int) -> agt.DeviceOp[agt.DeviceArray]:
+        if depth == 0:
+            return source.and_then(lambda a: add(a, a, 40))
+        both = agt.overlap(tree(depth - 1), tree(depth - 1))
+        return both.and_then(lambda pair: add(pair[0], pair[1], 40))
+
+    result = tree(3).to_host().sync(agt.StreamPoolRoundRobin(streams, device))
+    assert result.tolist() == [32.0] * 40
+
+
+def test_a_host_array_that_is_ready_can_be_changed_in_place(device: Device) -> None:
+    stream = agt.create_stream()
+    host = agt.ones((4,)).to_host().async_on(stream)
+    stream.synchronize()
+    host += 1
+    host *= host
+    assert np.asarray(host).tolist() == [4.0] * 4
+
+
+def test_number_of_elements_and_dimensions_are_known_from_the_start(device: Device) -> None:
+    assert agt.ones((2, 3)).to_host().map(lambda host: (host.ndim, host.size)).sync() == (2, 6)
+
+
+def test_a_loan_that_is_lent_on_ends_with_its_owner(device: Device) -> None:
+    x = agt.ones((4,), name="x").sync()
+    second = x.borrow().borrow()
+    agt.d2h(x).sync()
+    with pytest.raises(UseAfterMoveError, match="borrowed, and its owner was moved"):
+        agt.d2h(second)
+
+
+@pytest.mark.parametrize("copying", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_python_cannot_copy_an_array(device: Device, copying: Callable[[object], object]) -> None:
+    x = agt.ones((4,), name="x").sync().share()
+    with pytest.raises(agt.UsageError, match=r"'x' cannot be copied or pickled.*agt.dup"):
+        copying(x)
+    assert x.share_count == 1
+
+
+def test_the_handles_of_async_on_go_without_the_garbage_collector(device: Device) -> None:
+    stream = agt.create_stream()
+    gc.collect()
+    gc.disable()
+    try:
+        host = agt.ones((8,)).to_host().async_on(stream)
+        stream.synchronize()
+        agt.synchronize()
+        gone = weakref.ref(host)
+        del host
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_task_that_a_function_starts_may_run_operations(device: Device) -> None:
+    async def other() -> list[float]:
+        return agt.ones((2,)).to_host().sync().tolist()
+
+    async def main() -> tuple[list[float], list[float]]:
+        tasks: list[asyncio.Task[Any]] = []
+
+        def start(n: int) -> agt.DeviceOp[int]:
+            tasks.append(asyncio.create_task(other()))
+            tasks.append(agt.spawn(agt.ones((2,)).to_host()))
+            return agt.value(n)
+
+        await agt.value(1).and_then(start)
+        return await tasks[0], (await tasks[1]).tolist()
+
+    assert asyncio.run(main()) == ([1.0, 1.0], [1.0, 1.0])

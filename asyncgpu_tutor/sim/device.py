@@ -30,6 +30,7 @@ from asyncgpu_tutor.errors import (
     UpstreamError,
     UsageError,
 )
+from asyncgpu_tutor.sim.adversary import Adversary, Whim
 from asyncgpu_tutor.sim.engine import Command, EngineEvent, Work
 from asyncgpu_tutor.sim.machine import Machine, Wake, exclusive
 from asyncgpu_tutor.sim.memory import Heap, SimMemory
@@ -43,6 +44,7 @@ from asyncgpu_tutor.trace import Draft, SpanKind, SpanLog, call_name
 __all__ = ["SimDevice", "SimFunction"]
 
 Copy = Callable[[], None]
+_NO_WHIM = Whim()
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,9 @@ class SimDevice:
         Which GPU it imitates.
     machine : Machine
         The host that it is plugged into; devices of one machine share its clock.
+    adversary : int, optional
+        A seed. The device then works in a hostile order, as far as streams and events allow, and its
+        times mean nothing. Results of a correct program stay what they are.
     """
 
     simulated = True
@@ -77,11 +82,17 @@ class SimDevice:
     limits = USUAL_LIMITS
 
     def __init__(
-        self, ordinal: int = 0, spec: DeviceSpec = H200, machine: Machine | None = None
+        self,
+        ordinal: int = 0,
+        spec: DeviceSpec = H200,
+        machine: Machine | None = None,
+        *,
+        adversary: int | None = None,
     ) -> None:
         self.ordinal = ordinal
         self.spec = spec
         self.machine = machine or Machine()
+        self.adversary = None if adversary is None else Adversary(adversary)
         self.heap = Heap(spec.memory_bytes)
         self.log: SpanLog | None = None
         self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
@@ -102,6 +113,9 @@ class SimDevice:
     @property
     def description(self) -> str:
         """What it is, for people."""
+        if self.adversary is not None:
+            seed = self.adversary.seed
+            return f"simulated {self.spec.name}, times mean nothing (adversary {seed})"
         return f"simulated {self.spec.name}, times are modelled"
 
     # ------------------------------------------------------------------ host time
@@ -417,6 +431,8 @@ class SimDevice:
                 kind, name, target.number, op=op, label=label, call=call, detail=detail
             )
 
+        whim = self.adversary.whim() if self.adversary is not None else _NO_WHIM
+
         def start() -> Work:
             for memory in (*reads, *(writes if kind == "kernel" else ())):
                 if memory.spoiled is not None:
@@ -424,7 +440,8 @@ class SimDevice:
                         f"{name!r} did not run, because the operation that should have written "
                         f"{memory.cells.name!r} had failed: {memory.spoiled}"
                     ) from memory.spoiled
-            return begin()
+            work = begin()
+            return Work(work.us * whim.stretch, work.demand)
 
         def end(started: float, ended: float) -> None:
             if at_end is not None:
@@ -437,7 +454,8 @@ class SimDevice:
                 memory.spoiled = error
 
         resource = kind if kind in ("h2d", "d2h") else "compute"
-        target.submit(Command(resource, self.now(), tag.op if tag else None, start, end, skipped))
+        ready = self.now() + whim.delay
+        target.submit(Command(resource, ready, tag.op if tag else None, start, end, skipped))
         return access
 
     def _own(self, stream: Stream) -> SimStream:

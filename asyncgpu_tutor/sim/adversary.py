@@ -1,0 +1,49 @@
+"""Legal but hostile: a device that does unordered work in an order that nobody hopes for.
+
+Streams and events promise an order; nothing else does. A program that also counts on durations, such as
+"the first batch is done first" or "after a millisecond it is surely over", works until the day when it
+does not. An adversary makes that day today. (The idea is that of randomised schedulers for threads:
+Burckhardt, Kothari, Musuvathi, Nagarakatte, "A randomized scheduler with probabilistic guarantees of
+finding bugs", ASPLOS 2010. This one gives no guarantee.)
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+__all__ = ["Adversary", "Whim"]
+
+
+@dataclass(frozen=True, slots=True)
+class Whim:
+    """What befalls one piece of work.
+
+    Attributes
+    ----------
+    delay : float
+        How much later it may start, in us.
+    stretch : float
+        What its duration is multiplied with.
+    """
+
+    delay: float = 0.0
+    stretch: float = 1.0
+
+
+class Adversary:
+    """Whims in the order of submission, so that a program and a seed give one sequence of events.
+
+    Every other piece of work is held back by 1 us to 0.1 s. Durations become up to a quarter, or up to 1000
+    times, of what they are.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._random = random.Random(seed)
+
+    def whim(self) -> Whim:
+        """For the next piece of work."""
+        draw = self._random.random
+        late, how_late, stretch = draw(), draw(), draw()
+        return Whim(10 ** (5 * how_late) if late < 0.5 else 0.0, 2 ** (12 * stretch - 2))

@@ -15,6 +15,7 @@ from asyncgpu_tutor.cuda_c.typed import (
     Alias,
     Constant,
     Evaluate,
+    Execute,
     Expr,
     Origin,
     Ranks,
@@ -86,6 +87,9 @@ class LowerBase:
         self.calls: list[str] = []
         self.kernel_name = ""
         self.shared_total = 0
+        self.shared_seen: set[tuple[int, CType | None]] = set()
+        # What the file's own __shared__ variables need at the start of a kernel.
+        self.file_entry: list[Execute] = []
 
     # -- messages
 

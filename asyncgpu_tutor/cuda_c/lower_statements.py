@@ -179,7 +179,7 @@ class LowerStatements(LowerExpressions):
         if isinstance(ctype, Void):
             self.fail(item.at, f"'{item.name}' cannot be void")
         if "__shared__" in storage:
-            return self._shared(item, ctype, storage, volatile)
+            return self.shared_variable(item, ctype, storage, volatile)
         if "__constant__" in storage or "__device__" in storage:
             self.fail(item.at, "__constant__ and __device__ variables belong outside functions")
         if item.type.reference:
@@ -361,9 +361,10 @@ class LowerStatements(LowerExpressions):
 
         return run
 
-    def _shared(
+    def shared_variable(
         self, item: Declarator, element: CType, storage: set[str], volatile: bool
     ) -> Execute:
+        """A `__shared__` variable: one for each block, however often its function is expanded."""
         if item.init is not None:
             self.fail(item.at, "a __shared__ variable cannot have an initial value")
         ctype = self.array_type(element, item.dims, item.at)
@@ -382,10 +383,11 @@ class LowerStatements(LowerExpressions):
         nbytes = size_of(ctype)
         cell = min((leaf.size for leaf, _ in leaves(_core(ctype)) if isinstance(leaf, Scalar)),
                    default=4)  # fmt: skip
-        if not dynamic:
+        key = (0, None) if dynamic else (id(item), ctype)
+        if not dynamic and key not in self.shared_seen:
+            self.shared_seen.add(key)
             align = align_of(ctype)
             self.shared_total = -(-self.shared_total // align) * align + nbytes
-        key = -1 if dynamic else slot
 
         def run(t: Team, m: Mask) -> Mask | None:
             region = t.shared.get(key)

@@ -171,8 +171,6 @@ class _Parser(StatementParser):
         self.result.order.append(item)
 
     def _check_global(self, storage: set[str], item: Declaration, start: Token) -> None:
-        if "__shared__" in storage and "extern" not in storage and not self.heads_only:
-            self.unsupported("__shared__ at the top level: declare it in the kernel", start.at)
         placed = storage & {"__constant__", "__device__", "__shared__", "__managed__"}
         if not placed and not all(d.type.const for d in item.items):
             self.fail(

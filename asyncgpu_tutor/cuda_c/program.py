@@ -10,7 +10,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c.ast import Braces, Declaration, Function, StructDef, Unit
+from asyncgpu_tutor.cuda_c.ast import (
+    Braces,
+    Declaration,
+    Declarator,
+    Function,
+    StructDef,
+    Unit,
+)
 from asyncgpu_tutor.cuda_c.counts import Counts, Segment, Site, Tally
 from asyncgpu_tutor.cuda_c.lower_calls import LowerCalls, addressed_names
 from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer
@@ -107,6 +114,7 @@ class Program:
         self._functions: dict[str, list[Function]] = {}
         self._scope = Scope()
         self._global_list: list[_Global] = []
+        self._shared_list: list[tuple[Declarator, set[str]]] = []
         self._compiled: dict[str, _Kernel] = {}
         self._signatures: dict[str, Signature] = {}
         self._memory: dict[str, GlobalMemory] = {}
@@ -114,7 +122,8 @@ class Program:
         for functions in self._functions.values():
             for function in functions:
                 if function.kernel and function.template is None and function.body is not None:
-                    self._compile(function, self._scope, function.name)
+                    lowering = self._lowering()
+                    self._compile(function, lowering.file_scope, function.name, lowering)
 
     @property
     def kernels(self) -> Mapping[str, Signature]:
@@ -147,9 +156,14 @@ class Program:
     # -- compiling
 
     def _lowering(self) -> LowerCalls:
-        lowering = LowerCalls(self._source, self._functions, self._scope, self._fmad)
+        scope = Scope(self._scope)
+        lowering = LowerCalls(self._source, self._functions, scope, self._fmad)
         lowering.has_half = "cuda_fp16.h" in self._headers
         lowering.slots = len(self._global_list)
+        for item, storage in self._shared_list:
+            volatile = lowering.top_volatile(item.type)
+            ctype = lowering.resolve(item.type)
+            lowering.file_entry.append(lowering.shared_variable(item, ctype, storage, volatile))
         return lowering
 
     def _define(self, unit: Unit) -> None:
@@ -172,9 +186,8 @@ class Program:
                 self._scope.names[item.name] = TypeBinding(ctype)
                 continue
             if "__shared__" in node.storage:
-                self._source.unsupported(
-                    item.at, "extern __shared__ at the top level: declare it in the kernel"
-                )
+                self._shared_list.append((item, node.storage))
+                continue
             const = lowering.top_const(item.type)
             placed = bool(node.storage & {"__constant__", "__device__", "__managed__"})
             if not placed and not item.dims and isinstance(ctype, Scalar):
@@ -220,24 +233,24 @@ class Program:
     def _find(self, name: str) -> _Kernel:
         kernel = self._compiled.get(name)
         if kernel is None:
-            function, scope, canonical = instance_of(
-                self._source, self._functions, self._lowering(), name
-            )
+            lowering = self._lowering()
+            function, scope, canonical = instance_of(self._source, self._functions, lowering, name)
             kernel = self._compiled.get(canonical)
             if kernel is None:
-                kernel = self._compile(function, scope, canonical)
+                kernel = self._compile(function, scope, canonical, lowering)
             self._compiled[name] = kernel
         return kernel
 
-    def _compile(self, function: Function, scope: Scope, name: str) -> _Kernel:
-        lowering = self._lowering()
+    def _compile(
+        self, function: Function, scope: Scope, name: str, lowering: LowerCalls
+    ) -> _Kernel:
         lowering.kernel_name = name
         lowering.scope = names = Scope(scope)
         signature = signature_of(self._source, function, lowering, name)
         addressed = addressed_names(function.body)
         lowering.addressed = addressed
         parameters: list[_Parameter] = []
-        entry: list[Execute] = []
+        entry: list[Execute] = list(lowering.file_entry)
         for param in function.params:
             if param.type.reference:
                 self._source.unsupported(param.at, "references as kernel parameters")

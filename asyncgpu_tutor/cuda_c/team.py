@@ -115,7 +115,7 @@ class Team:
         self.clock = launch.clock
         self.block_time: Any = 0
         self.warp_time: Any = 0
-        self.shared: dict[int, Region] = {}
+        self.shared: dict[Any, Region] = {}
         self.locals: dict[int, Region] = {}
         bx, by, bz = launch.block
         t = layout.linear

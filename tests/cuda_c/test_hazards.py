@@ -195,6 +195,15 @@ class TestRaces:
     def test_no_false_alarm(self, text: str) -> None:
         body(text)
 
+    def test_a_function_has_one_shared_array_for_all_its_calls(self) -> None:
+        before = """__device__ float total(float v) { __shared__ float s[32]; s[threadIdx.x] = v; __syncthreads();
+            float t = 0; for (int j = 0; j < 32; j++) t += s[j]; %s return t; }"""
+        text = "x[i] = total(1.0f) + total(2.0f);"
+        x, _, result = body(text, before=before % "__syncthreads();")
+        assert x[0] == 96.0
+        assert result.counts.shared_bytes == 128 + 128
+        assert fault(errors.RaceError, text, before=before % "").site.array == "s"
+
     def test_a_warp_barrier_does_not_order_other_warps(self) -> None:
         source = HEAD + "__shared__ float s[64]; s[i] = x[i]; __syncwarp(); x[i] = s[63 - i]; }"
         with pytest.raises(errors.RaceError):

@@ -451,6 +451,13 @@ class TestFunctions:
         assert d.tolist() == [2.0 * i for i in FIRST]
         assert set(program.kernels) == {"scale<float, 16>", "scale<double, 2>"}
 
+    def test_shared_memory_of_the_file(self) -> None:
+        before = "extern __shared__ float all[]; __shared__ int four[4]; __device__ float last() { return all[31]; }"
+        text = "all[i] = i; if (i < 4) four[i] = i; __syncthreads(); x[i] = last() + four[i & 3];"
+        x, _, result = body(text, before=before)
+        assert x.tolist() == [31.0 + i % 4 for i in FIRST]
+        assert result.counts.shared_bytes == 16 + 128
+
     def test_shared_memory_in_a_function(self) -> None:
         before = """__device__ float total(float v) { __shared__ float s[32]; s[threadIdx.x] = v; __syncthreads();
             float t = 0; for (int j = 0; j < 32; j++) t += s[j]; return t; }"""

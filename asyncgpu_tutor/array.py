@@ -16,7 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.device import Device, Dim3, Memory, Stream
-from asyncgpu_tutor.errors import ArrayShapeError, LaunchConfigError, UsageError, UseAfterMoveError
+from asyncgpu_tutor.errors import (
+    ArrayShapeError,
+    DeviceMismatchError,
+    LaunchConfigError,
+    UsageError,
+    UseAfterMoveError,
+)
 
 __all__ = ["DeviceArray", "Mode", "Partition", "as_shape"]
 
@@ -281,9 +287,27 @@ class DeviceArray:
             "it: run agt.d2h(x), or op.to_host()"
         )
 
-    def used_on(self, stream: Stream) -> None:
-        """Note the stream that it was last used on."""
-        self._buffer.stream = stream
+    def use_on(self, stream: Stream, device: Device) -> Memory:
+        """The allocation, for work on `stream` of `device`; the stream is remembered.
+
+        Raises
+        ------
+        UseAfterMoveError
+            If the array was given away.
+        DeviceMismatchError
+            If it is on another device.
+        """
+        if self._gone is not None or self._owner is not None:
+            self.check()
+        buffer = self._buffer
+        if buffer.device is not device:
+            raise DeviceMismatchError(
+                f"array {self.name!r} is on {buffer.device.name}, and the operation runs on "
+                f"{device.name}: copy it through the host (d2h, then h2d), or run the operation with a "
+                f"policy of {buffer.device.name}"
+            )
+        buffer.stream = stream
+        return buffer.memory
 
 
 class Partition:

@@ -137,8 +137,10 @@ def _shape_check(
     def check(args: Sequence[Any]) -> None:
         given = args[index]
         array = given.array if type(given) is Partition else given
-        shape = tuple([int(args[size]) for size in sizes])
-        if array.shape != shape and not (len(shape) == 1 and array.size == shape[0]):
+        if array.shape == tuple([args[size] for size in sizes]):
+            return
+        shape = tuple(int(args[size]) for size in sizes)
+        if len(shape) != 1 or array.size != shape[0]:
             said = ", ".join(f"{s}={n}" for s, n in dict(zip(symbols, shape, strict=True)).items())
             raise ArrayShapeError(
                 f"{kernel}() was called with {said}, so {name!r} must have shape {shape}, and array "

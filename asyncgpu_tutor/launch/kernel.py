@@ -55,7 +55,9 @@ class Kernel:
         else:
             self.facts = KernelSource(name or _only_kernel(source), source)
         self.signature: Signature = read_signature(self.facts.source, self.facts.name)
-        self.arity = sum(parameter.pointer for parameter in self.signature.parameters)
+        self.places = [i for i, p in enumerate(self.signature.parameters) if p.pointer]
+        self.arity = len(self.places)
+        self.taken = f"into {self.facts.name}()"
         self.acceptors = acceptors(self.signature)
         self.shape_checks = shape_checks(self.signature, self.facts)
         if isinstance(source, str):
@@ -135,14 +137,16 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
         self.shared_mem = shared_mem
         self.given_label = kernel.name
         self.spent = False
-        self.has_ops = any(isinstance(arg, DeviceOp) for arg in args)
+        self.has_ops = False
+        for arg in args:
+            if isinstance(arg, DeviceOp):
+                self.has_ops = True
         if not self.has_ops:
             self.grid, self.block = self._check(args)  # everything is known: complain at the call
         elif block is not None:
             check_limits(kernel.name, (1, 1, 1), block, shared_mem, USUAL_LIMITS)
-        self.args = _take_all(args, f"into {kernel.name}()")
-        # One of the arrays that the first run gives away again.
-        self.owned = _owned(self.args)
+        # And the name of one of the arrays that the first run gives away again.
+        self.args, self.owned = _take_all(args, kernel.taken)
 
     def parts(self) -> tuple[DeviceOp[Any], ...]:
         """See `DeviceOp`."""
@@ -176,16 +180,23 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
                 for accept, arg in zip(kernel.acceptors, args, strict=True)
             ]
             grid, block = self._check(args)
-            args = _take_all(args, f"into {kernel.name}()", already=self.args)
+            args, _ = _take_all(args, kernel.taken, already=self.args)
         else:
-            grid, block = configuration(kernel.name, args, self.grid, self.block)
+            assert self.grid is not None
+            assert self.block is not None
+            grid, block = self.grid, self.block
         if context.device.limits is not USUAL_LIMITS:  # held against those already
             check_limits(kernel.name, grid, block, self.shared_mem, context.device.limits)
         function = context.device.get_function(kernel.facts.source, kernel.name)
-        plain = [arg.array if type(arg) is Partition else arg for arg in args]
-        context.launch(function, grid, block, plain, self.shared_mem)
+        context.launch(
+            function,
+            grid,
+            block,
+            [arg.array if type(arg) is Partition else arg for arg in args],
+            self.shared_mem,
+        )
         self.spent = self.owned is not None
-        return tuple([arg for arg in args if type(arg) is DeviceArray or type(arg) is Partition])
+        return tuple([args[place] for place in kernel.places])
 
     def _check(self, args: list[Any]) -> tuple[Dim3, Dim3]:
         for check in self.kernel.shape_checks:
@@ -195,31 +206,29 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
         return grid, block
 
 
-def _owned(args: list[Any]) -> str | None:
-    for arg in args:
-        array = arg.array if type(arg) is Partition else arg
-        if type(array) is DeviceArray and array.mode == "owned":
-            return array.name
-    return None
-
-
-def _take_all(args: list[Any], where: str, already: list[Any] | None = None) -> list[Any]:
-    """Take every array, but those that are in `already`.
+def _take_all(
+    args: list[Any], where: str, already: list[Any] | None = None
+) -> tuple[list[Any], str | None]:
+    """Take every array, but those that are in `already`; also the name of an owned one.
 
     One handle that is given twice is taken once: an array may be both read and written by a kernel whose
     threads touch only their own elements.
     """
-    taken = {id(arg): arg for arg in already or ()}
+    taken: dict[int, Any] = {} if already is None else {id(arg): arg for arg in already}
+    owned: str | None = None
     result: list[Any] = []
     for arg in args:
-        if type(arg) is DeviceArray or type(arg) is Partition:
-            key = id(arg)
-            if key not in taken:
-                taken[key] = arg.take(where)
-            result.append(taken[key])
-        else:
+        if type(arg) is not DeviceArray and type(arg) is not Partition:
             result.append(arg)
-    return result
+            continue
+        mine: Any = taken.get(id(arg))
+        if mine is None:
+            mine = taken[id(arg)] = arg.take(where)
+            array: DeviceArray = mine.array if isinstance(mine, Partition) else mine
+            if array.mode == "owned":
+                owned = array.name
+        result.append(mine)
+    return result, owned
 
 
 def _only_kernel(source: str) -> str:

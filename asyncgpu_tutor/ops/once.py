@@ -37,7 +37,7 @@ class _Once(DeviceOp[T]):
 
     def __init__(self, source: DeviceOp[T], *, marked: bool = True) -> None:
         self.source: DeviceOp[T] | None = source
-        self.given_label = source.label
+        self.given_label = source.given_label or source.label
         self._length = source.arity()
         self._marked = marked
         self._stream: Stream | None = None
@@ -132,7 +132,7 @@ class _Entry(DeviceOp[Any]):
     def __init__(self, source: _Once[Any], index: int) -> None:
         self.source = source
         self.index = index
-        self.given_label = source.label
+        self.given_label = source.given_label
 
     def parts(self) -> tuple[DeviceOp[Any], ...]:
         """See `DeviceOp`."""
@@ -140,34 +140,46 @@ class _Entry(DeviceOp[Any]):
 
     def enqueue(self, context: ExecutionContext) -> Any:
         """Enqueue the work; see `DeviceOp`."""
-        handles = evaluate(self.source, context)
-        if not isinstance(handles, tuple):
-            raise UsageError(
-                f"{self.source.label!r} yields {type(handles).__name__}, not a tuple: it has no entry "
-                f"{self.index}"
-            )
-        entries = cast(tuple[Any, ...], handles)
-        if not -len(entries) <= self.index < len(entries):
-            raise UsageError(
-                f"{self.source.label!r} yields {len(entries)} entries: there is no entry {self.index}"
-            )
-        found = entries[self.index]
-        array = found.array if isinstance(found, Partition) else found
-        if isinstance(array, DeviceArray) and array.moved:
-            raise UseAfterMoveError(
-                f"the source of {self.source.label!r} runs at most once, and its array {array.name!r} "
-                "went to an earlier run: build the operation again, or use shared() for a result that "
-                "is needed more than once"
-            )
-        return found
+        return _pick(self.source.enqueue(context), self.index, self.given_label)
+
+
+class _Single(_Once[Any]):
+    """The only entry that is asked for: `_Once` and `_Entry` in one object."""
+
+    def __init__(self, source: DeviceOp[Any], index: int) -> None:
+        super().__init__(source, marked=False)
+        self.index = index
+        self._length = None
+
+    def enqueue(self, context: ExecutionContext) -> Any:
+        """Enqueue the work; see `DeviceOp`."""
+        return _pick(super().enqueue(context), self.index, self.given_label)
+
+
+def _pick(handles: Any, index: int, label: str) -> Any:
+    if not isinstance(handles, tuple):
+        raise UsageError(
+            f"{label!r} yields {type(handles).__name__}, not a tuple: it has no entry {index}"
+        )
+    entries = cast(tuple[Any, ...], handles)
+    if not -len(entries) <= index < len(entries):
+        raise UsageError(f"{label!r} yields {len(entries)} entries: there is no entry {index}")
+    found = entries[index]
+    array = found.array if type(found) is Partition else found
+    if type(array) is DeviceArray and array.moved:
+        raise UseAfterMoveError(
+            f"the source of {label!r} runs at most once, and its array {array.name!r} went to an "
+            "earlier run: build the operation again, or use shared() for a result that is needed more "
+            "than once"
+        )
+    return found
 
 
 def entry(op: DeviceOp[Any], index: int) -> DeviceOp[Any]:
     """One entry of a tuple-valued operation, which runs at most once."""
-    length = op.arity()
-    if length == 0:
+    if op.arity() == 0:
         raise UsageError(f"{op.label!r} yields an empty tuple: it has no entry")
-    return _Entry(_Once(op, marked=False), index)
+    return _Single(op, index)
 
 
 def unzip(op: DeviceOp[Any], count: int | None) -> tuple[DeviceOp[Any], ...]:

@@ -15,7 +15,6 @@ from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
     BorrowedSpawnError,
-    DeviceMismatchError,
 )
 from asyncgpu_tutor.host import HostArray
 from asyncgpu_tutor.runtime.pageable import warn_pageable
@@ -125,16 +124,9 @@ class ExecutionContext:
 
     def _touch(self, array: DeviceArray) -> Memory:
         """Check that the array can be used here, and keep it alive."""
-        memory = array.memory
-        if array.device is not self.device:
-            raise DeviceMismatchError(
-                f"array {array.name!r} is on {array.device.name}, and the operation runs on "
-                f"{self.device.name}: copy it through the host (d2h, then h2d), or run the operation "
-                f"with a policy of {array.device.name}"
-            )
+        memory = array.use_on(self.stream, self.device)
         if array.mode == "borrowed" and self.submission.spawned:
             raise BorrowedSpawnError(borrowed_message(array.name))
-        array.used_on(self.stream)
         self.keep_alive(array)
         return memory
 

@@ -1,0 +1,166 @@
+"""How fast the simulated device simulates.
+
+    python benchmarks/simulator.py
+
+Prints wall-clock times of this machine for the four-batch MLP, for one naive matrix product, and for
+submitted operations; and the event engine beside simpy on the same work, in turns, in one process, where
+simpy is installed (`pip install simpy`). Nothing here is a time of a GPU.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.data import seed_inputs
+from asyncgpu_tutor.mlp import run_batches, upload
+from asyncgpu_tutor.sim import Machine, SimDevice
+from asyncgpu_tutor.sim.engine import Command, Engine, Work
+
+STREAMS = 4
+CHAINS = 1250  # of copy, kernel, copy, on each stream
+COPY_IN, KERNEL, COPY_OUT = 3.0, 7.0, 2.0  # us
+
+
+def seconds(run: Callable[[], object], times: int) -> list[float]:
+    """Wall-clock time of each of `times` runs."""
+    found: list[float] = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - start)
+    return found
+
+
+def report(what: str, found: list[float], target: str) -> None:
+    """One line."""
+    middle, least, most = statistics.median(found), min(found), max(found)
+    print(f"{what:46} {middle:7.3f} s  ({least:.3f} to {most:.3f}, {len(found)} runs)  {target}")
+
+
+# ------------------------------------------------------------------ what a learner runs
+def mlp(dim: int) -> None:
+    """Four batches on a device that nobody has used."""
+    inputs = seed_inputs(dim)
+
+    async def main() -> None:
+        w0, w1 = await upload(inputs)
+        await run_batches(inputs.batches, w0, w1)
+
+    with agt.using(SimDevice(machine=Machine())):
+        asyncio.run(main())
+
+
+def product(n: int) -> None:
+    """One naive product of n x n matrices."""
+    with agt.using(SimDevice(machine=Machine())):
+        a, b = agt.ones((n, n)).sync(), agt.ones((n, n)).sync()
+        out = agt.zeros((n, n)).sync().partition(16, 16)
+        agt.sgemm_naive(n, n, n, 1.0, a, b, 0.0, out).sync()
+
+
+def fills(count: int) -> None:
+    """The smallest operation there is, by the whole way: description, policy, submission, hazards."""
+    with agt.using(SimDevice(machine=Machine())) as device:
+        arrays = [agt.zeros(8).sync() for _ in range(STREAMS)]
+        streams = [agt.create_stream() for _ in range(STREAMS)]
+        device.synchronize()
+        for number in range(count):
+            array = arrays[number % STREAMS].borrow()
+            op = agt.with_context(lambda context, array=array: agt.value(context.memset(array)))
+            op.async_on(streams[number % STREAMS])
+        device.synchronize()
+
+
+# ------------------------------------------------------------------ the engine alone
+def with_engine() -> float:
+    """Chains on each stream; copies share an engine for each direction, kernels fit side by side."""
+    engine = Engine()
+    work = {
+        "h2d": lambda: Work(COPY_IN),
+        "compute": lambda: Work(KERNEL, 1 / STREAMS),
+        "d2h": lambda: Work(COPY_OUT),
+    }
+    for _ in range(STREAMS):
+        queue = engine.queue(0)
+        for _ in range(CHAINS):
+            for resource, begin in work.items():
+                engine.submit(queue, Command(resource, 0.0, begin=begin))  # type: ignore[arg-type]
+    engine.run_dry()
+    return engine.now
+
+
+def with_simpy() -> float:
+    """The same in simpy's own idiom: a process for each stream, a resource for each copy engine."""
+    import simpy
+
+    env = simpy.Environment()
+    h2d, d2h, sms = (simpy.Resource(env, n) for n in (1, 1, STREAMS))
+
+    def stream():
+        for _ in range(CHAINS):
+            for resource, us in ((h2d, COPY_IN), (sms, KERNEL), (d2h, COPY_OUT)):
+                with resource.request() as request:
+                    yield request
+                    yield env.timeout(us)
+
+    for _ in range(STREAMS):
+        env.process(stream())
+    env.run()
+    return env.now
+
+
+def compare() -> None:
+    """Both engines in turns."""
+    commands = STREAMS * CHAINS * 3
+    if importlib.util.find_spec("simpy") is None:
+        ours = min(seconds(with_engine, 5))
+        print(
+            f"event engine: {commands / ours:,.0f} commands/s, best of 5 (simpy is not installed)"
+        )
+        return
+    end, other_end = with_engine(), with_simpy()
+    agree = "the same" if abs(end - other_end) < 1e-6 * end else f"NOT {other_end:,.0f} us"
+    ours, theirs = [], []
+    for _ in range(5):
+        ours += seconds(with_engine, 1)
+        theirs += seconds(with_simpy, 1)
+    print(
+        f"event engine against simpy {version('simpy')}: {commands:,} commands on {STREAMS} streams, in "
+        f"turns, best of 5; virtual end {end:,.0f} us, in both {agree}"
+    )
+    for name, found in (("ours", ours), ("simpy", theirs)):
+        print(f"  {name:6} {min(found):.3f} s, {commands / min(found):,.0f} commands/s")
+
+
+def main() -> None:
+    """Measure and print."""
+    processor = platform.processor() or platform.machine()
+    print(
+        f"{processor}, {os.cpu_count()} CPUs seen, load {os.getloadavg()[0]:.1f}; "
+        f"Python {platform.python_version()}, NumPy {np.__version__}"
+    )
+    first = seconds(lambda: mlp(64), 1)
+    report("MLP, 4 batches, DIM 64, first in the process", first, "kernels are compiled in it")
+    report("the same, later ones", seconds(lambda: mlp(64), 7), "target < 0.25 s")
+    report("sgemm_naive, 512 x 512", seconds(lambda: product(512), 3), "target < 1 s")
+    count = 5000
+    best = min(seconds(lambda: fills(count), 3))
+    print(
+        f"{'operations submitted by async_on, and simulated':46} {count / best:9,.0f} operations/s"
+    )
+    compare()
+    print("target: 20,000 submitted operations a second through the engine")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -129,9 +129,9 @@ def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
 
     Looks into tuples (named ones too), lists and dicts.
     """
-    kind: Any = type(result)
-    if issubclass(kind, tuple):
-        entries = [in_containers(function, part) for part in result]
+    kind: Any = cast(Any, type(result))
+    if isinstance(result, tuple):
+        entries = [in_containers(function, part) for part in cast(tuple[Any, ...], result)]
         return kind(*entries) if hasattr(kind, "_fields") else tuple(entries)
     if kind is list:
         return [in_containers(function, part) for part in result]

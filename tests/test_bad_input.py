@@ -168,6 +168,12 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
         DeviceMismatchError,
         "'fast' is not a stream that",
     ),
+    (lambda: agt.work(float("inf")), UsageError, "microseconds, 0 or more, and got inf"),
+    (
+        lambda: agt.value(1).and_then(agt.value(2)),  # type: ignore[arg-type]
+        NotAnOperationError,
+        r"take a function, and got <DeviceOp value> .*agt.zip\(a, b\)",
+    ),
     (lambda: agt.work(-1.0), UsageError, "microseconds, 0 or more, and got -1.0"),
     (lambda: agt.asarray(np.ones(2)), DeviceMismatchError, "ndarray is not an array on .*agt.h2d"),
     (lambda: np.asarray(ones()), UsageError, r"where the host cannot read it: run agt.d2h"),
@@ -230,9 +236,15 @@ def test_two_kernels_need_a_name(device: Device) -> None:
 
 # ---------------------------------------------------------------------- devices
 def test_a_device_that_does_not_exist() -> None:
-    for name in ("gpu", "sim:x", "cuda:-1", "auto:1", ""):
+    for name in ("gpu", "sim:x", "cuda:-1", "auto:1", "", "sim:", 0):
         with pytest.raises(UsageError, match=r"is not a device: say 'auto', 'sim'"):
-            agt.resolve(name)
+            agt.resolve(name)  # type: ignore[arg-type]
+
+
+def test_the_variable_that_names_no_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASYNCGPU_DEVICE", "gpu")
+    with pytest.raises(UsageError, match=r"variable ASYNCGPU_DEVICE is 'gpu', which is not a device"):
+        agt.use("auto")
 
 
 def test_cuda_where_there_is_none_is_an_error_and_no_fallback() -> None:

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.array import DeviceArray, Partition
-from asyncgpu_tutor.device import Stream, forbid_nested_wait
+from asyncgpu_tutor.device import Device, Stream, forbid_nested_wait
 from asyncgpu_tutor.errors import NotAnOperationError
 from asyncgpu_tutor.future import DeviceFuture
 from asyncgpu_tutor.runtime import (
     ExecutionContext,
     adopt_stream,
+    current_device,
     current_policy,
     policy_for,
     submit,
@@ -202,7 +203,7 @@ class DeviceOp(Generic[T]):
         """Run on this stream, and block until it is done. Also takes a `cupy.cuda.Stream`."""
         forbid_nested_wait("sync_on()")
         mine = adopt_stream(stream)
-        policy = policy_for(mine.device)
+        policy = _policy_on(mine.device)
         return wait(submit(partial(evaluate, self), mine, policy, label=self.label, blocking=True))
 
     def async_on(self, stream: object) -> T:
@@ -212,9 +213,8 @@ class DeviceOp(Generic[T]):
         result can be read after `stream.synchronize()`.
         """
         mine = adopt_stream(stream)
-        submission = submit(
-            partial(evaluate, self), mine, policy_for(mine.device), label=self.label
-        )
+        policy = _policy_on(mine.device)
+        submission = submit(partial(evaluate, self), mine, policy, label=self.label)
         return submission.release()
 
     def schedule(self, policy: SchedulingPolicy) -> DeviceFuture[T]:
@@ -242,6 +242,11 @@ class Bind(DeviceOp[U]):
         maps: bool = False,
         with_context: bool = False,
     ) -> None:
+        if not callable(function):
+            raise NotAnOperationError(
+                f"and_then and map take a function, and got {_brief(function)}: write "
+                ".and_then(lambda result: ...), or agt.zip(a, b) for two operations in order"
+            )
         self.source = source
         self.function = function
         self.maps = maps
@@ -327,10 +332,13 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
             "agt.SingleStream(), or a subclass of agt.SchedulingPolicy"
         )
     elif not policy.bound:
-        from asyncgpu_tutor.runtime import current_device
-
         policy.bind(current_device())
     return adopt_stream(policy.next_stream(), policy.device), policy
+
+
+def _policy_on(device: Device) -> SchedulingPolicy:
+    """Who is asked for more streams by what runs on a given one."""
+    return current_policy() if device is current_device() else policy_for(device)
 
 
 def _brief(thing: Any) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Generator
+import re
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ __all__ = [
     "current_device",
     "current_policy",
     "known_devices",
+    "on_open",
     "policy_for",
     "resolve",
     "sleep",
@@ -28,6 +31,7 @@ __all__ = [
 ]
 
 VARIABLE = "ASYNCGPU_DEVICE"
+_FORM = re.compile(r"auto|(sim|cuda)(:[0-9]+)?")
 FORMS = "'auto', 'sim', 'sim:1', 'cuda' or 'cuda:1'"
 
 
@@ -43,6 +47,7 @@ _devices: dict[str, Device] = {}
 _policies: dict[str, SchedulingPolicy] = {}
 _process = _Choice()
 _NOTHING = _Choice()
+_openings: list[Callable[[Device], None]] = []
 _scoped: ContextVar[_Choice] = ContextVar("asyncgpu_choice", default=_NOTHING)
 
 
@@ -61,16 +66,20 @@ def resolve(name: str | Device) -> Device:
         If it is not on this machine. There is no fallback.
     """
     if not isinstance(name, str):
+        if not hasattr(name, "create_stream"):
+            raise UsageError(f"{name!r} is not a device: say {FORMS}")
         return name
-    kind, _, number = name.partition(":")
-    if kind == "auto" and not number:
-        return _auto()
-    if kind not in ("sim", "cuda") or not (number or "0").isdecimal():
+    if not _FORM.fullmatch(name):
         raise UsageError(f"{name!r} is not a device: say {FORMS}")
+    if name == "auto":
+        return _auto()
+    kind, _, number = name.partition(":")
     ordinal = int(number or "0")
     key = f"{kind}:{ordinal}"
     if key not in _devices:
         _devices[key] = SimDevice(ordinal, machine=_machine) if kind == "sim" else _cuda(ordinal)
+        for opened in _openings:
+            opened(_devices[key])
     return _devices[key]
 
 
@@ -85,6 +94,25 @@ def _auto() -> Device:
         return resolve("cuda:0")
     except DeviceUnavailableError:
         return resolve("sim:0")
+
+
+@contextmanager
+def on_open(callback: Callable[[Device], None]) -> Generator[None]:
+    """Call `callback` for each device that is first used while a block runs."""
+    _openings.append(callback)
+    try:
+        yield
+    finally:
+        _openings.remove(callback)
+
+
+def _from_environment() -> str:
+    name = os.environ.get(VARIABLE, "") or "auto"
+    if not _FORM.fullmatch(name):
+        raise UsageError(
+            f"the environment variable {VARIABLE} is {name!r}, which is not a device: say {FORMS}"
+        )
+    return name
 
 
 def known_devices() -> list[Device]:
@@ -104,7 +132,7 @@ def current_device() -> Device:
     if choice.device is not None:
         return choice.device
     if _process.device is None:
-        _process = _Choice(resolve(os.environ.get(VARIABLE, "auto")), _process.policy)
+        _process = _Choice(resolve(_from_environment()), _process.policy)
     assert _process.device is not None
     return _process.device
 
@@ -157,7 +185,7 @@ def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -
     """
     global _process  # noqa: PLW0603 - the process has one choice
     if device == "auto":
-        device = os.environ.get(VARIABLE, "auto")
+        device = _from_environment()
     chosen = resolve(device)
     if policy is not None:
         policy.bind(chosen)
@@ -214,13 +242,13 @@ def work(us: float, name: str = "host work") -> None:
 
     It stands for whatever a program does on the host between its GPU calls, and shows in a trace.
     """
-    if not us >= 0:
+    if not 0 <= us < math.inf:
         raise UsageError(f"work takes microseconds, 0 or more, and got {us!r}")
     current_device().work(us, name)
 
 
 async def sleep(us: float) -> None:
     """Let other tasks run for `us` microseconds: virtual on a simulated device, real otherwise."""
-    if not us >= 0:
+    if not 0 <= us < math.inf:
         raise UsageError(f"sleep takes microseconds, 0 or more, and got {us!r}")
     await current_device().sleep(us)

@@ -7,8 +7,9 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from asyncgpu_tutor.device import Device
-from asyncgpu_tutor.runtime.devices import current_device, known_devices
+from asyncgpu_tutor.device import Device, forbid_nested_wait
+from asyncgpu_tutor.errors import DeviceError
+from asyncgpu_tutor.runtime.devices import current_device, known_devices, on_open
 from asyncgpu_tutor.trace import Span, SpanLog, Trace
 
 __all__ = ["record"]
@@ -45,6 +46,14 @@ def record() -> Generator[Trace]:
     Trace
         Empty inside the block.
 
+    Raises
+    ------
+    DeviceError
+        On leaving, if a device cannot be waited for, or a host array was changed under a copy. Where
+        the block itself has raised something, a note there says so instead.
+    NestedSyncError
+        If called while an operation is being submitted.
+
     Examples
     --------
     >>> import asyncgpu_tutor as agt
@@ -54,19 +63,33 @@ def record() -> Generator[Trace]:
     ['memset']
     """
     global _recording  # noqa: PLW0603 - the process has one recording
+    forbid_nested_wait("record()")
     first = current_device()
-    devices = [d for d in known_devices() if d.clock == first.clock]
+    devices: list[Device] = []
     trace = Trace(clock=first.clock, device=first.description)
-    for device in devices:
-        _recording.attach(device)
+
+    def attach(device: Device) -> None:
+        if device.clock == first.clock:
+            _recording.attach(device)
+            devices.append(device)
+
+    for device in known_devices():
+        attach(device)
     _recording.depth += 1
     begin = next(_recording.numbers)
     origin = first.now()
     try:
-        yield trace
+        with on_open(attach):
+            yield trace
+    except BaseException as error:
+        try:
+            _settle(devices)
+        except DeviceError as also:
+            error.add_note(f"leaving record(): {also}")
+        raise
+    else:
+        _settle(devices)
     finally:
-        for device in devices:
-            device.settle_log()
         end = next(_recording.numbers)
         _recording.depth -= 1
         logs = [_recording.logs[device] for device in devices]
@@ -76,3 +99,8 @@ def record() -> Generator[Trace]:
             for device in _recording.logs:
                 device.stop_log()
             _recording = _Recording()
+
+
+def _settle(devices: list[Device]) -> None:
+    for device in devices:
+        device.settle_log()

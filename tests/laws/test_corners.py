@@ -17,7 +17,13 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
-from asyncgpu_tutor.errors import NotReadyError, OutOfBoundsError, UseAfterMoveError
+from asyncgpu_tutor.errors import (
+    HostBufferError,
+    NestedSyncError,
+    NotReadyError,
+    OutOfBoundsError,
+    UseAfterMoveError,
+)
 from asyncgpu_tutor.sim import SimDevice
 
 from .kernels import add, scale
@@ -299,3 +305,45 @@ def test_a_task_that_a_function_starts_may_run_operations(device: Device) -> Non
         return await tasks[0], (await tasks[1]).tolist()
 
     assert asyncio.run(main()) == ([1.0, 1.0], [1.0, 1.0])
+
+
+# ---------------------------------------------------------------------- recordings and policies
+def test_a_recording_ends_even_where_its_devices_complain(sim: Device) -> None:
+    def change_under_copy() -> None:
+        host = agt.pin(np.ones(1000, np.float32))
+        agt.h2d(host).async_on(agt.create_stream())
+        host[0] = 5.0
+
+    with pytest.raises(HostBufferError), agt.record() as first:
+        change_under_copy()
+    assert [span.name for span in first.device_spans] == ["h2d"]
+    with pytest.raises(LookupError) as caught, agt.record():
+        change_under_copy()
+        raise LookupError("in the block")
+    assert "leaving record(): the pinned host array" in caught.value.__notes__[0]
+    assert sim.log is None  # nobody records any more
+
+
+def test_no_recording_inside_of_a_submission(device: Device) -> None:
+    def nested(n: int) -> agt.DeviceOp[int]:
+        with agt.record():
+            return agt.value(n)
+
+    with pytest.raises(NestedSyncError, match=r"record\(\) was called while operation"):
+        agt.value(1).and_then(nested).sync()
+
+
+def test_a_device_that_is_first_used_in_a_recording_is_recorded() -> None:
+    with agt.using("sim:0"), agt.record() as outer, agt.record() as inner, agt.using("sim:41"):
+        agt.ones((3,)).sync()
+    assert [(span.device, span.name) for span in inner.device_spans] == [("sim:41", "fill")]
+    assert len(outer.device_spans) == 1
+
+
+def test_arms_on_a_given_stream_ask_the_current_policy(device: Device) -> None:
+    stream, policy = agt.create_stream(), agt.SingleStream(agt.create_stream())
+    op = agt.overlap(agt.ones((3,)), agt.ones((3,)))
+    with agt.using(policy=policy), agt.record() as trace:
+        op.sync_on(stream)
+        op.async_on(stream)
+    assert trace.streams == [policy.next_stream().number]

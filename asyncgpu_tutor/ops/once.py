@@ -55,15 +55,19 @@ class _Once(DeviceOp[T]):
 
     def enqueue(self, context: ExecutionContext) -> T:
         """Enqueue the work; see `DeviceOp`."""
+        mine = False
         if self._stream is None:
             with _lock:
-                if self._stream is None:
+                mine = self._stream is None
+                if mine:
                     self._run_source(context)
         if self._error is not None:
             raise self._error
         if self._stream is not context.stream:
             self._follow(context)
         context.keep_alive(self._handles)
+        if mine:
+            return cast(T, self._handles)
         return cast(T, in_containers(partial(_seen_by, context.submission), self._handles))
 
     def _follow(self, context: ExecutionContext) -> None:

@@ -243,7 +243,9 @@ def test_a_device_that_does_not_exist() -> None:
 
 def test_the_variable_that_names_no_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASYNCGPU_DEVICE", "gpu")
-    with pytest.raises(UsageError, match=r"variable ASYNCGPU_DEVICE is 'gpu', which is not a device"):
+    with pytest.raises(
+        UsageError, match=r"variable ASYNCGPU_DEVICE is 'gpu', which is not a device"
+    ):
         agt.use("auto")
 
 

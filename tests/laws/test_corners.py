@@ -309,17 +309,18 @@ def test_a_task_that_a_function_starts_may_run_operations(device: Device) -> Non
 
 # ---------------------------------------------------------------------- recordings and policies
 def test_a_recording_ends_even_where_its_devices_complain(sim: Device) -> None:
-    def change_under_copy() -> None:
+    def change_under_copy(then: Exception | None = None) -> None:
         host = agt.pin(np.ones(1000, np.float32))
         agt.h2d(host).async_on(agt.create_stream())
         host[0] = 5.0
+        if then is not None:
+            raise then
 
     with pytest.raises(HostBufferError), agt.record() as first:
         change_under_copy()
     assert [span.name for span in first.device_spans] == ["h2d"]
     with pytest.raises(LookupError) as caught, agt.record():
-        change_under_copy()
-        raise LookupError("in the block")
+        change_under_copy(then=LookupError("in the block"))
     assert "leaving record(): the pinned host array" in caught.value.__notes__[0]
     assert sim.log is None  # nobody records any more
 

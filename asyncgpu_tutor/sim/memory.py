@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from asyncgpu_tutor.cuda_c import GlobalMemory
 from asyncgpu_tutor.errors import DeviceError, OutOfMemoryError
+from asyncgpu_tutor.sim import leaks
 from asyncgpu_tutor.sim.order import History
 
 __all__ = ["Heap", "SimMemory"]
@@ -29,12 +30,20 @@ class SimMemory:
         written them had failed.
     history : History
         Who touched it last.
+    origin : str
+        Where it was allocated, if leaks are to be reported.
     """
 
     cells: GlobalMemory
     ptr: int
     spoiled: DeviceError | None = None
     history: History = field(default_factory=History)
+    origin: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of the array that was made of it first."""
+        return self.cells.name
 
     @property
     def nbytes(self) -> int:
@@ -50,6 +59,14 @@ class Heap:
         self.used = 0
         self.live = 0
         self._next = 0x7F00_0000_0000
+        self._alive: weakref.WeakSet[SimMemory] = weakref.WeakSet()
+        self._report_leaks = leaks.wanted()
+        if self._report_leaks:
+            leaks.watch(self)
+
+    def alive(self) -> list[SimMemory]:
+        """What has been allocated and not been given back, in the order of allocation."""
+        return sorted(self._alive, key=lambda memory: memory.ptr)
 
     def take(self, nbytes: int, name: str) -> SimMemory:
         """Allocate `nbytes` bytes.
@@ -77,6 +94,9 @@ class Heap:
         self.used += size
         self.live += 1
         weakref.finalize(memory, self._give_back, size)
+        self._alive.add(memory)
+        if self._report_leaks:
+            memory.origin = leaks.origin()
         return memory
 
     def _give_back(self, size: int) -> None:

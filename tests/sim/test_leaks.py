@@ -1,0 +1,65 @@
+"""With ASYNCGPU_LEAKS=1 the end of a program names the arrays that are still alive."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.sim import SimDevice
+from asyncgpu_tutor.sim.leaks import MOST, report
+
+HEAD = "import asyncgpu_tutor as agt\nagt.use('sim')\n"
+
+
+def at_exit(tmp_path: Path, program: str, asked: str = "1") -> str:
+    script = tmp_path / "program.py"
+    script.write_text(HEAD + program, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "ASYNCGPU_LEAKS": asked},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return done.stderr
+
+
+def test_a_program_that_keeps_its_results(tmp_path: Path) -> None:
+    said = at_exit(
+        tmp_path,
+        "kept = []\n"
+        "for number in range(2):\n"
+        "    kept.append(agt.zeros(100, name=f'batch {number}').sync())\n"
+        "agt.zeros(1000, name='dropped').sync()\n",
+    )
+    assert "2 arrays were still alive on a simulated device at exit, 800 bytes" in said
+    assert f"'batch 0', 400 bytes, allocated at {tmp_path / 'program.py'}:5" in said
+    assert said.index("batch 0") < said.index("batch 1")
+    assert "dropped" not in said
+
+
+def test_a_program_that_drops_them_is_not_blamed(tmp_path: Path) -> None:
+    assert at_exit(tmp_path, "print(agt.ones(64).to_host().sync().sum())\n") == ""
+
+
+def test_work_that_nobody_waits_for(tmp_path: Path) -> None:
+    program = "agt.zeros(64, name='lost').and_then(agt.d2h).async_on(agt.create_stream())\n"
+    assert "1 array was still alive" in at_exit(tmp_path, program)
+
+
+def test_only_on_request(tmp_path: Path) -> None:
+    assert at_exit(tmp_path, "x = agt.zeros(4).sync()\n", asked="0") == ""
+
+
+def test_the_largest_come_first_and_many_are_counted(sim: SimDevice) -> None:
+    arrays = [agt.zeros(n, name=f"a{n}").sync() for n in range(1, MOST + 4)]
+    lines = report(sim.heap.alive()).split("\n")
+    assert lines[1].startswith(f"  'a{MOST + 3}', {4 * (MOST + 3)} bytes")
+    assert lines[-2] == "  ... and 3 more"
+    assert len(lines) == MOST + 3
+    del arrays
+    assert report(sim.heap.alive()) == ""

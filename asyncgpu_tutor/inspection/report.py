@@ -26,6 +26,9 @@ _LARGEST = {"longest_chain", "chain_load_rounds", "chain_dependent_loads", "shar
 
 def bounds_of(time: KernelTime) -> dict[str, float]:
     """The bounds of the model, in us, by name."""
+    given: dict[str, float] | None = getattr(time, "bounds", None)
+    if given is not None:
+        return given
     names = [field.name for field in fields(time) if field.name.endswith("_us")]
     return {name.removesuffix("_us"): getattr(time, name) for name in names}
 

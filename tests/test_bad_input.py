@@ -21,6 +21,7 @@ from asyncgpu_tutor.errors import (
     NotAnOperationError,
     OutOfMemoryError,
     UsageError,
+    UseAfterMoveError,
 )
 from asyncgpu_tutor.sim import SimDevice
 from tests.laws.kernels import SCALE, kernel
@@ -105,6 +106,16 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
         LaunchConfigError,
         "grid is one",
     ),
+    (
+        lambda: scale_with(8, 2.0, ones(), out(), grid=1.5, block=1),
+        LaunchConfigError,
+        "grid is one to three integers.*not 1.5",
+    ),
+    (
+        lambda: scale_with(8, 2.0, ones(), out(), shared_mem=1.5),
+        LaunchConfigError,
+        "a whole number of bytes as shared_mem, not 1.5",
+    ),
     (lambda: ones().partition(4, 4), LaunchConfigError, r"shape \(8,\) cannot be split.*\(4, 4\)"),
     (lambda: ones().partition(0), LaunchConfigError, "positive sizes"),
     (lambda: ones().reshape(3, 3), ArrayShapeError, r"has 8 elements, and shape \(3, 3\) needs 9"),
@@ -125,6 +136,15 @@ def test_a_wrong_call_moves_nothing(device: Device) -> None:
         scale_with(9, 2.0, x, y)
     assert not x.moved
     scale_with(8, 2.0, x, y).sync()
+    gone = ones()
+    gone.share()
+    with pytest.raises(UseAfterMoveError):
+        agt.memcpy(x := ones(), gone)
+    assert not x.moved
+
+
+def test_a_grid_may_be_a_numpy_integer(device: Device) -> None:
+    assert scale_with(8, 2.0, ones(), out(), grid=np.int64(1), block=np.int32(8)).sync()
 
 
 def test_arguments_that_only_the_run_reveals_are_checked_there(device: Device) -> None:
@@ -147,6 +167,11 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
         "h2d makes arrays of bool, integers or floats",
     ),
     (lambda: agt.h2d(np.ones(2, complex)), ArrayDTypeError, "complex128"),
+    (lambda: agt.full((2,), [1, 2]), ArrayDTypeError, r"with one number, and got \[1, 2\]"),  # type: ignore[arg-type]
+    (lambda: agt.full((2,), "a"), ArrayDTypeError, "with one number, and got 'a'"),  # type: ignore[arg-type]
+    (lambda: agt.full((2,), 300, np.uint8), ArrayDTypeError, "300 out of bounds for uint8"),
+    (lambda: agt.randn((2,), seed=-1), UsageError, "seed of randn is an integer.*got -1"),
+    (lambda: agt.arange(4, ">i4"), ArrayDTypeError, "arange makes int32.*got >i4"),
     (lambda: agt.arange(4, np.int8), ArrayDTypeError, "arange makes int32"),
     (
         lambda: agt.d2h(np.ones(2)),
@@ -155,6 +180,11 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     ),  # type: ignore[arg-type]
     (lambda: agt.d2h(out()), ArrayDTypeError, r"got Partition. Call unpartition\(\)"),  # type: ignore[arg-type]
     (lambda: agt.memcpy(ones(3), ones(4)), ArrayShapeError, r"\(3,\) float32, 'x' is \(4,\)"),
+    (
+        lambda: agt.memcpy(ones().share(), ones()),
+        UsageError,
+        "memcpy writes to its target, and array 'x' is shared",
+    ),
     (lambda: agt.dup(3), ArrayDTypeError, "dup takes device arrays, and got int"),  # type: ignore[arg-type]
     (agt.zip, UsageError, "zip needs at least one operation"),
     (agt.overlap, UsageError, "overlap needs at least one operation"),
@@ -178,6 +208,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.asarray(np.ones(2)), DeviceMismatchError, "ndarray is not an array on .*agt.h2d"),
     (lambda: np.asarray(ones()), UsageError, r"where the host cannot read it: run agt.d2h"),
     (lambda: agt.SingleStream().device, UsageError, "has no device yet"),
+    (lambda: agt.Kernel(3), UsageError, "CUDA C in a string, and got int"),  # type: ignore[arg-type]
     (lambda: agt.Kernel("int x;"), UsageError, "the source has 0 kernels"),
     (lambda: ones().borrow().share(), UsageError, "only borrowed here, so it cannot be shared"),
     (

@@ -16,7 +16,7 @@ __all__ = ["as_dim3", "check_limits", "configuration"]
 
 def as_dim3(what: str, given: int | tuple[int, ...]) -> Dim3:
     """One to three integers as (x, y, z); `LaunchConfigError` if they are none."""
-    entries: tuple[Any, ...] = (given,) if isinstance(given, int) else tuple(given)
+    entries: tuple[Any, ...] = tuple(given) if isinstance(given, tuple | list) else (given,)
     if not 1 <= len(entries) <= 3 or not all(isinstance(n, int | np.integer) for n in entries):
         raise LaunchConfigError(f"{what} is one to three integers, (x, y, z), not {given!r}")
     x, y, z = (*entries, 1, 1)[:3]
@@ -63,6 +63,10 @@ def check_limits(name: str, grid: Dim3, block: Dim3, shared_mem: int, limits: Li
         )
     _check_dim3(name, "grid", grid, limits.grid)
     _check_dim3(name, "block", block, limits.block)
+    if type(shared_mem) is not int and not isinstance(shared_mem, np.integer):
+        raise LaunchConfigError(
+            f"{name}() takes a whole number of bytes as shared_mem, not {shared_mem!r}"
+        )
     if not 0 <= shared_mem <= limits.shared_bytes:
         raise LaunchConfigError(
             f"{name}() asks for {shared_mem} bytes of shared memory in a block, and "

@@ -52,6 +52,10 @@ class Kernel:
     def __init__(self, source: str | KernelSource, name: str | None = None) -> None:
         if isinstance(source, KernelSource):
             self.facts = source
+        elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            raise UsageError(
+                f"a Kernel is made of CUDA C in a string, and got {type(source).__name__}"
+            )
         else:
             self.facts = KernelSource(name or _only_kernel(source), source)
         self.signature: Signature = read_signature(self.facts.source, self.facts.name)

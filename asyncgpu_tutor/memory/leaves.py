@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.array import DeviceArray, as_shape
-from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError
+from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.kernels import RANDN, KernelSource, arange_source, fill_source
 from asyncgpu_tutor.ops import DeviceOp, Download
 from asyncgpu_tutor.runtime import ExecutionContext
@@ -69,6 +69,7 @@ class Take(DeviceOp[tuple[Any, ...]]):
                 raise ArrayDTypeError(
                     f"{label} takes device arrays, and got {type(array).__name__}"
                 )
+            array.check()  # all of them before the first is taken: a wrong call moves nothing
         self.given_label = label
         self.arrays = tuple(array.take(f"into {label}()") for array in arrays)
         self.act = act
@@ -142,7 +143,13 @@ def _full(
     label: str, shape: Shape, fill_value: float, dtype: npt.DTypeLike, name: str | None
 ) -> DeviceOp[DeviceArray]:
     kind = _element(label, dtype)
-    bits: Any = np.array(fill_value).astype(kind).view(f"u{kind.itemsize}")[()]
+    try:
+        filler: Any = np.full((), fill_value, kind)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArrayDTypeError(
+            f"{label} fills an array of {kind} with one number, and got {fill_value!r}: {error}"
+        ) from None
+    bits: Any = filler.view(f"u{kind.itemsize}")[()]
 
     def fill(context: ExecutionContext, array: DeviceArray) -> None:
         _launch(context, fill_source(BITS[kind.itemsize]), array, array.size, (bits,))
@@ -168,7 +175,7 @@ def arange(
         32- or 64-bit integer or float.
     """
     kind: np.dtype[Any] = np.dtype(dtype)
-    if kind.name not in COUNTING:
+    if kind.name not in COUNTING or not kind.isnative:
         raise ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
 
     def fill(context: ExecutionContext, array: DeviceArray) -> None:
@@ -193,6 +200,8 @@ def randn(
     seed : int
         The same seed gives the same numbers, up to the rounding of the device's log, sin and cos.
     """
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"the seed of randn is an integer from 0 to 2**64 - 1, and got {seed!r}")
     scalars = (np.uint64(seed), np.float32(mean), np.float32(std))
 
     def fill(context: ExecutionContext, array: DeviceArray) -> None:
@@ -206,8 +215,10 @@ def memcpy(target: DeviceArray, source: DeviceArray) -> DeviceOp[tuple[DeviceArr
 
     Raises
     ------
-    ArrayShapeError, ArrayDTypeError
+    ArrayShapeError
         If they do not have the same shape and dtype.
+    UsageError
+        If the target is shared: shared arrays are for reading.
     """
 
     def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> tuple[DeviceArray, ...]:
@@ -222,6 +233,11 @@ def memcpy(target: DeviceArray, source: DeviceArray) -> DeviceOp[tuple[DeviceArr
         raise ArrayShapeError(
             f"memcpy needs two arrays of one shape and dtype: {target.name!r} is {target.shape} "
             f"{target.dtype}, {source.name!r} is {source.shape} {source.dtype}"
+        )
+    if isinstance(target, DeviceArray) and target.mode == "shared":  # pyright: ignore[reportUnnecessaryIsInstance] - the same
+        raise UsageError(
+            f"memcpy writes to its target, and array {target.name!r} is shared: shared arrays are for "
+            "reading. Copy into an array of your own."
         )
     return cast(DeviceOp[tuple[DeviceArray, DeviceArray]], Take("memcpy", (target, source), act))
 

@@ -15,6 +15,7 @@ from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
     BorrowedSpawnError,
+    OutOfMemoryError,
 )
 from asyncgpu_tutor.host import HostArray
 from asyncgpu_tutor.runtime.pageable import warn_pageable
@@ -67,7 +68,12 @@ class ExecutionContext:
     ) -> DeviceArray:
         """A new array; nothing is written to it."""
         kind = np.dtype(dtype)
-        memory = self.device.malloc(math.prod(shape) * kind.itemsize, name, self.stream)
+        nbytes = math.prod(shape) * kind.itemsize
+        try:
+            memory = self.device.malloc(nbytes, name, self.stream)
+        except OutOfMemoryError:
+            self.submission.reclaim()
+            memory = self.device.malloc(nbytes, name, self.stream)
         array = DeviceArray(memory, shape, kind, self.device, name)
         self._touch(array)
         return array

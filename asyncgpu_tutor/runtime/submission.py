@@ -85,6 +85,11 @@ class Submission(Generic[T]):
         handles, self.handles = self.handles, None
         return cast(T, handles)
 
+    @staticmethod
+    def reclaim() -> None:
+        """Memory is short: let go of what has completed without anybody looking."""
+        _settle_retired()
+
     def blame(self, error: BaseException) -> BaseException:
         """The error of its work, told so that it names the operation and its kernels."""
         if not isinstance(error, DeviceError):

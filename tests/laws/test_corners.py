@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import dataclasses
 import gc
 import pickle
 import sys
@@ -22,9 +23,10 @@ from asyncgpu_tutor.errors import (
     NestedSyncError,
     NotReadyError,
     OutOfBoundsError,
+    OutOfMemoryError,
     UseAfterMoveError,
 )
-from asyncgpu_tutor.sim import SimDevice
+from asyncgpu_tutor.sim import Machine, SimDevice
 
 from .kernels import add, scale
 from .test_failures import faulty
@@ -348,3 +350,14 @@ def test_arms_on_a_given_stream_ask_the_current_policy(device: Device) -> None:
         op.sync_on(stream)
         op.async_on(stream)
     assert trace.streams == [policy.next_stream().number]
+
+
+def test_memory_of_completed_work_is_there_for_the_next(sim: SimDevice) -> None:
+    small = SimDevice(0, dataclasses.replace(sim.spec, memory_bytes=1_000_000), Machine())
+    with agt.using(small):
+        stream = agt.create_stream()
+        for _ in range(30):  # nobody looks at the results, which are 100 kB each
+            agt.zeros((25_000,)).async_on(stream)
+            agt.work(100.0)
+        with pytest.raises(OutOfMemoryError):  # what is still at work is not taken away
+            agt.zip(*[agt.zeros((25_000,)) for _ in range(12)]).sync()

@@ -1,0 +1,35 @@
+"""The benchmarks run. Nobody looks at the clock here."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def simulator(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("simulator", FOLDER / "simulator.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "CHAINS", 10)
+    return module
+
+
+def test_what_a_learner_runs(simulator: ModuleType) -> None:
+    simulator.mlp(8)
+    simulator.product(16)
+    simulator.fills(10)
+
+
+def test_the_engine_is_given_the_work_that_the_text_says(simulator: ModuleType) -> None:
+    """Four streams, one after the other into the copy engine; then each goes round without waiting."""
+    last_starts = 3 * simulator.COPY_IN
+    chain = simulator.COPY_IN + simulator.KERNEL + simulator.COPY_OUT
+    assert simulator.with_engine() == pytest.approx(last_starts + 10 * chain)

@@ -10,6 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.data import reference_forward, seed_inputs
+from asyncgpu_tutor.mlp import run_batches, upload
+from asyncgpu_tutor.mlp.program import Outcome
 from asyncgpu_tutor.sim import Machine, SimDevice
 
 from .programs import PROGRAMS, Program
@@ -93,3 +96,21 @@ def test_a_stream_keeps_its_order() -> None:
 
 def test_it_says_that_its_times_mean_nothing() -> None:
     assert "times mean nothing (adversary 7)" in hostile(7).description
+
+
+def test_the_mlp_does_not_count_on_luck() -> None:
+    inputs = seed_inputs(16)
+
+    async def main() -> Outcome:
+        w0, w1 = await upload(inputs)
+        return await run_batches(inputs.batches, w0, w1)
+
+    orders: set[tuple[str, ...]] = set()
+    for seed in range(6):
+        with agt.using(hostile(seed)):
+            outcome = asyncio.run(main())
+        expected = [reference_forward(x, inputs.w0, inputs.w1) for x in inputs.batches]
+        assert np.allclose(outcome.outputs, expected, rtol=1e-5, atol=1e-6)
+        ends = {s.label: s.end for s in outcome.trace.device_spans if s.kind == "d2h"}
+        orders.add(tuple(sorted(ends, key=lambda label: ends[label])))
+    assert len(orders) > 1  # or the orders were not hostile

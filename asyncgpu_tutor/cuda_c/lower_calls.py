@@ -18,7 +18,8 @@ from asyncgpu_tutor.cuda_c.ast import (
     TypeName,
     Unary,
 )
-from asyncgpu_tutor.cuda_c.lower_statements import LowerStatements, zero_of
+from asyncgpu_tutor.cuda_c.lower_declarations import zero_of
+from asyncgpu_tutor.cuda_c.lower_statements import LowerStatements
 from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.source import Position
 from asyncgpu_tutor.cuda_c.team import Team
@@ -290,7 +291,7 @@ class LowerCalls(LowerStatements):
         if variable.memory:
             values = [value]
             if not isinstance(variable.type, Scalar):
-                values = self._spread(value, variable.type)
+                values = self.spread(value, variable.type)
             return self.local_memory(variable, variable.type, values, value.at)
         slot, evaluate = variable.slot, value.run
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from asyncgpu_tutor.cuda_c import access
-from asyncgpu_tutor.cuda_c.arrays import varies
 from asyncgpu_tutor.cuda_c.ast import (
     Assign,
     Binary,
@@ -28,10 +27,8 @@ from asyncgpu_tutor.cuda_c.ast import (
     TypeName,
     Unary,
 )
-from asyncgpu_tutor.cuda_c.lower_base import INTEGER_DIVISION, SLOW_FLOAT
-from asyncgpu_tutor.cuda_c.lower_places import LowerPlaces
+from asyncgpu_tutor.cuda_c.lower_operators import LowerOperators
 from asyncgpu_tutor.cuda_c.masks import Mask, split
-from asyncgpu_tutor.cuda_c.pointers import Ptr
 from asyncgpu_tutor.cuda_c.source import Position
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.typed import Evaluate, Expr, MemoryPlace, Origin
@@ -41,33 +38,25 @@ from asyncgpu_tutor.cuda_c.types import (
     FLOAT,
     HALF,
     INT,
-    LONG,
     NULLPTR,
     ULONG,
     VECTORS,
-    VOID,
     Array,
     CType,
     Pointer,
     Scalar,
     Struct,
     Void,
-    common,
     leaves,
     promoted,
     size_of,
     spelled,
 )
-from asyncgpu_tutor.cuda_c.values import arithmetic, comparison, fused
-from asyncgpu_tutor.errors import DivisionByZeroError
 
 __all__ = ["LowerExpressions"]
 
-_COMPARISONS = {"==", "!=", "<", ">", "<=", ">="}
-_INTEGER_ONLY = {"%", "&", "|", "^", "<<", ">>"}
 
-
-class LowerExpressions(LowerPlaces):
+class LowerExpressions(LowerOperators):
     """Compiles expressions; each gives an `Expr`."""
 
     def expression(self, node: Expression, used: bool = True) -> Expr:
@@ -201,7 +190,7 @@ class LowerExpressions(LowerPlaces):
                 self.fail(
                     node.at, f"no conversion from '{spelled(whole.type)}' to '{spelled(ctype)}'"
                 )
-            return self._spread(whole, ctype)
+            return self.spread(whole, ctype)
         if node.type is not None and self.resolve(node.type) == ctype:
             node = Braces(at=node.at, items=node.items)
         items = list(node.items)
@@ -243,7 +232,7 @@ class LowerExpressions(LowerPlaces):
             return Expr(leaf, lambda t, m: access.NULL, at, origin=Origin())
         return self.constant(leaf, 0, at)
 
-    def _spread(self, whole: Expr, ctype: CType) -> list[Expr]:
+    def spread(self, whole: Expr, ctype: CType) -> list[Expr]:
         out: list[Expr] = []
         for k, (leaf, _) in enumerate(leaves(ctype)):
             run = whole.run
@@ -291,148 +280,6 @@ class LowerExpressions(LowerPlaces):
         right = self.expression(node.right)
         return self.operate(node.op, left, right, node.at)
 
-    def operate(self, op: str, left: Expr, right: Expr, at: Position) -> Expr:
-        """`left op right` for everything that evaluates both sides."""
-        left, right = self.decay(left), self.decay(right)
-        if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
-            return self._pointer_operation(op, left, right, at)
-        for side in (left, right):
-            if not isinstance(side.type, Scalar):
-                hint = ""
-                if isinstance(side.type, Struct) and side.type.vector:
-                    hint = ": CUDA C has no operators for vector types, work on .x, .y and so on"
-                self.fail(at, f"operator '{op}' cannot take a '{spelled(side.type)}'{hint}")
-        a, b = left.type, right.type
-        assert isinstance(a, Scalar)
-        assert isinstance(b, Scalar)
-        kind = promoted(a) if op in ("<<", ">>") else common(a, b)
-        if op in _INTEGER_ONLY:
-            for side in (a, b):
-                if side.is_float:
-                    self.fail(at, f"operator '{op}' needs integers, not '{side.name}'")
-        if HALF in (a, b) and a != b:
-            other = b if a is HALF else a
-            self.fail(
-                at,
-                f"operator '{op}' between half and {other.name} is ambiguous: convert one side, "
-                "for instance by __half2float()",
-            )
-        if op in ("<<", ">>"):
-            return self._shift(op, left, right, kind, at)
-        x = self.convert(left, kind, at)
-        y = self.convert(right, kind, at)
-        if op in _COMPARISONS:
-            return self._compare(op, x, y, at)
-        return self._arithmetic(op, x, y, kind, at)
-
-    def _compare(self, op: str, x: Expr, y: Expr, at: Position) -> Expr:
-        function = comparison(op)
-        a, b = x.run, y.run
-        self.cost()
-        out = self.value(BOOL, lambda t, m: function(a(t, m), b(t, m)), at, [x, y])
-        return self.fold(out, [x, y])
-
-    def _shift(self, op: str, left: Expr, right: Expr, kind: Scalar, at: Position) -> Expr:
-        # PTX: counts of the width or more give 0, or the sign; a negative count is a large one.
-        # NumPy does the same once both sides are of one type.
-        x = self.convert(left, kind, at)
-        assert isinstance(right.type, Scalar)
-        y = self.convert(right, promoted(right.type), at)
-        count_type = y.type
-        assert isinstance(count_type, Scalar)
-        function = arithmetic(op, kind)
-        a, b = x.run, y.run
-        self.cost()
-        make, width = kind.dtype, kind.size * 8
-
-        def run(t: Team, m: Mask) -> Any:
-            count = b(t, m)
-            if count.dtype != make:
-                count = np.asarray(np.where((count < 0) | (count >= width), width, count))
-                count = count.astype(make)
-                count = count if count.ndim else count[()]
-            return function(a(t, m), count)
-
-        return self.fold(self.value(kind, run, at, [x, y]), [x, y])
-
-    def _arithmetic(self, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
-        if self.fmad and kind.is_float and kind is not HALF and op in "+-":
-            contracted = self._contract(op, x, y, kind, at)
-            if contracted is not None:
-                return contracted
-        function = arithmetic(op, kind)
-        a, b = x.run, y.run
-        parts = [x, y]
-        if op in "/%" and kind.is_integer:
-            out = self._divide(function, x, y, kind, at)
-            return self.fold(out, parts) if y.constant is not None and y.constant != 0 else out
-        if kind.is_float:
-            slow = op == "/"
-            self.cost(SLOW_FLOAT if slow else 1, flops=1, special=int(slow))
-        elif not (op == "+" and (_is_integer_product(x) or _is_integer_product(y))):
-            self.cost()  # a product that is added costs nothing more: IMAD
-        out = self.value(kind, lambda t, m: function(a(t, m), b(t, m)), at, parts)
-        if op == "*":
-            out.product = (a, b)
-        return self.fold(out, parts)
-
-    def _contract(self, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr | None:
-        """`a * b + c` as one operation rounded once, as NVRTC does unless told `-fmad=false`.
-
-        Of two products it fuses the left one, once the operands of a sum are in the order of their
-        `rank` (tried with NVRTC 12.9 and 13.0, and on an H200). Only products that stand in the sum
-        itself are fused here; NVVM also fuses those that a variable carries from one statement to
-        the next.
-        """
-        if x.constant is not None and y.constant is not None:
-            return None
-        if op == "+" and y.rank < x.rank:
-            x, y = y, x
-        fma = fused(kind)
-        if x.product is not None:
-            a, b = x.product
-            c = y.run
-            if op == "-":
-                run: Evaluate = lambda t, m: fma(a(t, m), b(t, m), -c(t, m))  # noqa: E731
-            else:
-                run = lambda t, m: fma(a(t, m), b(t, m), c(t, m))  # noqa: E731
-        elif y.product is not None:
-            a, b = y.product
-            c = x.run
-            if op == "-":
-                run = lambda t, m: fma(-a(t, m), b(t, m), c(t, m))  # noqa: E731
-            else:
-                run = lambda t, m: fma(a(t, m), b(t, m), c(t, m))  # noqa: E731
-        else:
-            return None
-        self.cost(0, flops=1)
-        return self.value(kind, run, at, [x, y])
-
-    def _divide(
-        self, function: Callable[[Any, Any], Any], x: Expr, y: Expr, kind: Scalar, at: Position
-    ) -> Expr:
-        a, b = x.run, y.run
-        constant = y.constant
-        power = constant is not None and constant > 0 and int(constant) & int(constant) - 1 == 0
-        self.cost(2 if power else INTEGER_DIVISION if constant is None else 4)
-        if constant is not None and constant != 0:
-            return self.value(kind, lambda t, m: function(a(t, m), b(t, m)), at, [x, y])
-
-        def run(t: Team, m: Mask) -> Any:
-            divisor = b(t, m)
-            zero = np.equal(m.take(divisor), 0)
-            if np.any(zero):
-                lane = int(m.index[int(np.argmax(np.broadcast_to(zero, (m.n,))))])
-                t.fault(
-                    DivisionByZeroError,
-                    at,
-                    lane,
-                    "divides an integer by zero, which a GPU answers with an arbitrary value",
-                )
-            return function(a(t, m), divisor)
-
-        return self.value(kind, run, at, [x, y])
-
     def _short_circuit(self, node: Binary) -> Expr:
         left = self.expression(node.left)
         test = self.condition(left)
@@ -471,7 +318,7 @@ class LowerExpressions(LowerPlaces):
         for segment, part in zip(segments, (node.yes, node.no), strict=True):
             lowered = self.within(segment, lambda part=part: self.decay(self.expression(part)))
             sides.append(lowered)
-        ctype = self._common_type(sides[0], sides[1], node.at)
+        ctype = self.common_type(sides[0], sides[1], node.at)
         for k, segment in enumerate(segments):
             sides[k] = self.within(segment, lambda k=k: self.convert(sides[k], ctype, node.at))
         self.control.pop()
@@ -495,93 +342,6 @@ class LowerExpressions(LowerPlaces):
         for side in sides:
             origin.unite(side.origin)
         return self.value(ctype, run, node.at, [test, *sides], origin=origin)
-
-    def _common_type(self, a: Expr, b: Expr, at: Position) -> CType:
-        if a.type == b.type:
-            return a.type
-        if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
-            return common(a.type, b.type)
-        if isinstance(a.type, Pointer) and isinstance(b.type, Pointer):
-            if a.type.target == b.type.target:
-                const = a.type.const or b.type.const
-                return Pointer(a.type.target, const, a.type.volatile or b.type.volatile)
-            if isinstance(b.type.target, Void):
-                return a.type
-            if isinstance(a.type.target, Void):
-                return b.type
-        if isinstance(a.type, Pointer) and b.constant is not None and b.constant == 0:
-            return a.type
-        if isinstance(a.type, Void) or isinstance(b.type, Void):
-            return VOID
-        self.fail(at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'")
-
-    # -- pointers
-
-    def _pointer_operation(self, op: str, left: Expr, right: Expr, at: Position) -> Expr:
-        if op in _COMPARISONS:
-            return self._compare_pointers(op, left, right, at)
-        if op == "-" and isinstance(right.type, Pointer):
-            return self._distance(left, right, at)
-        if op not in "+-" or (op == "-" and not isinstance(left.type, Pointer)):
-            self.fail(at, f"operator '{op}' cannot take a pointer")
-        pointer, number = (left, right) if isinstance(left.type, Pointer) else (right, left)
-        if not isinstance(number.type, Scalar) or not number.type.is_integer:
-            self.fail(
-                at, f"only an integer can be added to a pointer, not a '{spelled(number.type)}'"
-            )
-        assert isinstance(pointer.type, Pointer)
-        number = self.index_value(number, at)
-        step = size_of(pointer.type.target)
-        start, offset = pointer.run, number.run
-        self.cost()
-        if op == "-":
-            offset = _negated(offset)
-
-        def run(t: Team, m: Mask) -> Ptr:
-            return start(t, m).plus(offset(t, m), step)
-
-        return self.value(pointer.type, run, at, [pointer, number], origin=pointer.origin)
-
-    def _distance(self, left: Expr, right: Expr, at: Position) -> Expr:
-        if not isinstance(left.type, Pointer) or not isinstance(right.type, Pointer):
-            self.fail(at, "a pointer cannot be subtracted from a number")
-        if left.type.target != right.type.target:
-            self.fail(
-                at,
-                f"'{spelled(left.type)}' and '{spelled(right.type)}' point to different things",
-            )
-        step = size_of(left.type.target)
-        a, b = left.run, right.run
-        self.cost()
-
-        def run(t: Team, m: Mask) -> Any:
-            apart: Any = a(t, m).address() - b(t, m).address()
-            return apart // step if varies(apart) else np.int64(apart // step)
-
-        return self.value(LONG, run, at, [left, right])
-
-    def _compare_pointers(self, op: str, left: Expr, right: Expr, at: Position) -> Expr:
-        if isinstance(left.type, Scalar):
-            left, right = right, left
-        if isinstance(right.type, Scalar):
-            right = self.convert(right, left.type, at)
-        assert isinstance(left.type, Pointer)
-        assert isinstance(right.type, Pointer)
-        void = isinstance(left.type.target, Void) or isinstance(right.type.target, Void)
-        if left.type.target != right.type.target and not void:
-            self.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' cannot be compared")
-        function = comparison(op)
-        a, b = left.run, right.run
-        self.cost()
-
-        def run(t: Team, m: Mask) -> Any:
-            p, q = a(t, m), b(t, m)
-            if p.region is not q.region:
-                return np.bool_(op == "!=")
-            out = function(p.address(), q.address())
-            return out if varies(out) else np.bool_(out)
-
-        return self.value(BOOL, run, at, [left, right])
 
     # -- assignments
 
@@ -682,17 +442,3 @@ class LowerExpressions(LowerPlaces):
 
 def _integer(ctype: CType) -> bool:
     return isinstance(ctype, Scalar) and ctype.is_integer
-
-
-def _is_integer_product(expr: Expr) -> bool:
-    return expr.product is not None and _integer(expr.type)
-
-
-def _negated(run: Evaluate) -> Evaluate:
-    def negative(t: Team, m: Mask) -> Any:
-        value = run(t, m)
-        if varies(value):
-            return -value.astype(np.int64)
-        return -int(value)
-
-    return negative

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from asyncgpu_tutor.cuda_c.arguments import Argument, check_shape, number_for, pointee, pointer_for
 from asyncgpu_tutor.cuda_c.ast import (
     Braces,
     Declaration,
@@ -19,12 +20,12 @@ from asyncgpu_tutor.cuda_c.ast import (
     Unit,
 )
 from asyncgpu_tutor.cuda_c.counts import Counts, Segment, Site, Tally
+from asyncgpu_tutor.cuda_c.global_memory import GlobalRegion
 from asyncgpu_tutor.cuda_c.lower_calls import LowerCalls, addressed_names
 from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer
 from asyncgpu_tutor.cuda_c.parser import parse
 from asyncgpu_tutor.cuda_c.pointers import Label, Ptr
 from asyncgpu_tutor.cuda_c.preprocessor import preprocess
-from asyncgpu_tutor.cuda_c.regions import GlobalRegion
 from asyncgpu_tutor.cuda_c.signature import Signature, instance_of, signature_of
 from asyncgpu_tutor.cuda_c.source import Source
 from asyncgpu_tutor.cuda_c.team import Dim, Launch, Limits, Team
@@ -38,20 +39,11 @@ from asyncgpu_tutor.cuda_c.typed import (
 )
 from asyncgpu_tutor.cuda_c.types import Array, Pointer, Scalar, leaves, size_of
 from asyncgpu_tutor.errors import (
-    ArrayDTypeError,
     KernelCompileError,
-    LaunchConfigError,
     UsageError,
 )
 
 __all__ = ["Argument", "LaunchResult", "Program", "compile_source", "declare_types"]
-
-Argument: TypeAlias = GlobalMemory | GlobalPointer | np.generic | int | float | bool
-
-# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
-_MAX_BLOCK = (1024, 1024, 64)
-_MAX_THREADS = 1024
-_MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
 @dataclass(frozen=True)
@@ -329,7 +321,7 @@ class Program:
         """
         kernel = self._find(name)
         limits = limits or Limits()
-        _check_shape(kernel.name, grid, block)
+        check_shape(kernel.name, grid, block)
         tally = Tally(kernel.segments, kernel.sites)
         launch = Launch(kernel.name, self._source, grid, block, limits, tally, dynamic_shared)
         blocks = grid[0] * grid[1] * grid[2]
@@ -386,16 +378,16 @@ class Program:
         for parameter, given in zip(kernel.parameters, args, strict=True):
             variable = parameter.variable
             if isinstance(variable.type, Pointer):
-                pointers.append((variable, _as_pointer(kernel.name, variable, given)))
+                pointers.append((variable, pointer_for(kernel.name, variable, given)))
             else:
-                values[variable.slot] = _as_number(kernel.name, variable, given)
+                values[variable.slot] = number_for(kernel.name, variable, given)
         pointers += [(v, GlobalPointer(self._memory[v.name])) for v in kernel.globals]
         # One region for one memory, however many parameters point into it.
         facts: dict[int, tuple[GlobalMemory, int, bool]] = {}
         for variable, pointer in pointers:
             memory = pointer.memory
             _, cell, watched = facts.get(id(memory), (memory, 8, False))
-            parts = leaves(_pointee(variable))
+            parts = leaves(pointee(variable))
             sizes = [leaf.size for leaf, _ in parts if isinstance(leaf, Scalar)]
             cell = min([cell, *sizes])
             facts[id(memory)] = (memory, cell, watched or variable.origin.written)
@@ -404,69 +396,10 @@ class Program:
         for variable, pointer in pointers:
             region = regions[id(pointer.memory)]
             start = pointer.offset_bytes
-            step = size_of(_pointee(variable))
+            step = size_of(pointee(variable))
             label = Label(variable.name, start)
             values[variable.slot] = Ptr(region, 0, step, start, label)
         return values
-
-
-def _pointee(variable: Variable) -> Any:
-    ctype = variable.type.target if isinstance(variable.type, Pointer) else variable.type
-    while isinstance(ctype, Array):
-        ctype = ctype.element
-    return ctype
-
-
-def _check_shape(name: str, grid: Dim, block: Dim) -> None:
-    for what, dim, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
-        if len(dim) != 3 or any(n < 1 for n in dim):
-            raise LaunchConfigError(
-                f"kernel '{name}': a {what} of {dim} is not possible: it needs three numbers of at "
-                "least 1"
-            )
-        if any(n > m for n, m in zip(dim, most, strict=True)):
-            raise LaunchConfigError(
-                f"kernel '{name}': a {what} of {dim} is too large: at most {most}"
-            )
-    threads = block[0] * block[1] * block[2]
-    if threads > _MAX_THREADS:
-        raise LaunchConfigError(
-            f"kernel '{name}': a block of {block} has {threads} threads; at most {_MAX_THREADS} "
-            "are possible"
-        )
-
-
-def _as_pointer(kernel: str, variable: Variable, given: Argument) -> GlobalPointer:
-    if isinstance(given, GlobalMemory):
-        return GlobalPointer(given)
-    if isinstance(given, GlobalPointer):
-        return given
-    raise ArrayDTypeError(
-        f"kernel '{kernel}': the parameter '{variable.name}' is a pointer, "
-        f"{type(given).__name__} {given!r} was given"
-    )
-
-
-def _as_number(kernel: str, variable: Variable, given: Argument) -> Any:
-    ctype = variable.type
-    if isinstance(given, (GlobalMemory, GlobalPointer)) or not isinstance(ctype, Scalar):
-        what = ctype.name if isinstance(ctype, Scalar) else "not a number"
-        raise ArrayDTypeError(
-            f"kernel '{kernel}': the parameter '{variable.name}' is {what}, "
-            f"{type(given).__name__} was given"
-        )
-    whole = isinstance(given, (bool, int, np.integer, np.bool_))
-    if ctype.is_integer and not whole:
-        raise ArrayDTypeError(
-            f"kernel '{kernel}': the parameter '{variable.name}' is {ctype.name}, the "
-            f"fraction {given!r} was given"
-        )
-    if ctype.is_integer and not ctype.lowest <= int(np.asarray(given)) <= ctype.highest:
-        raise ArrayDTypeError(
-            f"kernel '{kernel}': {given} does not fit the parameter '{variable.name}', which is "
-            f"{ctype.name}"
-        )
-    return np.asarray(given).astype(ctype.dtype)[()]
 
 
 def declare_types(unit: Unit, lowering: LowerCalls, scope: Scope) -> None:

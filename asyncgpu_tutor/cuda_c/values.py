@@ -1,5 +1,8 @@
 """C's arithmetic on NumPy values.
 
+Numbers too small for a normal float32 keep their digits, as NVRTC has it by default; CuPy compiles
+with `-ftz=true`, where they become zero.
+
 A value is a NumPy scalar where it is the same in every thread, and an array of one element a thread
 where it is not. Arrays are never changed in place, so that one may stand for several variables.
 """

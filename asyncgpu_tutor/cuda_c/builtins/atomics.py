@@ -17,8 +17,9 @@ from asyncgpu_tutor.cuda_c.access import region_of
 from asyncgpu_tutor.cuda_c.arrays import choose
 from asyncgpu_tutor.cuda_c.ast import Call
 from asyncgpu_tutor.cuda_c.builtins.common import Handler, arguments
+from asyncgpu_tutor.cuda_c.global_memory import GlobalRegion
 from asyncgpu_tutor.cuda_c.masks import Mask
-from asyncgpu_tutor.cuda_c.regions import GlobalRegion, SharedRegion
+from asyncgpu_tutor.cuda_c.shared_memory import SharedRegion
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.typed import Expr, Origin
 from asyncgpu_tutor.cuda_c.types import (

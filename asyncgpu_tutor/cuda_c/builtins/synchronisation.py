@@ -10,7 +10,7 @@ import numpy as np
 from asyncgpu_tutor.cuda_c.ast import Call
 from asyncgpu_tutor.cuda_c.builtins.common import Handler, arguments, need_count
 from asyncgpu_tutor.cuda_c.masks import Mask
-from asyncgpu_tutor.cuda_c.regions import SharedRegion
+from asyncgpu_tutor.cuda_c.shared_memory import SharedRegion
 from asyncgpu_tutor.cuda_c.source import Position
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.typed import Expr

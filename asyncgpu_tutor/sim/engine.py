@@ -144,6 +144,10 @@ class Engine:
             known.append(error)
             error = error.__cause__
         self.failures = [f for f in self.failures if not any(f[1] is k for k in known)]
+        # A kept error would keep its traceback, and that the arrays of whoever raised it.
+        for queue in self._queues:
+            if queue.idle and any(queue.error is k for k in known):
+                queue.error = queue.error_op = None
 
     # ------------------------------------------------------------------ time
     def run_until(self, limit: float) -> None:

@@ -101,6 +101,16 @@ def test_a_kept_error_keeps_no_device_memory(sim: SimDevice) -> None:
     assert sim.heap.live == 0
 
 
+def test_a_told_error_keeps_no_device_memory(sim: SimDevice) -> None:
+    async def main() -> None:
+        results = await asyncio.gather(slow(), faulty(), return_exceptions=True)
+        assert isinstance(results[1], OutOfBoundsError)
+
+    asyncio.run(main())
+    gc.collect()
+    assert sim.heap.live == 0
+
+
 def test_an_interrupted_kernel_counts_as_failed(
     sim: SimDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from asyncgpu_tutor.cuda_c import Counts, LineCounts
 
 __all__ = ["annotate"]
@@ -14,7 +16,9 @@ def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
     global memory; conflicts are extra passes of accesses to shared memory.
     """
     lines = source.split("\n")
-    columns = [("instructions", _instructions), ("FLOP", _flops)]
+    columns: list[tuple[str, Callable[[LineCounts, int], str]]] = [("instructions", _instructions)]
+    if counts.flops:
+        columns.append(("FLOP", _flops))
     if counts.global_load_requests + counts.global_store_requests:
         columns += [("requests", _requests), ("sectors/request", _sectors)]
     if counts.shared_requests:

@@ -1,0 +1,39 @@
+"""The example on the page of the microscope prints what is shown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.sim import Machine, SimDevice
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "microscope.md"
+
+
+def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    (found,) = re.findall(r"(?s)```python\n(.*?)```\n\n```text\n(.*?)```", text)
+    program, shown = found
+    program = program.replace('agt.use("sim")\n', "")  # other tests have a device of their own, too
+    with agt.using(SimDevice(machine=Machine())):
+        exec(compile(program, "microscope.md", "exec"), {})
+        said = capsys.readouterr().out
+        assert said == shown
+        padded = program.replace("[32][32]", "[32][33]")
+        exec(compile(padded, "microscope.md", "exec"), {})
+    # "the conflicts become 0, and nothing else changes"
+    assert capsys.readouterr().out.split()[-2:] == ["1.0", "0.0"]
+
+
+def test_the_words_are_those_of_the_table() -> None:
+    text = PAGE.read_text(encoding="utf-8").split("## What the numbers mean")[1]
+    source = 'extern "C" __global__ void k() { __shared__ int s[32]; s[threadIdx.x] = 1; }'
+    with agt.using(SimDevice(machine=Machine())):
+        table = agt.inspect(agt.Kernel(source)(grid=1, block=32)).table()
+    names = re.findall(r"(?m)^\| ([^|,]+)[^|]* \| ", text)
+    assert names[0].strip() == "number"
+    assert [name for name in names[1:] if name.strip() not in table] == []
+    assert len(names) > 9

@@ -289,7 +289,10 @@ class Device(Protocol):
         ...
 
     def synchronize(self) -> None:
-        """Block the host until the device has nothing left to do."""
+        """Block the host until the device has nothing left to do; `DeviceError` if some of it failed.
+
+        A simulated device raises each failure once: not if a wait for its own operation has done so.
+        """
         ...
 
     def watch(self, event: Event, wake: Callable[[BaseException | None], None]) -> None:

@@ -79,7 +79,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 NBMAKE := --nbmake --nbmake-timeout=60
 
 test: lint
-	$(PYTEST) $(NBMAKE) $(ARGS) tests notebooks
+	$(PYTEST) $(NBMAKE) $(ARGS) tests notebooks solutions
 
 quick: $(TEST_STAMP)
 	$(PYTEST) -m "not slow" $(ARGS) tests
@@ -89,7 +89,7 @@ notebooks-build: $(TEST_STAMP)
 	$(PY) tools/build_notebooks.py
 
 notebooks: $(TEST_STAMP)
-	$(PYTEST) $(NBMAKE) $(ARGS) notebooks
+	$(PYTEST) $(NBMAKE) $(ARGS) notebooks solutions
 
 doctor: $(TEST_STAMP)
 	@$(PY) -m asyncgpu_tutor doctor $(ARGS)

@@ -5,13 +5,18 @@ as ::
 
     # %% [markdown] id=what-this-is
     # %% id=first-launch tags=raises-exception
-    # %% id=my-kernel starter
-    # %% id=my-kernel solution
+    # %% id=01-relu starter
+    # %% id=01-relu solution
+    # %% id=01-relu mutant cause="no thread wrote element 32"
 
 Lines of Markdown begin with ``# ``. Every cell has an id of its own, which stays when the cell changes. A
 `starter` cell is in the learner's notebook only, and a `solution` cell only in the one that is written to
-``solutions/``, which exists for sources that have such cells. What precedes the first cell is for readers of
-the source.
+``solutions/``, which exists for sources that have such cells. A `mutant` is a plausible wrong answer, and in
+no notebook: a test holds the check against it, which has to reject it with this cause. What precedes
+the first cell is for readers of the source.
+
+Starters and solutions also go to ``asyncgpu_tutor/exercises/answers.json``, by the ids of their cells,
+which are the names of the exercises. From there `check` and `solution` have them.
 
 ``python tools/build_notebooks.py`` writes the notebooks, ``--check`` names those that are out of date.
 """
@@ -19,6 +24,7 @@ the source.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -34,6 +40,7 @@ from notebooks import canonical
 ROOT = Path(__file__).resolve().parents[1]
 MARKER = re.compile(r"# %%(?P<options>( .*)?)")
 FOLDERS = {"starter": "notebooks", "solution": "solutions"}
+ANSWERS = "asyncgpu_tutor/exercises/answers.json"
 
 Audience = Literal["starter", "solution"]
 
@@ -49,7 +56,9 @@ class Cell:
     Attributes
     ----------
     only : str or None
-        The one kind of notebook that it goes to; None for both.
+        The one kind of notebook that it goes to; None for both. ``"mutant"`` goes to neither.
+    cause : str
+        Why a mutant is rejected: part of what the learner is told.
     """
 
     kind: Literal["code", "markdown"]
@@ -57,6 +66,7 @@ class Cell:
     tags: list[str]
     only: str | None
     lines: list[str]
+    cause: str = ""
 
     @property
     def text(self) -> str:
@@ -85,14 +95,18 @@ def _head(options: list[str], where: str) -> Cell:
         key, _, given = option.partition("=")
         if option == "[markdown]":
             cell.kind = "markdown"
-        elif option in FOLDERS:
+        elif option in FOLDERS or option == "mutant":
             cell.only = option
+        elif key == "cause" and given:
+            cell.cause = given
         elif key == "id" and given:
             cell.id = given
         elif key == "tags" and given:
             cell.tags = given.split(",")
         else:
             raise SourceError(f"{where}: unknown cell option {option!r}")
+    if (cell.only == "mutant") != bool(cell.cause):
+        raise SourceError(f'{where}: a mutant, and nothing else, has a cause: mutant cause="..."')
     if not cell.id:
         raise SourceError(f"{where}: the cell has no id; give it one, as in '# %% id=first-launch'")
     return cell
@@ -125,14 +139,32 @@ def notebooks(root: Path) -> Iterator[tuple[Path, str]]:
                 yield target, build(cells, audience, source.name)
 
 
+def answers(root: Path) -> str:
+    """Starter and solution of each exercise, as JSON."""
+    found: dict[str, dict[str, str]] = {}
+    for source in sorted((root / "course").glob("*.py")):
+        for cell in parse(source.read_text(encoding="utf-8"), source.name):
+            if cell.only in FOLDERS:
+                found.setdefault(cell.id, {})[cell.only] = cell.text
+    if halves := [name for name, both in found.items() if len(both) < 2]:
+        raise SourceError(f"these lack a starter or a solution: {', '.join(halves)}")
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def products(root: Path) -> Iterator[tuple[Path, str]]:
+    """All files that are made from the sources, and their texts."""
+    yield from notebooks(root)
+    yield root / ANSWERS, answers(root)
+
+
 def main(root: Path = ROOT) -> int:
-    """Write the notebooks, or check them; 1 if a check found some out of date."""
+    """Write what is made from the sources, or check it; 1 if a check found some out of date."""
     parser = argparse.ArgumentParser(description="Notebooks from their source in course/.")
     parser.add_argument("--check", action="store_true", help="write nothing, name what differs")
     args = parser.parse_args()
 
     stale = False
-    for path, text in notebooks(root):
+    for path, text in products(root):
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         shown = path.relative_to(root).as_posix()
@@ -140,7 +172,7 @@ def main(root: Path = ROOT) -> int:
             stale = True
             print(f"{shown} differs from its source in course/")
         else:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="\n")
             print(f"wrote {shown}")
     if stale:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("notebooks", "solutions")
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 CELL_METADATA = {"tags"}
 CELL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -67,7 +68,8 @@ def main() -> int:
     args = parser.parse_args()
 
     failed = False
-    for path in sorted((ROOT / "notebooks").glob("**/*.ipynb")):
+    paths = [p for folder in FOLDERS for p in (ROOT / folder).glob("**/*.ipynb")]
+    for path in sorted(paths):
         text = path.read_text(encoding="utf-8")
         if not args.check:
             if (tidy := canonical(text)) != text:

@@ -1,6 +1,28 @@
-"""What the notebooks ask of a learner, the scoring of the answers, and captions for pictures."""
+"""What the notebooks ask of a learner: predictions, exercises with checks, and captions for pictures.
 
+- `Prediction`: an answer before the reveal, scored against the trace.
+- `check`, `hint`, `solution`, `progress`, `reset`: exercises. `chapter_NN` declares those of a chapter;
+  `values` and `schedule` hold an answer against numbers and traces, on a device of its own (`trial`).
+"""
+
+from asyncgpu_tutor.exercises.desk import check, hint, progress, reset, solution
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
+from asyncgpu_tutor.exercises.outcome import Outcome
 from asyncgpu_tutor.exercises.prediction import Prediction, Verdict, score
 from asyncgpu_tutor.exercises.words import Words, in_words
 
-__all__ = ["Prediction", "Verdict", "Words", "in_words", "score"]
+__all__ = [
+    "Exercise",
+    "Outcome",
+    "Prediction",
+    "Rejected",
+    "Verdict",
+    "Words",
+    "check",
+    "hint",
+    "in_words",
+    "progress",
+    "reset",
+    "score",
+    "solution",
+]

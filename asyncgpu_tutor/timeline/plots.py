@@ -95,6 +95,7 @@ def compare(
     lanes: Collection[Group] = ("host", "streams"),
     show_dependencies: Dependencies = True,
     color_by: ColourBy = "kind",
+    highlight: Sequence[Spans | None] | None = None,
     side_by_side: bool = False,
     width: float = 10.0,
 ) -> list[Axes]:
@@ -108,6 +109,8 @@ def compare(
         One for each trace. By default their devices.
     side_by_side : bool
         Put them in one row; by default they are stacked, so that ends can be compared along a line.
+    highlight : sequence, optional
+        What stands out in each trace, as for `plot`; None where nothing does.
     lanes, show_dependencies, color_by, width
         As for `plot`.
 
@@ -119,7 +122,7 @@ def compare(
     Raises
     ------
     UsageError
-        If there is no trace, or not one title for each.
+        If there is no trace, or not one title or highlight for each.
     """
     _check("color_by", color_by, get_args(ColourBy))
     _check("show_dependencies", show_dependencies, (True, False, "all"))
@@ -130,11 +133,23 @@ def compare(
         raise UsageError(
             f"compare needs one title for each trace: {len(traces)} traces, {len(names)} titles"
         )
+    marked = [None] * len(traces) if highlight is None else list(highlight)
+    if len(marked) != len(traces):
+        raise UsageError(
+            f"compare needs one highlight for each trace: {len(traces)} traces, {len(marked)} highlights"
+        )
     from asyncgpu_tutor.timeline.draw import Panel, draw_figure
 
     panels = [
-        Panel(trace, _layout(trace, lanes), name, show_dependencies, color_by, None)
-        for trace, name in zip(traces, names, strict=True)
+        Panel(
+            trace,
+            _layout(trace, lanes),
+            name,
+            show_dependencies,
+            color_by,
+            _highlighted(trace, spans),
+        )
+        for trace, name, spans in zip(traces, names, marked, strict=True)
     ]
     begin = min(panel.layout.begin for panel in panels)
     end = max(panel.layout.end for panel in panels)

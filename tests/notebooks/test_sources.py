@@ -36,6 +36,10 @@ def test_the_notebooks_are_those_of_the_sources_byte_for_byte(tool: ModuleType) 
         assert path.read_bytes() == text.encode(), f"{path.name}: run make notebooks-build"
 
 
+def test_the_answers_in_the_package_are_those_of_the_sources(tool: ModuleType) -> None:
+    assert (ROOT / tool.ANSWERS).read_bytes() == tool.answers(ROOT).encode()
+
+
 SOURCE = '''"""For readers of the source."""
 
 # %% [markdown] id=title
@@ -55,6 +59,8 @@ x = await op  # a comment stays
 y = ...
 # %% id=answer solution
 y = 1
+# %% id=answer mutant cause="2 is not 1"
+y = 2
 '''
 
 
@@ -92,6 +98,8 @@ def test_starter_and_solution_differ_in_the_answers_alone(tool: ModuleType) -> N
         ("# %% id=a tag=b\n", "s.py, line 1: unknown cell option 'tag=b'"),
         ("# %% [markdown] id=a\ntext\n", "s.py, line 2: a line of Markdown begins with"),
         ("# %% id=a\n# %% id=a\n", "used for two cells of one notebook: id a"),
+        ("# %% id=a mutant\n", "s.py, line 1: a mutant, and nothing else, has a cause"),
+        ("# %% id=a starter cause=x\n", "s.py, line 1: a mutant, and nothing else, has a cause"),
     ],
 )
 def test_what_is_wrong_in_a_source_is_named(tool: ModuleType, source: str, message: str) -> None:
@@ -110,6 +118,8 @@ def test_solutions_are_written_where_there_are_some(
     assert tool.main(tmp_path) == 0
     made = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.ipynb"))
     assert made == ["notebooks/01_a.ipynb", "notebooks/02_b.ipynb", "solutions/01_a.ipynb"]
+    stored = json.loads((tmp_path / tool.ANSWERS).read_text())
+    assert stored == {"answer": {"starter": "y = ...", "solution": "y = 1"}}
 
     monkeypatch.setattr(sys, "argv", ["build_notebooks.py", "--check"])
     assert tool.main(tmp_path) == 0
@@ -118,3 +128,11 @@ def test_solutions_are_written_where_there_are_some(
     notebook["cells"][0]["source"] = ["changed"]
     stale.write_text(json.dumps(notebook))
     assert tool.main(tmp_path) == 1
+
+
+def test_an_exercise_without_its_solution_is_refused(tool: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "course").mkdir()
+    (tmp_path / "course/01_a.py").write_text("# %% id=answer starter\ny = ...\n")
+
+    with pytest.raises(tool.SourceError, match="lack a starter or a solution: answer"):
+        tool.answers(tmp_path)

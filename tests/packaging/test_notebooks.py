@@ -12,7 +12,7 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("**/*.ipynb"))
+NOTEBOOKS = sorted(p for f in ("notebooks", "solutions") for p in (ROOT / f).glob("**/*.ipynb"))
 
 
 def load_tool() -> ModuleType:
@@ -27,7 +27,7 @@ def load_tool() -> ModuleType:
 tool = load_tool()
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_notebook_is_canonical_and_valid(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
 

@@ -1,0 +1,69 @@
+"""Starters and solutions, as the course's sources have them.
+
+``tools/build_notebooks.py`` writes ``answers.json`` from the cells in ``course/``, as it does the notebooks.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from types import CodeType, EllipsisType
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor
+from asyncgpu_tutor.exercises.exercise import Exercise
+from asyncgpu_tutor.exercises.trial import private_device
+from asyncgpu_tutor.launch import Kernel
+
+__all__ = ["model", "solution_text", "untouched"]
+
+
+@cache
+def _stored() -> dict[str, dict[str, str]]:
+    text = files("asyncgpu_tutor.exercises").joinpath("answers.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def solution_text(exercise: Exercise) -> str:
+    """The solution's code."""
+    return _stored()[exercise.name]["solution"]
+
+
+@cache
+def _made(name: str, which: str, answer: str) -> Any:
+    """The answer that a stored cell defines."""
+    names: dict[str, Any] = {"agt": asyncgpu_tutor, "np": np}
+    with private_device():  # kernels are compiled when they are made
+        exec(_stored()[name][which], names)
+    return names[answer]
+
+
+def model(exercise: Exercise) -> Any:
+    """The solution's answer."""
+    return _made(exercise.name, "solution", exercise.answer)
+
+
+def untouched(exercise: Exercise, answer: object) -> bool:
+    """Whether this is still what the starter cell defines."""
+    if isinstance(answer, EllipsisType):
+        return True
+    starter = _made(exercise.name, "starter", exercise.answer)
+    return _content(answer) == _content(starter)
+
+
+def _content(answer: object) -> object:
+    """What makes two answers the same: the text of a kernel, the code of a function."""
+    if isinstance(answer, Kernel):
+        return answer.facts.source.split()
+    if isinstance(answer, str):
+        return answer.split()
+    code: object = getattr(answer, "__code__", None)
+    return _code(code) if isinstance(code, CodeType) else answer
+
+
+def _code(code: CodeType) -> tuple[object, ...]:
+    constants = [_code(c) if isinstance(c, CodeType) else c for c in code.co_consts]
+    return (code.co_code, code.co_names, code.co_varnames, repr(constants))

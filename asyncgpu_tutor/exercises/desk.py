@@ -1,0 +1,123 @@
+"""What a notebook calls: `check`, `hint`, `solution`, `progress`, `reset`."""
+
+from __future__ import annotations
+
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.exercises import answers, ledger
+from asyncgpu_tutor.exercises.catalogue import EXERCISES
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
+from asyncgpu_tutor.exercises.outcome import Outcome, rejection
+from asyncgpu_tutor.exercises.trial import private_device
+from asyncgpu_tutor.exercises.words import Words
+
+__all__ = ["check", "hint", "progress", "reset", "solution"]
+
+
+def check(name: str, answer: object) -> Outcome:
+    """Try an answer, on a simulated device of its own, and say how it did.
+
+    May be called in any order and any number of times; what counts is that it was right once.
+
+    Parameters
+    ----------
+    name : str
+        Of the exercise, such as ``"01-relu"``.
+    answer : object
+        What the cell above defines: a kernel, or a function.
+
+    Raises
+    ------
+    UsageError
+        If there is no such exercise. A wrong answer is no error, so that a notebook runs through.
+    """
+    exercise = _find(name)
+    if answers.untouched(exercise, answer):
+        return Outcome(
+            "not attempted",
+            f"*{exercise.title}*: not attempted yet. Change the cell above, run it, and run this one "
+            f'again. Stuck? `hint("{name}")` helps a little, and a little more each time.',
+        )
+    records = ledger.load()
+    record = records.setdefault(name, ledger.Record())
+    record.attempts += 1
+    try:
+        with private_device():
+            exercise.check(answer, answers.model(exercise))
+    except Rejected as rejected:
+        outcome = rejection(exercise.title, rejected)
+    else:
+        record.solved = True
+        outcome = Outcome(
+            "accepted", f"**Right.** *{exercise.title}* is solved. {exercise.explanation}"
+        )
+    ledger.save(records)
+    return outcome
+
+
+def hint(name: str) -> Words:
+    """The next hint; each call gives away a little more, and after the last they start again."""
+    exercise = _find(name)
+    records = ledger.load()
+    record = records.setdefault(name, ledger.Record())
+    number = record.hints % len(exercise.hints)
+    record.hints += 1
+    ledger.save(records)
+    last = number + 1 == len(exercise.hints)
+    more = (
+        f' That was the last one; after an attempt there is `solution("{name}")`.' if last else ""
+    )
+    return Words(f"**Hint {number + 1} of {len(exercise.hints)}.** {exercise.hints[number]}{more}")
+
+
+def solution(name: str) -> Words:
+    """The solution and why it is right, once `check` has seen an attempt."""
+    exercise = _find(name)
+    record = ledger.load().get(name, ledger.Record())
+    if not record.attempts:
+        return Words(
+            f"*{exercise.title}*: first an attempt of your own, however rough. `check` it, and the "
+            f'solution is yours. `hint("{name}")` gets you going.'
+        )
+    return Words(
+        f"One solution, of several:\n\n```python\n{answers.solution_text(exercise)}\n```\n\n"
+        f"{exercise.explanation}"
+    )
+
+
+def progress() -> Words:
+    """A list of all exercises: which are solved, and after how many attempts and hints."""
+    records = ledger.load()
+    lines = ["| exercise | | attempts | hints |", "|---|---|---|---|"]
+    solved = 0
+    for exercise in EXERCISES.values():
+        record = records.get(exercise.name, ledger.Record())
+        solved += record.solved
+        state = "**solved**" if record.solved else "tried" if record.attempts else "open"
+        lines.append(
+            f"| `{exercise.name}` {exercise.title} | {state} | {record.attempts} | {record.hints} |"
+        )
+    return Words("\n".join([f"Solved: {solved} of {len(EXERCISES)}.", "", *lines]))
+
+
+def reset(name: str | None = None) -> Words:
+    """Forget the progress of one exercise, or of all. Your answers stay where they are.
+
+    Raises
+    ------
+    UsageError
+        If there is no exercise of that name.
+    """
+    records = {} if name is None else ledger.load()
+    if name is not None:
+        records.pop(_find(name).name, None)
+    ledger.save(records)
+    return Words(
+        f"The progress of {'all exercises' if name is None else f'`{name}`'} is forgotten."
+    )
+
+
+def _find(name: str) -> Exercise:
+    if name not in EXERCISES:
+        listed = ", ".join(repr(known) for known in EXERCISES)
+        raise UsageError(f"there is no exercise {name!r}; there are {listed}")
+    return EXERCISES[name]

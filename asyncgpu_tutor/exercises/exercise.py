@@ -1,0 +1,77 @@
+"""What an exercise is, and how a check says no."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from asyncgpu_tutor.trace import Span, Trace
+
+__all__ = ["Exercise", "Rejected", "compared"]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A task for the learner, as its chapter's module declares it.
+
+    Starter, solution and wrong answers are cells of the chapter's source in ``course/``; this is the rest.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``"01-relu"``: chapter, then what it is about. Also the id of the answer's cell.
+    title : str
+        For lists, in a few words.
+    answer : str
+        The variable that the answer's cell defines.
+    check : callable
+        Gets the learner's answer, and the solution's to compare with. Raises `Rejected` with the cause
+        if the learner's is wrong; returns if it is right.
+    hints : tuple of str
+        From a nudge to nearly the answer; Markdown.
+    explanation : str
+        Why the solution is right, for those who have found it; Markdown.
+    """
+
+    name: str
+    title: str
+    answer: str
+    check: Callable[[Any, Any], None]
+    hints: tuple[str, ...]
+    explanation: str
+
+
+class Rejected(Exception):
+    """An answer is wrong. Not an error of the program, so not in the tree of `errors`.
+
+    Parameters
+    ----------
+    cause : str
+        What is wrong, in one line, as Markdown.
+    edge : Span
+        The spans of the learner's trace whose order is the first to be wrong, to be marked in a picture.
+
+    Attributes
+    ----------
+    got, expected : Trace or None
+        What happened, and what happens in the solution, where time is the point.
+    """
+
+    def __init__(self, cause: str, *edge: Span) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.edge = edge
+        self.got: Trace | None = None
+        self.expected: Trace | None = None
+
+
+@contextmanager
+def compared(got: Trace, expected: Trace) -> Generator[None]:
+    """Give both timelines to whatever is rejected in the block."""
+    try:
+        yield
+    except Rejected as rejected:
+        rejected.got, rejected.expected = got, expected
+        raise

@@ -1,0 +1,88 @@
+"""What a check answers: words, and timelines where time is the point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.timeline import alt_text, compare
+from asyncgpu_tutor.trace import Span, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Outcome"]
+
+Status = Literal["not attempted", "rejected", "accepted"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an answer did.
+
+    Attributes
+    ----------
+    status : {"not attempted", "rejected", "accepted"}
+    text : str
+        For the learner, as Markdown.
+    cause : str
+        Why it was rejected, in one line; else empty.
+    got, expected : Trace or None
+        The learner's timeline and the solution's, where the schedule is wrong.
+    edge : tuple of Span
+        Spans of `got` whose order is the first to be wrong.
+    """
+
+    status: Status
+    text: str
+    cause: str = ""
+    got: Trace | None = None
+    expected: Trace | None = None
+    edge: tuple[Span, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the answer is right."""
+        return self.status == "accepted"
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_markdown_(self) -> str:
+        return self.text
+
+    def _ipython_display_(self) -> None:
+        from IPython import display  # there is one where this is called
+
+        display.display(display.Markdown(self.text))  # pyright: ignore[reportUnknownMemberType]
+        self.plot()
+
+    def plot(self) -> Sequence[Axes]:
+        """Draw both timelines on one scale, with the first wrong edge marked; nothing if there is none."""
+        if self.got is None or self.expected is None:
+            return []
+        names = {span.name for span in self.edge}
+        counterpart = [span for span in self.expected if span.name in names]
+        marked = [self.edge, counterpart] if self.edge else None
+        return compare([self.got, self.expected], ["Yours", "Expected"], highlight=marked)
+
+
+def rejection(title: str, rejected: Rejected) -> Outcome:
+    """The outcome of a wrong answer."""
+    lines = [f"**Not yet.** *{title}*: {rejected.cause}"]
+    if rejected.got is not None and rejected.expected is not None:
+        marked = " → ".join(f"`{span.name}`" for span in rejected.edge)
+        if marked:
+            lines.append(f"The first wrong edge, which the picture marks: {marked}.")
+        lines.append(f"*Yours, in words:* {alt_text(rejected.got)}")
+        lines.append(f"*Expected, in words:* {alt_text(rejected.expected)}")
+    return Outcome(
+        "rejected",
+        "\n\n".join(lines),
+        rejected.cause,
+        rejected.got,
+        rejected.expected,
+        rejected.edge,
+    )

@@ -1,0 +1,88 @@
+"""Checks of a schedule. Each raises `Rejected` with the cause and the spans to be marked.
+
+None of them looks at how long anything took.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.trace import Span, Trace, happens_before, overlap_between
+from asyncgpu_tutor.trace.words import count
+
+__all__ = ["launches", "lazy", "one_stream", "ordered", "overlapping", "waits"]
+
+
+def lazy(building: Trace) -> None:
+    """Building the operation has enqueued nothing, and kept nobody waiting."""
+    ran = [span for span in building if span.kind in ("call", "wait") or span.on_device]
+    if ran:
+        waited = sum(span.kind == "wait" for span in ran)
+        also = f", and the host waited {count(waited, 'time')}" if waited else ""
+        raise Rejected(
+            f"building the operation already ran something (`{ran[0].name}` came first){also}: only "
+            "describe, and leave the running to whoever calls `sync` in the end",
+            *[span for span in ran if span.kind == "wait"][:1] or ran[:1],
+        )
+
+
+def launches(trace: Trace, name: str, times: int) -> None:
+    """So many pieces of device work have this name."""
+    found = [span for span in trace.device_spans if span.name == name]
+    if len(found) != times:
+        raise Rejected(
+            f"`{name}` ran {count(len(found), 'time')}, and {count(times, 'time')} is right", *found
+        )
+
+
+def one_stream(trace: Trace) -> None:
+    """All device work was on one stream."""
+    first = trace.device_spans[0]
+    for span in trace.device_spans:
+        if span.stream != first.stream:
+            raise Rejected(
+                f"`{span.name}` ran on stream {span.stream}, and `{first.name}` on stream "
+                f"{first.stream}: one chain belongs on one stream",
+                first,
+                span,
+            )
+
+
+def ordered(trace: Trace, *names: str) -> None:
+    """Each is bound to end before the next starts, whatever the device is busy with."""
+    for early, late in pairwise(names):
+        before, after = _first(trace, early), _first(trace, late)
+        if not happens_before(trace, before, after):
+            raise Rejected(
+                f"nothing makes `{late}` (stream {after.stream}) wait for `{early}` (stream "
+                f"{before.stream})",
+                before,
+                after,
+            )
+
+
+def overlapping(trace: Trace, name: str, why: str) -> None:
+    """The device was at work during the spans of this name; `why` says what they should not wait for."""
+    mine = _first(trace, name)
+    if not overlap_between(trace, name, trace.device_spans):
+        neighbours = sorted(trace.device_spans, key=lambda s: abs(s.start - mine.end))
+        raise Rejected(f"the device did nothing during `{name}`: {why}", mine, *neighbours[:1])
+
+
+def waits(trace: Trace, most: int, why: str) -> None:
+    """The host waited so many times at most."""
+    found = [span for span in trace if span.kind == "wait"]
+    if len(found) > most:
+        raise Rejected(
+            f"the host waited {count(len(found), 'time')}, and {count(most, 'time')} is enough: {why}",
+            *found[: most + 1],
+        )
+
+
+def _first(trace: Trace, name: str) -> Span:
+    found = trace.find(name)
+    if not found:
+        names = ", ".join(f"`{n}`" for n in dict.fromkeys(s.name for s in trace)) or "nothing"
+        raise Rejected(f"`{name}` did not happen. What did: {names}")
+    return found[0]

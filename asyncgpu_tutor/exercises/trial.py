@@ -1,0 +1,91 @@
+"""Where answers are tried: a simulated device of their own, which a wrong kernel cannot harm."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import AsyncGpuError, NotReadyError
+from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.runtime import record, using
+from asyncgpu_tutor.sim import Machine, SimDevice
+from asyncgpu_tutor.trace import Trace
+
+__all__ = ["Observed", "calling", "observe", "private_device"]
+
+T = TypeVar("T")
+
+
+@contextmanager
+def private_device() -> Generator[Device]:
+    """A fresh simulated device as the current one: nothing has run on it, and its clock is at zero."""
+    with using(SimDevice(machine=Machine())) as device:
+        yield device
+
+
+@dataclass
+class Observed(Generic[T]):
+    """What a piece of the learner's code returned, and what the device did meanwhile."""
+
+    result: T
+    trace: Trace = field(default_factory=Trace)
+
+
+def calling(function: Callable[..., T], *args: Any) -> T:
+    """Call the learner's code; whatever it raises becomes the cause of a `Rejected`.
+
+    A coroutine is run to its end, in an event loop of its own.
+    """
+    try:
+        result = function(*args)
+        if asyncio.iscoroutine(result):
+            return cast(T, _completed(cast(Coroutine[Any, Any, Any], result)))
+        return result
+    except Rejected:
+        raise
+    except NotReadyError as error:
+        raise Rejected(f"a result was read before the device was done with it: {error}") from error
+    except Exception as error:  # a learner's code may raise anything
+        raise Rejected(told(error)) from error
+
+
+def observe(function: Callable[..., T], *args: Any) -> Observed[T]:
+    """Call the learner's code and record it. To be used on a `private_device`."""
+    with record() as trace:
+        result = calling(function, *args)
+    return Observed(result, trace)
+
+
+def told(error: Exception) -> str:
+    """An exception in one line: its own first line, with its type where that says more."""
+    text = str(error).partition("\n")[0]
+    line = getattr(getattr(error, "site", None), "line", None)
+    where = f" (line {line} of the kernel)" if line is not None else ""
+    if isinstance(error, AsyncGpuError):
+        return f"{text}{where}"
+    return f"your code raised {type(error).__name__}: {text}"
+
+
+def _completed(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine. In a notebook the thread has a loop already, so this takes another."""
+    outcome: list[Any] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(asyncio.run(coroutine))
+        except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
+            failure.append(error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,))
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]

@@ -1,0 +1,79 @@
+"""Checks of what an answer computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.exercises.trial import calling
+from asyncgpu_tutor.launch import Kernel
+from asyncgpu_tutor.memory import full, h2d
+
+__all__ = ["as_kernel", "equal", "launched"]
+
+Array = npt.NDArray[Any]
+
+
+def as_kernel(answer: object, name: str) -> Kernel:
+    """The learner's kernel: a `Kernel`, or its source."""
+    if isinstance(answer, str):
+        return calling(Kernel, answer)
+    if not isinstance(answer, Kernel):
+        raise Rejected(f"`{name}` should be an `agt.Kernel`, and is {_brief(answer)}")
+    return answer
+
+
+def launched(
+    kernel: Kernel, args: Sequence[Any], shape: tuple[int, ...], block: tuple[int, ...]
+) -> Array:
+    """What a kernel writes into a new array, its last argument, that starts full of NaN.
+
+    Parameters
+    ----------
+    args : sequence
+        The other arguments, in order: NumPy arrays, which are copied to the device, and numbers.
+    shape : tuple of int
+        Of the output.
+    block : tuple of int
+        The output is partitioned into blocks of this shape.
+    """
+
+    def run() -> Array:
+        given = [h2d(cast(Array, arg)) if isinstance(arg, np.ndarray) else arg for arg in args]
+        out = full(shape, np.nan).partition(*block)
+        return kernel(*given, out).last().unpartition().to_host().sync()
+
+    return calling(run)
+
+
+def equal(got: object, expected: Array, where: str = "") -> None:
+    """The answer's numbers are the expected ones, to within rounding.
+
+    Parameters
+    ----------
+    where : str
+        Which case this is, to begin the cause with, such as ``"n=1000, blocks of 256: "``.
+    """
+    if not isinstance(got, np.ndarray):
+        raise Rejected(f"{where}a NumPy array should come out, and this did: {_brief(got)}")
+    array = cast(Array, got)
+    if array.shape != expected.shape:
+        raise Rejected(f"{where}the result has shape {array.shape}, and not {expected.shape}")
+    wrong = ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)
+    if wrong.any():
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
+        place = index[0] if len(index) == 1 else index
+        if np.isnan(array[index]):
+            raise Rejected(f"{where}no thread wrote element {place} of the output")
+        raise Rejected(
+            f"{where}element {place} is {array[index]:.6g}, and {expected[index]:.6g} is right"
+        )
+
+
+def _brief(thing: object) -> str:
+    text = repr(thing).partition("\n")[0]
+    return f"{text if len(text) <= 50 else text[:47] + '...'} ({type(thing).__name__})"

@@ -1,0 +1,118 @@
+"""Every exercise: the starter is not accepted, the solution is, each plausible wrong answer is rejected.
+
+Starters, solutions and wrong answers are cells of the sources in ``course/``, and so is the call of
+`check` that is tested here: it is the learner's own.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import Outcome, hint, solution
+from asyncgpu_tutor.exercises.catalogue import EXERCISES
+
+ROOT = Path(__file__).resolve().parents[2]
+FEWEST_MUTANTS = 3
+
+
+def _tool() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        return importlib.import_module("build_notebooks")
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+
+
+def _chapters() -> Iterator[tuple[str, dict[str, list[Any]]]]:
+    """For each source its setup, and by id the cells."""
+    tool = _tool()
+    for source in sorted((ROOT / "course").glob("*.py")):
+        cells: dict[str, list[Any]] = {}
+        for cell in tool.parse(source.read_text(encoding="utf-8"), source.name):
+            cells.setdefault(cell.id, []).append(cell)
+        yield source.name, cells
+
+
+CHAPTERS = dict(_chapters())
+ANSWERS = [
+    pytest.param(chapter, cell, id=f"{cell.id}-{cell.only}-{number}")
+    for chapter, cells in CHAPTERS.items()
+    for name in cells
+    for number, cell in enumerate(cells[name])
+    if cell.only is not None
+]
+
+
+@pytest.fixture(autouse=True)
+def _at_a_desk_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where progress.json goes
+
+
+def checked(chapter: str, answer: Any) -> Outcome:
+    """What the chapter's check says to an answer, in a notebook where only the setup has run."""
+    cells = CHAPTERS[chapter]
+    names: dict[str, Any] = {}
+    with agt.using("sim"):
+        exec(cells["setup"][0].text, names)
+        exec(answer.text, names)
+    (check,) = cells[f"{answer.id}-check"]
+    outcome = eval(compile(ast.parse(check.text, mode="eval"), chapter, "eval"), names)
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+@pytest.mark.parametrize(("chapter", "answer"), ANSWERS)
+def test_the_check_tells_right_from_wrong(chapter: str, answer: Any) -> None:
+    outcome = checked(chapter, answer)
+
+    if answer.only == "starter":
+        assert outcome.status == "not attempted"
+    elif answer.only == "solution":
+        assert outcome.accepted, outcome.cause
+        assert EXERCISES[answer.id].explanation in outcome.text
+    else:
+        assert outcome.status == "rejected"
+        assert answer.cause in outcome.cause
+        assert "\n" not in outcome.cause
+        assert outcome.cause in outcome.text
+
+
+def test_each_exercise_is_in_one_chapter_with_all_that_belongs_to_it() -> None:
+    homes = [
+        name
+        for cells in CHAPTERS.values()
+        for name, same in cells.items()
+        if any(cell.only == "solution" for cell in same)
+    ]
+
+    assert sorted(homes) == sorted(EXERCISES)
+    for name, exercise in EXERCISES.items():
+        (cells,) = [cells for cells in CHAPTERS.values() if name in cells]
+        kinds = [cell.only for cell in cells[name]]
+        assert kinds.count("starter") == kinds.count("solution") == 1
+        assert kinds.count("mutant") >= FEWEST_MUTANTS, name
+        texts = [cell.text for cell in cells[name]]
+        assert len(set(texts)) == len(texts), f"{name}: an answer is there twice"
+        assert len(exercise.hints) >= 2
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_hints_come_one_by_one_and_the_solution_after_an_attempt(name: str) -> None:
+    (chapter,) = [chapter for chapter, cells in CHAPTERS.items() if name in cells]
+    (solved,) = [cell for cell in CHAPTERS[chapter][name] if cell.only == "solution"]
+    exercise = EXERCISES[name]
+
+    for number, text in enumerate(exercise.hints, 1):
+        assert str(hint(name)).startswith(f"**Hint {number} of {len(exercise.hints)}.** {text}")
+    assert solved.text not in str(solution(name))
+    checked(chapter, next(cell for cell in CHAPTERS[chapter][name] if cell.only == "mutant"))
+    assert solved.text in str(solution(name))

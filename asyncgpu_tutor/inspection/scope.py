@@ -6,9 +6,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from asyncgpu_tutor.device import forbid_nested_wait
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.inspection.report import Report
 from asyncgpu_tutor.ops import DeviceOp
+from asyncgpu_tutor.ops.operation import as_op
 from asyncgpu_tutor.runtime import current_device
 from asyncgpu_tutor.sim import Launched, SimDevice
 
@@ -22,7 +24,8 @@ def microscope() -> Generator[Report]:
     """Count what the kernels do that run on the current device while a block is executed.
 
     Leaving the block waits for the device. What it ran before the block is not in the report, except
-    for work that was still in flight. Looking changes neither results nor times.
+    for work that was still in flight; what other tasks run on the device meanwhile is. Looking changes
+    neither results nor times.
 
     Yields
     ------
@@ -33,6 +36,8 @@ def microscope() -> Generator[Report]:
     ------
     UsageError
         If the current device is not simulated: a GPU does not say what its threads did.
+    NestedSyncError
+        If called while an operation is being submitted.
 
     Examples
     --------
@@ -42,6 +47,7 @@ def microscope() -> Generator[Report]:
     >>> scope["relu"].load_sectors_per_request
     4.0
     """
+    forbid_nested_wait("the microscope")
     device = current_device()
     if not isinstance(device, SimDevice):
         raise UsageError(
@@ -77,6 +83,8 @@ def inspect(op: DeviceOp[T]) -> Report:
     ------
     UsageError
         If the current device is not simulated. The operation is not run then.
+    NotAnOperationError
+        If `op` is none.
     DeviceError
         If the device failed in it.
     NestedSyncError
@@ -91,6 +99,7 @@ def inspect(op: DeviceOp[T]) -> Report:
     >>> report["matvec_naive"].flops
     2048
     """
+    wanted = as_op(op)
     with microscope() as report:
-        op.sync()
+        wanted.sync()
     return report

@@ -21,7 +21,7 @@ def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
     with agt.using(SimDevice(machine=Machine())):
         exec(compile(program, "microscope.md", "exec"), {})
         said = capsys.readouterr().out
-        assert said == shown
+        assert said == shown, "if these counts are meant, copy them to the page"
         padded = program.replace("[32][32]", "[32][33]")
         exec(compile(padded, "microscope.md", "exec"), {})
     # "the conflicts become 0, and nothing else changes"

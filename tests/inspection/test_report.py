@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.errors import DeviceError, UsageError
+from asyncgpu_tutor.errors import DeviceError, NestedSyncError, NotAnOperationError, UsageError
 from asyncgpu_tutor.inspection import Report
 from asyncgpu_tutor.kernels import KernelSource
 from asyncgpu_tutor.sim import Machine, SimDevice
@@ -299,6 +299,20 @@ class TestPicture:
         report = agt.inspect(agt.value(1))
         assert report.plot(ax=ax) is ax
         ax.figure.canvas.draw()
+
+
+def test_not_where_work_is_being_described() -> None:
+    def look(x: agt.DeviceArray) -> agt.DeviceOp[object]:
+        agt.inspect(agt.d2h(x))
+        return agt.value(None)
+
+    with pytest.raises(NestedSyncError, match="the microscope"):
+        agt.ones(4).and_then(look).sync()
+
+
+def test_not_an_operation() -> None:
+    with pytest.raises(NotAnOperationError, match=r"got 3 \(int\)"):
+        agt.inspect(3)  # type: ignore[arg-type]
 
 
 def test_a_device_that_is_not_simulated_is_refused() -> None:

@@ -8,9 +8,9 @@ is good for as long as its owner has not given the array away.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from asyncgpu_tutor.errors import (
     UseAfterMoveError,
 )
 
-__all__ = ["DeviceArray", "Mode", "Partition", "as_shape"]
+__all__ = ["DeviceArray", "Mode", "Partition", "as_shape", "borrowed_in"]
 
 Mode = Literal["owned", "shared", "borrowed"]
 
@@ -346,6 +346,17 @@ class Partition:
     def unpartition(self) -> DeviceArray:
         """The array again."""
         return self.array.take("by unpartition()")
+
+
+def borrowed_in(things: Iterable[Any]) -> Iterator[str]:
+    """Names of the borrowed arrays among these; looks into partitions and tuples."""
+    for thing in things:
+        if isinstance(thing, tuple):
+            yield from borrowed_in(cast(tuple[Any, ...], thing))
+            continue
+        array: Any = thing.array if isinstance(thing, Partition) else thing
+        if isinstance(array, DeviceArray) and array.mode == "borrowed":
+            yield array.name
 
 
 def _dim3(row_major: Sequence[int]) -> Dim3:

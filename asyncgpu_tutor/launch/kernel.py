@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-from asyncgpu_tutor.array import DeviceArray, Partition
+from asyncgpu_tutor.array import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.device import USUAL_LIMITS, Dim3
 from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
@@ -159,10 +159,7 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
 
     def borrowed(self) -> Iterator[str]:
         """See `DeviceOp`."""
-        for arg in self.args:
-            array = arg.array if isinstance(arg, Partition) else arg
-            if isinstance(array, DeviceArray) and array.mode == "borrowed":
-                yield array.name
+        return borrowed_in(self.args)
 
     def arity(self) -> int:
         """See `DeviceOp`."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.array import DeviceArray, as_shape
+from asyncgpu_tutor.array import DeviceArray, as_shape, borrowed_in
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.kernels import RANDN, KernelSource, arange_source, fill_source
 from asyncgpu_tutor.ops import DeviceOp, Download
@@ -80,7 +80,7 @@ class Take(DeviceOp[tuple[Any, ...]]):
 
     def borrowed(self) -> Iterator[str]:
         """See `DeviceOp`."""
-        return (array.name for array in self.arrays if array.mode == "borrowed")
+        return borrowed_in(self.arrays)
 
     def enqueue(self, context: ExecutionContext) -> tuple[DeviceArray, ...]:
         """Enqueue the work; see `DeviceOp`."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import numpy.typing as npt
 
-from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.array import DeviceArray, borrowed_in
 from asyncgpu_tutor.errors import ArrayDTypeError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.runtime import ExecutionContext
@@ -24,6 +24,10 @@ class Value(DeviceOp[T]):
 
     def __init__(self, item: T) -> None:
         self.item = item
+
+    def borrowed(self) -> Iterator[str]:
+        """See `DeviceOp`."""
+        return borrowed_in((self.item,))
 
     def enqueue(self, context: ExecutionContext) -> T:
         """Enqueue the work; see `DeviceOp`."""
@@ -58,7 +62,7 @@ class Download(DeviceOp[npt.NDArray[Any]]):
 
     def borrowed(self) -> Iterator[str]:
         """See `DeviceOp`."""
-        return iter((self.array.name,) if self.array.mode == "borrowed" else ())
+        return borrowed_in((self.array,))
 
     def enqueue(self, context: ExecutionContext) -> npt.NDArray[Any]:
         """Enqueue the work; see `DeviceOp`."""

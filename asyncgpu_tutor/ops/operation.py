@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.array import DeviceArray, Partition
+from asyncgpu_tutor.array import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.device import Device, Stream, forbid_nested_wait
 from asyncgpu_tutor.errors import NotAnOperationError
 from asyncgpu_tutor.future import DeviceFuture
@@ -268,15 +269,11 @@ class Bind(DeviceOp[U]):
         """See `DeviceOp`."""
         # What a function has captured is only looked at one level deep; the rest is caught when it
         # reaches the stream.
+        captured: list[Any] = list(getattr(self.function, "__defaults__", None) or ())
         for cell in getattr(self.function, "__closure__", None) or ():
-            try:
-                captured = cell.cell_contents
-            except ValueError:  # not assigned yet
-                continue
-            if isinstance(captured, Partition):
-                captured = captured.array
-            if isinstance(captured, DeviceArray) and captured.mode == "borrowed":
-                yield captured.name
+            with suppress(ValueError):  # not assigned yet
+                captured.append(cell.cell_contents)
+        return borrowed_in(captured)
 
     def enqueue(self, context: ExecutionContext) -> U:
         """Enqueue the work; see `DeviceOp`."""

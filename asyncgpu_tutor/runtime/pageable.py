@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import warnings
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from asyncgpu_tutor.errors import PageableCopyWarning
 
 __all__ = ["warn_pageable"]
 
-PACKAGE = str(Path(__file__).resolve().parents[1])
+PACKAGE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 
 
 def warn_pageable(name: str, nbytes: int) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
@@ -371,3 +373,67 @@ def test_memory_of_completed_work_is_there_for_the_next(sim: SimDevice) -> None:
             agt.work(100.0)
         with pytest.raises(OutOfMemoryError):  # what is still at work is not taken away
             agt.zip(*[agt.zeros((25_000,)) for _ in range(12)]).sync()
+
+
+# ---------------------------------------------------------------------- nothing is left behind
+@given(cancelled=st.lists(st.integers(0, 19), max_size=20), patience=st.integers(0, 30))
+def test_a_storm_of_cancellations_leaves_nothing(cancelled: list[int], patience: int) -> None:
+    before = agt.in_flight()
+    own = SimDevice(machine=Machine())
+
+    async def one(number: int) -> list[float]:
+        op = agt.full((64,), number).and_then(lambda a: scale(a, 2.0)).to_host()
+        return (await op).tolist()
+
+    async def main() -> list[object]:
+        tasks = [asyncio.create_task(one(n)) for n in range(20)]
+        for _ in range(patience):
+            await asyncio.sleep(0)
+        for number in cancelled:
+            tasks[number].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    with agt.using(own):
+        for number, result in enumerate(asyncio.run(main())):
+            assert isinstance(result, asyncio.CancelledError) or result == [2.0 * number] * 64
+        agt.synchronize()
+    assert agt.in_flight() <= before
+    assert own.heap.live == 0
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, RecursionError])
+def test_whatever_a_function_raises_arrives_and_leaves_nothing(
+    sim: SimDevice, kind: type[BaseException]
+) -> None:
+    def fail(_: agt.DeviceArray) -> agt.DeviceOp[int]:
+        raise kind("on purpose")
+
+    before = agt.in_flight()
+    for op in (
+        agt.ones((100,)).and_then(fail),
+        agt.overlap(agt.ones((3,)), agt.ones((100,)).and_then(fail)),
+        agt.ones((100,)).and_then(fail).shared(),
+    ):
+        with pytest.raises(kind, match="on purpose"):
+            op.sync()
+    agt.synchronize()
+    del op
+    gc.collect()
+    assert agt.in_flight() <= before
+    assert sim.heap.live == 0
+
+
+def test_recordings_that_cross_see_what_ran_while_they_were_open(sim: Device) -> None:
+    async def one(runs: int) -> int:
+        with agt.record() as trace:
+            for _ in range(runs):
+                await agt.ones((8,)).to_host()
+        return len(trace.device_spans)
+
+    async def main() -> list[int]:
+        return await asyncio.gather(one(2), one(5))
+
+    short, long = asyncio.run(main())
+    assert short >= 4
+    assert long == 2 * (1 + 5)  # the other's first operation was there before it
+    assert sim.log is None

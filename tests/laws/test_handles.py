@@ -157,6 +157,10 @@ def test_a_borrowed_input_cannot_be_spawned(device: Device) -> None:
         deep = agt.zip(agt.value(1), agt.ones((4,)).and_then(lambda _: agt.d2h(loan)))
         with pytest.raises(BorrowedSpawnError):
             agt.spawn(deep)
+        with pytest.raises(BorrowedSpawnError):
+            agt.spawn(agt.value((1, loan)).and_then(lambda pair: agt.d2h(pair[1])))
+        with pytest.raises(BorrowedSpawnError):
+            agt.spawn(agt.value(1).and_then(lambda _, array=loan: agt.d2h(array)))
         assert (await agt.d2h(x.borrow())).tolist() == [1.0] * 4
         assert (await agt.spawn(agt.d2h(x.share()))).tolist() == [1.0] * 4
 

@@ -225,5 +225,5 @@ print(f"Job and device were both at work for {overlap:.0f} µs.")
 # - `sync` keeps Python waiting. `spawn` and `await` let it do other things meanwhile.
 # - `auto` says which device it took, and every timeline says whether its times are simulated.
 #
-# **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb), the project of this course: a small neural network, four batches at a
-# time, with nobody waiting who need not.
+# **Next:** [01_sync_kernels.ipynb](01_sync_kernels.ipynb), kernels of your own. In a hurry? [07_async_mlp.ipynb](07_async_mlp.ipynb)
+# is the project of this course: a small neural network, four batches at a time, with nobody waiting who need not.

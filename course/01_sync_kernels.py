@@ -69,8 +69,8 @@ assert list(numbers) == [0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203]
 # Three blocks of four threads: block 0 has the threads 0 to 3, and so do block 1 and block 2. The line with `blockIdx.x * blockDim.x +
 # threadIdx.x` gives each thread a number in the *whole grid*, here 0 to 11. Nearly every kernel begins with it.
 #
-# (`extern "C" __global__` says that this function is a kernel. `sync` runs an operation and waits for it. This page
-# uses nothing else; what else there is comes later.)
+# (`extern "C" __global__` says that this function is a kernel. `sync` runs an operation and waits for it; for most of this
+# page we need nothing else.)
 
 # %% [markdown] id=predict-threads-text
 # ## How many blocks?
@@ -125,7 +125,7 @@ def blocks_needed(n, threads):
     return (n + threads - 1) // threads
 
 
-# %% id=01-grid mutant cause="elements get none"
+# %% id=01-grid mutant cause="with n=1 and threads=32, 0 blocks make 0 threads: too few for 1 element"
 def blocks_needed(n, threads):
     return n // threads
 
@@ -135,7 +135,7 @@ def blocks_needed(n, threads):
     return n // threads + 1
 
 
-# %% id=01-grid mutant cause="elements get none"
+# %% id=01-grid mutant cause="too few for"
 def blocks_needed(n, threads):
     return round(n / threads)
 
@@ -189,7 +189,7 @@ extern "C" __global__ void my_relu(unsigned int n, const float* input, float* ou
 }
 """)
 
-# %% id=01-relu mutant cause="out of bounds"
+# %% id=01-relu mutant cause="with n=1000 and blocks of 256, kernel 'my_relu': block (3, 0, 0)"
 my_relu = agt.Kernel(r"""
 extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
 {
@@ -599,8 +599,8 @@ in_words(stepwise)
 # %% [markdown] id=steps-read
 # The upper lane is the host. Each step is the same story: a call or two, then a stretch of waiting while the device works. And
 # look at the streams: after each step the device has nothing to do, until Python has come back from its wait and made the next
-# call. **They take turns. When one works, the other is idle.** (Each `sync` takes the next of four streams; that is why
-# the steps walk down.)
+# call. **They take turns. When one works, the other is idle.** (Each `sync` takes the next of four streams, so each
+# step is on another lane.)
 
 # %% id=steps-check
 from asyncgpu_tutor.trace import overlap_between
@@ -628,7 +628,7 @@ print(f"the device has nothing to do for {m_stepwise.device_idle:.0f} µs")
 
 # %% id=launch-returns-run
 stream = agt.create_stream()
-a_there, x_there = agt.h2d(a, "a").sync().share(), agt.h2d(x, "x").sync().share()
+a_there, x_there = agt.h2d(a, "a").sync(), agt.h2d(x, "x").sync()
 
 with agt.record() as launched:
     product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, compared
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import (
     launches,
     lazy,
@@ -23,6 +23,7 @@ from asyncgpu_tutor.launch import relu
 from asyncgpu_tutor.memory import h2d, pin, zeros
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.runtime import work
+from asyncgpu_tutor.trace.words import count
 
 __all__ = ["EXERCISES"]
 
@@ -46,23 +47,23 @@ def check_grid(mine: Any, model: Any) -> None:
             )
         if got < right:
             raise Rejected(
-                f"n={n}, threads={threads}: {got} blocks have {got * threads} threads, so "
-                f"{n - got * threads} elements get none"
+                f"with n={n} and threads={threads}, {count(got, 'block')} make "
+                f"{count(got * threads, 'thread')}: too few for {count(n, 'element')}"
             )
         if got > right:
             raise Rejected(
-                f"n={n}, threads={threads}: {got} blocks are {got - right} too many: a whole block "
-                "would have nothing to do"
+                f"with n={n} and threads={threads}, {count(got, 'block')} are {got - right} too many: a "
+                "whole block would have nothing to do"
             )
 
 
 def check_relu(mine: Any, _model: Any) -> None:
     """Sizes that fill their blocks and sizes that do not; input and output apart, and as one array."""
     kernel = as_kernel(mine, "my_relu")
-    for seed, (n, threads) in product(SEEDS, [(1, 32), (256, 128), (1000, 256), (1025, 1024)]):
+    for seed, (n, threads) in product(SEEDS, [(256, 128), (1000, 256), (1025, 1024), (1, 32)]):
         x = _random(seed, n)
-        where = f"n={n}, blocks of {threads}: "
-        equal(launched(kernel, [n, x], (n,), (threads,)), np.maximum(x, 0), where)
+        with case(f"n={n} and blocks of {threads}"):
+            equal(launched(kernel, [n, x], (n,), (threads,)), np.maximum(x, 0))
 
         def in_place(x: Any = x, n: int = n, threads: int = threads) -> Any:
             def run(array: Any) -> DeviceOp[Any]:
@@ -71,7 +72,8 @@ def check_relu(mine: Any, _model: Any) -> None:
 
             return h2d(x).and_then(run).last().unpartition().to_host().sync()
 
-        equal(calling(in_place), np.maximum(x, 0), f"{where}input and output are one array, and ")
+        with case(f"n={n}, blocks of {threads}, and one array as input and output"):
+            equal(calling(in_place), np.maximum(x, 0))
 
 
 def check_matvec(mine: Any, _model: Any) -> None:
@@ -80,8 +82,8 @@ def check_matvec(mine: Any, _model: Any) -> None:
     shapes = [(64, 64), (100, 30), (30, 100), (1, 7), (7, 1)]
     for seed, (m, n), threads in product(SEEDS, shapes, (32, 48)):
         a, x = _random(seed, m, n), _random(seed + 100, n)
-        where = f"a matrix of shape ({m}, {n}), blocks of {threads}: "
-        equal(launched(kernel, [m, n, a, x], (m,), (threads,)), a @ x, where)
+        with case(f"a matrix of shape ({m}, {n}) and blocks of {threads}"):
+            equal(launched(kernel, [m, n, a, x], (m,), (threads,)), a @ x)
 
 
 def check_transpose(mine: Any, _model: Any) -> None:
@@ -90,8 +92,8 @@ def check_transpose(mine: Any, _model: Any) -> None:
     shapes = [(16, 16), (20, 50), (50, 20), (1, 33), (33, 1)]
     for seed, (m, n), block in product(SEEDS, shapes, ((16, 16), (4, 32))):
         a = _random(seed, m, n)
-        where = f"a matrix of shape ({m}, {n}), blocks of {block}: "
-        equal(launched(kernel, [m, n, a], (n, m), block), a.T, where)
+        with case(f"a matrix of shape ({m}, {n}) and blocks of {block}"):
+            equal(launched(kernel, [m, n, a], (n, m), block), a.T)
 
 
 # ------------------------------------------------------------------ schedule
@@ -115,7 +117,8 @@ def check_one_wait(mine: Any, model: Any) -> None:
                 launches(run.trace, name, 1)
             one_stream(run.trace)
             ordered(run.trace, "h2d", "matvec_naive", "relu", "d2h")
-        equal(run.result, np.maximum(a @ x, 0), f"a matrix of shape ({m}, {n}): ")
+        with case(f"a matrix of shape ({m}, {n})"):
+            equal(run.result, np.maximum(a @ x, 0))
 
 
 JOB = "job"
@@ -152,7 +155,8 @@ def check_meanwhile(mine: Any, model: Any) -> None:
                 run.trace, JOB, "start the operation, do the job, and only then wait for the result"
             )
             waits(run.trace, 1, "wait once, at the end")
-        equal(run.result, np.maximum(x, 0), f"n={n}: ")
+        with case(f"{n} elements"):
+            equal(run.result, np.maximum(x, 0))
 
 
 EXERCISES = (

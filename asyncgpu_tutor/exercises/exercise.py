@@ -9,7 +9,7 @@ from typing import Any
 
 from asyncgpu_tutor.trace import Span, Trace
 
-__all__ = ["Exercise", "Rejected", "compared"]
+__all__ = ["Exercise", "Rejected", "case", "compared"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,16 @@ class Rejected(Exception):
         self.edge = edge
         self.got: Trace | None = None
         self.expected: Trace | None = None
+
+
+@contextmanager
+def case(words: str) -> Generator[None]:
+    """Say in which case, such as ``"n=1000"``, whatever is rejected in the block was wrong."""
+    try:
+        yield
+    except Rejected as rejected:
+        rejected.cause = f"with {words}, {rejected.cause}"
+        raise
 
 
 @contextmanager

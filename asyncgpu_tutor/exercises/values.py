@@ -50,28 +50,20 @@ def launched(
     return calling(run)
 
 
-def equal(got: object, expected: Array, where: str = "") -> None:
-    """The answer's numbers are the expected ones, to within rounding.
-
-    Parameters
-    ----------
-    where : str
-        Which case this is, to begin the cause with, such as ``"n=1000, blocks of 256: "``.
-    """
+def equal(got: object, expected: Array) -> None:
+    """The answer's numbers are the expected ones, to within rounding."""
     if not isinstance(got, np.ndarray):
-        raise Rejected(f"{where}a NumPy array should come out, and this did: {_brief(got)}")
+        raise Rejected(f"a NumPy array should come out, and this did: {_brief(got)}")
     array = cast(Array, got)
     if array.shape != expected.shape:
-        raise Rejected(f"{where}the result has shape {array.shape}, and not {expected.shape}")
+        raise Rejected(f"the result has shape {array.shape}, and not {expected.shape}")
     wrong = ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)
     if wrong.any():
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
         place = index[0] if len(index) == 1 else index
         if np.isnan(array[index]):
-            raise Rejected(f"{where}no thread wrote element {place} of the output")
-        raise Rejected(
-            f"{where}element {place} is {array[index]:.6g}, and {expected[index]:.6g} is right"
-        )
+            raise Rejected(f"no thread wrote element {place} of the output")
+        raise Rejected(f"element {place} is {array[index]:.6g}, and {expected[index]:.6g} is right")
 
 
 def _brief(thing: object) -> str:

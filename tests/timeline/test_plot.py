@@ -356,6 +356,12 @@ def test_compare_keeps_one_height_for_a_lane(mlp: Trace) -> None:
     assert heights[0] == pytest.approx(heights[1])
 
 
+def test_compare_lets_something_stand_out_in_each(mlp: Trace) -> None:
+    marked, plain = compare([mlp, mlp], lanes=("streams",), highlight=["sgemm_naive", None])
+    assert {c.get_alpha() is None for c in collections(marked, "kernel")} == {True, False}
+    assert {c.get_alpha() for c in collections(plain, "kernel")} == {None}
+
+
 def test_compare_side_by_side(mlp: Trace) -> None:
     left, right = (ax.get_position() for ax in compare([mlp, mlp], side_by_side=True))
     assert left.x1 < right.x0
@@ -376,6 +382,8 @@ def test_mistakes_are_answered_with_the_choices(mlp: Trace) -> None:
         compare([])
     with pytest.raises(UsageError, match="2 traces, 1 titles"):
         compare([mlp, mlp], ["one"])
+    with pytest.raises(UsageError, match="2 traces, 1 highlights"):
+        compare([mlp, mlp], highlight=["relu"])
 
 
 def test_a_mistake_leaves_no_figure_behind(mlp: Trace) -> None:

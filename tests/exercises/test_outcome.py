@@ -1,0 +1,77 @@
+"""A rejection shows both timelines on one scale, with the first wrong edge marked, and says so in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+from asyncgpu_tutor.exercises import check
+from asyncgpu_tutor.exercises.exercise import Rejected, compared
+from asyncgpu_tutor.exercises.outcome import Outcome, rejection
+from asyncgpu_tutor.exercises.schedule import one_stream
+from asyncgpu_tutor.trace import Span, Trace
+
+A = Span(1, "kernel", "a", 0, 3, device="sim:0", stream=1)
+B = Span(2, "kernel", "b", 3, 5, device="sim:0", stream=2)
+GOOD = Trace([A, Span(2, "kernel", "b", 3, 9, device="sim:0", stream=1)])
+
+
+@pytest.fixture(autouse=True)
+def _tidy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def rejected() -> Outcome:
+    with pytest.raises(Rejected) as no, compared(Trace([A, B]), GOOD):
+        one_stream(Trace([A, B]))
+    return rejection("Title", no.value)
+
+
+def test_the_words_have_cause_edge_and_both_timelines(rejected: Outcome) -> None:
+    text = repr(rejected)
+
+    assert "**Not yet.** *Title*: `b` ran on stream 2" in text
+    assert "first wrong edge, marked in the picture: `a` → `b`" in text
+    assert text.count("in words:*") == 2
+
+
+def test_the_picture_has_both_on_one_scale_with_the_edge_marked(rejected: Outcome) -> None:
+    yours, expected = rejected.plot()
+
+    assert (yours.get_title(loc="left"), expected.get_title(loc="left")) == ("Yours", "Expected")
+    assert yours.get_xlim() == expected.get_xlim()
+    for ax in (yours, expected):
+        bold = [c for c in ax.collections if c.get_gid() == "span:kernel" and c.get_alpha() is None]
+        assert sum(len(c.get_paths()) for c in bold) == 2
+
+
+def test_without_timelines_there_is_no_picture() -> None:
+    outcome = rejection("Title", Rejected("`x` is not `y`"))
+
+    assert list(outcome.plot()) == []
+    assert outcome.text == "**Not yet.** *Title*: `x` is not `y`"
+
+
+def test_a_notebook_shows_words_and_picture(
+    rejected: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    display = pytest.importorskip("IPython.display")
+    shown: list[object] = []
+    monkeypatch.setattr(display, "display", shown.append)
+    rejected._ipython_display_()
+
+    assert [thing.data for thing in shown] == [rejected.text]  # type: ignore[attr-defined]
+    assert len(plt.get_fignums()) == 1
+
+
+def test_a_check_draws_nothing_by_itself() -> None:
+    outcome = check("01-meanwhile", lambda op, job: (job(), op.sync())[1])
+
+    assert outcome.edge
+    assert not plt.get_fignums()

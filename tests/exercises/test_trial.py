@@ -1,0 +1,88 @@
+"""Answers are tried apart from everything else, and whatever they raise is a cause."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import Rejected
+from asyncgpu_tutor.exercises.trial import calling, observe, private_device
+from asyncgpu_tutor.exercises.values import equal, launched
+
+
+def test_a_private_device_is_fresh_each_time_and_leaves_the_current_one_alone() -> None:
+    with agt.using("sim") as outside:
+        before = outside.now()
+        for _ in range(2):
+            with private_device() as device:
+                assert device is not outside
+                assert device.now() == 0
+                agt.zeros(4).sync()
+                assert device.now() > 0
+        assert agt.current_device() is outside
+        assert outside.now() == before
+
+
+def test_what_is_observed_is_the_same_each_time() -> None:
+    def once() -> str:
+        with private_device():
+            trace = observe(lambda: agt.zeros(1000).to_host().sync()).trace
+        return "".join(f"{s.name} {s.start} {s.end};" for s in trace)
+
+    assert once() == once() != ""
+
+
+def test_a_coroutine_is_run_on_the_same_device_also_where_a_loop_runs_already() -> None:
+    async def answer() -> float:
+        task = agt.spawn(agt.ones(8).to_host())
+        return float((await task).sum())
+
+    def tried() -> float:
+        with private_device() as device:
+            seen = observe(answer)
+            assert {s.device for s in seen.trace} == {device.name}
+            assert seen.trace.device_spans
+        return seen.result
+
+    async def in_a_notebook() -> float:
+        return tried()
+
+    assert tried() == asyncio.run(in_a_notebook()) == 8
+
+
+def test_what_an_answer_raises_becomes_a_cause_of_one_line() -> None:
+    async def later() -> None:
+        raise KeyError("second line\nthird")
+
+    with pytest.raises(Rejected, match=r"your code raised ZeroDivisionError: division by zero"):
+        calling(lambda: 1 / 0)
+    with pytest.raises(Rejected, match="KeyError") as no:
+        calling(later)
+    assert "\n" not in no.value.cause
+    with pytest.raises(KeyboardInterrupt):
+        calling(_interrupt)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_no_thread_wrote_is_told_from_a_wrong_number() -> None:
+    with private_device():
+        half = agt.Kernel(
+            'extern "C" __global__ void half(unsigned int n, float* y) { if (threadIdx.x < n / 2) '
+            "y[threadIdx.x] = 1.0f; }"
+        )
+        got = launched(half, [8], (8,), (8,))
+    with pytest.raises(Rejected, match="no thread wrote element 4 of the output"):
+        equal(got, np.ones(8, np.float32))
+    with pytest.raises(Rejected, match="element 1 is 1, and 2 is right"):
+        equal(np.ones(3), np.array([1.0, 2.0, 3.0]))
+    with pytest.raises(Rejected, match=r"shape \(3,\), and not \(1, 3\)"):
+        equal(np.ones(3), np.ones((1, 3)))
+    with pytest.raises(Rejected, match=r"a NumPy array should come out, and this did: None"):
+        equal(None, np.ones(3))
+    equal(np.ones(3) + 1e-7, np.ones(3))

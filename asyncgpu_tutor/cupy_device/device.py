@@ -149,7 +149,7 @@ class CupyDevice:
             raise DeviceMismatchError(f"{event!r} is not a CUDA event")
         # Another event at the same place, one whose waiter sleeps instead of spinning.
         try:
-            with self.active(), guarded("recording an event"):
+            with guarded("recording an event"), self.active():
                 sleeper = cupy.cuda.Event(block=True, disable_timing=True)
                 sleeper.record(event.stream.cupy)
         except DeviceError as error:
@@ -160,13 +160,13 @@ class CupyDevice:
     def synchronize(self) -> None:
         """Block the host until the device has nothing left to do."""
         forbid_nested_wait("device.synchronize()")
-        with self.waiting("synchronize device"), guarded("waiting for the device"):
+        with guarded("waiting for the device"), self.waiting("synchronize device"):
             runtime.deviceSynchronize()
 
     # ------------------------------------------------------------------ streams
     def create_stream(self) -> CupyStream:
         """A new stream, not ordered with any other, the null stream included."""
-        with self.active(), guarded("creating a stream"):
+        with guarded("creating a stream"), self.active():
             return self._stream(cupy.cuda.Stream(non_blocking=True))
 
     def adopt_stream(self, foreign: object) -> Stream | None:
@@ -198,10 +198,11 @@ class CupyDevice:
         pool need not know which stream asks.
         """
         start = self.now()
-        before = runtime.getDevice()
-        if before != self.ordinal:
-            runtime.setDevice(self.ordinal)
+        before = self.ordinal
         try:
+            before = runtime.getDevice()
+            if before != self.ordinal:
+                runtime.setDevice(self.ordinal)
             pointer = self._pool.malloc(nbytes)
         except CUDA_ERRORS as error:
             raise translated(error, f"allocating {nbytes:,} bytes for {name!r}") from error
@@ -238,14 +239,15 @@ class CupyDevice:
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A host array in page-locked memory."""
-        with self.active(), guarded("allocating pinned host memory"):
+        with guarded("allocating pinned host memory"), self.active():
             return cupyx.empty_pinned(shape, dtype)
 
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether the driver knows its memory."""
         if array.nbytes == 0:
             return True
-        return runtime.pointerGetAttributes(_address(array)).type == HOST_MEMORY
+        with guarded("asking about host memory"):
+            return runtime.pointerGetAttributes(_address(array)).type == HOST_MEMORY
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
@@ -279,7 +281,7 @@ class CupyDevice:
         function = self._functions.get((source, name))
         if function is None:
             plain = 'extern "C"' in source and "<" not in name
-            with self.active(), compiling(source, name), guarded(f"loading {name}"):
+            with compiling(source, name), guarded(f"loading {name}"), self.active():
                 module = cupy.RawModule(
                     code=source,
                     options=OPTIONS,
@@ -316,13 +318,13 @@ class CupyDevice:
 
     def start_log(self, numbers: Iterator[int]) -> None:
         """Begin to write spans into `log`."""
-        with self.active(), guarded("starting a recording"):
+        with guarded("starting a recording"), self.active():
             self._recorder = Recorder(SpanLog(self.name, numbers))
 
     def settle_log(self) -> None:
         """Wait for the device, then turn pairs of events into spans."""
         if self._recorder is not None:
-            with self.active(), guarded("ending a recording"):
+            with guarded("ending a recording"), self.active():
                 self._recorder.settle()
 
     def stop_log(self) -> None:
@@ -352,10 +354,11 @@ class CupyDevice:
 
         `detail` may be just a number of bytes. No context managers here: every launch comes this way.
         """
-        before = runtime.getDevice()
-        if before != self.ordinal:
-            runtime.setDevice(self.ordinal)
+        before = self.ordinal
         try:
+            before = runtime.getDevice()
+            if before != self.ordinal:
+                runtime.setDevice(self.ordinal)
             if self._recorder is None:
                 call(*args)
             else:

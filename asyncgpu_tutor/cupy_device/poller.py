@@ -15,7 +15,7 @@ from typing import Any
 
 from cupy.cuda import runtime
 
-from asyncgpu_tutor.cupy_device.watcher import Watcher
+from asyncgpu_tutor.cupy_device.watcher import Watcher, woken
 
 __all__ = ["NOT_READY", "Poller"]
 
@@ -58,7 +58,7 @@ class Poller:
             event, watcher, wake, until = job
             status = int(runtime.eventQuery(event.ptr))
             if status == 0:
-                wake(None)
+                woken(wake, None)
             elif status == NOT_READY and now < until:
                 left.append(job)
             else:  # it takes long, or has failed: a wait also says why

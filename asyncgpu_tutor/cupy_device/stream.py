@@ -42,7 +42,7 @@ class CupyEvent:
         """Block the host until the device has passed it."""
         forbid_nested_wait("event.synchronize()")
         device = self.stream.device
-        with device.waiting("synchronize event", self.heads), guarded("waiting for an event"):
+        with guarded("waiting for an event"), device.waiting("synchronize event", self.heads):
             self.event.synchronize()
 
 
@@ -70,16 +70,15 @@ class CupyStream:
     @property
     def done(self) -> bool:
         """Whether it holds no unfinished work."""
-        with guarded("asking a stream"):
-            return bool(self.cupy.done)
+        # As for an event: CuPy's own `done` stays False for ever after a fault.
+        return int(runtime.streamQuery(self.ptr)) != NOT_READY
 
     def record(self) -> CupyEvent:
         """An event behind all work enqueued so far."""
         log = self.device.log
-        with self.device.active():
+        with guarded("recording an event"), self.device.active():
             event = CupyEvent(self, log.heads(self.number) if log else ())
-            with guarded("recording an event"):
-                event.event.record(self.cupy)
+            event.event.record(self.cupy)
         return event
 
     def wait_event(self, event: Event) -> None:
@@ -88,7 +87,7 @@ class CupyStream:
             raise DeviceMismatchError(f"{self!r} cannot wait for {event!r}: it is not a CUDA event")
         if self.device.log is not None and event.stream.device is self.device:
             self.device.log.wait(self.number, event.heads)
-        with self.device.active(), guarded("waiting for an event on a stream"):
+        with guarded("waiting for an event on a stream"), self.device.active():
             self.cupy.wait_event(event.event)
 
     def synchronize(self) -> None:
@@ -97,8 +96,8 @@ class CupyStream:
         log = self.device.log
         heads = log.heads(self.number) if log else ()
         with (
-            self.device.waiting(f"synchronize stream {self.number}", heads),
             guarded("waiting for a stream"),
+            self.device.waiting(f"synchronize stream {self.number}", heads),
         ):
             self.cupy.synchronize()
 

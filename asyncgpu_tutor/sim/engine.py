@@ -87,14 +87,34 @@ class _Running:
 
 @dataclass(eq=False, slots=True)
 class Queue:
-    """A stream as the engine sees it."""
+    """A stream as the engine sees it.
+
+    Attributes
+    ----------
+    pause : float
+        From the end of a kernel to the start of the next one, in us, where that is already there.
+    switch : float
+        The same from a copy to a kernel, from a kernel to a copy, and from one direction to the other.
+    """
 
     device: int
+    pause: float = 0.0
+    switch: float = 0.0
     waiting: deque[Command] = field(default_factory=deque[Command])
     running: bool = False
     error: DeviceError | None = None
     error_op: int | None = None
     orphaned: bool = False
+    last: Resource = "none"
+    ended: float = 0.0
+
+    def free_for(self, resource: Resource) -> float:
+        """When a command may start at the earliest, in us, for all that this stream knows."""
+        if "none" in (resource, self.last):
+            return 0.0
+        if resource != self.last:
+            return self.ended + self.switch
+        return self.ended + (self.pause if resource == "compute" else 0.0)
 
     @property
     def idle(self) -> bool:
@@ -120,10 +140,10 @@ class Engine:
         self._running: list[_Running] = []
         self._serial = 0
 
-    def queue(self, device: int) -> Queue:
-        """A new, empty queue on a device."""
+    def queue(self, device: int, pause: float = 0.0, switch: float = 0.0) -> Queue:
+        """A new, empty queue on a device; see `Queue`."""
         self._queues = [q for q in self._queues if not (q.orphaned and q.idle)]
-        queue = Queue(device)
+        queue = Queue(device, pause, switch)
         self._queues.append(queue)
         return queue
 
@@ -173,9 +193,9 @@ class Engine:
         """When something happens next, in us; None if nothing ever will."""
         times = [self._end_of(run) for run in self._running if run.speed > 0]
         times += [
-            q.waiting[0].ready
+            start
             for q in self._queues
-            if q.waiting and not q.running and q.waiting[0].ready > self.now
+            if q.waiting and not q.running and (start := _earliest(q)) > self.now
         ]
         return min(times, default=None)
 
@@ -205,6 +225,7 @@ class Engine:
         self._share()
         for run in done:
             run.queue.running = False
+            run.queue.last, run.queue.ended = run.command.resource, self.now
             if run.command.end is not None:
                 run.command.end(run.start, self.now)
 
@@ -218,7 +239,7 @@ class Engine:
 
     def _try_start(self, queue: Queue) -> bool:
         command = queue.waiting[0]
-        if command.ready > self.now:
+        if _earliest(queue) > self.now:
             return False
         if command.awaits is not None and not command.awaits.passed:
             return False
@@ -292,3 +313,9 @@ class Engine:
             given = min(run.demand, left)
             run.speed = given / run.demand
             free[run.queue.device] = left - given
+
+
+def _earliest(queue: Queue) -> float:
+    """When the head of a queue may start, for all that its stream and the host know."""
+    command = queue.waiting[0]
+    return max(command.ready, queue.free_for(command.resource))

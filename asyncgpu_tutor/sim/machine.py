@@ -51,7 +51,7 @@ class _Waiter:
     event: EngineEvent
     before: Clock  # the work that is complete once it has passed
     wake: Wake
-    delay: float  # us from the event to the awaiting task
+    delay: float  # us that the host needs, from the event to the awaiting task
 
 
 class Machine:
@@ -173,7 +173,7 @@ class Machine:
         passed = [w for w in waiters if w.event.passed]
         for waiter in sorted(passed, key=lambda w: w.event.at):  # stable: ties in order of asking
             self._waiters.remove(waiter)
-            self.host = max(self.host, waiter.event.at + waiter.delay)
+            self.host = max(self.host, waiter.event.at) + waiter.delay
             error = waiter.event.error
             self.engine.told(error)
             try:

@@ -1,10 +1,11 @@
 """How long a kernel takes, from what the interpreter counted.
 
-Four bounds, the largest of which holds. The longest warp has to go through its own instructions and
-loads one after another, once for every wave of blocks. The SMs issue only so many instructions a clock.
-Their load-store units pass only so many 32-byte sectors a clock. Memory delivers only so many bytes a
-second. (The classical view: Hong and Kim, "An analytical model for a GPU architecture", ISCA 2009;
-Volkov, "Understanding latency hiding on GPUs", 2016.)
+Six bounds, the largest of which holds. The longest warp has to go through its own instructions, loads and
+barriers one after another, once for every wave of blocks. The SMs start only so many blocks, issue only so
+many instructions, and look up only so many lines of L1 and words of shared memory in a clock. Memory
+delivers only so many bytes a second. (The classical view: Hong and Kim, "An analytical model for a GPU
+architecture", ISCA 2009; Volkov, "Understanding latency hiding on GPUs", 2016.) How well this predicts a
+real GPU is in docs/fidelity.md.
 """
 
 from __future__ import annotations
@@ -25,31 +26,24 @@ class KernelTime:
 
     Attributes
     ----------
-    latency_us, issue_us, sectors_us, memory_us : float
-        The four bounds.
+    bounds : dict of str to float
+        In us: ``"latency"``, ``"blocks"``, ``"issue"``, ``"sectors"`` (global memory, as the load-store
+        units see it), ``"shared"`` (shared memory) and ``"memory"`` (L2 or device memory).
     us : float
         The largest of them, behind the shortest time of a launch.
     demand : float
-        The part of the device's block slots that the launch fills, 0 to 1.
+        The part of the device that the launch fills, 0 to 1: of its block slots, or of the throughput of
+        its SMs or its memory, whichever is most.
     """
 
-    latency_us: float
-    issue_us: float
-    sectors_us: float
-    memory_us: float
+    bounds: dict[str, float]
     us: float
     demand: float
 
     @property
     def bound(self) -> str:
-        """Which of the four it is."""
-        bounds = {
-            "latency": self.latency_us,
-            "issue": self.issue_us,
-            "sectors": self.sectors_us,
-            "memory": self.memory_us,
-        }
-        return max(bounds, key=lambda name: bounds[name])
+        """Which of them it is."""
+        return max(self.bounds, key=lambda name: self.bounds[name])
 
     @property
     def work(self) -> Work:
@@ -71,22 +65,56 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     """The time of one launch with blocks of `threads` threads and `shared_bytes` bytes each."""
     slots = spec.sms * resident_blocks(spec, threads, shared_bytes)
     waves = math.ceil(counts.blocks / slots)
-    rounds = counts.chain_load_rounds
-    clocks = (
-        counts.longest_chain * spec.step_clocks
-        + max(rounds - 1, 0) * spec.load_clocks
-        + min(rounds, 1) * spec.first_load_clocks
-    )
-    latency = waves * clocks / spec.clock_mhz
-    sms = min(spec.sms, counts.blocks)
-    issue = counts.warp_instructions / (sms * spec.issue_per_clock) / spec.clock_mhz
-    requests = counts.global_load_requests + counts.global_store_requests
-    passes = max(2 * requests, counts.load_sectors + counts.store_sectors)
-    sectors = passes / (sms * spec.sectors_per_clock) / spec.clock_mhz
+    # Blocks of a later wave start one by one, as others end, and not all behind the slowest.
+    later = (waves - 1) * spec.wave_overlap
+    # The SM that has most to do.
+    most = math.ceil(counts.blocks / spec.sms)
+    share = most / max(counts.blocks, 1)
     needed = counts.load_bytes_needed + counts.store_bytes_needed
-    memory = needed / (spec.dram_gb_s * 1e3)
-    us = spec.launch_us + max(latency, issue, sectors, memory)
-    return KernelTime(latency, issue, sectors, memory, us, min(1.0, counts.blocks / slots))
+    rate = spec.l2_gb_s if needed <= spec.l2_bytes else spec.dram_gb_s
+    clocks = {
+        "latency": (1 + later) * _chain(spec, counts),
+        "blocks": most * spec.block_clocks,
+        "issue": share * counts.warp_instructions / spec.issue_per_clock,
+        "sectors": share * _lookups(spec, counts),
+        "shared": share * (counts.shared_requests + counts.bank_conflicts),
+    }
+    bounds = {name: value / spec.clock_mhz for name, value in clocks.items()}
+    bounds["memory"] = needed / (rate * 1e3)
+    us = spec.launch_us + max(bounds.values())
+    busy = max(bounds[name] for name in ("blocks", "issue", "sectors", "shared")) / us
+    demand = max(
+        counts.blocks / slots, busy * min(spec.sms, counts.blocks) / spec.sms, bounds["memory"] / us
+    )
+    return KernelTime(bounds, us, min(1.0, demand))
+
+
+def _chain(spec: DeviceSpec, counts: Counts) -> float:
+    """Clocks that the longest warp needs if nobody else is there."""
+    per_warp = 1 / max(counts.warps, 1)
+    # The interpreter's rounds hold loads of every memory; those of global memory are not more than this.
+    rounds = min(counts.chain_load_rounds, math.ceil(counts.global_load_requests * per_warp))
+    # A request for one sector is a broadcast. The next round of its loop asks, seven times in eight, for
+    # the sector that has just come.
+    per_request = counts.load_sectors / max(counts.global_load_requests, 1)
+    fresh = min(1.0, max(0.0, per_request - 1))
+    round_clocks = spec.hit_clocks + fresh * (spec.load_clocks - spec.hit_clocks)
+    return (
+        counts.longest_chain * spec.step_clocks
+        + min(rounds, 1) * spec.first_load_clocks
+        + max(rounds - 1, 0) * round_clocks
+        + counts.shared_requests * per_warp * spec.shared_clocks
+        + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
+        + min(counts.atomic_requests, 1) * spec.atomic_clocks
+    )
+
+
+def _lookups(spec: DeviceSpec, counts: Counts) -> float:
+    """Clocks that the load-store units of one SM would need for all requests to global memory."""
+    requests = counts.global_load_requests + counts.global_store_requests
+    lines = counts.load_lines + counts.store_lines
+    sectors = counts.load_sectors + counts.store_sectors
+    return requests * spec.request_clocks + max(lines, sectors / spec.sectors_per_clock)
 
 
 def copy_time(spec: DeviceSpec, kind: str, nbytes: int) -> float:

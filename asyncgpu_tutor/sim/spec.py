@@ -12,7 +12,12 @@ GRAPH = (
     "measured: H200, driver 580.159, CuPy 14.2.0, 2026-11-21, median time a node of a CUDA graph of "
     "twenty equal ones"
 )
-MEASURED_NEW = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-21, medians"
+FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-21"
+MLP = "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-21"
+CALLS = (
+    "measured by asyncgpu_tutor/calibrate through this package's own calls (H200, Python 3.12, 2026-11-21), "
+    "times 1.34: a program of different calls runs slower than a loop of equal ones"
+)
 MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
 
 
@@ -36,27 +41,45 @@ class DeviceSpec:
         Warp instructions that one SM issues in a clock.
     sectors_per_clock : float
         32-byte sectors of global memory that the load-store units of one SM pass in a clock.
-    dram_gb_s : float
-        Bandwidth of device memory, in 1e9 bytes a second.
+    request_clocks : float
+        Clocks that these units need for a request, besides one for each line of L1 that it touches.
+    block_clocks : float
+        Clocks that an SM needs to start a block.
+    l2_bytes, l2_gb_s, dram_gb_s : int, float, float
+        Size of the L2 cache; what it delivers, and what device memory delivers, in 1e9 bytes a second.
     launch_us : float
         Shortest time that a kernel takes on the device.
+    start_us : float
+        From the host's call to the start of the work on an idle device.
+    pause_us, switch_us : float
+        On one stream, from the end of a kernel to the start of the next; and between a copy and a kernel,
+        or copies of both directions.
     step_clocks : float
-        Clocks from one instruction of a warp to the next that needs its result.
-    first_load_clocks, load_clocks : float
+        Clocks that an instruction of the source adds to the longest warp. Less than a dependent
+        instruction takes, since the compiler removes many and overlaps others.
+    first_load_clocks, load_clocks, hit_clocks : float
         Clocks until a warp's first load from global memory arrives; and what each further round of loads
-        adds, which a compiler's unrolling and the caches hide in part.
+        adds, which a compiler's unrolling hides in part: where new sectors are needed, and where not.
+    shared_clocks, barrier_clocks, atomic_clocks : float
+        What a request to shared memory and a barrier add to the longest warp; and the first atomic.
+    wave_overlap : float
+        What a further wave of blocks adds, as a part of the first one's time.
     h2d_gb_s, d2h_gb_s, h2d_us, d2h_us : float
         Copies over the bus: bandwidth in 1e9 bytes a second, and the fixed time of one copy.
     fill_us : float
         The fixed time of a memset, and of a copy within the device.
-    pageable_gb_s : float
-        Rate at which the host stages pageable memory.
-    call_launch_us, call_copy_us, call_memset_us, call_malloc_us, call_event_us, call_query_us : float
-        What the host pays for a call from Python.
+    pageable_us, pageable_gb_s : float
+        What a copy of pageable memory costs the host besides; and the rate at which it stages the bytes.
+    submit_us : float
+        What the host pays for running an operation at all.
+    call_launch_us, call_h2d_us, call_d2h_us, call_memset_us, call_malloc_us : float
+        What it pays for each piece of work in it, from building it to the driver's call.
+    call_event_us, call_query_us : float
+        The same for an event, and for asking whether it has passed.
     sync_us : float
         From the end of the work to the return of a blocking wait.
     wake_us : float
-        From the end of the work to the resumption of an awaiting task.
+        From the end of the work to the resumption of an awaiting task, which keeps the host busy.
     sources : tuple of (str, str)
         For each constant, where it is from.
     """
@@ -70,19 +93,34 @@ class DeviceSpec:
     shared_bytes_per_sm: int
     issue_per_clock: float
     sectors_per_clock: float
+    request_clocks: float
+    block_clocks: float
+    l2_bytes: int
+    l2_gb_s: float
     dram_gb_s: float
     launch_us: float
+    start_us: float
+    pause_us: float
+    switch_us: float
     step_clocks: float
     first_load_clocks: float
     load_clocks: float
+    hit_clocks: float
+    shared_clocks: float
+    barrier_clocks: float
+    atomic_clocks: float
+    wave_overlap: float
     h2d_gb_s: float
     d2h_gb_s: float
     h2d_us: float
     d2h_us: float
     fill_us: float
+    pageable_us: float
     pageable_gb_s: float
+    submit_us: float
     call_launch_us: float
-    call_copy_us: float
+    call_h2d_us: float
+    call_d2h_us: float
     call_memset_us: float
     call_malloc_us: float
     call_event_us: float
@@ -101,26 +139,41 @@ H200 = DeviceSpec(
     blocks_per_sm=32,
     shared_bytes_per_sm=228 * 1024,
     issue_per_clock=4.0,
-    sectors_per_clock=1.0,
+    sectors_per_clock=4.0,
+    request_clocks=0.3,
+    block_clocks=165.0,
+    l2_bytes=60 * 2**20,
+    l2_gb_s=7600.0,
     dram_gb_s=4800.0,
-    launch_us=0.64,
-    step_clocks=4.0,
+    launch_us=1.2,
+    start_us=6.0,
+    pause_us=0.86,
+    switch_us=4.2,
+    step_clocks=1.45,
     first_load_clocks=500.0,
-    load_clocks=60.0,
+    load_clocks=84.0,
+    hit_clocks=6.0,
+    shared_clocks=8.0,
+    barrier_clocks=50.0,
+    atomic_clocks=1500.0,
+    wave_overlap=0.7,
     h2d_gb_s=55.0,
     d2h_gb_s=55.0,
     h2d_us=2.5,
     d2h_us=1.7,
     fill_us=1.0,
-    pageable_gb_s=20.0,
-    call_launch_us=5.9,
-    call_copy_us=5.0,
-    call_memset_us=3.0,
-    call_malloc_us=2.2,
-    call_event_us=1.0,
-    call_query_us=0.5,
-    sync_us=4.6,
-    wake_us=27.0,
+    pageable_us=15.0,
+    pageable_gb_s=16.0,
+    submit_us=5.3,
+    call_launch_us=29.5,
+    call_h2d_us=9.4,
+    call_d2h_us=14.0,
+    call_memset_us=5.1,
+    call_malloc_us=2.6,
+    call_event_us=3.9,
+    call_query_us=1.4,
+    sync_us=4.0,
+    wake_us=24.0,
     sources=(
         ("memory_bytes", DATASHEET),
         ("sms", "reported by the device (cudaDeviceProp.multiProcessorCount)"),
@@ -129,26 +182,41 @@ H200 = DeviceSpec(
         ("blocks_per_sm", GUIDE),
         ("shared_bytes_per_sm", GUIDE),
         ("issue_per_clock", "four warp schedulers an SM: NVIDIA H100 Tensor Core GPU Architecture"),
+        ("sectors_per_clock", "128 bytes: NVIDIA H100 Tensor Core GPU Architecture, L1 cache"),
+        ("request_clocks", FITTED),
+        ("block_clocks", FITTED),
+        ("l2_bytes", "reported by the device (cudaDeviceProp.l2CacheSize)"),
+        ("l2_gb_s", FITTED),
         ("dram_gb_s", DATASHEET),
-        ("sectors_per_clock", f"{GRAPH}: matvec_naive at DIM 256, sgemm_naive at DIM 512 and 1024"),
-        ("launch_us", f"{GRAPH}: an empty kernel"),
-        ("step_clocks", "rough: dependent float32 arithmetic, 4 clocks since Volta"),
-        ("first_load_clocks", f"rough; {GRAPH}: relu takes 0.3 us more than an empty kernel"),
-        ("load_clocks", f"rough; {GRAPH}: sgemm_naive and matvec_naive at DIM 16 to 256"),
+        ("launch_us", FITTED),
+        ("start_us", MLP),
+        ("pause_us", f"{GRAPH}, and the same kernels on a stream: relu, matvec_naive"),
+        ("switch_us", f"{GRAPH}, and the same on a stream: copies and kernels in turns"),
+        ("step_clocks", FITTED),
+        ("first_load_clocks", FITTED),
+        ("load_clocks", FITTED),
+        ("hit_clocks", FITTED),
+        ("shared_clocks", FITTED),
+        ("barrier_clocks", FITTED),
+        ("atomic_clocks", FITTED),
+        ("wave_overlap", FITTED),
         ("h2d_gb_s", f"{MEASURED}: 256 MiB, pinned"),
         ("d2h_gb_s", f"{MEASURED}: 256 MiB, pinned"),
         ("h2d_us", f"{GRAPH}: 4 to 256 KiB"),
         ("d2h_us", f"{GRAPH}: 4 to 256 KiB"),
         ("fill_us", f"{GRAPH}: 16 to 256 KiB"),
-        ("pageable_gb_s", f"{MEASURED_NEW}: pageable copies of 256 KiB to 4 MiB"),
-        ("call_launch_us", f"{MEASURED}: CuPy RawKernel call, stream current"),
-        ("call_copy_us", "rough: of the order of a launch"),
-        ("call_memset_us", "rough: of the order of a launch"),
-        ("call_malloc_us", f"{MEASURED}: default pool, allocation and release"),
-        ("call_event_us", "rough: a driver call without work, through CuPy"),
-        ("call_query_us", "rough: a driver call without work, through CuPy"),
-        ("sync_us", f"{MEASURED}: a 10 us kernel and stream.synchronize take 14.6 us"),
-        ("wake_us", f"{MEASURED}: a 10 us kernel awaited through a waiting thread takes 37 us"),
+        ("pageable_us", MLP),
+        ("pageable_gb_s", MLP),
+        ("submit_us", CALLS),
+        ("call_launch_us", CALLS),
+        ("call_h2d_us", CALLS),
+        ("call_d2h_us", CALLS),
+        ("call_memset_us", CALLS),
+        ("call_malloc_us", CALLS),
+        ("call_event_us", CALLS),
+        ("call_query_us", CALLS),
+        ("sync_us", MLP),
+        ("wake_us", MLP),
     ),
 )
 

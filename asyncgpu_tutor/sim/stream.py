@@ -61,7 +61,9 @@ class SimStream:
         self.machine = device.machine
         self.number = number
         self.clock = Clock()
-        self.queue = self.machine.engine.queue(device.ordinal)
+        self.queue = self.machine.engine.queue(
+            device.ordinal, device.spec.pause_us, device.spec.switch_us
+        )
         weakref.finalize(self, self.machine.engine.orphan, self.queue)
 
     def __repr__(self) -> str:
@@ -79,6 +81,7 @@ class SimStream:
     @exclusive
     def record(self) -> SimEvent:
         """An event behind all work enqueued so far."""
+        self.device.begin_submission()
         self.device.spend(self.device.spec.call_event_us)
         log = self.device.log
         heads = log.heads(self.number) if log else ()

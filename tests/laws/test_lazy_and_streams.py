@@ -99,7 +99,7 @@ def test_arms_of_overlap_run_at_once_on_the_simulated_device(sim: Device) -> Non
     # A kernel that outlasts the launch of the next one, so that there is something to overlap with.
     def slow() -> agt.DeviceOp[agt.DeviceArray]:
         n = 1024
-        out = agt.zeros((n,)).partition(64)
+        out = agt.zeros((n,)).partition(n)
         return agt.matvec_naive(n, n, agt.ones((n, n)), agt.ones((n,)), out).last().unpartition()
 
     with agt.record() as apart:

@@ -89,9 +89,10 @@ def test_each_batch_has_a_stream_and_its_stages_in_order(
     assert list(lanes(trace).values()) == [STAGES] * 4  # so nothing of the warm-up is in it
 
 
-def test_batches_overlap_at_dim_256(sim: Device, mlp: Mlp, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_batches_overlap_at_dim_512(sim: Device, mlp: Mlp, tmp_path: Path) -> None:
     # Only here is it a law: on a GPU it depends on how fast the host is.
-    mlp("--dim", 256, "--trace", tmp_path / "trace.json")
+    mlp("--dim", 512, "--trace", tmp_path / "trace.json")
 
     assert agt.Trace.load(tmp_path / "trace.json").metrics().max_concurrency > 1
 

@@ -167,8 +167,8 @@ np.maximum(x, 0)
 #
 # Fill in the body. `condition ? a : b` is Python's `a if condition else b`, and a `float` constant is written `0.0f`.
 #
-# The check launches your kernel for several lengths and block sizes, and holds every element against NumPy's. It always uses a
-# simulated device, also on a machine with a GPU: there a mistake costs you a message, and nothing else.
+# The check launches your kernel for several lengths and block sizes, also with one array as input *and* output, and holds every
+# element against NumPy's. It always uses a simulated device, also on a machine with a GPU: there a mistake costs you a message, and nothing else.
 
 # %% id=01-relu starter
 my_relu = agt.Kernel(r"""
@@ -238,6 +238,20 @@ extern "C" __global__ void my_relu(unsigned int n, const float* input, float* ou
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n && input[i] > 0.0f) {
         output[i] = input[i];
+    }
+}
+""")
+
+# %% id=01-relu mutant cause="one array as input and output"
+my_relu = agt.Kernel(r"""
+extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        output[i] = 0.0f;
+        if (input[i] > 0.0f) {
+            output[i] = input[i];
+        }
     }
 }
 """)
@@ -720,6 +734,23 @@ def forward(a, x):
     return product.last().unpartition().to_host()
 
 
+# %% id=01-one-wait mutant cause="nothing makes `relu` (stream"
+def forward(a, x):
+    m, n = a.shape
+    positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(128)).last().unpartition()
+    product = agt.matvec_naive(m, n, agt.h2d(a), positive, agt.zeros(m).partition(128))
+    return product.last().unpartition().to_host()
+
+
+# %% id=01-one-wait mutant cause="is 0, and"
+def forward(a, x):
+    m, n = a.shape
+    product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
+    y = product.last().unpartition()
+    swapped = agt.relu(m, agt.zeros(m), y.partition(128))
+    return swapped.last().unpartition().to_host()
+
+
 # %% id=01-one-wait mutant cause="should return an operation, and returned ndarray"
 def forward(a, x):
     return np.maximum(a @ x, 0)
@@ -828,6 +859,14 @@ def with_a_job(op, job):
     return result
 
 
+# %% id=01-meanwhile mutant cause="with a device that takes its time"
+def with_a_job(op, job):
+    result = op.async_on(agt.create_stream())
+    job()
+    agt.work(1000, "by then it is surely over")
+    return result
+
+
 # %% id=01-meanwhile mutant cause="runs at most once"
 def with_a_job(op, job):
     op.async_on(agt.create_stream())
@@ -848,6 +887,14 @@ def with_a_job(op, job):
     job()
     stream.synchronize()
     return agt.value(result).sync()
+
+
+# %% id=01-meanwhile mutant cause="a NumPy array should come out, and this did: None"
+def with_a_job(op, job):
+    stream = agt.create_stream()
+    op.async_on(stream)
+    job()
+    stream.synchronize()
 
 
 # %% id=01-meanwhile mutant cause="the job was done 0 times"

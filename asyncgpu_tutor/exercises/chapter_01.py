@@ -124,6 +124,15 @@ def check_one_wait(mine: Any, model: Any) -> None:
 JOB = "job"
 
 
+def _positive(x: Any) -> DeviceOp[Any]:
+    out = zeros(x.size).partition(256)
+    return relu(x.size, h2d(x), out).last().unpartition().to_host()
+
+
+def _with_a_job(answer: Callable[..., Any], x: Any, us: float) -> Any:
+    return np.asarray(answer(_positive(x), lambda: work(us, JOB)))
+
+
 def check_meanwhile(mine: Any, model: Any) -> None:
     """The job is done once, while the device works, and the result is complete after one wait.
 
@@ -131,20 +140,8 @@ def check_meanwhile(mine: Any, model: Any) -> None:
     """
     for seed, n, us in [(1, 100_000, 60.0), (2, 1_000_000, 40.0), (3, 300_000, 500.0)]:
         x = pin(_random(seed, n))
-
-        def positive(x: Any = x, n: int = n) -> DeviceOp[Any]:
-            out = zeros(n).partition(256)
-            return relu(n, h2d(x), out).last().unpartition().to_host()
-
-        def attempt(
-            answer: Callable[..., Any],
-            positive: Callable[[], DeviceOp[Any]] = positive,
-            us: float = us,
-        ) -> Any:
-            return np.asarray(answer(positive(), lambda: work(us, JOB)))
-
-        expected = observe(attempt, model).trace
-        run = observe(attempt, mine)
+        expected = observe(_with_a_job, model, x, us).trace
+        run = observe(_with_a_job, mine, x, us)
         with compared(run.trace, expected):
             launches(run.trace, "relu", 1)
             if len(run.trace.find(JOB)) != 1:
@@ -157,6 +154,12 @@ def check_meanwhile(mine: Any, model: Any) -> None:
             waits(run.trace, 1, "wait once, at the end")
         with case(f"{n} elements"):
             equal(run.result, np.maximum(x, 0))
+
+
+def hostile_meanwhile(mine: Any, _model: Any) -> None:
+    """The result is complete, however much longer than the job the device takes."""
+    x = pin(_random(4, 1000))
+    observe(_with_a_job, mine, x, 10.0)  # looks at the result, and is refused if it is too early
 
 
 EXERCISES = (
@@ -246,6 +249,7 @@ EXERCISES = (
         title="A job for the host meanwhile",
         answer="with_a_job",
         check=check_meanwhile,
+        hostile=hostile_meanwhile,
         hints=(
             (
                 "Three steps: start the operation, do the job, wait. `sync` is the first and the last in "

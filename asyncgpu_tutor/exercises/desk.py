@@ -5,12 +5,14 @@ from __future__ import annotations
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises import answers, ledger
 from asyncgpu_tutor.exercises.catalogue import EXERCISES
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.outcome import Outcome, rejection
 from asyncgpu_tutor.exercises.trial import private_device
 from asyncgpu_tutor.exercises.words import Words
 
 __all__ = ["check", "hint", "progress", "reset", "solution"]
+
+ADVERSARIES = (1, 2, 3, 4, 5)
 
 
 def check(name: str, answer: object) -> Outcome:
@@ -41,8 +43,7 @@ def check(name: str, answer: object) -> Outcome:
     record = records.setdefault(name, ledger.Record())
     record.attempts += 1
     try:
-        with private_device():
-            exercise.check(answer, answers.model(exercise))
+        _try(exercise, answer)
     except Rejected as rejected:
         outcome = rejection(exercise.title, rejected)
     else:
@@ -114,6 +115,17 @@ def reset(name: str | None = None) -> Words:
     return Words(
         f"The progress of {'all exercises' if name is None else f'`{name}`'} is forgotten."
     )
+
+
+def _try(exercise: Exercise, answer: object) -> None:
+    """Hold an answer against everything that its exercise checks; `Rejected`."""
+    model = answers.model(exercise)
+    with private_device():
+        exercise.check(answer, model)
+    if exercise.hostile is not None:
+        for seed in ADVERSARIES:
+            with private_device(seed), case(f"a device that takes its time (adversary {seed})"):
+                exercise.hostile(answer, model)
 
 
 def _find(name: str) -> Exercise:

@@ -33,6 +33,9 @@ class Exercise:
         From a nudge to nearly the answer; Markdown.
     explanation : str
         Why the solution is right, for those who have found it; Markdown.
+    hostile : callable, optional
+        A further check, of what has to hold whatever takes how long. It runs on devices that do unordered
+        work in hostile orders, several seeds of them; see `SimDevice`.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Exercise:
     check: Callable[[Any, Any], None]
     hints: tuple[str, ...]
     explanation: str
+    hostile: Callable[[Any, Any], None] | None = None
 
 
 class Rejected(Exception):

@@ -23,9 +23,15 @@ T = TypeVar("T")
 
 
 @contextmanager
-def private_device() -> Generator[Device]:
-    """A fresh simulated device as the current one: nothing has run on it, and its clock is at zero."""
-    with using(SimDevice(machine=Machine())) as device:
+def private_device(adversary: int | None = None) -> Generator[Device]:
+    """A fresh simulated device as the current one: nothing has run on it, and its clock is at zero.
+
+    Parameters
+    ----------
+    adversary : int, optional
+        Seed of its hostility; see `SimDevice`.
+    """
+    with using(SimDevice(machine=Machine(), adversary=adversary)) as device:
         yield device
 
 

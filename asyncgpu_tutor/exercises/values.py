@@ -52,9 +52,10 @@ def launched(
 
 def equal(got: object, expected: Array) -> None:
     """The answer's numbers are the expected ones, to within rounding."""
-    if not isinstance(got, np.ndarray):
-        raise Rejected(f"a NumPy array should come out, and this did: {_brief(got)}")
     array = cast(Array, got)
+    if not isinstance(got, np.ndarray) or array.dtype == object:
+        what = got if not isinstance(got, np.ndarray) else array.tolist()
+        raise Rejected(f"a NumPy array should come out, and this did: {_brief(what)}")
     if array.shape != expected.shape:
         raise Rejected(f"the result has shape {array.shape}, and not {expected.shape}")
     wrong = ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)

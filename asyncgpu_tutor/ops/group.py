@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
 
 from asyncgpu_tutor.device import Event
 from asyncgpu_tutor.errors import UsageError
@@ -73,33 +73,50 @@ class Overlap(_Group):
         return tuple(results)
 
 
-@overload
-def zip_ops(a: DeviceOp[A], /) -> DeviceOp[tuple[A]]: ...
-@overload
-def zip_ops(a: DeviceOp[A], b: DeviceOp[B], /) -> DeviceOp[tuple[A, B]]: ...
-@overload
-def zip_ops(a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], /) -> DeviceOp[tuple[A, B, C]]: ...
-@overload
-def zip_ops(
-    a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], d: DeviceOp[D], /
-) -> DeviceOp[tuple[A, B, C, D]]: ...
-@overload
-def zip_ops(
-    a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], d: DeviceOp[D], e: DeviceOp[E], /
-) -> DeviceOp[tuple[A, B, C, D, E]]: ...
-@overload
-def zip_ops(
-    a: DeviceOp[A],
-    b: DeviceOp[B],
-    c: DeviceOp[C],
-    d: DeviceOp[D],
-    e: DeviceOp[E],
-    f: DeviceOp[F],
-    /,
-) -> DeviceOp[tuple[A, B, C, D, E, F]]: ...
-@overload
-def zip_ops(*ops: DeviceOp[A]) -> DeviceOp[tuple[A, ...]]: ...
-def zip_ops(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
+class Combinator(Protocol):
+    """The type of `zip` and `overlap`: operations in, one operation with the tuple of their results out."""
+
+    @overload
+    def __call__(self, a: DeviceOp[A], /) -> DeviceOp[tuple[A]]: ...
+    @overload
+    def __call__(self, a: DeviceOp[A], b: DeviceOp[B], /) -> DeviceOp[tuple[A, B]]: ...
+    @overload
+    def __call__(
+        self, a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], /
+    ) -> DeviceOp[tuple[A, B, C]]: ...
+    @overload
+    def __call__(
+        self, a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], d: DeviceOp[D], /
+    ) -> DeviceOp[tuple[A, B, C, D]]: ...
+    @overload
+    def __call__(
+        self,
+        a: DeviceOp[A],
+        b: DeviceOp[B],
+        c: DeviceOp[C],
+        d: DeviceOp[D],
+        e: DeviceOp[E],
+        /,
+    ) -> DeviceOp[tuple[A, B, C, D, E]]: ...
+    @overload
+    def __call__(
+        self,
+        a: DeviceOp[A],
+        b: DeviceOp[B],
+        c: DeviceOp[C],
+        d: DeviceOp[D],
+        e: DeviceOp[E],
+        f: DeviceOp[F],
+        /,
+    ) -> DeviceOp[tuple[A, B, C, D, E, F]]: ...
+    @overload
+    def __call__(self, *ops: DeviceOp[A]) -> DeviceOp[tuple[A, ...]]: ...
+    def __call__(self, *ops: DeviceOp[Any]) -> DeviceOp[Any]:
+        """Combine them."""
+        ...
+
+
+def _zip(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
     """One operation with a tuple of results, in order, on ONE stream. It does not overlap anything.
 
     Raises
@@ -112,33 +129,7 @@ def zip_ops(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
     return Zip(ops)
 
 
-@overload
-def overlap(a: DeviceOp[A], /) -> DeviceOp[tuple[A]]: ...
-@overload
-def overlap(a: DeviceOp[A], b: DeviceOp[B], /) -> DeviceOp[tuple[A, B]]: ...
-@overload
-def overlap(a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], /) -> DeviceOp[tuple[A, B, C]]: ...
-@overload
-def overlap(
-    a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], d: DeviceOp[D], /
-) -> DeviceOp[tuple[A, B, C, D]]: ...
-@overload
-def overlap(
-    a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], d: DeviceOp[D], e: DeviceOp[E], /
-) -> DeviceOp[tuple[A, B, C, D, E]]: ...
-@overload
-def overlap(
-    a: DeviceOp[A],
-    b: DeviceOp[B],
-    c: DeviceOp[C],
-    d: DeviceOp[D],
-    e: DeviceOp[E],
-    f: DeviceOp[F],
-    /,
-) -> DeviceOp[tuple[A, B, C, D, E, F]]: ...
-@overload
-def overlap(*ops: DeviceOp[A]) -> DeviceOp[tuple[A, ...]]: ...
-def overlap(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
+def _overlap(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
     """One operation with a tuple of results, each arm on a stream of its own.
 
     The policy is asked for one stream for each arm. The arms start after what precedes them, and what
@@ -152,3 +143,7 @@ def overlap(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
         If one of them is none.
     """
     return Overlap(ops)
+
+
+zip_ops: Combinator = _zip
+overlap: Combinator = _overlap

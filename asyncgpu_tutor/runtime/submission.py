@@ -134,6 +134,11 @@ def submit(
             submission.handles = run(ExecutionContext(stream, policy, submission))
         except Exception as error:
             error.add_note(f"while {submission.describe()} was being submitted")
+            if isinstance(error, RecursionError):
+                error.add_note(
+                    "operations that are arguments of each other nest, and these nest too deeply: chain "
+                    "them with and_then instead, which may be of any length"
+                )
             raise
         finally:
             submission.event = stream.record()

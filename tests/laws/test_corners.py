@@ -437,3 +437,12 @@ def test_recordings_that_cross_see_what_ran_while_they_were_open(sim: Device) ->
     assert short >= 4
     assert long == 2 * (1 + 5)  # the other's first operation was there before it
     assert sim.log is None
+
+
+def test_operations_that_nest_too_deeply_say_what_to_do(device: Device) -> None:
+    op = agt.ones((8,))
+    for _ in range(2000):
+        op = add(op, agt.ones((8,)), 8)
+    with pytest.raises(RecursionError) as caught:
+        op.sync()
+    assert any("chain them with and_then" in note for note in caught.value.__notes__)

@@ -37,6 +37,7 @@ def draw(
     _frame(ax, title, spec, left, right)
     ax.set_ylim(min([memory * left, *(k.gflops / 3 for k in drawn)]), peak * 4)
     _roof(ax, left, right, memory, peak, f"memory {memory / 1e3:.3g} TB/s", "-")
+    _roof(ax, left, right, spec.l2_gb_s, peak, f"L2 {spec.l2_gb_s / 1e3:.3g} TB/s", "-.")
     _roof(ax, left, right, units, peak, f"load-store units {units / 1e3:.3g} TB/s", "--")
     ax.text(
         right, peak * 1.12, f"arithmetic {peak / 1e3:.3g} TFLOP/s",
@@ -76,9 +77,9 @@ def _roof(
         [left, ridge, right], [slope * left, peak, peak],
         color=_INK, linewidth=1.4, linestyle=style, zorder=2, gid=f"roof:{name}", label="_roof",
     )  # fmt: skip
-    # Between the left edge and the ridge, above a solid line and below... both read along their slope.
-    x = left * (ridge / left) ** 0.42
-    above = style == "--"
+    # The lowest roof is named below its line, the others above theirs.
+    x = left * (ridge / left) ** (0.6 if style == "-." else 0.42)
+    above = style != "-"
     ax.annotate(
         name, (x, slope * x), xytext=(-4, 4) if above else (4, -4), textcoords="offset points",
         ha="right" if above else "left", va="bottom" if above else "top", fontsize=8, color=_INK,

@@ -11,26 +11,17 @@ from typing import TYPE_CHECKING
 from asyncgpu_tutor.cuda_c import Counts, LineCounts
 from asyncgpu_tutor.device import Dim3
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.sim import DeviceSpec, KernelTime, Launched, resident_blocks
+from asyncgpu_tutor.sim import DeviceSpec, Launched, resident_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["KernelReport", "Report", "bounds_of"]
+__all__ = ["KernelReport", "Report"]
 
 SECTOR = 32  # bytes
 WARP = 32  # threads
 # Everything in `Counts` adds up over launches but these.
 _LARGEST = {"longest_chain", "chain_load_rounds", "chain_dependent_loads", "shared_bytes"}
-
-
-def bounds_of(time: KernelTime) -> dict[str, float]:
-    """The bounds of the model, in us, by name."""
-    given: dict[str, float] | None = getattr(time, "bounds", None)
-    if given is not None:
-        return given
-    names = [field.name for field in fields(time) if field.name.endswith("_us")]
-    return {name.removesuffix("_us"): getattr(time, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -153,7 +144,7 @@ class KernelReport:
     @property
     def bounds(self) -> dict[str, float]:
         """The bounds of the model for one launch, in us, by name; the largest one holds."""
-        each = [bounds_of(launch.time) for launch in self.launches]
+        each = [launch.time.bounds for launch in self.launches]
         return {name: math.fsum(b[name] for b in each) / len(each) for name in each[0]}
 
     @property
@@ -178,12 +169,18 @@ class KernelReport:
         return _ratio(self.flops, self.bytes_moved)
 
     @property
+    def memory_gb_s(self) -> float:
+        """Of the L2 cache, where what one launch needs fits into it, else of device memory; 1e9 bytes/s."""
+        fits = self.bytes_needed <= self.spec.l2_bytes * len(self.launches)
+        return self.spec.l2_gb_s if fits else self.spec.dram_gb_s
+
+    @property
     def roof(self) -> float:
         """What the device allows at `intensity`, in 1e9 floating-point operations a second.
 
-        The roofline: Williams, Waterman, Patterson, CACM 52(4), 2009.
+        The roofline: Williams, Waterman, Patterson, CACM 52(4), 2009; with a roof for each memory.
         """
-        return min(peak_gflops(self.spec), self.intensity * self.spec.dram_gb_s)
+        return min(peak_gflops(self.spec), self.intensity * self.memory_gb_s)
 
     @property
     def under_roof(self) -> float:
@@ -273,9 +270,9 @@ class Report:
         """Draw where the kernels stand under the roofs of the device. The times are modelled.
 
         A filled mark is at the floating-point operations for each byte needed, and belongs to the roof
-        of the memory. A hollow mark of the same shape is at those for each byte moved, and belongs to
-        the roof of the load-store units; the further it is to the left, the more is moved again and
-        again, or in vain. Kernels without floating-point arithmetic have no place here, and are named
+        of the memory that these bytes fit into. A hollow mark of the same shape is at those for each
+        byte moved, and belongs to the roof of the load-store units; the further it is to the left, the
+        more is moved again and again, or in vain. Kernels without floating-point arithmetic have no place here, and are named
         below.
 
         Parameters

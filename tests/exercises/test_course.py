@@ -17,11 +17,13 @@ from typing import Any
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Outcome, hint, solution
+from asyncgpu_tutor import exercises
+from asyncgpu_tutor.exercises import Outcome, Rejected, hint, schedule, solution
 from asyncgpu_tutor.exercises.catalogue import EXERCISES
 
 ROOT = Path(__file__).resolve().parents[2]
 FEWEST_MUTANTS = 3
+REASONS = {"Rejected", "equal", *schedule.__all__}
 
 
 def _tool() -> ModuleType:
@@ -103,6 +105,35 @@ def test_each_exercise_is_in_one_chapter_with_all_that_belongs_to_it() -> None:
         texts = [cell.text for cell in cells[name]]
         assert len(set(texts)) == len(texts), f"{name}: an answer is there twice"
         assert len(exercise.hints) >= 2
+
+
+def test_each_reason_to_reject_is_given_to_some_wrong_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A check that no wrong answer fails is none: in the chapters' modules, each can be seen to fail."""
+    reached: set[tuple[str, int]] = set()
+    plain = Rejected.__init__
+
+    def noted(self: Rejected, *args: Any) -> None:
+        frame = sys._getframe(1)
+        while frame is not None:
+            reached.add((frame.f_code.co_filename, frame.f_lineno))
+            frame = frame.f_back
+        plain(self, *args)
+
+    monkeypatch.setattr(Rejected, "__init__", noted)
+    for parameter in ANSWERS:
+        chapter, answer = parameter.values
+        if answer.only == "mutant":
+            checked(chapter, answer)  # type: ignore[arg-type]
+
+    for source in sorted(Path(exercises.__file__).parent.glob("chapter_*.py")):
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in REASONS:
+                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                assert any((str(source), line) in reached for line in lines), (
+                    f"{source.name}, line {node.lineno}: no wrong answer fails this"
+                )
 
 
 @pytest.mark.parametrize("name", EXERCISES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
@@ -21,9 +21,10 @@ R = TypeVar("R")
 
 Wake = Callable[[BaseException | None], None]
 
-# Turns of the event loop without a call to any device after which the host counts as idle. A result
-# travels through a few callbacks (future, task, group, parent) before somebody acts on it.
-QUIET_TURNS = 16
+# Turns of the event loop without a call to any device after which the host counts as idle although
+# something is still ready to run: a task that does nothing but yield, say. A result travels through a few
+# callbacks (future, task, group, parent) before somebody acts on it, so it takes more than one.
+QUIET_TURNS = 64
 
 
 class _OnMachine(Protocol):
@@ -153,7 +154,7 @@ class Machine:
         """Once a turn of the loop: let time pass when nobody has used the device for a while."""
         quiet = quiet + 1 if calls == self._calls else 0
         try:
-            if quiet >= QUIET_TURNS:
+            if quiet >= QUIET_TURNS or (quiet and _nothing_ready(loop)):
                 quiet = 0
                 self._advance()
         finally:  # an interrupt must not stop time for good
@@ -181,3 +182,10 @@ class Machine:
             except HostBufferError as changed:
                 error = error or changed
             waiter.wake(error)
+
+
+def _nothing_ready(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether every task of the loop waits for something; False where the loop does not tell."""
+    # No public way to ask. Loops that are not asyncio's own lack it; there the turns are counted.
+    ready: Sized | None = getattr(loop, "_ready", None)
+    return ready is not None and len(ready) == 0

@@ -446,3 +446,20 @@ def test_operations_that_nest_too_deeply_say_what_to_do(device: Device) -> None:
     with pytest.raises(RecursionError) as caught:
         op.sync()
     assert any("chain them with and_then" in note for note in caught.value.__notes__)
+
+
+def test_a_result_may_pass_through_many_tasks_before_time_moves_on(sim: SimDevice) -> None:
+    async def relay(depth: int) -> None:
+        if depth:
+            await asyncio.create_task(relay(depth - 1))
+        else:
+            await agt.sleep(50.0)
+
+    async def main() -> float:
+        other = asyncio.create_task(agt.sleep(5000.0))
+        await relay(30)
+        reached = sim.now()
+        await other
+        return reached
+
+    assert asyncio.run(main()) < 100.0

@@ -25,6 +25,9 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "calibrate": Command(
+        "asyncgpu_tutor.calibrate", "measure this machine's NVIDIA GPU, for the simulated device"
+    ),
     "doctor": Command(
         "asyncgpu_tutor.doctor", "say what this machine has, and what to do about what is missing"
     ),

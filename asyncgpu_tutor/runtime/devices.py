@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 VARIABLE = "ASYNCGPU_DEVICE"
+SPEC_VARIABLE = "ASYNCGPU_SPEC"
 _FORM = re.compile(r"auto|(sim|cuda)(:[0-9]+)?")
 FORMS = "'auto', 'sim', 'sim:1', 'cuda' or 'cuda:1'"
 
@@ -57,7 +58,9 @@ def resolve(name: str | Device) -> Device:
     Parameters
     ----------
     name : str or Device
-        ``"sim"`` or ``"sim:N"``: simulated, any number of them. ``"cuda"`` or ``"cuda:N"``: an NVIDIA
+        ``"sim"`` or ``"sim:N"``: simulated, any number of them; the environment variable
+        ``ASYNCGPU_SPEC`` says which GPU they imitate (``h200``, ``t4``, ``l4``, ``a100``, ``rtx4090``, or
+        a file that ``asyncgpu-tutor calibrate`` wrote). ``"cuda"`` or ``"cuda:N"``: an NVIDIA
         GPU. ``"auto"``: the first GPU where there is one, else ``"sim"``.
 
     Raises
@@ -77,10 +80,14 @@ def resolve(name: str | Device) -> Device:
     ordinal = int(number or "0")
     key = f"{kind}:{ordinal}"
     if key not in _devices:
-        _devices[key] = SimDevice(ordinal, machine=_machine) if kind == "sim" else _cuda(ordinal)
+        _devices[key] = _sim(ordinal) if kind == "sim" else _cuda(ordinal)
         for opened in _openings:
             opened(_devices[key])
     return _devices[key]
+
+
+def _sim(ordinal: int) -> Device:
+    return SimDevice(ordinal, os.environ.get(SPEC_VARIABLE) or "h200", _machine)
 
 
 def _cuda(ordinal: int) -> Device:

@@ -4,7 +4,8 @@ from asyncgpu_tutor.sim.device import SimDevice
 from asyncgpu_tutor.sim.machine import Machine
 from asyncgpu_tutor.sim.model import KernelTime, resident_blocks
 from asyncgpu_tutor.sim.observation import Launched
-from asyncgpu_tutor.sim.spec import SPECS, DeviceSpec
+from asyncgpu_tutor.sim.spec import DeviceSpec
+from asyncgpu_tutor.sim.specs import SPECS, derived, find_spec, save_spec
 
 __all__ = [
     "SPECS",
@@ -13,5 +14,8 @@ __all__ = [
     "Launched",
     "Machine",
     "SimDevice",
+    "derived",
+    "find_spec",
     "resident_blocks",
+    "save_spec",
 ]

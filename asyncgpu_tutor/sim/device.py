@@ -34,10 +34,11 @@ from asyncgpu_tutor.sim.adversary import Adversary, Whim
 from asyncgpu_tutor.sim.engine import Command, EngineEvent, Work
 from asyncgpu_tutor.sim.machine import Machine, Wake, exclusive
 from asyncgpu_tutor.sim.memory import Heap, SimMemory
-from asyncgpu_tutor.sim.model import copy_time, kernel_time
+from asyncgpu_tutor.sim.model import copy_time, kernel_time, staging_time
 from asyncgpu_tutor.sim.observation import Launched
 from asyncgpu_tutor.sim.order import Access, Clock
 from asyncgpu_tutor.sim.spec import H200, DeviceSpec
+from asyncgpu_tutor.sim.specs import find_spec
 from asyncgpu_tutor.sim.stream import SimEvent, SimStream
 from asyncgpu_tutor.trace import Draft, SpanKind, SpanLog, call_name
 
@@ -68,8 +69,8 @@ class SimDevice:
     ----------
     ordinal : int
         Number of the device on its machine.
-    spec : DeviceSpec
-        Which GPU it imitates.
+    spec : DeviceSpec or str
+        Which GPU it imitates; also by name, such as ``"t4"``, or from a file of ``calibrate``.
     machine : Machine
         The host that it is plugged into; devices of one machine share its clock.
     adversary : int, optional
@@ -84,13 +85,13 @@ class SimDevice:
     def __init__(
         self,
         ordinal: int = 0,
-        spec: DeviceSpec = H200,
+        spec: DeviceSpec | str = H200,
         machine: Machine | None = None,
         *,
         adversary: int | None = None,
     ) -> None:
         self.ordinal = ordinal
-        self.spec = spec
+        self.spec = spec = find_spec(spec) if isinstance(spec, str) else spec
         self.machine = machine or Machine()
         self.adversary = None if adversary is None else Adversary(adversary)
         self.heap = Heap(spec.memory_bytes)
@@ -251,7 +252,7 @@ class SimDevice:
         source = host.reshape(-1).view(np.uint8)
         pinned = self.is_pinned(host)
         if not pinned:
-            cost += self.spec.pageable_us + host.nbytes / (self.spec.pageable_gb_s * 1e3)
+            cost += staging_time(self.spec, host.nbytes)
             source = source.copy()
 
         def upload() -> None:

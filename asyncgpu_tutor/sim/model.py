@@ -17,7 +17,9 @@ from asyncgpu_tutor.cuda_c import Counts
 from asyncgpu_tutor.sim.engine import Work
 from asyncgpu_tutor.sim.spec import DeviceSpec
 
-__all__ = ["KernelTime", "copy_time", "kernel_time", "resident_blocks"]
+__all__ = ["KernelTime", "copy_time", "kernel_time", "resident_blocks", "staging_time"]
+
+INLINE = 64 << 10  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +126,12 @@ def copy_time(spec: DeviceSpec, kind: str, nbytes: int) -> float:
     # Within the device every byte is read and written.
     rate = rates.get(kind, spec.dram_gb_s / 2)
     return fixed.get(kind, spec.fill_us) + nbytes / (rate * 1e3)
+
+
+def staging_time(spec: DeviceSpec, nbytes: int) -> float:
+    """What the host pays, in us, for a copy from pageable memory, on top of one from pinned memory.
+
+    Up to 64 KiB a call returns without waiting for a staging buffer (CUDA Runtime API, "API
+    synchronization behavior"); the fixed cost is taken to grow up to there.
+    """
+    return spec.pageable_us * min(1.0, nbytes / INLINE) + nbytes / (spec.pageable_gb_s * 1e3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["H200", "SPECS", "DeviceSpec"]
+__all__ = ["H200", "DeviceSpec"]
 
 GUIDE = "CUDA C++ Programming Guide, technical specifications per compute capability"
 DATASHEET = "NVIDIA H200 datasheet"
@@ -140,22 +140,22 @@ H200 = DeviceSpec(
     shared_bytes_per_sm=228 * 1024,
     issue_per_clock=4.0,
     sectors_per_clock=4.0,
-    request_clocks=0.3,
-    block_clocks=165.0,
+    request_clocks=0.35,
+    block_clocks=173.0,
     l2_bytes=60 * 2**20,
-    l2_gb_s=7600.0,
+    l2_gb_s=7400.0,
     dram_gb_s=4800.0,
-    launch_us=1.2,
+    launch_us=1.14,
     start_us=6.0,
     pause_us=0.86,
     switch_us=4.2,
-    step_clocks=1.45,
-    first_load_clocks=500.0,
-    load_clocks=84.0,
-    hit_clocks=6.0,
-    shared_clocks=8.0,
-    barrier_clocks=50.0,
-    atomic_clocks=1500.0,
+    step_clocks=1.79,
+    first_load_clocks=335.0,
+    load_clocks=89.0,
+    hit_clocks=5.4,
+    shared_clocks=6.2,
+    barrier_clocks=59.0,
+    atomic_clocks=920.0,
     wave_overlap=0.7,
     h2d_gb_s=55.0,
     d2h_gb_s=55.0,
@@ -219,5 +219,3 @@ H200 = DeviceSpec(
         ("wake_us", MLP),
     ),
 )
-
-SPECS: dict[str, DeviceSpec] = {"h200": H200}

@@ -1,0 +1,265 @@
+"""What is measured on a GPU and predicted by the model: kernels, copies, and whole runs of the MLP."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.data import seed_inputs
+from asyncgpu_tutor.kernels import MATVEC_NAIVE, RANDN, RELU, SGEMM_NAIVE, fill_source
+from asyncgpu_tutor.mlp import forward
+
+CORPUS = Path(__file__).resolve().parents[1] / "cuda_c" / "corpus"
+F, I, U, B, D = np.float32, np.int32, np.uint32, np.uint8, np.float64
+Make = Callable[[np.random.Generator], list[Any]]
+
+
+@dataclass(frozen=True)
+class KernelCase:
+    """One launch: arrays among the arguments are put on the device."""
+
+    kernel: str
+    size: int
+    source: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    make: Make
+    shared: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel} {self.size}"
+
+
+def f(rng: np.random.Generator, *shape: int) -> Any:
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+def z(kind: Any, *shape: int) -> Any:
+    return np.zeros(shape, kind)
+
+
+def dim3(*values: int) -> tuple[int, int, int]:
+    x, y, z = (*values, 1, 1, 1)[:3]
+    return x, y, z
+
+
+def kernel_cases() -> Iterator[KernelCase]:
+    """All of them, smallest sizes first."""
+    text = {p.stem: p.read_text() for p in CORPUS.glob("*.cu")}
+    el, mx, rd, ir, ss, st = (
+        text[k] for k in ("elementwise", "matrix", "reduction", "irregular", "scan_sort", "stencil")
+    )
+    for n in (16, 64, 256, 512, 1024, 2048, 128):
+        t = n // 16
+        square = [F(1.0), f, f, F(0.0), f]
+        yield KernelCase("sgemm_naive", n, SGEMM_NAIVE.source, (t, t), (16, 16), _sgemm(n))
+        yield KernelCase("matvec_naive", n, MATVEC_NAIVE.source, (-(-n // 256),), (256,), _mv(n))
+        del square
+    for n in (64, 256, 512):
+        yield KernelCase("matmul_tiled", n, mx, (n // 16, n // 16), (16, 16), _mm(n))
+        yield KernelCase(
+            "matmul_registers<64, 64, 8, 4, 4>", n, mx, (n // 64, n // 64), (256,), _mm(n)
+        )
+    for n in (256, 1 << 16, 1 << 20, 1 << 22):
+        g = (-(-n // 256),)
+        yield KernelCase("relu", n, RELU.source, g, (256,), lambda r, n=n: [U(n), f(r, n), z(F, n)])
+        yield KernelCase(
+            "fill", n, fill_source("float").source, g, (256,),
+            lambda r, n=n: [np.uint64(n), F(1.5), z(F, n)],
+        )  # fmt: skip
+        yield KernelCase("saxpy", n, el, g, (256,), lambda r, n=n: [I(n), F(0.5), f(r, n), f(r, n)])
+        yield KernelCase(
+            "saxpy_vec4", n, el, (-(-n // 1024),), (256,),
+            lambda r, n=n: [I(n), F(0.5), f(r, n), f(r, n)],
+        )  # fmt: skip
+        yield KernelCase("horner", n, el, g, (256,), lambda r, n=n: [f(r, n), I(n)])
+        yield KernelCase("gelu", n, el, g, (256,), lambda r, n=n: [f(r, n), np.uint64(n)])
+        yield KernelCase(
+            "reduce_sequential", n, rd, (-(-n // 512),), (256,),
+            lambda r, n=n: [f(r, n), z(F, -(-n // 512)), U(n)], 1024,
+        )  # fmt: skip
+        yield KernelCase(
+            "reduce_interleaved", n, rd, g, (256,),
+            lambda r, n=n: [z(I, n), z(I, -(-n // 256)), U(n)], 1024,
+        )  # fmt: skip
+        yield KernelCase(
+            "stencil_1d", n, st, (-(-n // 128),), (128,), lambda r, n=n: [z(I, n), z(I, n), I(n)]
+        )
+        yield KernelCase(
+            "bitonic_block", n, ss, g, (256,),
+            lambda r, n=n: [r.integers(0, 1 << 20, n).astype(I)], 1024,
+        )  # fmt: skip
+    for n in (1024, 1 << 16, 1 << 20):
+        yield KernelCase(
+            "randn", n, RANDN.source, (-(-n // 1024),), (256,),
+            lambda r, n=n: [np.uint64(n), np.uint64(7), F(0), F(1), z(F, n)],
+        )  # fmt: skip
+        yield KernelCase(
+            "reduce_shuffle", n, rd, (min(264, -(-n // 256)),), (256,),
+            lambda r, n=n: [f(r, n), z(F, 1), I(n)],
+        )  # fmt: skip
+        yield KernelCase(
+            "histogram_shared", n, ir, (min(264, -(-n // 256)),), (256,),
+            lambda r, n=n: [r.integers(0, 256, n).astype(B), z(U, 256), I(n)],
+        )  # fmt: skip
+        yield KernelCase(
+            "dot", n, rd, (min(264, -(-n // 256)),), (256,),
+            lambda r, n=n: [f(r, n), f(r, n), z(D, 1), I(n)],
+        )  # fmt: skip
+    for n in (32, 256, 1024):
+        t = n // 16
+        yield KernelCase(
+            "transpose_naive", n, mx, (t, t), (16, 16),
+            lambda r, n=n: [f(r, n, n), z(F, n, n), I(n), I(n)],
+        )  # fmt: skip
+        yield KernelCase(
+            "transpose_tiled", n, mx, (n // 32, n // 32), (32, 8),
+            lambda r, n=n: [f(r, n, n), z(F, n, n), I(n), I(n)],
+        )  # fmt: skip
+        yield KernelCase(
+            "blur_3x3", n, st, (t, t), (16, 16), lambda r, n=n: [f(r, n, n), z(F, n, n), I(n), I(n)]
+        )
+        yield KernelCase(
+            "heat", n, st, (t, t), (16, 16),
+            lambda r, n=n: [r.standard_normal((n, n)), z(D, n, n), I(n), D(0.1)],
+        )  # fmt: skip
+        yield KernelCase(
+            "softmax_online", n, rd, (n,), (32,), lambda r, n=n: [f(r, n, n), z(F, n, n), I(n)]
+        )
+        yield KernelCase(
+            "matvec_warp", n, mx, (-(-n // 4),), (128,),
+            lambda r, n=n: [f(r, n, n), f(r, n), z(F, n), I(n), I(n)],
+        )  # fmt: skip
+        yield KernelCase(
+            "layer_norm", n, rd, (n,), (128,),
+            lambda r, n=n: [f(r, n, n), z(F, n, n), f(r, n), f(r, n), I(n), F(1e-5)], 1024,
+        )  # fmt: skip
+    for n in (256, 1024, 4096):
+        yield KernelCase(
+            "nbody_forces", n, ir, (n // 64,), (64,), lambda r, n=n: [f(r, n, 4), z(F, n, 4), I(n)]
+        )
+        yield KernelCase(
+            "rank_sort", n, ss, (n // 128,), (128,), lambda r, n=n: [f(r, n), z(F, n), I(n)]
+        )
+        yield KernelCase("spmv_csr", n, mx, (n // 128,), (128,), _csr(n))
+    for n in (64, 256, 512):
+        yield KernelCase(
+            "mandelbrot", n, el, (n // 16, n // 8), (16, 8),
+            lambda r, n=n: [z(I, n, n), I(n), I(n), I(100)],
+        )  # fmt: skip
+
+
+def _sgemm(n: int) -> Make:
+    u = U(n)
+    return lambda r: [u, u, u, F(1), f(r, n, n), f(r, n, n), F(0), z(F, n, n)]
+
+
+def _mv(n: int) -> Make:
+    return lambda r: [U(n), U(n), f(r, n, n), f(r, n), z(F, n)]
+
+
+def _mm(n: int) -> Make:
+    return lambda r: [f(r, n, n), f(r, n, n), z(F, n, n), I(n), I(n), I(n)]
+
+
+def _csr(n: int) -> Make:
+    def make(rng: np.random.Generator) -> list[Any]:
+        ptr = np.concatenate(([0], np.cumsum(rng.integers(0, 33, n)))).astype(I)
+        col = rng.integers(0, n, ptr[-1]).astype(I)
+        return [I(n), ptr, col, f(rng, int(ptr[-1])), f(rng, n), z(F, n)]
+
+    return make
+
+
+COPIES = ("h2d", "d2h", "d2d", "memset")
+COPY_BYTES = tuple(4**k * 256 for k in range(9))  # 256 bytes to 16 MiB
+
+# ---------------------------------------------------------------------------------------- the MLP
+DIMS = (64, 128, 256, 512, 1024, 2048)
+VARIANTS = ("sync each op", "sync each batch", "1 stream", "2 streams", "4 streams", "8 streams")
+BATCHES = 8
+
+
+@dataclass(frozen=True)
+class MlpCase:
+    """Eight batches, one way to wait for them, and where their inputs lie."""
+
+    dim: int
+    variant: str
+    pinned: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.dim} {'pinned' if self.pinned else 'pageable'} {self.variant}"
+
+
+def mlp_cases() -> Iterator[MlpCase]:
+    """All of them."""
+    for dim in DIMS:
+        for pinned in (True, False):
+            for variant in VARIANTS:
+                yield MlpCase(dim, variant, pinned)
+
+
+def makespans(case: MlpCase, warm: int, runs: int) -> list[float]:
+    """Run it on the current device; host time in us from the first line to the last result."""
+    device = agt.current_device()
+    inputs = seed_inputs(case.dim, BATCHES)
+    batches = [agt.pin(x) if case.pinned else x for x in inputs.batches]
+    w0 = agt.h2d(agt.pin(inputs.w0)).sync().share()
+    w1 = agt.h2d(agt.pin(inputs.w1)).sync().share()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", agt.PageableCopyWarning)
+        if case.variant.startswith("sync"):
+            stream = device.create_stream()
+            one = _each_op if case.variant == "sync each op" else _each_batch
+
+            def run() -> float:
+                start = device.now()
+                for x in batches:
+                    one(x, w0, w1, stream)
+                return device.now() - start
+
+            return [run() for _ in range(warm + runs)][warm:]
+        streams = int(case.variant.split()[0])
+        return asyncio.run(_awaited(batches, w0, w1, streams, warm, runs))
+
+
+def _each_op(x: Any, w0: Any, w1: Any, stream: Any) -> Any:
+    m, k = x.shape
+    batch = agt.h2d(x).sync_on(stream)
+    hidden = agt.zeros((m, k)).sync_on(stream)
+    output = agt.zeros(m).sync_on(stream)
+    product = agt.sgemm_naive(m, k, k, 1.0, batch, w0, 0.0, hidden.partition(16, 16))
+    hidden = product.last().unpartition().sync_on(stream)
+    output = agt.matvec_naive(m, k, hidden, w1, output.partition(256)).last().sync_on(stream)
+    output = agt.relu(m, output, output).last().unpartition().sync_on(stream)
+    return agt.d2h(output).sync_on(stream)
+
+
+def _each_batch(x: Any, w0: Any, w1: Any, stream: Any) -> Any:
+    return forward(x, w0, w1).sync_on(stream)
+
+
+async def _awaited(
+    batches: list[Any], w0: Any, w1: Any, streams: int, warm: int, runs: int
+) -> list[float]:
+    async def one(x: Any) -> Any:
+        return await forward(x, w0, w1)
+
+    device = agt.current_device()
+    times: list[float] = []
+    with agt.using(device, agt.StreamPoolRoundRobin(streams)):
+        for _ in range(warm + runs):
+            start = device.now()
+            await asyncio.gather(*(one(x) for x in batches))
+            times.append(device.now() - start)
+    return times[warm:]

@@ -1,0 +1,99 @@
+"""What the model says to every case that was recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.cuda_c import Counts, LaunchResult, Program
+from asyncgpu_tutor.sim import DeviceSpec, SimDevice
+from asyncgpu_tutor.sim.device import SimFunction
+from asyncgpu_tutor.sim.model import copy_time, kernel_time, staging_time
+
+from .cases import KernelCase, MlpCase, kernel_cases, makespans, mlp_cases
+from .counting import load
+from .report import recording
+
+Counted = dict[str, Counts]
+RAW_CALL = 2.2  # us, of the driver's call for a pinned copy, which the recorded calls hold as well
+KEPT = 128  # from this DIM on the interpreter's counts are taken from the file
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A program whose launches do nothing but say what an earlier, equal one did."""
+
+    program: Program
+    name: str
+    counted: Counted
+
+    def launch(self, name: str, grid: Any, block: Any, values: Any, **more: Any) -> LaunchResult:
+        size = int(values[0]) if isinstance(values[0], np.generic) else 0
+        if name in ("sgemm_naive", "matvec_naive") and size >= KEPT:
+            return LaunchResult(self.counted[f"{name} {size}"], "")
+        return self.program.launch(name, grid, block, values, **more)
+
+
+class CountedDevice(SimDevice):
+    """A simulated device that knows how the MLP's large kernels count, instead of running them."""
+
+    counted: Counted
+
+    def get_function(self, source: str, name: str) -> SimFunction:
+        function = super().get_function(source, name)
+        kept: Any = Kept(function.program, name, self.counted)
+        return dataclasses.replace(function, program=kept)
+
+
+def kernel_times(spec: DeviceSpec, counted: Counted) -> Iterator[tuple[KernelCase, float]]:
+    """Those that were measured; there are counts of more."""
+    measured = recording()["kernels"]
+    for case in kernel_cases():
+        if case.name in measured:
+            counts = counted[case.name]
+            yield (
+                case,
+                kernel_time(spec, counts, math.prod(case.block), counts.shared_bytes).us,
+            )
+
+
+def copy_times(spec: DeviceSpec, names: Iterable[str]) -> dict[str, float]:
+    """Of the device for pinned copies, of the host's call for pageable ones."""
+    found: dict[str, float] = {}
+    for name in names:
+        *pageable, kind, size = name.split()
+        nbytes = int(size)
+        us = copy_time(spec, kind, nbytes)
+        if pageable:
+            staged = RAW_CALL + staging_time(spec, nbytes)
+            us = staged if kind == "h2d" else spec.start_us + us + spec.sync_us
+        found[name] = us
+    return found
+
+
+def mlp_times(
+    spec: DeviceSpec, counted: Counted, keep: Callable[[str], bool] = lambda name: True
+) -> Iterator[tuple[MlpCase, float]]:
+    """By running them, on a simulated device with this spec."""
+    for case in mlp_cases():
+        if keep(case.name):
+            device = CountedDevice(spec=spec)
+            device.counted = counted
+            with agt.using(device):
+                yield case, makespans(case, 1, 1)[0]
+
+
+def everything(spec: DeviceSpec) -> dict[str, dict[str, float]]:
+    """By group and name."""
+    counted = load()
+    return {
+        "mlp": {case.name: us for case, us in mlp_times(spec, counted)},
+        "kernels": {case.name: us for case, us in kernel_times(spec, counted)},
+        "copies": copy_times(spec, recording()["copies"]),
+    }

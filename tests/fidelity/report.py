@@ -1,0 +1,158 @@
+"""Write docs/fidelity.md from the recordings.
+
+python -m tests.fidelity.report [--check]
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from asyncgpu_tutor.sim import SPECS
+
+from .cases import COPIES, COPY_BYTES, DIMS, VARIANTS, MlpCase, kernel_cases
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "fidelity.md"
+TIE = 0.1  # two makespans that are closer than this, measured, count as equal: so far apart are two runs
+
+
+class Error(NamedTuple):
+    """Of some cases: how many, and how far off."""
+
+    cases: int
+    median: float
+    worst: float
+
+
+def recording() -> dict[str, Any]:
+    """What `record` wrote."""
+    return json.loads((HERE / "recordings" / "h200.json").read_text())
+
+
+def _halves() -> Iterator[tuple[str, bool]]:
+    seen: dict[str, int] = {}
+    for kernel in kernel_cases():
+        seen[kernel.kernel] = seen.get(kernel.kernel, -1) + 1
+        yield kernel.name, seen[kernel.kernel] % 2 == 0
+    for i, (case, nbytes) in enumerate(product(COPIES, COPY_BYTES)):
+        for kind in (case, f"pageable {case}"):
+            yield f"{kind} {nbytes}", i % 2 == 0
+    for (d, dim), pinned, (v, variant) in product(
+        enumerate(DIMS), (True, False), enumerate(VARIANTS)
+    ):
+        yield MlpCase(dim, variant, pinned).name, (d + v + pinned) % 2 == 0
+
+
+HALVES = dict(_halves())
+
+
+def calibrated(name: str) -> bool:
+    """Whether the constants may be fitted to this case: every other size, like a chessboard."""
+    return HALVES[name]
+
+
+def errors(predicted: dict[str, float], measured: dict[str, float], half: bool) -> Error:
+    """Of one half of a group."""
+    off = [abs(us / measured[n] - 1) for n, us in predicted.items() if calibrated(n) is half]
+    return Error(len(off), statistics.median(off), max(off))
+
+
+def misordered(predicted: dict[str, float], measured: dict[str, float]) -> list[str]:
+    """Pairs of variants, of one DIM and one kind of memory, whose order the model has wrong."""
+    found: list[str] = []
+    for dim in DIMS:
+        for pinned in (True, False):
+            names = [MlpCase(dim, variant, pinned).name for variant in VARIANTS]
+            for i, a in enumerate(names):
+                for b in names[i + 1 :]:
+                    low, high = sorted((a, b), key=lambda n: measured[n])
+                    apart = measured[high] / measured[low] - 1
+                    if apart > TIE and predicted[low] > predicted[high]:
+                        found.append(f"{low} < {high}")
+    return found
+
+
+def pairs_apart(measured: dict[str, float]) -> int:
+    """How many such pairs are far enough apart, measured, to have an order."""
+    count = 0
+    for dim in DIMS:
+        for pinned in (True, False):
+            row = [measured[MlpCase(dim, variant, pinned).name] for variant in VARIANTS]
+            count += sum(
+                max(a, b) / min(a, b) - 1 > TIE for i, a in enumerate(row) for b in row[i + 1 :]
+            )
+    return count
+
+
+def page(predicted: dict[str, dict[str, float]]) -> str:
+    """The text of the page."""
+    return "\n".join(_lines(predicted, recording())) + "\n"
+
+
+def _lines(predicted: dict[str, dict[str, float]], measured: dict[str, Any]) -> Iterator[str]:
+    machine = measured["machine"]
+    yield from (HERE / "fidelity_head.md").read_text().splitlines()
+    yield ""
+    yield "## Measured on"
+    yield ""
+    yield from (f"- {key}: {value}" for key, value in machine.items())
+    yield ""
+    yield "## Errors"
+    yield ""
+    yield "| group | half | cases | median error | worst error |"
+    yield "|---|---|---|---|---|"
+    for group, times in predicted.items():
+        for half, word in ((True, "calibrated on"), (False, "held out")):
+            e = errors(times, measured[group], half)
+            yield f"| {group} | {word} | {e.cases} | {e.median:.1%} | {e.worst:.1%} |"
+    wrong = misordered(predicted["mlp"], measured["mlp"])
+    yield ""
+    yield (
+        f"Order of the MLP's variants: {pairs_apart(measured['mlp'])} pairs (of one DIM and one kind of "
+        f"memory) are more than {TIE:.0%} apart on the GPU; the model has {len(wrong)} of them the wrong way "
+        "round" + (":" if wrong else ".")
+    )
+    if wrong:
+        yield ""
+        yield from (f"- {pair}" for pair in wrong)
+    yield ""
+    yield "## MLP, makespan of eight batches"
+    yield ""
+    yield from _table(predicted["mlp"], measured["mlp"])
+    yield ""
+    kinds = len({case.kernel for case in kernel_cases()})
+    yield f"## Kernels: {kinds} of them"
+    yield ""
+    yield from _table(predicted["kernels"], measured["kernels"])
+    yield ""
+    yield "## Copies"
+    yield ""
+    yield from _table(predicted["copies"], measured["copies"])
+
+
+def _table(predicted: dict[str, float], measured: dict[str, float]) -> Iterator[str]:
+    yield "| case | half | measured, us | predicted, us | error |"
+    yield "|---|---|---|---|---|"
+    for name, us in predicted.items():
+        half = "calibrated on" if calibrated(name) else "held out"
+        real = measured[name]
+        yield f"| {name} | {half} | {real:.5g} | {us:.5g} | {us / real - 1:+.0%} |"
+
+
+def main() -> None:
+    from .predict import everything
+
+    text = page(everything(SPECS["h200"]))
+    if "--check" in sys.argv:
+        raise SystemExit(PAGE.read_text() != text)
+    PAGE.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Which GPUs can be simulated."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.calibrate import host
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.sim import SPECS, DeviceSpec, SimDevice, find_spec, save_spec
+
+CONSTANTS = {f.name for f in dataclasses.fields(DeviceSpec)} - {"name", "sources"}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_constant_has_a_source(name: str) -> None:
+    sources = dict(SPECS[name].sources)
+    assert set(sources) == CONSTANTS
+    assert all(sources.values())
+
+
+@pytest.mark.parametrize("name", sorted(set(SPECS) - {"h200"}))
+def test_what_no_datasheet_gives_is_marked(name: str) -> None:
+    spec, h200 = SPECS[name], SPECS["h200"]
+    for constant, source in spec.sources:
+        own = source.startswith(("datasheet", "CUDA", "the H200's, times"))
+        assert own or source == "taken over from the H200"
+        if not own:
+            assert getattr(spec, constant) == getattr(h200, constant)
+
+
+def test_a_spec_outlives_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    save_spec(SPECS["l4"], path)
+    assert find_spec(str(path)) == SPECS["l4"]
+    assert SimDevice(spec=str(path)).description.startswith("simulated L4")
+
+
+def test_no_such_gpu(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'gtx' is not a GPU .* h200, t4"):
+        SimDevice(spec="gtx")
+    (tmp_path / "half.json").write_text('{"name": "half", "constants": {}}')
+    with pytest.raises(UsageError, match="does not hold the spec"):
+        find_spec(str(tmp_path / "half.json"))
+    with pytest.raises(UsageError, match="does not hold the spec"):
+        find_spec(str(tmp_path / "none.json"))
+
+
+def test_a_slower_gpu_takes_longer() -> None:
+    def makespan(name: str) -> float:
+        with agt.using(SimDevice(spec=name)), agt.record() as trace:
+            n = 256
+            args = (agt.ones((n, n)), agt.ones(n), agt.zeros(n).partition(n))
+            agt.matvec_naive(n, n, *args).sync()
+        return trace.metrics().device_makespan
+
+    assert makespan("t4") > makespan("h200")
+
+
+def test_costs_of_the_host_are_constants_of_a_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "RUNS", 10)
+    costs = host.host_costs(SimDevice(), kernel_us=36.0, start_us=6.0)
+    assert set(costs) <= CONSTANTS
+    assert {"call_launch_us", "sync_us", "wake_us"} <= set(costs)

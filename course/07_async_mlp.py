@@ -12,7 +12,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 40 minutes |
+# | Time | 55 minutes |
 # | You need | [00_start_here](00_start_here.ipynb), NumPy, and to have seen `async def` and `await` |
 # | Device | the first cell of code says which one is in use |
 
@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, in_words, score
+from asyncgpu_tutor.exercises import Prediction, check, in_words, score
 from asyncgpu_tutor.timeline import compare
 from asyncgpu_tutor.trace import runs_before
 
@@ -338,6 +338,70 @@ async def all_at_once(batches, w0, w1):
         tasks = [group.create_task(infer(i, x, w0, w1)) for i, x in enumerate(batches)]
     return np.stack([task.result() for task in tasks])
 
+
+# %% [markdown] id=exercise-in-flight
+# ### Exercise: any number, all in flight
+#
+# Write it for a list of *any* operations: have all of them in flight together, and return their results in the order of the
+# list. `agt.spawn(op)` makes a task of an operation. The check also uses a device that does things in an order that
+# nobody hopes for.
+
+# %% id=07-in-flight starter
+async def run_all(ops):
+    results = []
+    for op in ops:
+        results.append(await op)
+    return results
+
+
+# %% id=07-in-flight solution
+async def run_all(ops):
+    tasks = [agt.spawn(op) for op in ops]
+    return [await task for task in tasks]
+
+
+# %% id=07-in-flight mutant cause="no two operations were at work at the same time"
+async def run_all(ops):
+    return [await agt.spawn(op) for op in ops]
+
+
+# %% id=07-in-flight mutant cause="no two operations were at work at the same time"
+async def run_all(ops):
+    return await agt.zip(*ops)
+
+
+# %% id=07-in-flight mutant cause="blocks the event loop"
+async def run_all(ops):
+    return [op.sync() for op in ops]
+
+
+# %% id=07-in-flight mutant cause="with a device that takes its time"
+async def run_all(ops):
+    tasks = [agt.spawn(op) for op in ops]
+    return [await task for task in asyncio.as_completed(tasks)]
+
+
+# %% id=07-in-flight mutant cause="`d2h` ran 0 times"
+async def run_all(ops):
+    return [op.into_future() for op in ops]
+
+
+# %% id=07-in-flight mutant cause="should return the 4 results"
+async def run_all(ops):
+    async with asyncio.TaskGroup() as group:
+        for op in ops:
+            group.create_task(asyncio.wait([agt.spawn(op)]))
+
+
+# %% id=07-in-flight mutant cause="returned 3 results, of 4 operations"
+async def run_all(ops):
+    *others, last = [agt.spawn(op) for op in ops]
+    await last
+    return [await task for task in others]
+
+
+# %% id=07-in-flight-check
+check("07-in-flight", run_all)
 
 # %% [markdown] id=predict-64-text
 # How much does it bring? There are two things to gain: Python no longer waits between the batches, and the device can work on
@@ -682,17 +746,117 @@ assert np.allclose(scores, np.maximum(digits.batches @ digits.w0 @ digits.w1, 0)
 # As a program, with options for sizes, streams and inputs, it is `python -m asyncgpu_tutor mlp`; its source is the
 # package `asyncgpu_tutor/mlp`.
 
+# %% [markdown] id=exercise-softmax
+# ### Exercise: softmax
+#
+# A classifier with several classes does not end in ReLU, but in **softmax**: it turns numbers into probabilities, which are
+# positive and add up to 1. In NumPy it is `np.exp(x) / np.exp(x).sum()`. Write the kernel, with a thread for each output. It would
+# take the place of the ReLU in the chain.
+#
+# Beware of large numbers: `expf(100.0f)` overflows.
+
+# %% id=07-softmax starter
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    // your code
+}
+""")
+
+# %% id=07-softmax solution
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float top = x[0];
+        for (unsigned int j = 1; j < n; j++) {
+            top = fmaxf(top, x[j]);
+        }
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += expf(x[j] - top);
+        }
+        y[i] = expf(x[i] - top) / sum;
+    }
+}
+""")
+
+# %% id=07-softmax mutant cause="is nan, and"
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += expf(x[j]);
+        }
+        y[i] = expf(x[i]) / sum;
+    }
+}
+""")
+
+# %% id=07-softmax mutant cause="n=64, blocks of 16"
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float top = x[0], sum = 0.0f;
+        for (unsigned int j = 1; j < n; j++) {
+            top = fmaxf(top, x[j]);
+        }
+        for (unsigned int j = 0; j < blockDim.x; j++) {
+            sum += expf(x[j] - top);
+        }
+        y[i] = expf(x[i] - top) / sum;
+    }
+}
+""")
+
+# %% id=07-softmax mutant cause="is right"
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float top = x[0];
+        for (unsigned int j = 1; j < n; j++) {
+            top = fmaxf(top, x[j]);
+        }
+        y[i] = expf(x[i] - top);
+    }
+}
+""")
+
+# %% id=07-softmax mutant cause="out of bounds"
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float top = x[0], sum = 0.0f;
+    for (unsigned int j = 1; j < n; j++) {
+        top = fmaxf(top, x[j]);
+    }
+    for (unsigned int j = 0; j < n; j++) {
+        sum += expf(x[j] - top);
+    }
+    y[i] = expf(x[i] - top) / sum;
+}
+""")
+
+# %% id=07-softmax-check
+check("07-softmax", softmax)
+
 # %% [markdown] id=extend
 # ## Where to take it
 #
-# - **Softmax.** Write a kernel that turns the 64 outputs into probabilities, and add it with one more `and_then`. (Subtract the
-#   largest output first. Why?)
 # - **A better GEMM.** Load tiles of the matrices into the shared memory of a block. What happens to the length? To the gain?
 # - **More batches.** Sixteen, on four streams. What is the most that `share_count` can be?
 # - **A policy of your own.** Subclass `agt.SchedulingPolicy` and write `next_stream`.
 # - **Failure.** Let one batch have the wrong shape. What do the other three do? Try `except*` around the group.
-#
-# Checked exercises come in a later version of this course.
 
 # %% [markdown] id=key-points
 # ## Key points

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from asyncgpu_tutor.exercises import chapter_01
+from asyncgpu_tutor.exercises import chapter_01, chapter_07
 from asyncgpu_tutor.exercises.exercise import Exercise
 
 __all__ = ["EXERCISES"]
 
 EXERCISES: Mapping[str, Exercise] = {
-    exercise.name: exercise for chapter in (chapter_01,) for exercise in chapter.EXERCISES
+    exercise.name: exercise
+    for chapter in (chapter_01, chapter_07)
+    for exercise in chapter.EXERCISES
 }

@@ -17,6 +17,9 @@ __all__ = ["as_kernel", "equal", "launched"]
 
 Array = npt.NDArray[Any]
 
+# What outputs are full of before the launch: no kernel computes just this.
+UNWRITTEN = float(np.float32(-8.7654321e31))
+
 
 def as_kernel(answer: object, name: str) -> Kernel:
     """The learner's kernel: a `Kernel`, or its source."""
@@ -30,7 +33,7 @@ def as_kernel(answer: object, name: str) -> Kernel:
 def launched(
     kernel: Kernel, args: Sequence[Any], shape: tuple[int, ...], block: tuple[int, ...]
 ) -> Array:
-    """What a kernel writes into a new array, its last argument, that starts full of NaN.
+    """What a kernel writes into a new array, its last argument, that starts full of `UNWRITTEN`.
 
     Parameters
     ----------
@@ -44,7 +47,7 @@ def launched(
 
     def run() -> Array:
         given = [h2d(cast(Array, arg)) if isinstance(arg, np.ndarray) else arg for arg in args]
-        out = full(shape, np.nan).partition(*block)
+        out = full(shape, UNWRITTEN).partition(*block)
         return kernel(*given, out).last().unpartition().to_host().sync()
 
     return calling(run)
@@ -62,7 +65,7 @@ def equal(got: object, expected: Array) -> None:
     if wrong.any():
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
         place = index[0] if len(index) == 1 else index
-        if np.isnan(array[index]):
+        if array[index] == UNWRITTEN:
             raise Rejected(f"no thread wrote element {place} of the output")
         raise Rejected(f"element {place} is {array[index]:.6g}, and {expected[index]:.6g} is right")
 

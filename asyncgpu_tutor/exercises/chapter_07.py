@@ -1,0 +1,112 @@
+"""Exercises of 07_async_mlp: what each one checks, its hints, and why the solution is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.schedule import launches, waits
+from asyncgpu_tutor.exercises.trial import Observed, observe
+from asyncgpu_tutor.exercises.values import as_kernel, equal, launched
+from asyncgpu_tutor.memory import h2d, pin
+from asyncgpu_tutor.trace.words import count
+
+__all__ = ["EXERCISES"]
+
+
+def _run_all(answer: Any, number: int, size: int) -> Observed[Any]:
+    """Try an answer on there-and-back copies of `size` elements; operation i yields i + 1 everywhere."""
+    arrays = [pin(np.full(size, i + 1, np.float32)) for i in range(number)]
+    return observe(answer, [h2d(x).to_host().named(f"op {i}") for i, x in enumerate(arrays)])
+
+
+def _in_order(results: object, number: int, size: int) -> None:
+    if not isinstance(results, list | tuple):
+        raise Rejected(f"`run_all` should return the {number} results, in a list")
+    found = cast(Sequence[object], results)
+    if len(found) != number:
+        raise Rejected(f"`run_all` returned {count(len(found), 'result')}, of {number} operations")
+    for i, result in enumerate(found):
+        with case(f"{number} operations, for result {i},"):
+            equal(result, np.full(size, i + 1, np.float32))
+
+
+def check_run_all(mine: Any, model: Any) -> None:
+    """All are in flight together, nobody blocks, and the results come in the order of the operations.
+
+    The copies take longer than the host needs to submit them.
+    """
+    for number, size in [(4, 1_000_000), (3, 500_000)]:
+        expected, run = _run_all(model, number, size), _run_all(mine, number, size)
+        with compared(run.trace, expected.trace):
+            launches(run.trace, "d2h", number)
+            waits(run.trace, 0, "`sync` blocks the event loop, and with it every other task")
+            if not run.trace.metrics().overlap:
+                raise Rejected(
+                    "no two operations were at work at the same time: start all of them before you "
+                    "wait for the first",
+                    *run.trace.find("h2d")[:2],
+                )
+        _in_order(run.result, number, size)
+
+
+def hostile_run_all(mine: Any, _model: Any) -> None:
+    """The results are in order, whichever operation is done first."""
+    _in_order(_run_all(mine, 4, 32).result, 4, 32)
+
+
+def check_softmax(mine: Any, _model: Any) -> None:
+    """Sizes that fit their blocks and sizes that do not; outputs for which `expf` overflows."""
+    kernel = as_kernel(mine, "softmax")
+    sizes = [(64, 64), (64, 16), (100, 256), (1000, 128)]
+    for (n, threads), scale in product(sizes, (1.0, 100.0)):
+        x = np.random.default_rng(n).standard_normal(n, dtype=np.float32) * np.float32(scale)
+        grown = np.exp(x.astype(np.float64) - x.max())
+        with case(f"n={n}, blocks of {threads} and numbers up to {abs(x).max():.0f}"):
+            equal(launched(kernel, [n, x], (n,), (threads,)), grown / grown.sum())
+
+
+EXERCISES = (
+    Exercise(
+        name="07-in-flight",
+        title="Any number, all in flight",
+        answer="run_all",
+        check=check_run_all,
+        hostile=hostile_run_all,
+        hints=(
+            "In the loop, the second operation is not even started before the first one is done.",
+            "`agt.spawn(op)` starts an operation and returns a task. Start all, then wait for each.",
+            "`tasks = [agt.spawn(op) for op in ops]`, and then `await` the tasks, one after the other.",
+        ),
+        explanation="Once all are started it does not matter in which order you wait: the list keeps "
+        "the results in the order of the operations, whichever is done first. `await "
+        "asyncio.gather(*ops)` does the same in one line.",
+    ),
+    Exercise(
+        name="07-softmax",
+        title="A kernel: softmax",
+        answer="softmax",
+        check=check_softmax,
+        hints=(
+            (
+                "Each thread computes one output, but needs *all* inputs: two loops, one for the largest, "
+                "one for the sum."
+            ),
+            (
+                "`expf(100.0f)` is too large for a `float`. Subtract the largest input from each first: it "
+                "changes nothing in the result, as numerator and denominator shrink alike."
+            ),
+            (
+                "`float top = x[0];`, a loop with `top = fmaxf(top, x[j]);`, a loop with "
+                "`sum += expf(x[j] - top);`, and `y[i] = expf(x[i] - top) / sum;`"
+            ),
+        ),
+        explanation="With the largest input subtracted, the largest power is exp(0) = 1, and nothing can "
+        "overflow. Every thread does the same two loops: that is naive, as the other kernels here are. "
+        "For 64 outputs nobody notices.",
+    ),
+)

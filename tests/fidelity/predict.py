@@ -12,13 +12,13 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.cuda_c import Counts, LaunchResult, Program
-from asyncgpu_tutor.sim import DeviceSpec, SimDevice
+from asyncgpu_tutor.sim import DeviceSpec, SimDevice, find_spec
 from asyncgpu_tutor.sim.device import SimFunction
 from asyncgpu_tutor.sim.model import copy_time, kernel_time, staging_time
 
 from .cases import KernelCase, MlpCase, kernel_cases, makespans, mlp_cases
 from .counting import load
-from .report import recording
+from .report import BY_CALIBRATE, HERE, recording
 
 Counted = dict[str, Counts]
 RAW_CALL = 2.2  # us, of the driver's call for a pinned copy, which the recorded calls hold as well
@@ -92,8 +92,10 @@ def mlp_times(
 def everything(spec: DeviceSpec) -> dict[str, dict[str, float]]:
     """By group and name."""
     counted = load()
+    own = find_spec(str(HERE / "recordings" / "h200_spec.json"))
     return {
         "mlp": {case.name: us for case, us in mlp_times(spec, counted)},
+        BY_CALIBRATE: {case.name: us for case, us in mlp_times(own, counted)},
         "kernels": {case.name: us for case, us in kernel_times(spec, counted)},
         "copies": copy_times(spec, recording()["copies"]),
     }

@@ -9,6 +9,7 @@ import datetime as dt
 import json
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -128,11 +129,18 @@ def pauses(device: Any) -> dict[str, float]:
     return found
 
 
+def driver() -> str:
+    """Its version, which CUDA itself does not tell."""
+    query = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
+
+
 def main() -> None:
     device: Any = agt.use("cuda")
     result: dict[str, Any] = {
         "machine": {
             **versions(device),
+            "driver": driver(),
             "host": platform.processor() or platform.machine(),
             "python": platform.python_version(),
             "numpy": np.__version__,

@@ -19,6 +19,7 @@ from .cases import COPIES, COPY_BYTES, DIMS, VARIANTS, MlpCase, kernel_cases
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "fidelity.md"
+BY_CALIBRATE = "mlp, constants by calibrate"
 TIE = 0.1  # two makespans that are closer than this, measured, count as equal: so far apart are two runs
 
 
@@ -32,7 +33,8 @@ class Error(NamedTuple):
 
 def recording() -> dict[str, Any]:
     """What `record` wrote."""
-    return json.loads((HERE / "recordings" / "h200.json").read_text())
+    found = json.loads((HERE / "recordings" / "h200.json").read_text())
+    return {**found, BY_CALIBRATE: found["mlp"]}
 
 
 def _halves() -> Iterator[tuple[str, bool]]:

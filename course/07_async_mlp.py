@@ -746,6 +746,90 @@ assert np.allclose(scores, np.maximum(digits.batches @ digits.w0 @ digits.w1, 0)
 # As a program, with options for sizes, streams and inputs, it is `python -m asyncgpu_tutor mlp`; its source is the
 # package `asyncgpu_tutor/mlp`.
 
+# %% [markdown] id=exercise-outcomes
+# ### Exercise: one fails, the others do not
+#
+# A server does not drop four requests because one of them is bad. Run a list of operations, all in flight together. Return a list
+# with one outcome for each, in order: its result, or the exception if it failed.
+
+# %% id=07-outcomes starter
+async def outcomes(ops):
+    async with asyncio.TaskGroup() as group:
+
+        async def run(op):
+            return await op
+
+        tasks = [group.create_task(run(op)) for op in ops]
+    return [task.result() for task in tasks]
+
+
+# %% id=07-outcomes solution
+async def outcomes(ops):
+    return await asyncio.gather(*ops, return_exceptions=True)
+
+
+# %% id=07-outcomes mutant cause="kernel 'beyond'"
+async def outcomes(ops):
+    return await asyncio.gather(*ops)
+
+
+# %% id=07-outcomes mutant cause="cancelled task"
+async def outcomes(ops):
+    async def run(op):
+        return await op
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run(op)) for op in ops]
+    except* agt.DeviceError:
+        pass
+    return [task.result() for task in tasks]
+
+
+# %% id=07-outcomes mutant cause="no two operations were at work at the same time"
+async def outcomes(ops):
+    results = []
+    for op in ops:
+        try:
+            results.append(await op)
+        except agt.DeviceError as error:
+            results.append(error)
+    return results
+
+
+# %% id=07-outcomes mutant cause="returned 2 results, of 3 operations"
+async def outcomes(ops):
+    results = await asyncio.gather(*ops, return_exceptions=True)
+    return [result for result in results if not isinstance(result, Exception)]
+
+
+# %% id=07-outcomes mutant cause="the error should be in the list, and there is None"
+async def outcomes(ops):
+    results = await asyncio.gather(*ops, return_exceptions=True)
+    return [None if isinstance(result, Exception) else result for result in results]
+
+
+# %% id=07-outcomes mutant cause="a NumPy array should come out"
+async def outcomes(ops):
+    try:
+        return await asyncio.gather(*ops)
+    except agt.DeviceError as error:
+        return [error for _ in ops]
+
+
+# %% id=07-outcomes mutant cause="ExceptionGroup"
+async def outcomes(ops):
+    async def run(op):
+        return await op
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(op)) for op in ops]
+    return [await task for task in tasks]
+
+
+# %% id=07-outcomes-check
+check("07-outcomes", outcomes)
+
 # %% [markdown] id=exercise-softmax
 # ### Exercise: softmax
 #
@@ -856,7 +940,6 @@ check("07-softmax", softmax)
 # - **A better GEMM.** Load tiles of the matrices into the shared memory of a block. What happens to the length? To the gain?
 # - **More batches.** Sixteen, on four streams. What is the most that `share_count` can be?
 # - **A policy of your own.** Subclass `agt.SchedulingPolicy` and write `next_stream`.
-# - **Failure.** Let one batch have the wrong shape. What do the other three do? Try `except*` around the group.
 
 # %% [markdown] id=key-points
 # ## Key points

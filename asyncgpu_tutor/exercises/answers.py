@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from functools import cache
 from importlib.resources import files
@@ -35,7 +36,7 @@ def solution_text(exercise: Exercise) -> str:
 @cache
 def _made(name: str, which: str, answer: str) -> Any:
     """The answer that a stored cell defines."""
-    names: dict[str, Any] = {"agt": asyncgpu_tutor, "np": np}
+    names: dict[str, Any] = {"agt": asyncgpu_tutor, "asyncio": asyncio, "np": np}
     with private_device():  # kernels are compiled when they are made
         exec(_stored()[name][which], names)
     return names[answer]

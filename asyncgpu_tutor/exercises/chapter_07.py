@@ -8,11 +8,15 @@ from typing import Any, cast
 
 import numpy as np
 
+from asyncgpu_tutor.errors import DeviceError
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, waits
 from asyncgpu_tutor.exercises.trial import Observed, observe
 from asyncgpu_tutor.exercises.values import as_kernel, equal, launched
-from asyncgpu_tutor.memory import h2d, pin
+from asyncgpu_tutor.launch import Kernel
+from asyncgpu_tutor.memory import h2d, pin, zeros
+from asyncgpu_tutor.ops import DeviceOp
+from asyncgpu_tutor.trace import Trace
 from asyncgpu_tutor.trace.words import count
 
 __all__ = ["EXERCISES"]
@@ -24,15 +28,29 @@ def _run_all(answer: Any, number: int, size: int) -> Observed[Any]:
     return observe(answer, [h2d(x).to_host().named(f"op {i}") for i, x in enumerate(arrays)])
 
 
-def _in_order(results: object, number: int, size: int) -> None:
+def _listed(name: str, results: object, number: int) -> Sequence[object]:
+    """What an answer returned, if it is a list with a result for each operation."""
     if not isinstance(results, list | tuple):
-        raise Rejected(f"`run_all` should return the {number} results, in a list")
+        raise Rejected(f"`{name}` should return the {number} results, in a list")
     found = cast(Sequence[object], results)
     if len(found) != number:
-        raise Rejected(f"`run_all` returned {count(len(found), 'result')}, of {number} operations")
-    for i, result in enumerate(found):
+        raise Rejected(f"`{name}` returned {count(len(found), 'result')}, of {number} operations")
+    return found
+
+
+def _in_order(results: object, number: int, size: int) -> None:
+    for i, result in enumerate(_listed("run_all", results, number)):
         with case(f"{number} operations, for result {i},"):
             equal(result, np.full(size, i + 1, np.float32))
+
+
+def _side_by_side(trace: Trace) -> None:
+    if not trace.metrics().overlap:
+        raise Rejected(
+            "no two operations were at work at the same time: start all of them before you wait for "
+            "the first",
+            *trace.find("h2d")[:2],
+        )
 
 
 def check_run_all(mine: Any, model: Any) -> None:
@@ -45,18 +63,43 @@ def check_run_all(mine: Any, model: Any) -> None:
         with compared(run.trace, expected.trace):
             launches(run.trace, "d2h", number)
             waits(run.trace, 0, "`sync` blocks the event loop, and with it every other task")
-            if not run.trace.metrics().overlap:
-                raise Rejected(
-                    "no two operations were at work at the same time: start all of them before you "
-                    "wait for the first",
-                    *run.trace.find("h2d")[:2],
-                )
+            _side_by_side(run.trace)
         _in_order(run.result, number, size)
 
 
 def hostile_run_all(mine: Any, _model: Any) -> None:
     """The results are in order, whichever operation is done first."""
     _in_order(_run_all(mine, 4, 32).result, 4, 32)
+
+
+BEYOND = """
+extern "C" __global__ void beyond(float* y) { y[2 * blockDim.x] = 1.0f; }
+"""
+
+
+def _one_fails(answer: Any, failing: int) -> Observed[Any]:
+    """Try an answer on three operations, of which one writes beyond its array."""
+
+    def arm(i: int) -> DeviceOp[Any]:
+        if i == failing:
+            return Kernel(BEYOND)(zeros(32).partition(32)).last().unpartition().to_host()
+        return h2d(pin(np.full(1_000_000, i + 1, np.float32))).to_host()
+
+    return observe(answer, [arm(i).named(f"op {i}") for i in range(3)])
+
+
+def check_outcomes(mine: Any, model: Any) -> None:
+    """The error is where the result would be, and costs the others neither result nor overlap."""
+    for failing in (1, 0, 2):
+        expected, run = _one_fails(model, failing), _one_fails(mine, failing)
+        for i, outcome in enumerate(_listed("outcomes", run.result, 3)):
+            with case(f"operation {failing} of 3 failing, for outcome {i},"):
+                if i != failing:
+                    equal(outcome, np.full(1_000_000, i + 1, np.float32))
+                elif not isinstance(outcome, DeviceError):
+                    raise Rejected(f"the error should be in the list, and there is {outcome!r}")
+        with compared(run.trace, expected.trace):
+            _side_by_side(run.trace)
 
 
 def check_softmax(mine: Any, _model: Any) -> None:
@@ -85,6 +128,26 @@ EXERCISES = (
         explanation="Once all are started it does not matter in which order you wait: the list keeps "
         "the results in the order of the operations, whichever is done first. `await "
         "asyncio.gather(*ops)` does the same in one line.",
+    ),
+    Exercise(
+        name="07-outcomes",
+        title="One fails, the others do not",
+        answer="outcomes",
+        check=check_outcomes,
+        hints=(
+            (
+                "A `TaskGroup` cancels the others when one fails: right for a batch that is useless without "
+                "all of its parts, and not what is wanted here."
+            ),
+            "`asyncio.gather` has an option for it: see `help(asyncio.gather)`.",
+            (
+                "`await asyncio.gather(*ops, return_exceptions=True)` has each result, or its exception, in "
+                "the order of the operations."
+            ),
+        ),
+        explanation="An error belongs to the operation that failed, and comes where its result would. "
+        "The other streams did not notice. (On a real GPU a kernel that faults ends the process's CUDA "
+        "context, and with it the others. What fails for other reasons, such as a wrong shape, does not.)",
     ),
     Exercise(
         name="07-softmax",

@@ -57,6 +57,8 @@ def calling(function: Callable[..., T], *args: Any) -> T:
         raise
     except NotReadyError as error:
         raise Rejected(f"a result was read before the device was done with it: {error}") from error
+    except asyncio.CancelledError as error:
+        raise Rejected("your code asked a cancelled task for its result") from error
     except Exception as error:  # a learner's code may raise anything
         raise Rejected(told(error)) from error
 

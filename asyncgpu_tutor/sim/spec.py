@@ -13,10 +13,10 @@ GRAPH = (
     "twenty equal ones"
 )
 FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-21"
-MLP = "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-21"
+MLP = "set by hand to the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-21"
 CALLS = (
     "measured by asyncgpu_tutor/calibrate through this package's own calls (H200, Python 3.12, 2026-11-21), "
-    "times 1.34: a program of different calls runs slower than a loop of equal ones"
+    "times 1.3: a program of different calls runs slower than a loop of equal ones"
 )
 MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
 

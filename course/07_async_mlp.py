@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, in_words, score
+from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, score, solution
 from asyncgpu_tutor.timeline import compare
 from asyncgpu_tutor.trace import runs_before
 
@@ -344,7 +344,7 @@ async def all_at_once(batches, w0, w1):
 #
 # Write it for a list of *any* operations: have all of them in flight together, and return their results in the order of the
 # list. `agt.spawn(op)` makes a task of an operation. The check also uses a device that does things in an order that
-# nobody hopes for.
+# nobody hopes for. (`hint("07-in-flight")` helps if you are stuck, and after an attempt there is `solution("07-in-flight")`.)
 
 # %% id=07-in-flight starter
 async def run_all(ops):

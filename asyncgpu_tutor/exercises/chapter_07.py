@@ -49,7 +49,8 @@ def _side_by_side(trace: Trace) -> None:
         raise Rejected(
             "no two operations were at work at the same time: start all of them before you wait for "
             "the first",
-            *trace.find("h2d")[:2],
+            *trace.find("d2h")[:1],
+            *trace.find("h2d")[1:2],
         )
 
 

@@ -63,10 +63,18 @@ class Outcome:
         """Draw both timelines on one scale, with the first wrong edge marked; nothing if there is none."""
         if self.got is None or self.expected is None:
             return []
-        names = {span.name for span in self.edge}
-        counterpart = [span for span in self.expected if span.name in names]
-        marked = [self.edge, counterpart] if self.edge else None
+        counterparts = _counterparts(self.edge, self.got, self.expected)
+        marked = [self.edge, counterparts] if self.edge else None
         return compare([self.got, self.expected], ["Yours", "Expected"], highlight=marked)
+
+
+def _counterparts(edge: Sequence[Span], got: Trace, expected: Trace) -> list[Span]:
+    """The spans of `expected` that have the same names, and are the same one of that name."""
+    found: list[Span] = []
+    for span in edge:
+        number = got.find(span.name).index(span)
+        found += expected.find(span.name)[number : number + 1]
+    return found
 
 
 def rejection(title: str, rejected: Rejected) -> Outcome:

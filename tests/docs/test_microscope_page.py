@@ -29,7 +29,8 @@ def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_words_are_those_of_the_table() -> None:
-    text = PAGE.read_text(encoding="utf-8").split("## What the numbers mean")[1]
+    page = PAGE.read_text(encoding="utf-8")
+    text = page.split("## What the numbers mean")[1].split("\n## ")[0]
     source = 'extern "C" __global__ void k() { __shared__ int s[32]; s[threadIdx.x] = 1; }'
     with agt.using(SimDevice(machine=Machine())):
         table = agt.inspect(agt.Kernel(source)(grid=1, block=32)).table()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from asyncgpu_tutor.kernels.source import KernelSource
 
 __all__ = ["arange_source", "fill_source"]
@@ -25,11 +27,13 @@ void arange(unsigned long long n, T start, T step, T* out)
 """
 
 
+@cache  # one source for each type: devices look compiled kernels up by it
 def fill_source(ctype: str) -> KernelSource:
     """`out[:] = value` for elements of the C type `ctype`."""
     return KernelSource("fill", f"#define T {ctype}\n{FILL}", shapes={"out": ("n",)})
 
 
+@cache
 def arange_source(ctype: str) -> KernelSource:
     """`out[i] = start + i * step` for elements of the C type `ctype`."""
     return KernelSource("arange", f"#define T {ctype}\n{ARANGE}", shapes={"out": ("n",)})

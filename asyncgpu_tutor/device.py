@@ -30,6 +30,7 @@ __all__ = [
     "Stream",
     "Tag",
     "Tagged",
+    "current_operation",
     "current_tag",
     "forbid_nested_wait",
 ]
@@ -64,6 +65,12 @@ def current_tag() -> Tag | None:
     """The tag of the submission under way, if there is one."""
     tag = _TAG.get()
     return None if tag is None or tag.over else tag
+
+
+def current_operation() -> tuple[int | None, str]:
+    """Number and name of the submission under way, as spans have them."""
+    tag = current_tag()
+    return (tag.op, tag.label) if tag else (None, "")
 
 
 class Tagged:

@@ -19,7 +19,7 @@ from asyncgpu_tutor.array import DeviceArray
 from asyncgpu_tutor.cupy_device.guard import CUDA_ERRORS, compiling, guarded, translated
 from asyncgpu_tutor.cupy_device.poller import Poller
 from asyncgpu_tutor.cupy_device.recorder import Recorder
-from asyncgpu_tutor.cupy_device.stream import CupyEvent, CupyStream, operation
+from asyncgpu_tutor.cupy_device.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.device import (
     USUAL_LIMITS,
     Argument,
@@ -29,6 +29,7 @@ from asyncgpu_tutor.device import (
     Limits,
     Memory,
     Stream,
+    current_operation,
     forbid_nested_wait,
 )
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError
@@ -198,17 +199,8 @@ class CupyDevice:
         pool need not know which stream asks.
         """
         start = self.now()
-        before = self.ordinal
-        try:
-            before = runtime.getDevice()
-            if before != self.ordinal:
-                runtime.setDevice(self.ordinal)
-            pointer = self._pool.malloc(nbytes)
-        except CUDA_ERRORS as error:
-            raise translated(error, f"allocating {nbytes:,} bytes for {name!r}") from error
-        finally:
-            if before != self.ordinal:
-                runtime.setDevice(before)
+        what = f"allocating {nbytes:,} bytes for {name!r}"
+        pointer: Any = self._call(what, self._pool.malloc, (nbytes,))
         if self._recorder is not None:
             self._host_span("call", f"malloc {name}", start)
         return CupyMemory(pointer, nbytes, pointer.ptr)
@@ -336,7 +328,7 @@ class CupyDevice:
     ) -> int | None:
         if self._recorder is None:
             return None
-        op, label = operation()
+        op, label = current_operation()
         draft = self._recorder.log.draft(kind, name, None, op=op, label=label, waits_for=waits_for)
         self._recorder.add_host(draft, start, self.now())
         return draft.id
@@ -350,22 +342,30 @@ class CupyDevice:
         call: Callable[..., object],
         args: tuple[object, ...],
     ) -> None:
-        """Call CUDA with this device current, its errors translated, and spans when recorded.
+        """Make a call that enqueues, and write it down when recorded.
 
-        `detail` may be just a number of bytes. No context managers here: every launch comes this way.
+        `detail` may be just a number of bytes.
+        """
+        if self._recorder is None:
+            self._call(name, call, args)
+        else:
+            told: dict[str, object] = {"bytes": detail} if isinstance(detail, int) else detail
+            recorded = (self._recorder, kind, name, queue, told, call, args)
+            self._call(name, self._record, recorded)
+
+    def _call(self, what: str, call: Callable[..., object], args: tuple[object, ...]) -> object:
+        """Call CUDA with this device current and its errors translated.
+
+        The same as `guarded` and `active`, without context managers: every launch comes this way.
         """
         before = self.ordinal
         try:
             before = runtime.getDevice()
             if before != self.ordinal:
                 runtime.setDevice(self.ordinal)
-            if self._recorder is None:
-                call(*args)
-            else:
-                told: dict[str, object] = {"bytes": detail} if isinstance(detail, int) else detail
-                self._record(self._recorder, kind, name, queue, told, call, args)
+            return call(*args)
         except CUDA_ERRORS as error:
-            raise translated(error, name) from error
+            raise translated(error, what) from error
         finally:
             if before != self.ordinal:
                 runtime.setDevice(before)
@@ -385,7 +385,7 @@ class CupyDevice:
         start = self.now()
         call(*args)
         host = self._host_span("call", call_name(kind, name), start)
-        op, label = operation()
+        op, label = current_operation()
         draft = recorder.log.draft(
             kind, name, queue.number, op=op, label=label, call=host, detail=detail
         )

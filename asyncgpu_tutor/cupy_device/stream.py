@@ -10,13 +10,13 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.cupy_device.guard import guarded
 from asyncgpu_tutor.cupy_device.poller import NOT_READY
 from asyncgpu_tutor.cupy_device.watcher import Watcher
-from asyncgpu_tutor.device import Event, current_tag, forbid_nested_wait
+from asyncgpu_tutor.device import Event, forbid_nested_wait
 from asyncgpu_tutor.errors import DeviceMismatchError
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.cupy_device.device import CupyDevice
 
-__all__ = ["CupyEvent", "CupyStream", "operation"]
+__all__ = ["CupyEvent", "CupyStream"]
 
 
 class CupyEvent:
@@ -100,9 +100,3 @@ class CupyStream:
             self.device.waiting(f"synchronize stream {self.number}", heads),
         ):
             self.cupy.synchronize()
-
-
-def operation() -> tuple[int | None, str]:
-    """Number and name of the submission under way."""
-    tag = current_tag()
-    return (tag.op, tag.label) if tag else (None, "")

@@ -19,7 +19,7 @@ from asyncgpu_tutor.device import (
     HostBuffer,
     Memory,
     Stream,
-    current_tag,
+    current_operation,
     forbid_nested_wait,
 )
 from asyncgpu_tutor.errors import (
@@ -131,9 +131,9 @@ class SimDevice:
 
     def begin_submission(self) -> None:
         """The host pays for a new submission, at the first call that belongs to it."""
-        tag = current_tag()
-        if tag is not None and tag.op != self._submission:
-            self._submission = tag.op
+        op, _ = current_operation()
+        if op is not None and op != self._submission:
+            self._submission = op
             self.spend(self.spec.submit_us)
 
     def work(self, us: float, name: str) -> None:
@@ -385,8 +385,7 @@ class SimDevice:
     ) -> int | None:
         if self.log is None:
             return None
-        tag = current_tag()
-        op, label = (tag.op, tag.label) if tag else (None, "")
+        op, label = current_operation()
         draft = self.log.draft(kind, name, None, op=op, label=label, waits_for=waits_for)
         return self.log.finish(draft, start, end).id
 
@@ -432,12 +431,11 @@ class SimDevice:
         for memory in writes:
             memory.history.write(memory.cells.name, access, target.clock)
         self.begin_submission()
-        tag = current_tag()
+        op, label = current_operation()
         call = self._host_span("call", call_name(kind, name), *self.spend(cost))
         log = self.log
         draft: Draft | None = None
         if log is not None:
-            op, label = (tag.op, tag.label) if tag else (None, "")
             draft = log.draft(
                 kind, name, target.number, op=op, label=label, call=call, detail=detail
             )
@@ -466,7 +464,7 @@ class SimDevice:
 
         resource = kind if kind in ("h2d", "d2h") else "compute"
         ready = self.now() + self.spec.start_us + whim.delay
-        target.submit(Command(resource, ready, tag.op if tag else None, start, end, skipped))
+        target.submit(Command(resource, ready, op, start, end, skipped))
         return access
 
     def _own(self, stream: Stream) -> SimStream:

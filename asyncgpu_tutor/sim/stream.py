@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.device import Event, current_tag, forbid_nested_wait
+from asyncgpu_tutor.device import Event, current_operation, current_tag, forbid_nested_wait
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.sim.engine import Command, EngineEvent
 from asyncgpu_tutor.sim.machine import exclusive
@@ -86,7 +86,7 @@ class SimStream:
         log = self.device.log
         heads = log.heads(self.number) if log else ()
         event = SimEvent(self.device, EngineEvent(), self.clock.copy(), heads)
-        self.submit(Command("none", self.device.now(), _op(), records=event.state))
+        self.submit(Command("none", self.device.now(), current_operation()[0], records=event.state))
         return event
 
     @exclusive
@@ -100,7 +100,7 @@ class SimStream:
         if self.device.log is not None and event.device is self.device:
             self.device.log.wait(self.number, event.heads)
         self.clock.merge(event.before)
-        self.submit(Command("none", self.device.now(), _op(), awaits=event.state))
+        self.submit(Command("none", self.device.now(), current_operation()[0], awaits=event.state))
 
     @exclusive
     def synchronize(self) -> None:
@@ -132,8 +132,3 @@ class SimStream:
     def submit(self, command: Command) -> None:
         """Append to the queue."""
         self.machine.engine.submit(self.queue, command)
-
-
-def _op() -> int | None:
-    tag = current_tag()
-    return tag.op if tag else None

@@ -15,10 +15,11 @@ Lines of Markdown begin with ``# ``. Every cell has an id of its own, which stay
 no notebook: a test holds the check against it, which has to reject it with this cause. What precedes
 the first cell is for readers of the source.
 
-Starters and solutions also go to ``asyncgpu_tutor/exercises/answers.json``, by the ids of their cells,
-which are the names of the exercises. From there `check` and `solution` have them.
+Starters and solutions also go to ``asyncgpu_tutor/exercises/answers/NN_name.json``, by the ids of their
+cells, which are the names of the exercises. From there `check` and `solution` have them.
 
-``python tools/build_notebooks.py`` writes the notebooks, ``--check`` names those that are out of date.
+``python tools/build_notebooks.py`` writes the notebooks, ``--check`` names those that are out of date. With
+numbers, such as ``03 04``, it looks at these chapters alone.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import argparse
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -40,7 +41,7 @@ from notebooks import canonical
 ROOT = Path(__file__).resolve().parents[1]
 MARKER = re.compile(r"# %%(?P<options>( .*)?)")
 FOLDERS = {"starter": "notebooks", "solution": "solutions"}
-ANSWERS = "asyncgpu_tutor/exercises/answers.json"
+ANSWERS = "asyncgpu_tutor/exercises/answers"
 
 Audience = Literal["starter", "solution"]
 
@@ -128,43 +129,45 @@ def build(cells: list[Cell], audience: Audience, name: str) -> str:
     return text
 
 
-def notebooks(root: Path) -> Iterator[tuple[Path, str]]:
-    """Where each notebook of the course belongs, and its text."""
-    for source in sorted((root / "course").glob("*.py")):
-        cells = parse(source.read_text(encoding="utf-8"), source.name)
-        with_solutions = any(cell.only == "solution" for cell in cells)
-        for audience, folder in FOLDERS.items():
-            if audience == "starter" or with_solutions:
-                target = root / folder / f"{source.stem}.ipynb"
-                yield target, build(cells, audience, source.name)
-
-
-def answers(root: Path) -> str:
-    """Starter and solution of each exercise, as JSON."""
+def answers(cells: list[Cell], name: str) -> str:
+    """Starter and solution of each exercise, as JSON; empty where there is none."""
     found: dict[str, dict[str, str]] = {}
+    for cell in cells:
+        if cell.only in FOLDERS:
+            found.setdefault(cell.id, {})[cell.only] = cell.text
+    if halves := [exercise for exercise, both in found.items() if len(both) < 2]:
+        raise SourceError(f"{name}: these lack a starter or a solution: {', '.join(halves)}")
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n" if found else ""
+
+
+def products(root: Path, chapters: Sequence[str] = ()) -> Iterator[tuple[Path, str]]:
+    """Where each file belongs that is made from the sources, and its text.
+
+    Parameters
+    ----------
+    chapters : sequence of str
+        What the names of the sources begin with; without any, all.
+    """
     for source in sorted((root / "course").glob("*.py")):
-        for cell in parse(source.read_text(encoding="utf-8"), source.name):
-            if cell.only in FOLDERS:
-                found.setdefault(cell.id, {})[cell.only] = cell.text
-    if halves := [name for name, both in found.items() if len(both) < 2]:
-        raise SourceError(f"these lack a starter or a solution: {', '.join(halves)}")
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
-
-
-def products(root: Path) -> Iterator[tuple[Path, str]]:
-    """All files that are made from the sources, and their texts."""
-    yield from notebooks(root)
-    yield root / ANSWERS, answers(root)
+        if chapters and not source.name.startswith(tuple(chapters)):
+            continue
+        cells = parse(source.read_text(encoding="utf-8"), source.name)
+        stored = answers(cells, source.name)
+        yield root / "notebooks" / f"{source.stem}.ipynb", build(cells, "starter", source.name)
+        if stored:
+            yield root / "solutions" / f"{source.stem}.ipynb", build(cells, "solution", source.name)
+            yield root / ANSWERS / f"{source.stem}.json", stored
 
 
 def main(root: Path = ROOT) -> int:
     """Write what is made from the sources, or check it; 1 if a check found some out of date."""
     parser = argparse.ArgumentParser(description="Notebooks from their source in course/.")
+    parser.add_argument("chapters", nargs="*", help="such as 03; without any, all")
     parser.add_argument("--check", action="store_true", help="write nothing, name what differs")
     args = parser.parse_args()
 
     stale = False
-    for path, text in products(root):
+    for path, text in products(root, args.chapters):
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         shown = path.relative_to(root).as_posix()

@@ -1,6 +1,7 @@
 """Starters and solutions, as the course's sources have them.
 
-``tools/build_notebooks.py`` writes ``answers.json`` from the cells in ``course/``, as it does the notebooks.
+``tools/build_notebooks.py`` writes the files in ``answers/`` from the cells in ``course/``, as it does the
+notebooks.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ __all__ = ["model", "solution_text", "untouched"]
 
 @cache
 def _stored() -> dict[str, dict[str, str]]:
-    text = files("asyncgpu_tutor.exercises").joinpath("answers.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    stored: dict[str, dict[str, str]] = {}
+    for file in files("asyncgpu_tutor.exercises").joinpath("answers").iterdir():
+        if file.name.endswith(".json"):
+            stored.update(json.loads(file.read_text(encoding="utf-8")))
+    return stored
 
 
 def solution_text(exercise: Exercise) -> str:

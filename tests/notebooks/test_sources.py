@@ -24,20 +24,17 @@ def tool() -> Iterator[ModuleType]:
         sys.path.remove(str(ROOT / "tools"))
 
 
-def test_the_notebooks_are_those_of_the_sources_byte_for_byte(tool: ModuleType) -> None:
-    built = dict(tool.notebooks(ROOT))
+def test_what_is_made_from_the_sources_is_what_they_say_byte_for_byte(tool: ModuleType) -> None:
+    built = dict(tool.products(ROOT))
     stored = [
-        path for folder in ("notebooks", "solutions") for path in (ROOT / folder).glob("*.ipynb")
+        *(path for folder in tool.FOLDERS.values() for path in (ROOT / folder).glob("*.ipynb")),
+        *(ROOT / tool.ANSWERS).iterdir(),
     ]
 
-    assert len(built) >= 2
+    assert len(built) >= 7
     assert sorted(stored) == sorted(built)
     for path, text in built.items():
         assert path.read_bytes() == text.encode(), f"{path.name}: run make notebooks-build"
-
-
-def test_the_answers_in_the_package_are_those_of_the_sources(tool: ModuleType) -> None:
-    assert (ROOT / tool.ANSWERS).read_bytes() == tool.answers(ROOT).encode()
 
 
 SOURCE = '''"""For readers of the source."""
@@ -118,7 +115,9 @@ def test_solutions_are_written_where_there_are_some(
     assert tool.main(tmp_path) == 0
     made = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.ipynb"))
     assert made == ["notebooks/01_a.ipynb", "notebooks/02_b.ipynb", "solutions/01_a.ipynb"]
-    stored = json.loads((tmp_path / tool.ANSWERS).read_text())
+    (answers,) = (tmp_path / tool.ANSWERS).iterdir()
+    stored = json.loads(answers.read_text())
+    assert answers.name == "01_a.json"
     assert stored == {"answer": {"starter": "y = ...", "solution": "y = 1"}}
 
     monkeypatch.setattr(sys, "argv", ["build_notebooks.py", "--check"])
@@ -130,9 +129,22 @@ def test_solutions_are_written_where_there_are_some(
     assert tool.main(tmp_path) == 1
 
 
-def test_an_exercise_without_its_solution_is_refused(tool: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "course").mkdir()
-    (tmp_path / "course/01_a.py").write_text("# %% id=answer starter\ny = ...\n")
+def test_an_exercise_without_its_solution_is_refused(tool: ModuleType) -> None:
+    cells = tool.parse("# %% id=answer starter\ny = ...\n", "01_a.py")
 
-    with pytest.raises(tool.SourceError, match="lack a starter or a solution: answer"):
-        tool.answers(tmp_path)
+    with pytest.raises(
+        tool.SourceError, match=r"01_a\.py: these lack a starter or a solution: answer"
+    ):
+        tool.answers(cells, "01_a.py")
+
+
+def test_chapters_can_be_made_one_by_one(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "course").mkdir()
+    (tmp_path / "course/01_a.py").write_text(SOURCE)
+    (tmp_path / "course/02_b.py").write_text("not a notebook, yet")
+    monkeypatch.setattr(sys, "argv", ["build_notebooks.py", "02"])
+
+    assert tool.main(tmp_path) == 0
+    assert [p.name for p in (tmp_path / "notebooks").iterdir()] == ["02_b.ipynb"]

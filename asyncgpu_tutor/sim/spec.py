@@ -76,6 +76,13 @@ class DeviceSpec:
         What it pays for each piece of work in it, from building it to the driver's call.
     call_event_us, call_query_us : float
         The same for an event, and for asking whether it has passed.
+    graph_launch_us : float
+        What the host pays for launching a CUDA graph once more, however many nodes it has.
+    graph_node_us : float
+        On the device, from the end of a graph's node to the start of one that depends on it; the time of
+        a kernel or copy holds what it takes between equal ones in a row.
+    graph_instantiate_us : float
+        What the host pays for each node when a captured graph is made ready to be launched.
     sync_us : float
         From the end of the work to the return of a blocking wait.
     wake_us : float
@@ -125,6 +132,9 @@ class DeviceSpec:
     call_malloc_us: float
     call_event_us: float
     call_query_us: float
+    graph_launch_us: float
+    graph_node_us: float
+    graph_instantiate_us: float
     sync_us: float
     wake_us: float
     sources: tuple[tuple[str, str], ...]
@@ -172,6 +182,9 @@ H200 = DeviceSpec(
     call_malloc_us=2.6,
     call_event_us=3.9,
     call_query_us=1.4,
+    graph_launch_us=2.4,
+    graph_node_us=0.0,
+    graph_instantiate_us=1.5,
     sync_us=4.0,
     wake_us=24.0,
     sources=(
@@ -215,6 +228,12 @@ H200 = DeviceSpec(
         ("call_malloc_us", CALLS),
         ("call_event_us", CALLS),
         ("call_query_us", CALLS),
+        ("graph_launch_us", f"{MEASURED}: twelve kernels"),
+        (
+            "graph_node_us",
+            "the times of kernels and copies are those of a graph's nodes, gaps included",
+        ),
+        ("graph_instantiate_us", "an estimate"),
         ("sync_us", MLP),
         ("wake_us", MLP),
     ),

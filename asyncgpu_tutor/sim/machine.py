@@ -157,6 +157,8 @@ class Machine:
             if quiet >= QUIET_TURNS or (quiet and _nothing_ready(loop)):
                 quiet = 0
                 self._advance()
+            else:  # a task that keeps the host busy does not keep others from what is done by now
+                self._wake()
         finally:  # an interrupt must not stop time for good
             if any(waiter.loop is loop for waiter in self._waiters):
                 loop.call_soon(self._turn, loop, self._calls, quiet)
@@ -171,7 +173,11 @@ class Machine:
             for waiter in waiters:
                 waiter.wake(DeviceError("the simulated device waits for what can never happen"))
             return
-        passed = [w for w in waiters if w.event.passed]
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake those whose event has passed, in the order of the events."""
+        passed = [w for w in self._waiters if w.event.passed]
         for waiter in sorted(passed, key=lambda w: w.event.at):  # stable: ties in order of asking
             self._waiters.remove(waiter)
             self.host = max(self.host, waiter.event.at) + waiter.delay

@@ -142,6 +142,20 @@ def test_a_busy_task_does_not_keep_the_device_from_completing(device: Device) ->
     assert asyncio.run(main()) > 0
 
 
+def test_a_task_that_works_in_small_steps_does_not_starve_the_others(device: Device) -> None:
+    async def main() -> None:
+        async def diligent() -> None:
+            while True:
+                agt.work(1.0)
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(diligent())
+        await asyncio.wait_for(slow(), 60)
+        task.cancel()
+
+    asyncio.run(main())
+
+
 def test_a_future_goes_through_its_states_once(device: Device) -> None:
     async def main() -> None:
         with agt.record() as trace:

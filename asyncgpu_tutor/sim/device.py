@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import GlobalMemory, Program, Signature, compile_source
+from asyncgpu_tutor.cuda_c import compile_source
 from asyncgpu_tutor.device import (
     USUAL_LIMITS,
     Argument,
@@ -26,17 +25,17 @@ from asyncgpu_tutor.errors import (
     DeviceError,
     DeviceMismatchError,
     HostBufferError,
-    KernelCompileError,
     UpstreamError,
-    UsageError,
 )
+from asyncgpu_tutor.sim import pieces
 from asyncgpu_tutor.sim.adversary import Adversary, Whim
 from asyncgpu_tutor.sim.engine import Command, EngineEvent, Work
 from asyncgpu_tutor.sim.machine import Machine, Wake, exclusive
 from asyncgpu_tutor.sim.memory import Heap, SimMemory
-from asyncgpu_tutor.sim.model import copy_time, kernel_time, staging_time
+from asyncgpu_tutor.sim.model import staging_time
 from asyncgpu_tutor.sim.observation import Launched
-from asyncgpu_tutor.sim.order import Access, Clock
+from asyncgpu_tutor.sim.order import Clock
+from asyncgpu_tutor.sim.pieces import Piece, SimFunction
 from asyncgpu_tutor.sim.spec import H200, DeviceSpec
 from asyncgpu_tutor.sim.specs import find_spec
 from asyncgpu_tutor.sim.stream import SimEvent, SimStream
@@ -44,22 +43,7 @@ from asyncgpu_tutor.trace import Draft, SpanKind, SpanLog, call_name
 
 __all__ = ["SimDevice", "SimFunction"]
 
-Copy = Callable[[], None]
 _NO_WHIM = Whim()
-
-
-@dataclass(frozen=True, eq=False)
-class SimFunction:
-    """A kernel that the interpreter has accepted."""
-
-    program: Program
-    signature: Signature
-    source: str
-
-    @property
-    def name(self) -> str:
-        """Its name in the source."""
-        return self.signature.name
 
 
 class SimDevice:
@@ -234,48 +218,23 @@ class SimDevice:
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
-        target = _sim_memory(memory)
-
-        def fill() -> None:
-            target.cells.data[:nbytes] = value
-            self._written(target, nbytes)
-
-        self._transfer("memset", nbytes, stream, self.spec.call_memset_us, [target], at_start=fill)
+        self.enqueue(pieces.memset(self.spec, memory, value, nbytes), stream)
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`.
 
         From pageable memory the host first copies into a staging buffer, and is busy with that.
         """
-        target = _sim_memory(memory)
-        cost = self.spec.call_h2d_us
-        source = host.reshape(-1).view(np.uint8)
         pinned = self.is_pinned(host)
-        if not pinned:
-            cost += staging_time(self.spec, host.nbytes)
-            source = source.copy()
-
-        def upload() -> None:
-            target.cells.data[: host.nbytes] = source
-            self._written(target, host.nbytes)
-
-        access = self._transfer("h2d", host.nbytes, stream, cost, [target], at_start=upload)
-        if pinned:
-            self.machine.lend(access, _unchanged(source, target.cells.name))
+        staging = 0.0 if pinned else staging_time(self.spec, host.nbytes)
+        self.enqueue(pieces.upload(self.spec, memory, host, pinned, staging), stream)
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array.
 
         To pageable memory the call returns when the copy is done.
         """
-        source = _sim_memory(memory)
-
-        def download() -> None:
-            host.reshape(-1).view(np.uint8)[:] = source.cells.data[: host.nbytes]
-
-        self._transfer(
-            "d2h", host.nbytes, stream, self.spec.call_d2h_us, [], reads=[source], at_end=download
-        )
+        self.enqueue(pieces.download(self.spec, host, memory), stream)
         if not self.is_pinned(host):
             done = self._own(stream).record()
             self.block(done.state, done.before, "pageable copy", done.heads)
@@ -284,14 +243,7 @@ class SimDevice:
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
-        to, origin = _sim_memory(target), _sim_memory(source)
-
-        def copy() -> None:
-            to.cells.data[:nbytes] = origin.cells.data[:nbytes]
-            self._written(to, nbytes)
-
-        cost = self.spec.call_h2d_us
-        self._transfer("d2d", nbytes, stream, cost, [to], reads=[origin], at_start=copy)
+        self.enqueue(pieces.device_copy(self.spec, target, source, nbytes), stream)
 
     # ------------------------------------------------------------------ kernels
     def get_function(self, source: str, name: str) -> SimFunction:
@@ -302,12 +254,7 @@ class SimDevice:
         function = self._functions.get((source, name))
         if function is None:
             program = compile_source(source, fmad=False)
-            if name not in program.kernels:
-                names = ", ".join(program.kernels) or "none"
-                raise KernelCompileError(
-                    f"there is no kernel {name!r} in this source (kernels in it: {names})"
-                )
-            function = SimFunction(program, program.kernels[name], source)
+            function = SimFunction(program, program.instantiate(name), source)
             self._functions[source, name] = function
         return function
 
@@ -323,34 +270,10 @@ class SimDevice:
         """Enqueue one launch."""
         if not isinstance(function, SimFunction):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        written = [
-            arg
-            for arg, parameter in zip(args, function.signature.parameters, strict=True)
-            if isinstance(arg, SimMemory) and not parameter.const
-        ]
-        values: list[GlobalMemory | np.generic] = [
-            arg.cells if isinstance(arg, SimMemory) else _scalar(arg) for arg in args
-        ]
-        found: dict[str, object] = {}
-
-        def begin() -> Work:
-            result = function.program.launch(
-                function.name, grid, block, values, dynamic_shared=shared_mem
-            )
-            threads = block[0] * block[1] * block[2]
-            # Static shared memory limits occupancy as dynamic does; the counts have both.
-            time = kernel_time(self.spec, result.counts, threads, result.counts.shared_bytes)
-            found.update(bound=time.bound, fills=round(time.demand, 6))
-            for observe in self.observers:
-                observe(Launched(function.name, function.source, grid, block, result.counts, time))
-            if result.printed:
-                print(result.printed, end="")  # noqa: T201 - what the kernel printed
-            return time.work
-
-        detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-        cost = self.spec.call_launch_us
-        read = [arg for arg in args if isinstance(arg, SimMemory) and arg not in written]
-        self._enqueue("kernel", function.name, stream, cost, begin, written, read, detail, found)
+        piece = pieces.kernel_launch(
+            self.spec, function, grid, block, args, shared_mem, self.observers
+        )
+        self.enqueue(piece, stream)
 
     # ------------------------------------------------------------------ recording
     def start_log(self, numbers: Iterator[int]) -> None:
@@ -390,93 +313,60 @@ class SimDevice:
         return self.log.finish(draft, start, end).id
 
     # ------------------------------------------------------------------ enqueueing
-    def _transfer(
-        self,
-        kind: SpanKind,
-        nbytes: int,
-        stream: Stream,
-        cost: float,
-        writes: list[SimMemory],
-        *,
-        reads: Sequence[SimMemory] = (),
-        at_start: Copy | None = None,
-        at_end: Copy | None = None,
-    ) -> Access:
-        def begin() -> Work:
-            if at_start is not None:
-                at_start()
-            return Work(copy_time(self.spec, kind, nbytes))
-
-        detail: dict[str, object] = {"bytes": nbytes}
-        return self._enqueue(kind, kind, stream, cost, begin, writes, reads, detail, {}, at_end)
-
     @exclusive
-    def _enqueue(
-        self,
-        kind: SpanKind,
-        name: str,
-        stream: Stream,
-        cost: float,
-        begin: Callable[[], Work],
-        writes: Sequence[SimMemory],
-        reads: Sequence[SimMemory],
-        detail: dict[str, object],
-        found: dict[str, object],
-        at_end: Copy | None = None,
-    ) -> Access:
+    def enqueue(self, piece: Piece, stream: Stream) -> None:
+        """The host makes the call for a piece of work, and the stream has one more."""
         target = self._own(stream)
-        access = target.access(name)
-        for memory in reads:
+        access = target.access(piece.name)
+        for memory in piece.reads:
             memory.history.read(memory.cells.name, access, target.clock)
-        for memory in writes:
+        for memory in piece.writes:
             memory.history.write(memory.cells.name, access, target.clock)
         self.begin_submission()
         op, label = current_operation()
-        call = self._host_span("call", call_name(kind, name), *self.spend(cost))
+        kind, name = piece.kind, piece.name
+        call = self._host_span("call", call_name(kind, name), *self.spend(piece.cost))
         log = self.log
         draft: Draft | None = None
         if log is not None:
             draft = log.draft(
-                kind, name, target.number, op=op, label=label, call=call, detail=detail
+                kind, name, target.number, op=op, label=label, call=call, detail=piece.detail
             )
 
         whim = self.adversary.whim() if self.adversary is not None else _NO_WHIM
+        found: dict[str, object] = {}
 
         def start() -> Work:
-            for memory in (*reads, *(writes if kind == "kernel" else ())):
+            for memory in (*piece.reads, *(piece.writes if kind == "kernel" else ())):
                 if memory.spoiled is not None:
                     raise UpstreamError(
                         f"{name!r} did not run, because the operation that should have written "
                         f"{memory.cells.name!r} had failed: {memory.spoiled}"
                     ) from memory.spoiled
-            work = begin()
+            work = piece.begin(found)
             return Work(work.us * whim.stretch, work.demand)
 
         def end(started: float, ended: float) -> None:
-            if at_end is not None:
-                at_end()
+            if piece.at_end is not None:
+                piece.at_end()
             if log is not None and draft is not None:
                 log.finish(draft, started, ended, **found)
 
         def skipped(error: DeviceError) -> None:
-            for memory in writes:
+            for memory in piece.writes:
                 memory.spoiled = error
 
         resource = kind if kind in ("h2d", "d2h") else "compute"
         ready = self.now() + self.spec.start_us + whim.delay
         target.submit(Command(resource, ready, op, start, end, skipped))
-        return access
+        if piece.lent is not None:
+            (target_memory,) = piece.writes
+            self.machine.lend(access, _unchanged(piece.lent, target_memory.cells.name))
 
     def _own(self, stream: Stream) -> SimStream:
         if not isinstance(stream, SimStream) or stream.device is not self:
             raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
         return stream
-
-    @staticmethod
-    def _written(memory: SimMemory, nbytes: int) -> None:
-        memory.cells.mark_written(0, nbytes)
-        if nbytes == memory.nbytes:
-            memory.spoiled = None
 
 
 def _unchanged(source: HostBuffer, name: str) -> Callable[[], None]:
@@ -494,19 +384,7 @@ def _unchanged(source: HostBuffer, name: str) -> Callable[[], None]:
     return check
 
 
-def _sim_memory(memory: Memory) -> SimMemory:
-    if not isinstance(memory, SimMemory):
-        raise DeviceMismatchError(f"{memory!r} is not memory of a simulated device")
-    return memory
-
-
 def _sim_event(event: Event) -> SimEvent:
     if not isinstance(event, SimEvent):
         raise DeviceMismatchError(f"{event!r} is not an event of a simulated device")
     return event
-
-
-def _scalar(arg: Argument) -> np.generic:
-    if not isinstance(arg, np.generic):
-        raise UsageError(f"{arg!r} is not memory of this device, and not a NumPy scalar")
-    return arg

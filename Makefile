@@ -18,6 +18,8 @@ FIRST_PAGE := notebooks/00_start_here.ipynb
 VENV_STAMP := $(VENV)/.stamp-venv
 TEST_STAMP := $(VENV)/.stamp-test
 LAB_STAMP := $(VENV)/.stamp-lab
+# Its extras come on top of those two: a learner needs no test tools, and a tester no JupyterLab.
+BROWSER_STAMP := $(VENV)/.stamp-browser
 
 # So that JupyterLab asks neither the learner about news nor the network for them.
 SETTINGS := $(VENV)/share/jupyter/lab/settings
@@ -27,12 +29,12 @@ CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help lab venv test quick lint format notebooks notebooks-build doctor wheel clean
+.PHONY: help lab venv test test-lab quick lint format notebooks notebooks-build doctor wheel clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks,"
-	@echo "make notebooks-build (from course/), make venv, make doctor, make wheel, make clean."
+	@echo "make test-lab (the course in a browser), make notebooks-build (from course/), make venv, make doctor, make wheel, make clean."
 	@echo "PYTHON=/path/to/python picks the interpreter, CUPY_EXTRA=cuda12, cuda13 or none the CuPy."
 
 $(VENV_STAMP):
@@ -53,6 +55,11 @@ $(LAB_STAMP): $(VENV_STAMP) pyproject.toml tools/lab_settings.json
 	echo "Installing the course ($(VENV), extras: lab$${extra:+,$$extra}) ..."; \
 	$(PIP) install --editable ".[lab$${extra:+,$$extra}]"
 	@mkdir -p $(SETTINGS) && cp tools/lab_settings.json $(SETTINGS)/overrides.json
+	@touch $@
+
+$(BROWSER_STAMP): $(TEST_STAMP) $(LAB_STAMP)
+	@echo "Installing what drives a browser ($(VENV), extras: lab,test,browser) ..."
+	@$(PIP) install --editable ".[lab,test,browser]"
 	@touch $@
 
 venv: $(TEST_STAMP)
@@ -80,6 +87,11 @@ NBMAKE := --nbmake --nbmake-timeout=60
 
 test: lint
 	$(PYTEST) $(NBMAKE) $(ARGS) tests notebooks solutions
+
+# In the system's Chromium or Chrome, without a window. One process: there is one JupyterLab for all tests.
+test-lab: $(BROWSER_STAMP)
+	$(BIN)/pytest -m lab -rs $(ARGS) tests/lab
+	@echo "Screenshots to look at: build/lab"
 
 quick: $(TEST_STAMP)
 	$(PYTEST) -m "not slow" $(ARGS) tests

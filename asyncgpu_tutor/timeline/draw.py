@@ -22,7 +22,7 @@ from matplotlib.transforms import ScaledTranslation
 from asyncgpu_tutor.timeline.fitting import BarName, Subtitle, text_width
 from asyncgpu_tutor.timeline.layout import Arrow, Bar, Layout
 from asyncgpu_tutor.timeline.style import KIND_LOOKS, OP_COLOURS, UNOWNED, Look, darker
-from asyncgpu_tutor.timeline.words import duration
+from asyncgpu_tutor.timeline.words import duration, machine
 from asyncgpu_tutor.trace import Trace, measure
 from asyncgpu_tutor.trace.words import KIND_WORDS, clock_words
 
@@ -191,10 +191,10 @@ def _frame(ax: Axes, panel: Panel) -> None:
 def _facts(trace: Trace) -> list[str]:
     parts = [clock_words(trace.clock)]
     if trace.device:
-        parts.append(trace.device)
+        parts.append(machine(trace))
     if trace.spans:
         metrics = measure(trace)
-        parts.append(duration(metrics.makespan).replace("us", "\u00b5s"))
+        parts.append(duration(metrics.makespan))
         if len(metrics.stream_busy) > 1:
             part = f"{metrics.overlap_fraction:.0%} of the busy time"
             parts.append(f"streams overlap {part}" if metrics.overlap else "no overlap")

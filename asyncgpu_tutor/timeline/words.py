@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from asyncgpu_tutor.trace import SpanKind, Trace, measure
 from asyncgpu_tutor.trace.words import clock_words, count
 
-__all__ = ["alt_text", "duration"]
+__all__ = ["alt_text", "duration", "machine"]
 
 _NOUNS: Mapping[SpanKind, str] = {
     "h2d": "host-to-device transfer",
@@ -24,8 +24,13 @@ _NOUNS: Mapping[SpanKind, str] = {
 
 
 def duration(time: float) -> str:
-    """A time in us in the unit that suits it: 12.5 us, 3.20 ms."""
-    return f"{time:.1f} us" if abs(time) < 10_000 else f"{time / 1000:.2f} ms"
+    """A time in us in the unit that suits it: 12.5 µs, 3.20 ms."""
+    return f"{time:.1f} \u00b5s" if abs(time) < 10_000 else f"{time / 1000:.2f} ms"
+
+
+def machine(trace: Trace) -> str:
+    """The device, without what its description says of times: the clock is named beside it."""
+    return trace.device.partition(", times are ")[0]
 
 
 def alt_text(trace: Trace) -> str:
@@ -36,7 +41,7 @@ def alt_text(trace: Trace) -> str:
     >>> alt_text(Trace(device="NVIDIA H200"))
     'Timeline of NVIDIA H200 (simulated clock: modelled, not measured): nothing was recorded.'
     """
-    title = f"Timeline of {trace.device}" if trace.device else "Timeline"
+    title = f"Timeline of {machine(trace)}" if trace.device else "Timeline"
     head = f"{title} ({clock_words(trace.clock)}): "
     if not trace.spans:
         return head + "nothing was recorded."

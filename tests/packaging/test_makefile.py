@@ -103,6 +103,18 @@ def test_with_a_driver_the_fitting_cupy_comes_too(checkout: Checkout, extra: str
     assert any(f"install --editable .[lab,{extra}]" in call for call in checkout.calls())
 
 
+def test_the_browser_comes_on_top_of_lab_and_test_and_only_when_asked_for(
+    checkout: Checkout,
+) -> None:
+    checkout.make("test-lab")
+    calls = checkout.calls()
+
+    assert any("install --editable .[lab,test,browser]" in call for call in calls)
+    assert calls[-1] == "pytest -m lab -rs tests/lab"
+    checkout.make("lab", "quick")
+    assert not any("install" in call for call in checkout.calls())
+
+
 def test_an_old_python_is_refused_by_name(checkout: Checkout) -> None:
     said = checkout.make("lab", code=2, version="3.10.1")
 

@@ -1,0 +1,189 @@
+"""What a learner does: open the first page, run a chapter, solve an exercise, read what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+pytestmark = pytest.mark.lab
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTER = "01_sync_kernels"
+
+# JupyterLab keeps the notebooks of earlier visits open, behind the one in front.
+FRONT = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
+# What the notebook in front says of itself. Cells that are off the screen are not in the page, but in here.
+CELLS = """() => {
+    const panel = window.jupyterapp.shell.currentWidget;
+    return Array.from(panel.content.model.cells).map(cell => ({
+        id: cell.id, kind: cell.type, number: cell.executionCount ?? null,
+        running: cell.executionState === 'running',
+        outputs: cell.outputs ? cell.outputs.toJSON() : [],
+    }));
+}"""
+DONE = f"""() => {{
+    const code = ({CELLS})().filter(cell => cell.kind === 'code');
+    const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel;
+    const failed = code.some(cell => cell.outputs.some(output => output.output_type === 'error'));
+    return kernel?.status === 'idle' && (failed || code.every(cell => cell.number));
+}}"""
+READY = """path => {
+    const panel = window.jupyterapp?.shell?.currentWidget;
+    return panel?.context?.path === path && panel.context.isReady && panel.content.model.cells.length > 1
+        && panel.sessionContext.session?.kernel?.status === 'idle';
+}"""
+
+
+def opened(page: Page, address: str, path: str) -> None:
+    """Wait for a notebook that its kernel is ready to run."""
+    page.goto(address)
+    page.wait_for_function(READY, arg=path)
+    page.locator(f"{FRONT} .jp-RenderedMarkdown h1").first.wait_for()
+
+
+def notebook(address: str, name: str) -> str:
+    """The address of a chapter, as its link has it."""
+    base, _, token = address.partition("/lab")
+    return f"{base}/lab/tree/notebooks/{name}.ipynb?{token.partition('?')[2]}"
+
+
+def menu(page: Page, *names: str) -> None:
+    page.get_by_role("menuitem", name=names[0], exact=True).click()
+    for name in names[1:]:
+        page.locator(".lm-Menu-item", has_text=name).first.click()
+
+
+def run_all(page: Page) -> list[dict[str, Any]]:
+    """All cells, by the menu; what they say."""
+    menu(page, "Run", "Run All Cells")
+    page.wait_for_function(DONE)
+    return page.evaluate(CELLS)
+
+
+def words(cell: dict[str, Any]) -> str:
+    """What a cell printed or displayed, as text."""
+    parts: list[str] = []
+    for output in cell["outputs"]:
+        found = output.get("text") or output.get("data", {}).get("text/markdown", "")
+        parts.append("".join(found))
+    return "\n".join(parts)
+
+
+def cell_at(page: Page, name: str) -> Locator:
+    """A cell by its id, brought to the screen."""
+    number = [cell["id"] for cell in page.evaluate(CELLS)].index(name)
+    page.evaluate(
+        """async number => {
+            const content = window.jupyterapp.shell.currentWidget.content;
+            content.activeCellIndex = number;
+            await content.scrollToItem(number, 'start');
+        }""",
+        number,
+    )
+    cell = page.locator(f'{FRONT} .jp-Cell[data-windowed-list-index="{number}"]')
+    cell.wait_for()
+    cell.scroll_into_view_if_needed()
+    return cell
+
+
+def answer(name: str, kind: str, cause: str = "") -> str:
+    """A starter or solution of the course, or the wrong answer that has this cause."""
+    if not cause:
+        stored = json.loads(
+            (ROOT / f"asyncgpu_tutor/exercises/answers/{CHAPTER}.json").read_text(encoding="utf-8")
+        )
+        return stored[name][kind]
+    source = (ROOT / f"course/{CHAPTER}.py").read_text(encoding="utf-8")
+    return (
+        source.partition(f'# %% id={name} {kind} cause="{cause}"\n')[2]
+        .partition("\n# %%")[0]
+        .strip()
+    )
+
+
+def write(page: Page, name: str, text: str) -> None:
+    """Replace what is in a cell, by the keyboard, and run it and the check below it."""
+    cell = cell_at(page, name)
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(text)
+    before = page.evaluate(CELLS)
+    page.keyboard.press("Shift+Enter")
+    check = cell_at(page, f"{name}-check")
+    check.locator(".cm-content").click()
+    page.keyboard.press("Shift+Enter")
+    old = {cell["id"]: cell["number"] or 0 for cell in before}
+    page.wait_for_function(
+        f"""([name, old]) => {{
+            const cell = ({CELLS})().find(cell => cell.id === name);
+            return cell.number > old && !cell.running && cell.outputs.length;
+        }}""",
+        arg=[f"{name}-check", old[f"{name}-check"]],
+    )
+
+
+def test_make_lab_opens_the_first_page_without_questions(page: Page, lab: str, album: Path) -> None:
+    opened(page, lab, "notebooks/00_start_here.ipynb")
+
+    page.screenshot(path=album / "00_first_page.png")
+    assert page.locator(f"{FRONT} h1").first.inner_text().startswith("Start here")
+    assert page.locator(".jp-Dialog").count() == 0
+    assert page.locator(".Toastify__toast").count() == 0
+
+
+def test_the_first_page_runs_as_a_whole(page: Page, lab: str, album: Path) -> None:
+    opened(page, lab, "notebooks/00_start_here.ipynb")
+
+    cells = run_all(page)
+
+    assert [o for cell in cells for o in cell["outputs"] if o["output_type"] == "error"] == []
+    picture = cell_at(page, "timeline-picture")
+    picture.locator("img").wait_for()
+    page.screenshot(path=album / "00_timeline.png")
+
+
+def test_a_chapter_runs_and_an_exercise_is_solved(
+    page: Page, lab: str, course: Path, album: Path
+) -> None:
+    opened(page, notebook(lab, CHAPTER), f"notebooks/{CHAPTER}.ipynb")
+
+    cells = run_all(page)
+
+    assert [o for cell in cells for o in cell["outputs"] if o["output_type"] == "error"] == []
+    checks = {cell["id"]: words(cell) for cell in cells if cell["id"].endswith("-check")}
+    exercises = {name: said for name, said in checks.items() if "not attempted" in said}
+    assert {"01-grid-check", "01-relu-check", "01-meanwhile-check"} <= exercises.keys()
+    cell_at(page, "01-grid")
+    page.screenshot(path=album / "01_untouched_exercise.png")
+    cell_at(page, "steps-picture").locator("img").wait_for()
+    page.screenshot(path=album / "01_timeline.png")
+
+    write(page, "01-grid", answer("01-grid", "solution"))
+
+    said = cell_at(page, "01-grid-check").locator(".jp-OutputArea")
+    said.get_by_text("Right.").wait_for()
+    page.screenshot(path=album / "01_solved.png")
+    progress = json.loads((course / "notebooks/progress.json").read_text(encoding="utf-8"))
+    assert progress["exercises"]["01-grid"] == {"attempts": 1, "hints": 0, "solved": True}
+
+
+def test_a_wrong_schedule_is_shown_beside_the_right_one(page: Page, lab: str, album: Path) -> None:
+    opened(page, notebook(lab, CHAPTER), f"notebooks/{CHAPTER}.ipynb")
+    run_all(page)
+
+    write(
+        page,
+        "01-meanwhile",
+        answer("01-meanwhile", "mutant", "the device did nothing during `job`"),
+    )
+
+    check = cell_at(page, "01-meanwhile-check")
+    check.get_by_text("the device did nothing during").wait_for()
+    check.locator("img").wait_for()
+    page.screenshot(path=album / "01_wrong_schedule.png")

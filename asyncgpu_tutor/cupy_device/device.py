@@ -16,7 +16,8 @@ import numpy as np
 from cupy.cuda import runtime
 
 from asyncgpu_tutor.array import DeviceArray
-from asyncgpu_tutor.cupy_device.guard import CUDA_ERRORS, compiling, guarded, translated
+from asyncgpu_tutor.cupy_device.compile import compile_function
+from asyncgpu_tutor.cupy_device.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.cupy_device.poller import Poller
 from asyncgpu_tutor.cupy_device.recorder import Recorder
 from asyncgpu_tutor.cupy_device.stream import CupyEvent, CupyStream
@@ -38,9 +39,6 @@ from asyncgpu_tutor.trace import SpanKind, SpanLog, call_name
 __all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]
 
 H2D, D2H, D2D = 1, 2, 3  # cudaMemcpyKind
-# Without contraction to fused multiply-adds the arithmetic is that of the source, operation by operation:
-# the same bits as on the simulated device, and as in NumPy. A kernel can still say fmaf.
-OPTIONS = ("-std=c++17", "--fmad=false")
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
 
 
@@ -272,14 +270,8 @@ class CupyDevice:
         """Compile with NVRTC, once for each source."""
         function = self._functions.get((source, name))
         if function is None:
-            plain = 'extern "C"' in source and "<" not in name
-            with compiling(source, name), guarded(f"loading {name}"), self.active():
-                module = cupy.RawModule(
-                    code=source,
-                    options=OPTIONS,
-                    name_expressions=None if plain else (name,),
-                )
-                kernel = module.get_function(name).kernel
+            with guarded(f"loading {name}"), self.active():
+                kernel = compile_function(source, name)
             function = self._functions[source, name] = CupyFunction(name, kernel)
         return function
 

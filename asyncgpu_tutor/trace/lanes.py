@@ -11,7 +11,7 @@ from asyncgpu_tutor.trace.span import Span
 from asyncgpu_tutor.trace.trace import Trace
 from asyncgpu_tutor.trace.words import ENGINE_OF, ENGINE_WORDS, ENGINES
 
-__all__ = ["GROUPS", "Group", "Lane", "lanes", "rows"]
+__all__ = ["GROUPS", "Group", "Lane", "lanes", "packed", "rows"]
 
 Group = Literal["host", "streams", "engines"]
 
@@ -73,9 +73,9 @@ def rows(lane: Lane) -> list[int]:
         return [0] * len(lane.spans)
     ranges = [i for i, span in enumerate(lane.spans) if span.kind == "range"]
     others = [i for i, span in enumerate(lane.spans) if span.kind != "range"]
-    upper = _pack([lane.spans[i] for i in ranges])
+    upper = packed([lane.spans[i] for i in ranges])
     below = max(upper, default=-1) + 1
-    lower = _pack([lane.spans[i] for i in others])
+    lower = packed([lane.spans[i] for i in others])
     row = [0] * len(lane.spans)
     for i, number in zip(ranges, upper, strict=True):
         row[i] = number
@@ -89,7 +89,7 @@ def _lane(group: Group, device: str, name: str, spans: Iterable[Span]) -> Lane:
     return Lane(group, device, name, tuple(sorted(spans, key=lambda s: (s.start, -s.end, s.id))))
 
 
-def _pack(spans: Sequence[Span]) -> list[int]:
+def packed(spans: Sequence[Span]) -> list[int]:
     """The first row that is free at each span's start; the spans are in order of their starts."""
     chosen: list[int] = []
     free: list[int] = []

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.trace.span import KINDS, Span
+from asyncgpu_tutor.trace.reading import mapping_of, parse, read_text, spans_of
+from asyncgpu_tutor.trace.span import Span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,14 +31,19 @@ class Trace:
     spans : list of Span
         In the order of their ids. Empty until the recording ends.
     clock : str
-        Where the times come from: ``"simulated"`` or ``"CUDA events"``.
+        Where the times come from: ``"simulated"``, ``"CUDA events"``, ``"CUPTI"`` or
+        ``"Nsight Systems"``.
     device : str
         What the device is, for people.
+    about : mapping
+        More about the recording, as JSON values: how the clocks were aligned, why CUPTI was not used; for
+        a recording that is shipped also GPU, driver, versions, command and date.
     """
 
     spans: list[Span] = field(default_factory=list[Span])
     clock: str = "simulated"
     device: str = ""
+    about: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def __iter__(self) -> Iterator[Span]:
         return iter(self.spans)
@@ -102,51 +107,132 @@ class Trace:
     # ------------------------------------------------------------------ files
     def to_json(self) -> str:
         """The trace as JSON text; the same trace gives the same text."""
-        body = {
+        body: dict[str, object] = {
             "format": FORMAT,
             "clock": self.clock,
             "device": self.device,
             "spans": [asdict(span) for span in self.spans],
         }
+        if self.about:
+            body["about"] = dict(self.about)
         return json.dumps(body, indent=1, sort_keys=True)
 
     def save(self, path: str | Path) -> None:
         """Write `to_json` to a file."""
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
+    def to_perfetto(self, path: str | Path) -> None:
+        """Write a file that https://ui.perfetto.dev opens: lanes as tracks, dependencies as arrows.
+
+        Parameters
+        ----------
+        path : str or Path
+            A name that ends in ``.json`` gets the trace format of Chrome, which ``chrome://tracing`` opens as
+            well; any other gets Perfetto's own.
+        """
+        from asyncgpu_tutor.trace.perfetto import write
+
+        write(self, Path(path))
+
     @classmethod
     def from_json(cls, text: str) -> Trace:
-        """Read what `to_json` wrote.
+        """Read what `to_json` wrote. Nothing in the text is run.
 
         Raises
         ------
         UsageError
-            If the text is not such a trace.
+            If the text is not such a trace: wrong types, times that are negative, not finite or not in
+            order, ids that are there twice, spans that wait for later ones, too much of anything.
         """
-        try:
-            body = json.loads(text)
-        except ValueError as error:
-            raise UsageError(f"this is not a trace: it is not JSON ({error})") from None
-        if not isinstance(body, dict) or cast(dict[str, Any], body).get("format") != FORMAT:
+        body = parse(text)
+        if body.get("format") != FORMAT:
             raise UsageError(f"this is not a trace: its 'format' is not {FORMAT!r}")
-        fields = cast(dict[str, Any], body)
         try:
-            spans = [_span(row) for row in fields["spans"]]
-            return cls(spans, str(fields["clock"]), str(fields["device"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"this trace is damaged: {error!r}") from None
+            return cls(
+                spans_of(body["spans"]),
+                _text(body, "clock"),
+                _text(body, "device"),
+                mapping_of(body.get("about", {}), "about"),
+            )
+        except KeyError as error:
+            raise UsageError(f"this trace is damaged: it has no {error}") from None
+        except ValueError as error:
+            raise UsageError(f"this trace is damaged: {error}") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """Read a file that `save` wrote."""
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        """Read a file that `save` wrote; see `from_json`. The file stays as it is."""
+        return cls.from_json(read_text(path))
+
+    @classmethod
+    def load_recording(cls, name: str) -> Trace:
+        """A trace of a chapter's program, recorded on a GPU; it comes with this package.
+
+        Parameters
+        ----------
+        name : str
+            Such as ``"07_async_mlp"``; `recordings` has all names.
+
+        Returns
+        -------
+        Trace
+            Its `about` says on which GPU, when, and how it was made.
+
+        Raises
+        ------
+        UsageError
+            If there is no recording of that name.
+        """
+        from asyncgpu_tutor.trace.shipped import load
+
+        return load(name)
+
+    @staticmethod
+    def recordings() -> list[str]:
+        """Names of the recordings that come with this package, sorted."""
+        from asyncgpu_tutor.trace.shipped import names
+
+        return names()
+
+    @classmethod
+    def from_nsys(
+        cls, path: str | Path, *, within: str | None = None, limit: int = 200_000
+    ) -> Trace:
+        """Read what ``nsys export --type sqlite`` wrote. The file is opened for reading only.
+
+        Kernels, copies and fills become spans of their streams; the calls that enqueued them, and the
+        waits, spans of the host; NVTX ranges, spans of kind ``"range"``. Work belongs to the operation in
+        whose NVTX range its call was made: run the program with ``ASYNCGPU_NVTX=1``. Streams are
+        numbered in the order of CUDA's own numbers; the null stream is 0.
+
+        Parameters
+        ----------
+        path : str or Path
+            The ``.sqlite`` file. (A ``.nsys-rep`` is the profiler's own format: export it first.)
+        within : str, optional
+            Name of an NVTX range: only what was asked for in ranges of this name. ``"record"`` is what
+            `asyncgpu_tutor.record` recorded.
+        limit : int
+            How many spans the trace may have at most.
+
+        Returns
+        -------
+        Trace
+            Time zero is the start of the first range `within`, else of the first span.
+
+        Raises
+        ------
+        UsageError
+            If the file is not such an export, holds no GPU work, or too much of it; if there is no such
+            range.
+        """
+        from asyncgpu_tutor.trace.nsys import read
+
+        return read(path, within=within, limit=limit)
 
 
-def _span(row: Mapping[str, Any]) -> Span:
-    if row["kind"] not in KINDS:
-        raise ValueError(f"unknown kind of span {row['kind']!r}")
-    fields: dict[str, Any] = {**row, "after": tuple(row["after"]), "detail": dict(row["detail"])}
-    span = Span(**fields)
-    if not (math.isfinite(span.start) and math.isfinite(span.end) and span.start <= span.end):
-        raise ValueError(f"span {span.id} goes from {span.start} to {span.end}")
-    return span
+def _text(body: Mapping[str, Any], key: str) -> str:
+    value = body[key]
+    if not isinstance(value, str) or len(value) > 1000:
+        raise ValueError(f"its {key} is not text of at most 1000 characters")
+    return value

@@ -43,7 +43,7 @@ def measured_spec(device: CupyDevice) -> DeviceSpec:
 
 def _device_times(device: CupyDevice) -> tuple[dict[str, float], float]:
     """Constants of the spec, and the time of the kernel that the host's waiting is measured with."""
-    from asyncgpu_tutor.cupy_device.measure import node_time, stream_time
+    from asyncgpu_tutor.cupy_device.measure import graph_costs, node_time, stream_time
 
     stream = device.default_stream
     vector, matrix = (device.malloc(size, "measured", stream) for size in (4 * WAITED, LARGE))
@@ -63,6 +63,9 @@ def _device_times(device: CupyDevice) -> tuple[dict[str, float], float]:
 
     def d2h(s: Any, nbytes: int = SMALL) -> None:
         device.copy_to_host_async(host[:nbytes], matrix, s)
+
+    def fill(s: Any) -> None:
+        device.memset_async(matrix, 0, SMALL, s)
 
     def ten_small(s: Any) -> None:
         for _ in range(10):
@@ -85,9 +88,10 @@ def _device_times(device: CupyDevice) -> tuple[dict[str, float], float]:
         "switch_us": max(0.0, switches / 20),
         "h2d_us": up,
         "d2h_us": down,
-        "fill_us": node_time(device, lambda s: device.memset_async(matrix, 0, SMALL, s)),
+        "fill_us": node_time(device, fill),
         "h2d_gb_s": (LARGE - SMALL) / (up_large - up) / 1e3,
         "d2h_gb_s": (LARGE - SMALL) / (down_large - down) / 1e3,
+        **graph_costs(device, small, fill),
         **_pageable(device, matrix),
     }, matvec_us
 

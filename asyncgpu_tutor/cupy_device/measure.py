@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable
 
 import cupy
-from cupy.cuda import runtime
+from cupy.cuda import driver, runtime
 
-from asyncgpu_tutor.cupy_device.device import CupyDevice
+from asyncgpu_tutor.cupy_device.device import CupyDevice, CupyFunction
 from asyncgpu_tutor.cupy_device.stream import CupyStream
 
-__all__ = ["facts", "node_time", "stream_time", "versions"]
+__all__ = ["facts", "graph_costs", "node_time", "registers", "stream_time", "versions"]
 
 # cudaDeviceAttr, CUDA Runtime API, "Data types used by CUDA Runtime".
 CLOCK_KHZ, SMS, MEMORY_KHZ, BUS_BITS, THREADS_PER_SM = 13, 16, 36, 37, 39
@@ -125,6 +126,59 @@ def stream_time(
             if turn >= 3:
                 times.append(float(cupy.cuda.get_elapsed_time(before, after)) * 1e3)
     return statistics.median(times)
+
+
+def graph_costs(
+    device: CupyDevice,
+    kernel: Callable[[CupyStream], None],
+    fill: Callable[[CupyStream], None],
+    nodes: int = 100,
+) -> dict[str, float]:
+    """What graphs cost, by the names of `DeviceSpec`, in us.
+
+    Parameters
+    ----------
+    kernel, fill : callable
+        Each puts one short command of its kind on the stream that it gets, and does not allocate.
+    nodes : int
+        Of the large graph, against one of a single node.
+    """
+
+    def both(stream: CupyStream) -> None:
+        kernel(stream)
+        fill(stream)
+
+    apart = node_time(device, both) - node_time(device, kernel) - node_time(device, fill)
+    stream = device.create_stream()
+    ready: dict[int, float] = {}
+    launched: list[float] = []
+    with device.active():
+        for count in (1, nodes):
+            made: list[float] = []
+            for _ in range(7):
+                stream.cupy.begin_capture()
+                for _ in range(count):
+                    kernel(stream)
+                start = time.perf_counter()
+                graph = stream.cupy.end_capture()
+                made.append((time.perf_counter() - start) * 1e6)
+                graph.launch(stream.cupy)  # the first time it is uploaded
+                stream.synchronize()
+                start = time.perf_counter()
+                graph.launch(stream.cupy)
+                launched.append((time.perf_counter() - start) * 1e6)
+                stream.synchronize()
+            ready[count] = statistics.median(made)
+    return {
+        "graph_launch_us": statistics.median(launched),
+        "graph_node_us": max(0.0, apart / 2),
+        "graph_instantiate_us": max(0.0, (ready[nodes] - ready[1]) / (nodes - 1)),
+    }
+
+
+def registers(function: CupyFunction) -> int:
+    """How many registers the compiler gives to each thread of a kernel."""
+    return int(driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_NUM_REGS, function.kernel.ptr))
 
 
 def _dotted(version: int) -> str:

@@ -12,6 +12,7 @@ GRAPH = (
     "measured: H200, driver 580.159, CuPy 14.2.0, 2026-11-21, median time a node of a CUDA graph of "
     "twenty equal ones"
 )
+GRAPHS = "measured by asyncgpu_tutor/cupy_device/measure.py: H200, driver 580.159, CuPy 14.2.0, 2026-11-21"
 FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-21"
 MLP = "set by hand to the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-21"
 CALLS = (
@@ -79,8 +80,9 @@ class DeviceSpec:
     graph_launch_us : float
         What the host pays for launching a CUDA graph once more, however many nodes it has.
     graph_node_us : float
-        On the device, from the end of a graph's node to the start of one that depends on it; the time of
-        a kernel or copy holds what it takes between equal ones in a row.
+        On the device, what a node of a graph adds besides its own time where it depends on one of another
+        kind, or is the first of a further branch. Between copies and kernels it is `switch_us`, as on a
+        stream.
     graph_instantiate_us : float
         What the host pays for each node when a captured graph is made ready to be launched.
     sync_us : float
@@ -182,9 +184,9 @@ H200 = DeviceSpec(
     call_malloc_us=2.6,
     call_event_us=3.9,
     call_query_us=1.4,
-    graph_launch_us=2.4,
-    graph_node_us=0.0,
-    graph_instantiate_us=1.5,
+    graph_launch_us=1.1,
+    graph_node_us=0.4,
+    graph_instantiate_us=0.7,
     sync_us=4.0,
     wake_us=24.0,
     sources=(
@@ -228,12 +230,9 @@ H200 = DeviceSpec(
         ("call_malloc_us", CALLS),
         ("call_event_us", CALLS),
         ("call_query_us", CALLS),
-        ("graph_launch_us", f"{MEASURED}: twelve kernels"),
-        (
-            "graph_node_us",
-            "the times of kernels and copies are those of a graph's nodes, gaps included",
-        ),
-        ("graph_instantiate_us", "an estimate"),
+        ("graph_launch_us", f"{GRAPHS}: 1 to 200 kernels"),
+        ("graph_node_us", f"{GRAPHS}: relu and a fill in turns; branches of five relu"),
+        ("graph_instantiate_us", f"{GRAPHS}: the slope from 1 to 200 kernels"),
         ("sync_us", MLP),
         ("wake_us", MLP),
     ),

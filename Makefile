@@ -29,12 +29,13 @@ CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help lab venv test test-lab quick lint format notebooks notebooks-build doctor wheel clean
+.PHONY: help lab venv test test-lab quick lint format notebooks notebooks-build nbgrader doctor wheel clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks,"
-	@echo "make test-lab (the course in a browser), make notebooks-build (from course/), make venv, make doctor, make wheel, make clean."
+	@echo "make test-lab (the course in a browser), make notebooks-build (from course/), make nbgrader (for instructors),"
+	@echo "make venv, make doctor, make wheel, make clean."
 	@echo "PYTHON=/path/to/python picks the interpreter, CUPY_EXTRA=cuda12, cuda13 or none the CuPy."
 
 $(VENV_STAMP):
@@ -99,6 +100,10 @@ quick: $(TEST_STAMP)
 # From their sources in course/.
 notebooks-build: $(TEST_STAMP)
 	$(PY) tools/build_notebooks.py
+
+# For instructors: see docs/instructors.md.
+nbgrader: $(TEST_STAMP)
+	$(PY) tools/export_nbgrader.py $(ARGS)
 
 notebooks: $(TEST_STAMP)
 	$(PYTEST) $(NBMAKE) $(ARGS) notebooks solutions

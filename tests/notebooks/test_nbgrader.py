@@ -1,0 +1,231 @@
+"""The export for instructors: what nbgrader asks of it, and that its tests tell right from wrong."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import asyncgpu_tutor as agt
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = "01_sync_kernels"  # the chapter that is run as a whole
+ANSWERS = "asyncgpu_tutor/exercises/answers"
+REGION = re.compile(r"### BEGIN SOLUTION\n.*?### END SOLUTION", re.DOTALL)
+
+
+def _tool() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        return importlib.import_module("export_nbgrader")
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+
+
+TOOL = _tool()
+SOURCES: dict[str, Any] = dict(TOOL.assignments())
+GRADED = [
+    pytest.param(name, cell.id.removesuffix("-check"), id=cell.id.removesuffix("-check"))
+    for name, notebook in SOURCES.items()
+    for cell in notebook.cells
+    if cell.metadata.get("nbgrader", {}).get("grade")
+]
+
+
+def released(notebook: Any) -> Any:
+    """What students get: each solution is taken out, as nbgrader does it."""
+    student = nbformat.from_dict(notebook)
+    for cell in student.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source, number = REGION.subn(
+                "# Your answer goes into the lines above.", cell.source
+            )
+            assert number == 1
+    return student
+
+
+def text(notebook: Any, name: str) -> str:
+    (cell,) = [cell for cell in notebook.cells if cell.id == name]
+    return cell.source
+
+
+@pytest.fixture(autouse=True)
+def _at_a_desk_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASYNCGPU_DEVICE", "sim")
+
+
+def graded(notebook: Any, name: str, answer: str | None = None) -> None:
+    """Run the setup, an answer and its test, as an autograder does; raises what the test raises."""
+    shown: list[object] = []
+    names: dict[str, Any] = {"display": shown.append}
+    with agt.using("sim"):
+        exec(text(notebook, "setup"), names)
+        exec(text(notebook, name) if answer is None else answer, names)
+        try:
+            exec(text(notebook, f"{name}-check"), names)
+        finally:
+            assert len(shown) == 1  # the student is told, whatever comes of it
+
+
+def test_each_exercise_is_an_answer_and_a_test_that_follows_it() -> None:
+    names = [parameter.values[1] for parameter in GRADED]
+    stored = (ROOT / ANSWERS).glob("*.json")
+
+    assert sorted(names) == sorted(  # type: ignore[type-var]
+        name for file in stored for name in json.loads(file.read_text(encoding="utf-8"))
+    )
+    for notebook in SOURCES.values():
+        ids = [cell.id for cell in notebook.cells]
+        for name in names:
+            if name in ids:
+                assert ids.index(f"{name}-check") == ids.index(name) + 1  # type: ignore[arg-type]
+
+
+# https://nbgrader.readthedocs.io/en/stable/contributor_guide/metadata.html
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_metadata_are_those_of_schema_version_3(name: str) -> None:
+    marked = [c for c in SOURCES[name].cells if "nbgrader" in c.metadata]
+    ids = [cell.metadata["nbgrader"]["grade_id"] for cell in marked]
+
+    assert len(set(ids)) == len(ids) >= 3
+    for cell in marked:
+        meta = cell.metadata["nbgrader"]
+        assert meta["schema_version"] == 3
+        assert re.fullmatch(r"[\w-]+", meta["grade_id"])
+        assert cell.cell_type == "code"
+        kind = {key for key in ("grade", "solution", "locked") if meta[key]}
+        assert kind in ({"solution"}, {"grade", "locked"}, {"locked"})
+        assert ("points" in meta) == meta["grade"]
+        assert meta["task"] is False
+        assert ("### BEGIN SOLUTION" in cell.source) == meta["solution"]
+
+
+@pytest.mark.parametrize(("chapter", "name"), GRADED)
+def test_the_source_version_passes(chapter: str, name: str) -> None:
+    graded(SOURCES[chapter], name)
+
+
+@pytest.mark.parametrize(("chapter", "name"), GRADED)
+def test_the_released_version_fails_and_does_not_give_the_solution_away(
+    chapter: str, name: str
+) -> None:
+    student = released(SOURCES[chapter])
+    stored = json.loads((ROOT / ANSWERS / f"{chapter}.json").read_text(encoding="utf-8"))
+
+    assert stored[name]["starter"] in text(student, name)
+    assert stored[name]["solution"] not in text(student, name)
+    with pytest.raises(AssertionError, match="not attempted yet"):
+        graded(student, name)
+
+
+@pytest.mark.parametrize(("chapter", "name"), GRADED)
+def test_a_plausible_wrong_answer_fails_with_its_cause(chapter: str, name: str) -> None:
+    source = ROOT / "course" / f"{chapter}.py"
+    cells = TOOL.parse(source.read_text(encoding="utf-8"), source.name)
+    mutant = next(cell for cell in cells if cell.id == name and cell.only == "mutant")
+
+    with pytest.raises(AssertionError) as failure:
+        graded(released(SOURCES[chapter]), name, mutant.text)
+    assert mutant.cause in str(failure.value)
+
+
+@pytest.mark.parametrize("version", ["source", "released"])
+def test_a_chapter_as_a_whole(version: str, tmp_path: Path) -> None:
+    notebook = SOURCES[RUN] if version == "source" else released(SOURCES[RUN])
+    ran = NotebookClient(
+        nbformat.from_dict(notebook),
+        timeout=60,
+        allow_errors=True,
+        resources={"metadata": {"path": str(tmp_path)}},
+    ).execute()
+    failed = {
+        cell.id for cell in ran.cells for o in cell.get("outputs", []) if o.output_type == "error"
+    }
+
+    tests = {f"{p.values[1]}-check" for p in GRADED if p.values[0] == RUN}
+    assert failed == (tests if version == "released" else set())
+
+
+def test_links_lead_somewhere_in_the_tree(tmp_path: Path) -> None:
+    for path in TOOL.export(tmp_path / "tree"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            if cell.cell_type == "markdown":
+                for target in re.findall(r"\]\(([^)#:]+)\)", cell.source):
+                    assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_a_check_that_is_no_call_of_check_is_refused() -> None:
+    cells = TOOL.parse(
+        "# %% id=a starter\nx = 1\n# %% id=a solution\nx = 2\n# %% id=a-check\nprint(x)\n",
+        "01_a.py",
+    )
+
+    with pytest.raises(TOOL.SourceError, match="01_a: the cell of a check is a call of it"):
+        TOOL.assignment(cells, "01_a", [])
+
+
+# ------------------------------------------------------------------ with nbgrader, where it is installed
+@pytest.fixture
+def nbgrader() -> Path:
+    pytest.importorskip("nbgrader", reason="needs the extra nbgrader")
+    return Path(sys.executable).with_name("nbgrader")
+
+
+def test_nbgrader_itself_finds_the_metadata_valid(nbgrader: Path) -> None:
+    from nbgrader.nbgraderformat import MetadataValidator
+
+    for notebook in SOURCES.values():
+        MetadataValidator().validate_nb(nbformat.from_dict(notebook))
+
+
+def test_nbgrader_grades_a_right_submission_with_all_points_and_an_untouched_one_with_none(
+    nbgrader: Path, tmp_path: Path
+) -> None:
+    course = tmp_path / "course"
+    (source,) = TOOL.export(course, chapters=[RUN[:2]])
+
+    # nbgrader starts another program of the same environment by its bare name.
+    path = os.pathsep.join([str(nbgrader.parent), os.environ["PATH"]])
+
+    def run(*words: str) -> None:
+        done = subprocess.run(
+            [str(nbgrader), *words],
+            cwd=course,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    run("generate_assignment", RUN)
+    release = course / "release" / RUN / source.name
+    ours = released(nbformat.read(source, as_version=4))
+    theirs = nbformat.read(release, as_version=4)
+    assert [c.source for c in theirs.cells] == [c.source for c in ours.cells]
+    for student, handed_in in (("ada", source), ("bob", release)):
+        folder = course / "submitted" / student / RUN
+        folder.mkdir(parents=True)
+        shutil.copy(handed_in, folder)
+    run("autograde", RUN)
+
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        scores = {
+            s.student_id: (s.score, s.max_score) for s in gradebook.assignment_submissions(RUN)
+        }
+    points = sum(p.values[0] == RUN for p in GRADED)
+    assert scores == {"ada": (points, points), "bob": (0, points)}

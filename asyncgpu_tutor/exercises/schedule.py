@@ -11,7 +11,16 @@ from asyncgpu_tutor.exercises.exercise import Rejected
 from asyncgpu_tutor.trace import Span, Trace, happens_before, overlap_between
 from asyncgpu_tutor.trace.words import count
 
-__all__ = ["launches", "lazy", "one_stream", "ordered", "overlapping", "waits"]
+__all__ = [
+    "launches",
+    "lazy",
+    "on_stream",
+    "one_stream",
+    "ordered",
+    "overlapping",
+    "unordered",
+    "waits",
+]
 
 
 def lazy(building: Trace) -> None:
@@ -49,6 +58,15 @@ def one_stream(trace: Trace) -> None:
             )
 
 
+def on_stream(trace: Trace, name: str, stream: int) -> None:
+    """The first of this name was on the stream of this number."""
+    span = _first(trace, name)
+    if span.stream != stream:
+        raise Rejected(
+            f"`{name}` ran on stream {span.stream}, and belongs on stream {stream}", span
+        )
+
+
 def ordered(trace: Trace, *names: str) -> None:
     """Each is bound to end before the next starts, whatever the device is busy with."""
     for early, late in pairwise(names):
@@ -57,6 +75,19 @@ def ordered(trace: Trace, *names: str) -> None:
             raise Rejected(
                 f"nothing makes `{late}` (stream {after.stream}) wait for `{early}` (stream "
                 f"{before.stream})",
+                before,
+                after,
+            )
+
+
+def unordered(trace: Trace, one: str, other: str) -> None:
+    """Neither is made to wait for the other."""
+    for early, late in ((one, other), (other, one)):
+        before, after = _first(trace, early), _first(trace, late)
+        if happens_before(trace, before, after):
+            raise Rejected(
+                f"`{late}` (stream {after.stream}) is made to wait for `{early}` (stream "
+                f"{before.stream}), and does not need it",
                 before,
                 after,
             )

@@ -9,9 +9,11 @@ from asyncgpu_tutor.exercises.exercise import case, compared
 from asyncgpu_tutor.exercises.schedule import (
     launches,
     lazy,
+    on_stream,
     one_stream,
     ordered,
     overlapping,
+    unordered,
     waits,
 )
 from asyncgpu_tutor.trace import Span, SpanKind, Trace
@@ -67,6 +69,21 @@ def test_a_number_of_launches_is_exact() -> None:
 def test_a_chain_is_on_one_stream() -> None:
     with pytest.raises(Rejected, match="`b` ran on stream 2, and `a` on stream 1") as no:
         one_stream(RUN)
+    assert no.value.edge == (A, B)
+
+
+def test_work_is_on_the_stream_that_it_belongs_on() -> None:
+    on_stream(RUN, "a", 1)
+    with pytest.raises(Rejected, match="`a` ran on stream 1, and belongs on stream 2") as no:
+        on_stream(RUN, "a", 2)
+    assert no.value.edge == (A,)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_an_order_that_nobody_needs_is_found(names: tuple[str, str]) -> None:
+    unordered(Trace([A, span(2, "kernel", "b", (3, 5), stream=2)]), *names)
+    with pytest.raises(Rejected, match=r"`b` \(stream 2\) is made to wait for `a`") as no:
+        unordered(RUN, *names)
     assert no.value.edge == (A, B)
 
 

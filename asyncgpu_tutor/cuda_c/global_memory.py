@@ -120,13 +120,15 @@ class GlobalRegion(ByteRegion):
         team.clock += 1
         if self.races:
             self._note_write(team, mask, ptr, scalar, site, 0, index, None, atomic=True)
-            blocks = np.unique(team.layout.block[mask.index]) + team.layout.first_block
+            blocks = team.layout.numbers[np.unique(team.layout.block[mask.index])]
             team.launch.atomic_time[blocks] = team.clock
         return self.flat(scalar), index
 
     def mark(self, shift: int, part: Any, size: int) -> None:
         """Note that elements have been written."""
         memory = self.memory
+        if memory.trail is not None:
+            memory.trail.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
         if not memory.fully_initialised:
             memory.shadow.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
 

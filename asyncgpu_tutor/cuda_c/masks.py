@@ -17,8 +17,8 @@ WARP = 32
 class Layout:
     """How the threads of a batch of blocks lie side by side.
 
-    Lane `i` of the batch is thread `i % threads` of block `first_block + i // threads`. A warp is 32
-    threads of one block that follow each other; the last of a block may be shorter.
+    Lane `i` of the batch is thread `i % threads` of block `numbers[i // threads]` of the grid. A warp is
+    32 threads of one block that follow each other; the last of a block may be shorter.
 
     Attributes
     ----------
@@ -32,10 +32,10 @@ class Layout:
         Warps of the batch.
     """
 
-    def __init__(self, threads: int, blocks: int, first_block: int) -> None:
+    def __init__(self, threads: int, numbers: NDArray[np.int64]) -> None:
         self.threads = threads
-        self.blocks = blocks
-        self.first_block = first_block
+        self.numbers = numbers
+        self.blocks = blocks = len(numbers)
         self.lanes = threads * blocks
         self.warps_per_block = -(-threads // WARP)
         self.warps = self.warps_per_block * blocks

@@ -29,6 +29,8 @@ class GlobalMemory:
         Whether a kernel that writes to it fails.
     freed : bool
         Whether a kernel that touches it fails.
+    trail : ndarray of uint8, or None
+        If set, kernels note here which bytes they store to: 1 for each.
     """
 
     def __init__(self, nbytes: int, name: str = "") -> None:
@@ -38,6 +40,7 @@ class GlobalMemory:
         self.name = name
         self.readonly = False
         self.freed = False
+        self.trail: NDArray[np.uint8] | None = None
         # Room up to a multiple of 16, so that every element type has a view of all of it.
         self._room: NDArray[np.uint8] = np.zeros(-(-nbytes // 16) * 16, np.uint8)
         self.data = self._room[:nbytes]
@@ -85,6 +88,16 @@ class GlobalMemory:
         """Say that nothing was written yet: what a fresh allocation is."""
         self.fully_initialised = self.nbytes == 0
         self._written = None
+
+    def copy(self) -> GlobalMemory:
+        """Another allocation with the same contents, of which kernels leave a trail."""
+        other = GlobalMemory(self.nbytes, self.name)
+        other._room[:] = self._room
+        other.readonly = self.readonly
+        other.fully_initialised = self.fully_initialised
+        other._written = None if self._written is None else self._written.copy()
+        other.trail = np.zeros_like(other._room)
+        return other
 
     def settle(self) -> None:
         """Drop the bookkeeping once every byte has been written."""

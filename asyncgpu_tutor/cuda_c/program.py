@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.arguments import Argument, check_shape, number_for, pointee, pointer_for
 from asyncgpu_tutor.cuda_c.ast import (
@@ -293,6 +294,7 @@ class Program:
         *,
         dynamic_shared: int = 0,
         limits: Limits | None = None,
+        sample: Sequence[int] | None = None,
     ) -> LaunchResult:
         """Run a kernel to its end.
 
@@ -308,6 +310,8 @@ class Program:
             Bytes of `extern __shared__` memory.
         limits : Limits, optional
             What is checked, and when to give up.
+        sample : sequence of int, optional
+            Numbers of the only blocks that are to run. Counts are of these.
 
         Raises
         ------
@@ -330,15 +334,16 @@ class Program:
         regions: dict[int, GlobalRegion] = {}
         values = self._bind(kernel, args, launch, regions)
         step = max(1, limits.batch_lanes // launch.threads)
+        wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
         with np.errstate(all="ignore"):
-            for first in range(0, blocks, step):
-                self._run_batch(kernel, launch, first, min(step, blocks - first), values)
+            for first in range(0, len(wanted), step):
+                self._run_batch(kernel, launch, wanted[first : first + step], values)
         for region in regions.values():
             region.memory.settle()
         facts = {
-            "threads": blocks * launch.threads,
-            "warps": blocks * -(-launch.threads // 32),
-            "blocks": blocks,
+            "threads": len(wanted) * launch.threads,
+            "warps": len(wanted) * -(-launch.threads // 32),
+            "blocks": len(wanted),
             "shared_bytes": kernel.shared_bytes + dynamic_shared,
         }
         needed = tuple(sum(r.needed(way) for r in regions.values()) for way in (0, 1))
@@ -348,9 +353,9 @@ class Program:
         return LaunchResult(tally.counts(facts, (needed[0], needed[1])), printed)
 
     def _run_batch(
-        self, kernel: _Kernel, launch: Launch, first: int, blocks: int, values: dict[int, Any]
+        self, kernel: _Kernel, launch: Launch, numbers: NDArray[np.int64], values: dict[int, Any]
     ) -> None:
-        team = Team(launch, first, blocks, kernel.slots, kernel.exits)
+        team = Team(launch, numbers, kernel.slots, kernel.exits)
         launch.tally.begin_batch(team.layout)
         for slot, value in values.items():
             team.slots[slot] = value

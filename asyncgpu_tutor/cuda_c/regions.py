@@ -263,7 +263,7 @@ def report_collision(
     layout = team.layout
     who = f"thread {team.launch.thread_name(int(layout.linear[other]))}"
     if layout.block[lane] != layout.block[other]:
-        block = int(layout.block[other]) + layout.first_block
+        block = int(layout.numbers[layout.block[other]])
         who += f" of block {team.launch.block_name(block)}"
     team.fault(
         RaceError,

@@ -101,10 +101,10 @@ class Team:
         When each lane last passed a barrier of its block, or of its warp.
     """
 
-    def __init__(self, launch: Launch, first_block: int, blocks: int, slots: int, exits: int):
+    def __init__(self, launch: Launch, numbers: NDArray[np.int64], slots: int, exits: int):
         self.launch = launch
         self.tally = launch.tally
-        self.layout = layout = Layout(launch.threads, blocks, first_block)
+        self.layout = layout = Layout(launch.threads, numbers)
         self.full = layout.full
         self.slots: list[Any] = [None] * slots
         self.born: list[Mask | None] = [None] * slots
@@ -129,11 +129,11 @@ class Team:
         self.grid_dim = [np.uint32(x) for x in launch.grid]
         self._scaled_blocks: dict[int, NDArray[np.int64]] = {}
         # Number of a thread in the whole launch: block << 10 | thread; 1024 is the most a block has.
-        self.thread_id: NDArray[np.int64] = (layout.block + first_block << 10) | layout.linear
+        self.thread_id: NDArray[np.int64] = (numbers[layout.block] << 10) | layout.linear
 
     def _of_block(self, axis: int) -> Any:
         layout = self.layout
-        numbers = np.arange(layout.first_block, layout.first_block + layout.blocks)
+        numbers = layout.numbers
         x, y, _ = self.launch.grid
         part = [numbers % x, numbers // x % y, numbers // (x * y)][axis].astype(np.uint32)
         if layout.blocks == 1 or bool((part == part[0]).all()):
@@ -172,7 +172,7 @@ class Team:
         """Where something went wrong."""
         block = thread = None
         if lane is not None:
-            block = self.launch.block_name(self.layout.first_block + int(self.layout.block[lane]))
+            block = self.launch.block_name(int(self.layout.numbers[self.layout.block[lane]]))
             thread = self.launch.thread_name(int(self.layout.linear[lane]))
         return FaultSite(self.launch.kernel, at.line, block, thread, **more)
 

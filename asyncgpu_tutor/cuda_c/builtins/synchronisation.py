@@ -120,7 +120,7 @@ def _fence(lo: LowerCalls, node: Call, used: bool) -> Expr:
     lo.cost()
 
     def run(t: Team, m: Mask) -> None:
-        blocks = np.unique(t.layout.block[m.index]) + t.layout.first_block
+        blocks = t.layout.numbers[np.unique(t.layout.block[m.index])]
         t.launch.fence_time[blocks] = t.clock
 
     return lo.value(VOID, run, node.at)

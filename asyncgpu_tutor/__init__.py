@@ -19,10 +19,11 @@ General layout, lower floors first; nothing imports upwards (see ARCHITECTURE.md
     future                      waiting without blocking
     ops                         DeviceOp and the combinators
     memory, launch              the leaf operations; kernels as operations
-    inspection                  what the kernels of a run did
+    inspection, analysis        what the kernels of a run did; what a trace tells
 """
 
 from asyncgpu_tutor import data, errors, ranges
+from asyncgpu_tutor.analysis import Analysis, Comparison, Finding, analyse, compare, diagnose
 from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.device import Device, Event, Stream
 from asyncgpu_tutor.errors import (
@@ -75,7 +76,9 @@ from asyncgpu_tutor.trace import Span, Trace
 __version__ = "0.1.0"
 
 __all__ = [
+    "Analysis",
     "AsyncGpuError",
+    "Comparison",
     "Device",
     "DeviceArray",
     "DeviceError",
@@ -83,6 +86,7 @@ __all__ = [
     "DeviceOp",
     "Event",
     "ExecutionContext",
+    "Finding",
     "FutureState",
     "HostArray",
     "Kernel",
@@ -99,13 +103,16 @@ __all__ = [
     "StreamPoolRoundRobin",
     "Trace",
     "UsageError",
+    "analyse",
     "arange",
     "asarray",
+    "compare",
     "create_stream",
     "current_device",
     "current_policy",
     "d2h",
     "data",
+    "diagnose",
     "dup",
     "errors",
     "full",

@@ -53,7 +53,18 @@ from asyncgpu_tutor.memory import (
     randn,
     zeros,
 )
-from asyncgpu_tutor.ops import DeviceOp, SharedOp, overlap, spawn, value, with_context, zip
+from asyncgpu_tutor.ops import (
+    CudaGraph,
+    DeviceOp,
+    GraphScope,
+    Prepared,
+    SharedOp,
+    overlap,
+    spawn,
+    value,
+    with_context,
+    zip,
+)
 from asyncgpu_tutor.runtime import (
     ExecutionContext,
     create_stream,
@@ -79,6 +90,7 @@ __all__ = [
     "Analysis",
     "AsyncGpuError",
     "Comparison",
+    "CudaGraph",
     "Device",
     "DeviceArray",
     "DeviceError",
@@ -88,6 +100,7 @@ __all__ = [
     "ExecutionContext",
     "Finding",
     "FutureState",
+    "GraphScope",
     "HostArray",
     "Kernel",
     "KernelCompileError",
@@ -95,6 +108,7 @@ __all__ = [
     "KernelSource",
     "PageableCopyWarning",
     "Partition",
+    "Prepared",
     "SchedulingPolicy",
     "SharedOp",
     "SingleStream",

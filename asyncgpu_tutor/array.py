@@ -213,6 +213,11 @@ class DeviceArray:
             self._owner or self
         )  # a loan that is lent on ends with its owner too
 
+    def lend(self) -> DeviceArray:
+        """A borrowed handle without an owner that could end it: for who keeps the memory alive anyway."""
+        self.check()
+        return self._borrow_of(None)
+
     def _borrow_of(self, owner: DeviceArray | None) -> DeviceArray:
         return self._handle("borrowed", owner)
 
@@ -336,8 +341,15 @@ class Partition:
 
     def take(self, where: str) -> Partition:
         """The partition that an operation keeps."""
+        return self._of(self.array.take(where))
+
+    def lend(self) -> Partition:
+        """See `DeviceArray.lend`."""
+        return self._of(self.array.lend())
+
+    def _of(self, array: DeviceArray) -> Partition:
         other = object.__new__(Partition)
-        other.array = self.array.take(where)
+        other.array = array
         other.block_shape = self.block_shape
         other.block = self.block
         other.grid = self.grid

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,17 @@ from asyncgpu_tutor.trace import SpanLog
 __all__ = [
     "USUAL_LIMITS",
     "Argument",
+    "Call",
     "Device",
     "Dim3",
+    "Enqueuer",
     "Event",
     "Function",
+    "Graph",
     "HostBuffer",
     "Limits",
     "Memory",
+    "Replay",
     "Stream",
     "Tag",
     "Tagged",
@@ -196,7 +200,100 @@ class Stream(Protocol):
         ...
 
 
-class Device(Protocol):
+@dataclass(frozen=True, eq=False, slots=True)
+class Call:
+    """A call that enqueues, written down so that it can be made again and again.
+
+    Attributes
+    ----------
+    verb : str
+        Name of the method of `Device`, or ``"record"`` or ``"wait_event"`` of `Stream`.
+    args : tuple
+        What it takes besides the stream. Events are numbers: what `record` and `wait_event` have in common.
+    stream : int
+        Which of the streams that the calls are made on; 0 is the one where they begin and end.
+    """
+
+    verb: Literal[
+        "memset_async",
+        "copy_from_host_async",
+        "copy_to_host_async",
+        "copy_from_device_async",
+        "launch",
+        "record",
+        "wait_event",
+    ]
+    args: tuple[Any, ...]
+    stream: int
+
+
+class Graph(Protocol):
+    """Calls that the driver makes all at once."""
+
+    def launch(self, stream: Stream) -> None:
+        """Enqueue all of them, behind what `stream` holds."""
+        ...
+
+
+class Replay(Protocol):
+    """Calls that are ready to be made again."""
+
+    def enqueue(self, streams: Sequence[Stream]) -> None:
+        """Make all calls, on these streams."""
+        ...
+
+    def instantiate(self, name: str) -> Graph:
+        """A CUDA graph of them. Its host arrays, arrays and functions have to outlive it."""
+        ...
+
+
+class Enqueuer(Protocol):
+    """Who takes memory and work: a device at once, a capture for later."""
+
+    def malloc(self, nbytes: int, name: str, stream: Stream) -> Memory:
+        """Allocate; `OutOfMemoryError` if there is not enough."""
+        ...
+
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+        """A host array in page-locked memory."""
+        ...
+
+    def is_pinned(self, array: HostBuffer) -> bool:
+        """Whether a copy of this array can be asynchronous."""
+        ...
+
+    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
+        """Set the first `nbytes` bytes to `value`."""
+        ...
+
+    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
+        """Copy a C-contiguous host array to the start of `memory`."""
+        ...
+
+    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
+        """Copy the start of `memory` to a C-contiguous host array."""
+        ...
+
+    def copy_from_device_async(
+        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+    ) -> None:
+        """Copy within the device."""
+        ...
+
+    def launch(
+        self,
+        function: Function,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Argument],
+        shared_mem: int,
+        stream: Stream,
+    ) -> None:
+        """Enqueue one launch; `shared_mem` is the dynamic shared memory in bytes."""
+        ...
+
+
+class Device(Enqueuer, Protocol):
     """A machine that runs kernels: simulated or real."""
 
     @property
@@ -242,10 +339,6 @@ class Device(Protocol):
         """Our view of another library's stream; None if it is not one that this device knows."""
         ...
 
-    def malloc(self, nbytes: int, name: str, stream: Stream) -> Memory:
-        """Allocate; `OutOfMemoryError` if there is not enough."""
-        ...
-
     def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
         """Memory, shape and dtype of another library's array, which is kept alive.
 
@@ -253,46 +346,12 @@ class Device(Protocol):
         """
         ...
 
-    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
-        """A host array in page-locked memory."""
-        ...
-
-    def is_pinned(self, array: HostBuffer) -> bool:
-        """Whether a copy of this array can be asynchronous."""
-        ...
-
-    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
-        """Set the first `nbytes` bytes to `value`."""
-        ...
-
-    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
-        """Copy a C-contiguous host array to the start of `memory`."""
-        ...
-
-    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
-        """Copy the start of `memory` to a C-contiguous host array."""
-        ...
-
-    def copy_from_device_async(
-        self, target: Memory, source: Memory, nbytes: int, stream: Stream
-    ) -> None:
-        """Copy within the device."""
-        ...
-
     def get_function(self, source: str, name: str) -> Function:
         """Compile, once for each source; `KernelCompileError` says where it fails."""
         ...
 
-    def launch(
-        self,
-        function: Function,
-        grid: Dim3,
-        block: Dim3,
-        args: Sequence[Argument],
-        shared_mem: int,
-        stream: Stream,
-    ) -> None:
-        """Enqueue one launch; `shared_mem` is the dynamic shared memory in bytes."""
+    def prepare(self, calls: Sequence[Call]) -> Replay:
+        """Make these calls ready; nothing is enqueued. Each stream but the first is forked and joined."""
         ...
 
     def synchronize(self) -> None:

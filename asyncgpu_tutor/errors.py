@@ -12,6 +12,7 @@
      │   ├─ UseAfterMoveError       the array was given away
      │   ├─ BorrowedSpawnError      a borrowed input would outlive its owner
      │   ├─ NestedSyncError         a blocking wait where work is being submitted
+     │   ├─ CaptureError            what a CUDA graph or a prepared pipeline cannot hold
      │   └─ NotReadyError           a host result touched before its copy is done
      ├─ DeviceUnavailableError      the device asked for is not on this machine
      ├─ KernelCompileError          the source is not CUDA C; has line and column
@@ -50,6 +51,7 @@ __all__ = [
     "AsyncGpuError",
     "BarrierError",
     "BorrowedSpawnError",
+    "CaptureError",
     "DeviceAssertError",
     "DeviceError",
     "DeviceMismatchError",
@@ -118,6 +120,10 @@ class BorrowedSpawnError(UsageError):
 
 class NestedSyncError(UsageError):
     """A blocking wait inside an `and_then` function or a capture."""
+
+
+class CaptureError(UsageError):
+    """An operation that cannot be captured, or that was, and is used as if it had not been."""
 
 
 class NotReadyError(UsageError):

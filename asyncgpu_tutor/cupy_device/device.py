@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import cupy
@@ -18,12 +18,15 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.array import DeviceArray
 from asyncgpu_tutor.cupy_device.compile import compile_function
 from asyncgpu_tutor.cupy_device.guard import CUDA_ERRORS, guarded, translated
+from asyncgpu_tutor.cupy_device.packing import Packer
 from asyncgpu_tutor.cupy_device.poller import Poller
 from asyncgpu_tutor.cupy_device.recorder import Recorder
+from asyncgpu_tutor.cupy_device.replay import CupyReplay
 from asyncgpu_tutor.cupy_device.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.device import (
     USUAL_LIMITS,
     Argument,
+    Call,
     Dim3,
     Event,
     HostBuffer,
@@ -65,6 +68,8 @@ class CupyFunction:
 
     name: str
     kernel: Any
+    pointer: int
+    packers: dict[tuple[type, ...], Packer] = field(default_factory=dict[tuple[type, ...], Packer])
 
 
 class CupyDevice:
@@ -198,7 +203,7 @@ class CupyDevice:
         """
         start = self.now()
         what = f"allocating {nbytes:,} bytes for {name!r}"
-        pointer: Any = self._call(what, self._pool.malloc, (nbytes,))
+        pointer: Any = self.call(what, self._pool.malloc, (nbytes,))
         if self._recorder is not None:
             self._host_span("call", f"malloc {name}", start)
         return CupyMemory(pointer, nbytes, pointer.ptr)
@@ -241,29 +246,47 @@ class CupyDevice:
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
-        queue = self._own(stream)
-        args = (memory.ptr, value, nbytes, queue.ptr)
-        self._enqueue("memset", "memset", queue, nbytes, runtime.memsetAsync, args)
+        self._transfer("memset", nbytes, "memset_async", (memory, value, nbytes), stream)
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
-        queue = self._own(stream)
-        args = (memory.ptr, _address(host), host.nbytes, H2D, queue.ptr)
-        self._enqueue("h2d", "h2d", queue, host.nbytes, runtime.memcpyAsync, args)
+        self._transfer("h2d", host.nbytes, "copy_from_host_async", (memory, host), stream)
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
-        queue = self._own(stream)
-        args = (_address(host), memory.ptr, host.nbytes, D2H, queue.ptr)
-        self._enqueue("d2h", "d2h", queue, host.nbytes, runtime.memcpyAsync, args)
+        self._transfer("d2h", host.nbytes, "copy_to_host_async", (host, memory), stream)
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
-        queue = self._own(stream)
-        args = (target.ptr, source.ptr, nbytes, D2D, queue.ptr)
-        self._enqueue("d2d", "d2d", queue, nbytes, runtime.memcpyAsync, args)
+        self._transfer("d2d", nbytes, "copy_from_device_async", (target, source, nbytes), stream)
+
+    def _transfer(
+        self, kind: SpanKind, nbytes: int, verb: str, args: tuple[Any, ...], stream: Stream
+    ) -> None:
+        queue = self.own(stream)
+        call, packed = self.transfer(verb, args, queue.ptr)
+        self.enqueue(kind, kind, queue, nbytes, call, packed)
+
+    @staticmethod
+    def transfer(
+        verb: str, args: tuple[Any, ...], stream: int
+    ) -> tuple[Callable[..., object], tuple[object, ...]]:
+        """CUDA's function for a memset or copy of `Device`, and what it is called with."""
+        if verb == "memset_async":
+            memory, value, nbytes = args
+            return runtime.memsetAsync, (memory.ptr, value, nbytes, stream)
+        if verb == "copy_from_host_async":
+            memory, host = args
+            told = (memory.ptr, _address(host), host.nbytes, H2D, stream)
+        elif verb == "copy_to_host_async":
+            host, memory = args
+            told = (_address(host), memory.ptr, host.nbytes, D2H, stream)
+        else:
+            target, source, nbytes = args
+            told = (target.ptr, source.ptr, nbytes, D2D, stream)
+        return runtime.memcpyAsync, told
 
     # ------------------------------------------------------------------ kernels
     def get_function(self, source: str, name: str) -> CupyFunction:
@@ -272,7 +295,7 @@ class CupyDevice:
         if function is None:
             with guarded(f"loading {name}"), self.active():
                 kernel = compile_function(source, name)
-            function = self._functions[source, name] = CupyFunction(name, kernel)
+            function = self._functions[source, name] = CupyFunction(name, kernel, int(kernel.ptr))
         return function
 
     def launch(
@@ -287,12 +310,19 @@ class CupyDevice:
         """Enqueue one launch."""
         if not isinstance(function, CupyFunction):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        queue = self._own(stream)
-        # A pointer is passed as the integer that it is.
-        packed = [np.uintp(a.ptr) if type(a) is CupyMemory else a for a in args]
-        launch = (grid, block, packed, shared_mem, queue.cupy)
-        detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-        self._enqueue("kernel", function.name, queue, detail, function.kernel, launch)
+        queue = self.own(stream)
+        types = tuple([type(arg) for arg in args])
+        packer = function.packers.get(types)
+        if packer is None:
+            packer = function.packers[types] = Packer(args)
+        values = [arg.ptr if type(arg) is CupyMemory else arg for arg in args]
+        launch = (function.pointer, (*grid, *block), values, shared_mem, queue.ptr)
+        detail = None if self._recorder is None else {"grid": list(grid), "block": list(block)}
+        self.enqueue("kernel", function.name, queue, detail, packer.launch, launch)
+
+    def prepare(self, calls: Sequence[Call]) -> CupyReplay:
+        """Make these calls ready."""
+        return CupyReplay(self, calls)
 
     # ------------------------------------------------------------------ recording
     @property
@@ -325,12 +355,12 @@ class CupyDevice:
         self._recorder.add_host(draft, start, self.now())
         return draft.id
 
-    def _enqueue(
+    def enqueue(
         self,
         kind: SpanKind,
         name: str,
         queue: CupyStream,
-        detail: dict[str, object] | int,
+        detail: Mapping[str, object] | int | None,
         call: Callable[..., object],
         args: tuple[object, ...],
     ) -> None:
@@ -339,13 +369,13 @@ class CupyDevice:
         `detail` may be just a number of bytes.
         """
         if self._recorder is None:
-            self._call(name, call, args)
+            self.call(name, call, args)
         else:
-            told: dict[str, object] = {"bytes": detail} if isinstance(detail, int) else detail
+            told = {"bytes": detail} if isinstance(detail, int) else detail or {}
             recorded = (self._recorder, kind, name, queue, told, call, args)
-            self._call(name, self._record, recorded)
+            self.call(name, self._record, recorded)
 
-    def _call(self, what: str, call: Callable[..., object], args: tuple[object, ...]) -> object:
+    def call(self, what: str, call: Callable[..., object], args: tuple[object, ...]) -> object:
         """Call CUDA with this device current and its errors translated.
 
         The same as `guarded` and `active`, without context managers: every launch comes this way.
@@ -368,7 +398,7 @@ class CupyDevice:
         kind: SpanKind,
         name: str,
         queue: CupyStream,
-        detail: dict[str, object],
+        detail: Mapping[str, object],
         call: Callable[..., object],
         args: tuple[object, ...],
     ) -> None:
@@ -383,7 +413,8 @@ class CupyDevice:
         )
         recorder.add(draft, before, recorder.stamp(queue.cupy), start)
 
-    def _own(self, stream: Stream) -> CupyStream:
+    def own(self, stream: Stream) -> CupyStream:
+        """A stream, if it is one of this device's."""
         if not isinstance(stream, CupyStream) or stream.device is not self:
             raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
         return stream

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.array import DeviceArray, as_shape, borrowed_in
-from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
+from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, CaptureError, UsageError
 from asyncgpu_tutor.kernels import RANDN, KernelSource, arange_source, fill_source
 from asyncgpu_tutor.ops import DeviceOp, Download
 from asyncgpu_tutor.runtime import ExecutionContext
@@ -49,7 +49,10 @@ class Make(DeviceOp[DeviceArray]):
 
     def enqueue(self, context: ExecutionContext) -> DeviceArray:
         """Enqueue the work; see `DeviceOp`."""
-        array = context.empty(self.shape, self.dtype, self.name)
+        try:
+            array = context.empty(self.shape, self.dtype, self.name)
+        except CaptureError as error:
+            raise CaptureError(f"{self.given_label}(): {error}") from None
         if array.size:
             self.fill(context, array)
         return array
@@ -62,7 +65,7 @@ class Take(DeviceOp[tuple[Any, ...]]):
         self,
         label: str,
         arrays: tuple[Any, ...],
-        act: Callable[[ExecutionContext, tuple[DeviceArray, ...]], tuple[DeviceArray, ...]],
+        act: Callable[[ExecutionContext, tuple[DeviceArray, ...]], tuple[Any, ...]],
     ) -> None:
         for array in arrays:
             if not isinstance(array, DeviceArray):
@@ -82,7 +85,7 @@ class Take(DeviceOp[tuple[Any, ...]]):
         """See `DeviceOp`."""
         return borrowed_in(self.arrays)
 
-    def enqueue(self, context: ExecutionContext) -> tuple[DeviceArray, ...]:
+    def enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
         """Enqueue the work; see `DeviceOp`."""
         where = f"into an earlier run of {self.given_label}()"
         return self.act(context, tuple(array.take(where) for array in self.arrays))
@@ -110,12 +113,17 @@ def h2d(host: npt.ArrayLike, name: str | None = None) -> DeviceOp[DeviceArray]:
     return Make("h2d", array.shape, array.dtype, name, upload)
 
 
-def d2h(array: DeviceArray) -> DeviceOp[npt.NDArray[Any]]:
+def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt.NDArray[Any]]:
     """Copy a device array to the host; takes the array.
 
     Whoever runs it gets a NumPy array in pinned memory. Pass ``x.borrow()`` or ``x.share()`` to keep x.
+
+    Parameters
+    ----------
+    out : numpy.ndarray, optional
+        Where to, of the array's shape and dtype; `pinned` makes one. Without it each run gets a new array.
     """
-    return Download(array)
+    return Download(array, out)
 
 
 def zeros(
@@ -210,36 +218,55 @@ def randn(
     return Make("randn", shape, np.float32, name, fill)
 
 
-def memcpy(target: DeviceArray, source: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
-    """Copy `source` into `target`, on the device; yields both.
+def memcpy(
+    target: DeviceArray, source: DeviceArray | npt.NDArray[Any]
+) -> DeviceOp[tuple[DeviceArray, Any]]:
+    """Copy `source`, on the device or on the host, into `target`, on the device; yields both.
+
+    Parameters
+    ----------
+    target : DeviceArray
+        Of the source's shape and dtype.
+    source : DeviceArray or numpy.ndarray
+        On the host it is read when the copy runs, so it must not change before the operation has completed;
+        only from pinned memory is the copy asynchronous. The other way round is ``d2h(x, out=host)``.
 
     Raises
     ------
-    ArrayShapeError
+    ArrayShapeError, ArrayDTypeError
         If they do not have the same shape and dtype.
     UsageError
         If the target is shared: shared arrays are for reading.
     """
+    if isinstance(target, np.ndarray):
+        raise ArrayDTypeError(
+            "memcpy copies into an array on the device, and the target is a NumPy array: use "
+            "agt.d2h(x, out=host)"
+        )
 
-    def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> tuple[DeviceArray, ...]:
+    def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> tuple[Any, ...]:
+        if len(arrays) == 1:
+            context.copy_from_host(arrays[0], cast(Any, source))
+            return (arrays[0], source)
         context.copy(arrays[0], arrays[1])
         return arrays
 
     if (
         isinstance(target, DeviceArray)  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        and isinstance(source, DeviceArray)  # pyright: ignore[reportUnnecessaryIsInstance] - the same
+        and isinstance(source, DeviceArray | np.ndarray)  # pyright: ignore[reportUnnecessaryIsInstance] - the same
         and (target.shape, target.dtype) != (source.shape, source.dtype)
     ):
         raise ArrayShapeError(
             f"memcpy needs two arrays of one shape and dtype: {target.name!r} is {target.shape} "
-            f"{target.dtype}, {source.name!r} is {source.shape} {source.dtype}"
+            f"{target.dtype}, {getattr(source, 'name', 'the host array')!r} is {source.shape} {source.dtype}"
         )
     if isinstance(target, DeviceArray) and target.mode == "shared":  # pyright: ignore[reportUnnecessaryIsInstance] - the same
         raise UsageError(
             f"memcpy writes to its target, and array {target.name!r} is shared: shared arrays are for "
             "reading. Copy into an array of your own."
         )
-    return cast(DeviceOp[tuple[DeviceArray, DeviceArray]], Take("memcpy", (target, source), act))
+    arrays = (target,) if isinstance(source, np.ndarray) else (target, source)
+    return cast(DeviceOp[tuple[DeviceArray, Any]], Take("memcpy", arrays, act))
 
 
 def dup(array: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:

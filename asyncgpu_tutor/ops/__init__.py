@@ -5,6 +5,19 @@ from asyncgpu_tutor.ops.group import zip_ops as zip
 from asyncgpu_tutor.ops.leaves import Download, value, with_context
 from asyncgpu_tutor.ops.once import SharedOp
 from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.ops.replayed import CudaGraph, GraphScope, Prepared
 from asyncgpu_tutor.ops.spawning import spawn
 
-__all__ = ["DeviceOp", "Download", "SharedOp", "overlap", "spawn", "value", "with_context", "zip"]
+__all__ = [
+    "CudaGraph",
+    "DeviceOp",
+    "Download",
+    "GraphScope",
+    "Prepared",
+    "SharedOp",
+    "overlap",
+    "spawn",
+    "value",
+    "with_context",
+    "zip",
+]

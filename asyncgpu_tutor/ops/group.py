@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar, overload
 from asyncgpu_tutor.device import Event
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
-from asyncgpu_tutor.runtime import ExecutionContext, adopt_stream
+from asyncgpu_tutor.runtime import ExecutionContext
 
 __all__ = ["overlap", "zip_ops"]
 
@@ -56,8 +56,8 @@ class Overlap(_Group):
         results: list[Any] = []
         try:
             for arm in self.arms:
-                stream = adopt_stream(context.policy.next_stream(), context.device)
-                branch = context.on(stream)
+                branch = context.fork()
+                stream = branch.stream
                 if stream is not context.stream:
                     stream.wait_event(fork)
                 try:

@@ -48,17 +48,18 @@ class WithContext(DeviceOp[T]):
 
 
 class Download(DeviceOp[npt.NDArray[Any]]):
-    """A copy to the host; takes the array."""
+    """A copy to the host, into `out` if there is one; takes the array."""
 
     given_label = "d2h"
 
-    def __init__(self, array: DeviceArray) -> None:
+    def __init__(self, array: DeviceArray, out: npt.NDArray[Any] | None = None) -> None:
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise ArrayDTypeError(
                 f"d2h copies a DeviceArray to the host, and got {type(array).__name__}. "
                 "Call unpartition() on a Partition; use op.to_host() on an operation."
             )
         self.array = array.take("into d2h()")
+        self.out = out
 
     def borrowed(self) -> Iterator[str]:
         """See `DeviceOp`."""
@@ -66,7 +67,7 @@ class Download(DeviceOp[npt.NDArray[Any]]):
 
     def enqueue(self, context: ExecutionContext) -> npt.NDArray[Any]:
         """Enqueue the work; see `DeviceOp`."""
-        handle = context.copy_to_host(self.array.take("into an earlier run of d2h()"))
+        handle = context.copy_to_host(self.array.take("into an earlier run of d2h()"), self.out)
         return cast(npt.NDArray[Any], handle)  # the receiver gets the array itself
 
 

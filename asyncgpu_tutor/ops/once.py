@@ -8,10 +8,10 @@ from typing import Any, TypeVar, cast
 
 from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.device import Event, Stream
-from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
+from asyncgpu_tutor.errors import CaptureError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.host import HostArray, in_containers
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
-from asyncgpu_tutor.runtime import ExecutionContext, Submission
+from asyncgpu_tutor.runtime import CaptureStream, ExecutionContext, Submission
 
 __all__ = ["SharedOp", "entry", "unzip"]
 
@@ -78,6 +78,11 @@ class _Once(DeviceOp[T]):
             raise UsageError(
                 f"{self.label!r} ran on {stream.device.name}, and is used here on "
                 f"{context.device.name}: an operation is shared within one device"
+            )
+        if isinstance(stream, CaptureStream) and not stream.shares_capture_with(context.stream):
+            raise CaptureError(
+                f"{self.label!r} ran inside of a capture, so outside of it there is no result: use what a "
+                "launch yields, or build the operation again"
             )
         if self._event is None:
             self._event = stream.record()

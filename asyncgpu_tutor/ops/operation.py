@@ -28,6 +28,7 @@ from asyncgpu_tutor.scheduling import SchedulingPolicy
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.ops.once import SharedOp
+    from asyncgpu_tutor.ops.replayed import CudaGraph, Prepared
 
 __all__ = ["Bind", "DeviceOp", "as_op", "evaluate"]
 
@@ -227,6 +228,42 @@ class DeviceOp(Generic[T]):
         """`schedule` with the current policy."""
         stream, policy = choose(None)
         return DeviceFuture(partial(evaluate, self), stream, policy, self.label)
+
+    # ------------------------------------------------------------------ again and again
+    def prepare(self) -> Prepared[T]:
+        """Take all decisions now, and run the result many times, for little more than the driver's calls.
+
+        It is captured on the current device: functions run, arrays are allocated, and nothing is enqueued.
+        Copies need pinned host arrays; those that it reads are its inputs.
+
+        Raises
+        ------
+        CaptureError
+            If it reads pageable host memory.
+        """
+        from asyncgpu_tutor.ops.replayed import prepare
+
+        return prepare(self)
+
+    def graph_on(self, stream: object) -> CudaGraph[T]:
+        """Capture a CUDA graph of it; nothing is enqueued, on `stream` or elsewhere.
+
+        Only kernels, copies and memsets can be captured, and arms of `overlap` become branches. What
+        allocates memory has to run before, or to be prepared: ``op.prepare().launch().graph_on(stream)``.
+
+        Parameters
+        ----------
+        stream : Stream or cupy.cuda.Stream
+            Where updates of the graph run.
+
+        Raises
+        ------
+        CaptureError
+            If it allocates, or reads pageable host memory.
+        """
+        from asyncgpu_tutor.ops.replayed import graph_on
+
+        return graph_on(self, stream)
 
     def __await__(self) -> Generator[Any, None, T]:
         return self.into_future().__await__()

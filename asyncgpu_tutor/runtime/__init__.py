@@ -1,5 +1,6 @@
 """Where operations run: devices, policies, submissions, recordings."""
 
+from asyncgpu_tutor.runtime.capture import Capture, CaptureStream
 from asyncgpu_tutor.runtime.context import ExecutionContext, borrowed_message
 from asyncgpu_tutor.runtime.devices import (
     adopt_stream,
@@ -18,6 +19,8 @@ from asyncgpu_tutor.runtime.recording import record
 from asyncgpu_tutor.runtime.submission import Run, Submission, in_flight, submit, synchronize, wait
 
 __all__ = [
+    "Capture",
+    "CaptureStream",
     "ExecutionContext",
     "Run",
     "Submission",

@@ -10,14 +10,26 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.array import DeviceArray
-from asyncgpu_tutor.device import Argument, Device, Dim3, Function, Memory, Stream
+from asyncgpu_tutor.device import (
+    Argument,
+    Call,
+    Device,
+    Dim3,
+    Enqueuer,
+    Function,
+    Memory,
+    Replay,
+    Stream,
+)
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
     BorrowedSpawnError,
     OutOfMemoryError,
+    UsageError,
 )
 from asyncgpu_tutor.host import HostArray
+from asyncgpu_tutor.runtime.devices import adopt_stream
 from asyncgpu_tutor.runtime.pageable import warn_pageable
 
 if TYPE_CHECKING:
@@ -43,7 +55,7 @@ class ExecutionContext:
         The run that this belongs to.
     """
 
-    __slots__ = ("device", "keep_alive", "policy", "stream", "submission")
+    __slots__ = ("_work", "device", "keep_alive", "policy", "stream", "submission")
 
     def __init__(
         self, stream: Stream, policy: SchedulingPolicy, submission: Submission[Any]
@@ -52,11 +64,16 @@ class ExecutionContext:
         self.policy = policy
         self.submission = submission
         self.device: Device = stream.device
+        self._work: Enqueuer = self.device  # who takes what is enqueued here
         self.keep_alive = submission.keep.append
 
     def on(self, stream: Stream) -> ExecutionContext:
         """The same submission, on another stream."""
         return ExecutionContext(stream, self.policy, self.submission)
+
+    def fork(self) -> ExecutionContext:
+        """The same submission, on the stream that the policy chooses next."""
+        return self.on(adopt_stream(self.policy.next_stream(), self.device))
 
     def keep(self, *things: object) -> None:
         """Keep these alive until the operation has completed."""
@@ -70,17 +87,17 @@ class ExecutionContext:
         kind = np.dtype(dtype)
         nbytes = math.prod(shape) * kind.itemsize
         try:
-            memory = self.device.malloc(nbytes, name, self.stream)
+            memory = self._work.malloc(nbytes, name, self.stream)
         except OutOfMemoryError:
             self.submission.reclaim()
-            memory = self.device.malloc(nbytes, name, self.stream)
+            memory = self._work.malloc(nbytes, name, self.stream)
         array = DeviceArray(memory, shape, kind, self.device, name)
         self._touch(array)
         return array
 
     def memset(self, array: DeviceArray, value: int = 0) -> None:
         """Set every byte of `array` to `value`."""
-        self.device.memset_async(self._touch(array), value, array.nbytes, self.stream)
+        self._work.memset_async(self._touch(array), value, array.nbytes, self.stream)
 
     def copy_from_host(self, array: DeviceArray, host: npt.NDArray[Any]) -> None:
         """Enqueue a copy to the device. `host` must not change until the operation has completed.
@@ -94,23 +111,41 @@ class ExecutionContext:
         _same(array, host.shape, host.dtype, "the host array")
         source = np.ascontiguousarray(host)
         self.keep(source)
-        if not self.submission.blocking and not self.device.is_pinned(source):
+        if not self.submission.blocking and not self._work.is_pinned(source):
             warn_pageable(array.name, source.nbytes)
-        self.device.copy_from_host_async(memory, source, self.stream)
+        self._work.copy_from_host_async(memory, source, self.stream)
 
-    def copy_to_host(self, array: DeviceArray) -> HostArray:
-        """Enqueue a copy to a new pinned host array; it can be read once the operation is done."""
+    def copy_to_host(self, array: DeviceArray, out: npt.NDArray[Any] | None = None) -> HostArray:
+        """Enqueue a copy to a host array, which can be read once the operation is done.
+
+        Parameters
+        ----------
+        out : numpy.ndarray, optional
+            Where to; by default a new array in pinned memory. To pageable memory the copy blocks the host.
+
+        Raises
+        ------
+        ArrayShapeError, ArrayDTypeError
+            If the two do not have the same shape and dtype.
+        UsageError
+            If `out` is not C-contiguous, or cannot be written to.
+        """
         memory = self._touch(array)
-        host = self.device.pinned(array.shape, array.dtype)
+        if out is None:
+            host = self._work.pinned(array.shape, array.dtype)
+        else:
+            host = _target(array, out)
+            if not self.submission.blocking and not self._work.is_pinned(host):
+                warn_pageable(array.name, host.nbytes)
         self.keep(host)
-        self.device.copy_to_host_async(host, memory, self.stream)
+        self._work.copy_to_host_async(host, memory, self.stream)
         return HostArray(host, self.submission.completed, self.submission.describe)
 
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:
         """Enqueue a copy within the device."""
         to, origin = self._touch(target), self._touch(source)
         _same(target, source.shape, source.dtype, f"array {source.name!r}")
-        self.device.copy_from_device_async(to, origin, target.nbytes, self.stream)
+        self._work.copy_from_device_async(to, origin, target.nbytes, self.stream)
 
     # ------------------------------------------------------------------ kernels
     def launch(
@@ -126,7 +161,11 @@ class ExecutionContext:
             self._touch(arg) if isinstance(arg, DeviceArray) else arg for arg in args
         ]
         self.submission.kernels.append(function.name)
-        self.device.launch(function, grid, block, passed, shared_mem, self.stream)
+        self._work.launch(function, grid, block, passed, shared_mem, self.stream)
+
+    def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
+        """Enqueue what was made ready before, on these streams."""
+        replay.enqueue(streams)
 
     def _touch(self, array: DeviceArray) -> Memory:
         """Check that the array can be used here, and keep it alive."""
@@ -144,6 +183,16 @@ def borrowed_message(name: str) -> str:
         f"{name}.share() (or {name} itself, if it is not needed here any more), or await the operation "
         "instead of spawning it"
     )
+
+
+def _target(array: DeviceArray, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    _same(array, out.shape, out.dtype, "the host array")
+    if not out.flags.c_contiguous or not out.flags.writeable:
+        raise UsageError(
+            f"array {array.name!r} can be copied to a host array that is C-contiguous and writeable, and "
+            "this one is not: use agt.pinned(shape, dtype)"
+        )
+    return out
 
 
 def _same(array: DeviceArray, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:

@@ -13,6 +13,7 @@ from asyncgpu_tutor.cuda_c import compile_source
 from asyncgpu_tutor.device import (
     USUAL_LIMITS,
     Argument,
+    Call,
     Dim3,
     Event,
     HostBuffer,
@@ -36,6 +37,7 @@ from asyncgpu_tutor.sim.model import staging_time
 from asyncgpu_tutor.sim.observation import Launched
 from asyncgpu_tutor.sim.order import Clock
 from asyncgpu_tutor.sim.pieces import Piece, SimFunction
+from asyncgpu_tutor.sim.replay import SimReplay
 from asyncgpu_tutor.sim.spec import H200, DeviceSpec
 from asyncgpu_tutor.sim.specs import find_spec
 from asyncgpu_tutor.sim.stream import SimEvent, SimStream
@@ -120,6 +122,11 @@ class SimDevice:
             self._submission = op
             self.spend(self.spec.submit_us)
 
+    def call(self, name: str, us: float) -> int | None:
+        """The host makes a call; id of its span, if there is a recording."""
+        self.begin_submission()
+        return self._host_span("call", name, *self.spend(us))
+
     def work(self, us: float, name: str) -> None:
         """Keep the host busy for `us` microseconds."""
         self._host_span("work", name, *self.spend(us))
@@ -191,8 +198,7 @@ class SimDevice:
     @exclusive
     def malloc(self, nbytes: int, name: str, stream: Stream) -> SimMemory:
         """Allocate."""
-        self.begin_submission()
-        self._host_span("call", f"malloc {name}", *self.spend(self.spec.call_malloc_us))
+        self.call(f"malloc {name}", self.spec.call_malloc_us)
         return self.heap.take(nbytes, name)
 
     def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
@@ -236,7 +242,7 @@ class SimDevice:
         """
         self.enqueue(pieces.download(self.spec, host, memory), stream)
         if not self.is_pinned(host):
-            done = self._own(stream).record()
+            done = self.own(stream).record()
             self.block(done.state, done.before, "pageable copy", done.heads)
 
     def copy_from_device_async(
@@ -274,6 +280,10 @@ class SimDevice:
             self.spec, function, grid, block, args, shared_mem, self.observers
         )
         self.enqueue(piece, stream)
+
+    def prepare(self, calls: Sequence[Call]) -> SimReplay:
+        """Make these calls ready."""
+        return SimReplay(self, calls)
 
     # ------------------------------------------------------------------ recording
     def start_log(self, numbers: Iterator[int]) -> None:
@@ -314,18 +324,22 @@ class SimDevice:
 
     # ------------------------------------------------------------------ enqueueing
     @exclusive
-    def enqueue(self, piece: Piece, stream: Stream) -> None:
-        """The host makes the call for a piece of work, and the stream has one more."""
-        target = self._own(stream)
+    def enqueue(
+        self, piece: Piece, stream: Stream, graph_call: int | None = None, *, in_graph: bool = False
+    ) -> None:
+        """The host makes the call for a piece of work, and the stream has one more.
+
+        In a graph the call has been made: `graph_call` is its span, if there is a recording.
+        """
+        target = self.own(stream)
         access = target.access(piece.name)
         for memory in piece.reads:
             memory.history.read(memory.cells.name, access, target.clock)
         for memory in piece.writes:
             memory.history.write(memory.cells.name, access, target.clock)
-        self.begin_submission()
         op, label = current_operation()
         kind, name = piece.kind, piece.name
-        call = self._host_span("call", call_name(kind, name), *self.spend(piece.cost))
+        call = graph_call if in_graph else self.call(call_name(kind, name), piece.cost)
         log = self.log
         draft: Draft | None = None
         if log is not None:
@@ -358,12 +372,14 @@ class SimDevice:
 
         resource = kind if kind in ("h2d", "d2h") else "compute"
         ready = self.now() + self.spec.start_us + whim.delay
-        target.submit(Command(resource, ready, op, start, end, skipped))
+        gap = self.spec.graph_node_us if in_graph else None
+        target.submit(Command(resource, ready, op, start, end, skipped, gap=gap))
         if piece.lent is not None:
             (target_memory,) = piece.writes
             self.machine.lend(access, _unchanged(piece.lent, target_memory.cells.name))
 
-    def _own(self, stream: Stream) -> SimStream:
+    def own(self, stream: Stream) -> SimStream:
+        """A stream, if it is one of this device's."""
         if not isinstance(stream, SimStream) or stream.device is not self:
             raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
         return stream

@@ -62,6 +62,9 @@ class Command:
     skipped : callable
         Called with the error in place of `begin` where an earlier command had failed, or after
         `begin` has raised one.
+    gap : float, optional
+        From the end of what precedes it on its stream to its start, in us, where that is not the stream's
+        own `pause` or `switch`: in a graph.
     """
 
     resource: Resource
@@ -73,6 +76,7 @@ class Command:
     records: EngineEvent | None = None
     awaits: EngineEvent | None = None
     serial: int = 0
+    gap: float | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -108,8 +112,10 @@ class Queue:
     last: Resource = "none"
     ended: float = 0.0
 
-    def free_for(self, resource: Resource) -> float:
+    def free_for(self, resource: Resource, gap: float | None = None) -> float:
         """When a command may start at the earliest, in us, for all that this stream knows."""
+        if gap is not None and self.last != "none":
+            return self.ended + gap
         if "none" in (resource, self.last):
             return 0.0
         if resource != self.last:
@@ -320,4 +326,4 @@ class Engine:
 def _earliest(queue: Queue) -> float:
     """When the head of a queue may start, for all that its stream and the host know."""
     command = queue.waiting[0]
-    return max(command.ready, queue.free_for(command.resource))
+    return max(command.ready, queue.free_for(command.resource, command.gap))

@@ -77,6 +77,8 @@ class DeviceSpec:
         What it pays for each piece of work in it, from building it to the driver's call.
     call_event_us, call_query_us : float
         The same for an event, and for asking whether it has passed.
+    replay_us : float
+        What it pays for each piece of work of a prepared pipeline, besides its submission.
     graph_launch_us : float
         What the host pays for launching a CUDA graph once more, however many nodes it has.
     graph_node_us : float
@@ -134,6 +136,7 @@ class DeviceSpec:
     call_malloc_us: float
     call_event_us: float
     call_query_us: float
+    replay_us: float
     graph_launch_us: float
     graph_node_us: float
     graph_instantiate_us: float
@@ -184,6 +187,7 @@ H200 = DeviceSpec(
     call_malloc_us=2.6,
     call_event_us=3.9,
     call_query_us=1.4,
+    replay_us=3.0,
     graph_launch_us=1.1,
     graph_node_us=0.4,
     graph_instantiate_us=0.7,
@@ -230,6 +234,7 @@ H200 = DeviceSpec(
         ("call_malloc_us", CALLS),
         ("call_event_us", CALLS),
         ("call_query_us", CALLS),
+        ("replay_us", "an estimate"),
         ("graph_launch_us", f"{GRAPHS}: 1 to 200 kernels"),
         ("graph_node_us", f"{GRAPHS}: relu and a fill in turns; branches of five relu"),
         ("graph_instantiate_us", f"{GRAPHS}: the slope from 1 to 200 kernels"),

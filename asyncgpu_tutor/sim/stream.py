@@ -83,6 +83,10 @@ class SimStream:
         """An event behind all work enqueued so far."""
         self.device.begin_submission()
         self.device.spend(self.device.spec.call_event_us)
+        return self.mark()
+
+    def mark(self) -> SimEvent:
+        """As `record`, where it costs the host nothing: in a graph."""
         log = self.device.log
         heads = log.heads(self.number) if log else ()
         event = SimEvent(self.device, EngineEvent(), self.clock.copy(), heads)
@@ -97,6 +101,10 @@ class SimStream:
                 f"{self!r} cannot wait for {event!r}: it is not an event of a simulated device"
             )
         self.device.spend(self.device.spec.call_event_us)
+        self.follow(event)
+
+    def follow(self, event: SimEvent) -> None:
+        """As `wait_event`, where it costs the host nothing: in a graph."""
         if self.device.log is not None and event.device is self.device:
             self.device.log.wait(self.number, event.heads)
         self.clock.merge(event.before)

@@ -23,7 +23,7 @@ from asyncgpu_tutor.timeline.fitting import BarName, Subtitle, text_width
 from asyncgpu_tutor.timeline.layout import Arrow, Bar, Layout
 from asyncgpu_tutor.timeline.style import KIND_LOOKS, OP_COLOURS, UNOWNED, Look, darker
 from asyncgpu_tutor.timeline.words import duration, machine
-from asyncgpu_tutor.trace import Trace, measure
+from asyncgpu_tutor.trace import DEVICE_KINDS, Trace, measure
 from asyncgpu_tutor.trace.words import KIND_WORDS, clock_words
 
 __all__ = ["Panel", "draw_figure", "draw_panel"]
@@ -292,7 +292,7 @@ def _handles(panels: Sequence[Panel]) -> list[Artist]:
     for kind, words in KIND_WORDS.items():
         if kind in kinds:
             look = KIND_LOOKS[kind]
-            plain = by_op and kind in ("h2d", "kernel", "d2h", "d2d", "memset")
+            plain = by_op and kind in DEVICE_KINDS
             colour = "#FFFFFF" if plain else look.colour
             handles.append(
                 Patch(

@@ -31,6 +31,7 @@ KIND_LOOKS: Mapping[SpanKind, Look] = {
     "d2h": Look(_GREEN, "\\\\\\\\"),
     "d2d": Look(_PURPLE, "xxxx"),
     "memset": Look(_YELLOW, "...."),
+    "graph": Look(_VERMILION, "||"),
     "call": Look("#D4D4D4"),
     "wait": Look("#FFFFFF", "...."),
     "work": Look("#9A9A9A", "----"),

@@ -16,6 +16,7 @@ _NOUNS: Mapping[SpanKind, str] = {
     "d2h": "device-to-host transfer",
     "d2d": "on-device transfer",
     "memset": "fill",
+    "graph": "CUDA graph",
     "call": "host call",
     "wait": "host wait",
     "work": "host task",

@@ -14,13 +14,14 @@ SpanKind = Literal[
     "d2h",  # a copy, device to host
     "d2d",  # a copy within the device
     "memset",  # a fill with a byte
+    "graph",  # a CUDA graph, where what is inside of it cannot be seen
     "call",  # the host is inside a call that enqueues something
     "wait",  # the host is blocked until the device is done
     "work",  # the host works on something else
     "range",  # a named stretch of host time around other spans
 ]
 
-DEVICE_KINDS: frozenset[SpanKind] = frozenset(("kernel", "h2d", "d2h", "d2d", "memset"))
+DEVICE_KINDS: frozenset[SpanKind] = frozenset(("kernel", "h2d", "d2h", "d2d", "memset", "graph"))
 KINDS: frozenset[str] = frozenset(get_args(SpanKind))
 
 
@@ -84,4 +85,6 @@ class Span:
 
 def call_name(kind: SpanKind, name: str) -> str:
     """Name of the host's call that enqueues a device span."""
+    if kind == "graph":
+        return f"launch graph {name}"
     return f"launch {name}" if kind == "kernel" else f"enqueue {name}"

@@ -35,6 +35,7 @@ ENGINE_OF: Mapping[SpanKind, Engine] = {
     "d2h": "d2h",
     "d2d": "compute",
     "memset": "compute",
+    "graph": "compute",  # mostly
 }
 
 # The order is that of legends.
@@ -44,6 +45,7 @@ KIND_WORDS: Mapping[SpanKind, str] = {
     "d2h": "copy D2H",
     "d2d": "copy D2D",
     "memset": "fill",
+    "graph": "CUDA graph",
     "call": "host call",
     "wait": "host wait",
     "work": "host work",
@@ -56,6 +58,7 @@ KIND_LETTERS: Mapping[SpanKind, str] = {
     "d2h": "D",
     "d2d": "C",
     "memset": "M",
+    "graph": "G",
     "call": "c",
     "wait": "w",
     "work": "x",

@@ -18,11 +18,11 @@ from matplotlib.colors import to_hex
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.timeline import compare, plot
 from asyncgpu_tutor.timeline.style import KIND_LOOKS, OP_COLOURS
-from asyncgpu_tutor.trace import Span, SpanKind, Trace, measure
+from asyncgpu_tutor.trace import DEVICE_KINDS, Span, SpanKind, Trace, measure
 
 
 def one(kind: SpanKind = "kernel", start: float = 0, end: float = 10, **more: object) -> Span:
-    stream = 1 if kind in ("kernel", "h2d", "d2h", "d2d", "memset") else None
+    stream = 1 if kind in DEVICE_KINDS else None
     span = Span(0, kind, "name", start, end, "sim:0", stream)
     return replace(span, **more)  # type: ignore[arg-type]
 
@@ -148,7 +148,7 @@ def test_each_kind_has_its_colour_and_its_pattern(kind: SpanKind) -> None:
 
 
 def test_no_two_kinds_of_device_work_share_a_pattern() -> None:
-    patterns = [KIND_LOOKS[k].hatch for k in ("h2d", "kernel", "d2h", "d2d", "memset")]
+    patterns = [KIND_LOOKS[k].hatch for k in sorted(DEVICE_KINDS)]
     assert len(set(patterns)) == len(patterns)
 
 

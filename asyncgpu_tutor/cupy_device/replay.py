@@ -1,0 +1,131 @@
+"""Calls into CUDA that are made again and again: one by one, or all at once as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import cupy
+from cupy.cuda import driver, runtime
+
+from asyncgpu_tutor.cupy_device.guard import guarded
+from asyncgpu_tutor.cupy_device.packing import Packer
+from asyncgpu_tutor.cupy_device.stream import CupyStream
+from asyncgpu_tutor.device import Call, Event, Stream
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.cupy_device.device import CupyDevice
+
+__all__ = ["CupyGraph", "CupyReplay"]
+
+Bound = tuple[Callable[..., object], tuple[object, ...]]
+
+
+class CupyReplay:
+    """Calls with all that they need but their streams."""
+
+    def __init__(self, device: CupyDevice, calls: Sequence[Call]) -> None:
+        self._device = device
+        self._calls = tuple(calls)  # they keep memory, host arrays and functions alive
+        self._packed: dict[int, Packer] = {}
+        self._events: dict[int, Any] = {}
+        with guarded("preparing calls"), device.active():
+            for place, call in enumerate(calls):
+                if call.verb == "launch":
+                    args = call.args[3]
+                    packer = self._packed[place] = Packer(args)
+                    packer.pack([getattr(a, "ptr", a) for a in args])
+                elif call.verb == "record":
+                    self._events[call.args[0]] = cupy.cuda.Event(disable_timing=True)
+        self._bound: dict[tuple[int, ...], list[Bound]] = {}
+
+    def enqueue(self, streams: Sequence[Stream]) -> None:
+        """Make all calls."""
+        device = self._device
+        if device.log is not None:
+            self._recorded(streams)
+            return
+        pointers = tuple([cast(CupyStream, stream).ptr for stream in streams])
+        bound = self._bound.get(pointers)
+        if bound is None:
+            for stream in streams:
+                device.own(stream)
+            bound = self._bound[pointers] = self.bind(pointers)
+        device.call("a prepared pipeline", _make_all, (bound,))
+
+    def bind(self, streams: Sequence[int]) -> list[Bound]:
+        """The calls on these streams, each a function of CuPy's with its arguments."""
+        return [
+            self._bind(place, call, streams[call.stream]) for place, call in enumerate(self._calls)
+        ]
+
+    def _bind(self, place: int, call: Call, stream: int) -> Bound:
+        if call.verb == "record":
+            return runtime.eventRecord, (self._events[call.args[0]].ptr, stream)
+        if call.verb == "wait_event":
+            return runtime.streamWaitEvent, (stream, self._events[call.args[0]].ptr)
+        if call.verb == "launch":
+            function, grid, block, _, shared = call.args
+            packed = self._packed[place].address
+            return driver.launchKernel, (
+                function.pointer,
+                *grid,
+                *block,
+                shared,
+                stream,
+                packed,
+                0,
+            )
+        return self._device.transfer(call.verb, call.args, stream)
+
+    def _recorded(self, streams: Sequence[Stream]) -> None:
+        """As the device's own methods, which write spans."""
+        events: dict[int, Event] = {}
+        for call in self._calls:
+            stream = streams[call.stream]
+            if call.verb == "record":
+                events[call.args[0]] = stream.record()
+            elif call.verb == "wait_event":
+                stream.wait_event(events[call.args[0]])
+            else:
+                getattr(self._device, call.verb)(*call.args, stream)
+
+    def instantiate(self, name: str) -> CupyGraph:
+        """A CUDA graph, captured from a replay on streams that nobody else uses."""
+        nodes = sum(call.verb not in ("record", "wait_event") for call in self._calls)
+        count = max((call.stream for call in self._calls), default=0) + 1
+        with guarded(f"capturing {name}"), self._device.active():
+            streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
+            bound = self.bind([int(stream.ptr) for stream in streams])
+            # Relaxed: what other threads do meanwhile, such as allocating, is no concern of this capture.
+            streams[0].begin_capture(runtime.streamCaptureModeRelaxed)
+            try:
+                _make_all(bound)
+            finally:
+                graph = streams[0].end_capture()
+        return CupyGraph(self._device, name, graph, nodes, self)
+
+
+class CupyGraph:
+    """An instantiated CUDA graph."""
+
+    def __init__(
+        self, device: CupyDevice, name: str, graph: Any, nodes: int, replay: CupyReplay
+    ) -> None:
+        self._device = device
+        self._name = name
+        self._graph = graph
+        self._detail: dict[str, object] = {"nodes": nodes}
+        self._keep = replay  # the graph has copies of the arguments, not of what they point at
+
+    def launch(self, stream: Stream) -> None:
+        """Enqueue all of it, behind what `stream` holds."""
+        queue = self._device.own(stream)
+        self._device.enqueue(
+            "graph", self._name, queue, self._detail, self._graph.launch, (queue.cupy,)
+        )
+
+
+def _make_all(bound: list[Bound]) -> None:
+    for call, args in bound:
+        call(*args)

@@ -1,0 +1,298 @@
+"""Pipelines that are built once and run again and again: prepared ones, and CUDA graphs."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
+
+from asyncgpu_tutor.array import DeviceArray, Partition
+from asyncgpu_tutor.device import Device, Graph, Replay, Stream
+from asyncgpu_tutor.errors import CaptureError, DeviceMismatchError
+from asyncgpu_tutor.host import HostArray, in_containers
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
+from asyncgpu_tutor.runtime import (
+    Capture,
+    CaptureStream,
+    ExecutionContext,
+    adopt_stream,
+    current_device,
+)
+
+__all__ = ["CudaGraph", "GraphScope", "Prepared", "graph_on", "prepare"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class _Replayed(ABC, Generic[T]):
+    """What prepared pipelines and graphs have in common: memory of their own, and runs one by one."""
+
+    def __init__(self, label: str, device: Device) -> None:
+        self.label = label
+        self.device = device
+        self.kernels: list[str] = []
+        self._lent: Any = None  # the handles that each run yields
+        self._output: list[Any] = []  # those for take_output
+        self._last: Stream | None = None  # where it was used last
+        self._lock = threading.Lock()
+
+    def launch(self) -> DeviceOp[T]:
+        """An operation that runs it once more.
+
+        It yields what the captured operation yields. Arrays are lent, on the device and on the host: the
+        next run writes to them again. Runs follow each other, on whatever streams they are.
+        """
+        return _Launch(self)
+
+    def take_output(self) -> T:
+        """The captured operation's result as handles, for good; once.
+
+        Device arrays hold what the last run has written. What is on the host is delivered by `launch`.
+
+        Raises
+        ------
+        CaptureError
+            If it was taken before.
+        """
+        if not self._output:
+            raise CaptureError(
+                f"the output of {self.label!r} was taken already, and there is only one: keep it, or use "
+                "what launch() yields"
+            )
+        return cast(T, self._output.pop())
+
+    def enqueue(self, context: ExecutionContext) -> T:
+        """Enqueue one run: what the operation of `launch` does."""
+        if context.device is not self.device:
+            raise DeviceMismatchError(
+                f"{self.label!r} was captured for {self.device.name}, and is launched on "
+                f"{context.device.name}: capture it once for each device"
+            )
+        context.keep_alive(self)
+        with self._lock:
+            self._follow(context.stream)
+            self._run(context)
+        context.submission.kernels.extend(self.kernels)
+        return cast(T, in_containers(partial(_lent, context), self._lent))
+
+    def _keep(self, handles: T) -> None:
+        """The result of what was captured."""
+        self._output = [handles]
+        self._lent = in_containers(_to_lend, handles)
+
+    def _follow(self, stream: Stream) -> None:
+        """Come after the last use, wherever that was."""
+        last = self._last
+        if last is not None and last is not stream:
+            stream.wait_event(last.record())
+        if not isinstance(stream, CaptureStream):
+            self._last = stream
+
+    @abstractmethod
+    def _run(self, context: ExecutionContext) -> None:
+        """Enqueue the captured work."""
+
+
+class Prepared(_Replayed[T]):
+    """A pipeline whose decisions have been taken: what is left is to make its calls, again and again.
+
+    Its arrays were allocated when it was prepared, its arguments are packed. Made by `DeviceOp.prepare`.
+    Where it reads pinned host arrays these are its inputs: write to them before a run, and not during one.
+
+    Attributes
+    ----------
+    label : str
+        Name of what was prepared.
+    device : Device
+        Where it runs.
+    kernels : list of str
+        Names of its kernels, in order.
+    """
+
+    def __init__(self, capture: Capture, handles: T) -> None:
+        super().__init__(capture.label, capture.device)
+        self.kernels = capture.kernels
+        self._capture = capture
+        self._keep(handles)
+        self._replay: Replay = capture.close()
+
+    def __repr__(self) -> str:
+        return f"<Prepared {self.label!r}, {len(self._capture.calls)} calls on {self.device.name}>"
+
+    def _run(self, context: ExecutionContext) -> None:
+        branches = len(self._capture.streams) - 1
+        streams = [context.stream, *(context.fork().stream for _ in range(branches))]
+        context.replay(self._replay, self._capture.calls, streams)
+
+
+class CudaGraph(_Replayed[T]):
+    """Work that the driver knows as a whole, and starts with one call.
+
+    Made by `DeviceOp.graph_on`, or piece by piece in a `CudaGraph.scope`. Addresses and arguments are those
+    of the capture. To vary an input, copy new data into an array that the graph reads: with `update`, or
+    from a pinned host array inside of the graph.
+
+    Attributes
+    ----------
+    label : str
+        Name of what was captured.
+    stream : Stream
+        Where updates run. A launch goes where its operation runs.
+    device : Device
+        Where it runs.
+    kernels : list of str
+        Names of its kernels, in order.
+    nodes : int
+        Number of kernels, copies and memsets; 0 before the end of its scope.
+    """
+
+    def __init__(self, label: str, stream: Stream) -> None:
+        super().__init__(label, stream.device)
+        self.stream = stream
+        self.nodes = 0
+        self._graph: Graph | None = None
+        self._capture: Capture | None = None  # keeps what the graph's addresses point at
+
+    def __repr__(self) -> str:
+        return f"<CudaGraph {self.label!r}, {self.nodes} nodes on {self.device.name}>"
+
+    @staticmethod
+    @contextmanager
+    def scope(stream: object, label: str = "graph") -> Generator[GraphScope]:
+        """Capture piece by piece: ``with CudaGraph.scope(stream) as scope: scope.record(op)``.
+
+        After the block there is ``scope.graph``. In it nothing runs, and nothing can be waited for.
+
+        Parameters
+        ----------
+        stream : Stream or cupy.cuda.Stream
+            See `CudaGraph.stream`. The capture does not touch it.
+        """
+        scope = GraphScope(Capture(label, adopt_stream(stream), allocates=False))
+        with scope.under_way():
+            yield scope
+
+    def fill(self, capture: Capture, handles: T) -> CudaGraph[T]:
+        """It is captured: make it ready to be launched; returns itself."""
+        self._keep(handles)
+        self._graph = capture.close().instantiate(self.label)
+        self._capture = capture
+        self.kernels = capture.kernels
+        self.nodes = sum(call.verb not in ("record", "wait_event") for call in capture.calls)
+        return self
+
+    def update(self, op: DeviceOp[U]) -> U:
+        """Run an operation between two launches, on the graph's stream, without waiting; its handles.
+
+        Such as ``graph.update(agt.memcpy(x.borrow(), token))``: the next launch sees the new input, wherever
+        it runs.
+        """
+        with self._lock:
+            self._follow(self.stream)
+        return as_op(op).async_on(self.stream)
+
+    def _run(self, context: ExecutionContext) -> None:
+        if isinstance(context.stream, CaptureStream):
+            raise CaptureError(
+                f"{self.label!r} is a CUDA graph already, and cannot be captured into another: capture the "
+                "operation that it was made of, or launch both, one after the other"
+            )
+        if self._graph is None:
+            raise CaptureError(
+                f"{self.label!r} is not captured yet: launch it after its scope has ended"
+            )
+        self._graph.launch(context.stream)
+
+
+class GraphScope:
+    """A capture under way; see `CudaGraph.scope`.
+
+    Attributes
+    ----------
+    graph : CudaGraph
+        To be launched after the scope. A launch yields a tuple of all that was recorded.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self.graph: CudaGraph[tuple[Any, ...]] = CudaGraph(capture.label, capture.stream)
+        self._capture = capture
+        self._results: list[Any] = []
+        self._failure: BaseException | None = None
+
+    def record(self, op: DeviceOp[U]) -> U:
+        """Capture an operation; its handles, which hold nothing before a launch.
+
+        Raises
+        ------
+        CaptureError
+            If it does what a graph cannot hold, such as allocating; or after the scope.
+        """
+        try:
+            handles = evaluate(as_op(op), self._capture.context())
+        except BaseException as error:
+            self._failure = error  # a part of it may have been written down
+            raise
+        self._results.append(handles)
+        return handles
+
+    @contextmanager
+    def under_way(self) -> Generator[None]:
+        """The block of the scope; at its end the graph is made."""
+        try:
+            with self._capture.under_way():
+                yield
+        finally:
+            self._capture.closed = True
+        if self._failure is not None:
+            raise CaptureError(
+                f"the capture of {self.graph.label!r} is incomplete: an operation could not be recorded, "
+                f"because {self._failure}"
+            ) from self._failure
+        self.graph.fill(self._capture, tuple(self._results))
+
+
+class _Launch(DeviceOp[T]):
+    """One run."""
+
+    def __init__(self, what: _Replayed[T]) -> None:
+        self.what = what
+
+    @property
+    def label(self) -> str:
+        """Its own name, or that of what was captured."""
+        return self.given_label or self.what.label
+
+    def enqueue(self, context: ExecutionContext) -> T:
+        """Enqueue the work; see `DeviceOp`."""
+        return self.what.enqueue(context)
+
+
+def prepare(op: DeviceOp[T]) -> Prepared[T]:
+    """See `DeviceOp.prepare`."""
+    capture = Capture(op.label, current_device().default_stream, allocates=True)
+    return Prepared(capture, capture.run(partial(evaluate, op)))
+
+
+def graph_on(op: DeviceOp[T], stream: object) -> CudaGraph[T]:
+    """See `DeviceOp.graph_on`."""
+    mine = adopt_stream(stream)
+    capture = Capture(op.label, mine, allocates=False)
+    handles = capture.run(partial(evaluate, op))
+    return CudaGraph[T](op.label, mine).fill(capture, handles)
+
+
+def _to_lend(handle: Any) -> Any:
+    return handle.lend() if isinstance(handle, DeviceArray | Partition) else handle
+
+
+def _lent(context: ExecutionContext, handle: Any) -> Any:
+    """A result as one run yields it."""
+    if isinstance(handle, DeviceArray | Partition):
+        return handle.take("by nobody: it is lent")
+    if isinstance(handle, HostArray):
+        return handle.seen_by(context.submission.completed, context.submission.describe)
+    return handle

@@ -1,0 +1,325 @@
+"""Capturing an operation: its calls are written down instead of made.
+
+A capture never touches the device's streams. So whatever goes wrong in one leaves them as they were, and
+the calls can be held against the rules before the driver sees them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from asyncgpu_tutor.device import (
+    Argument,
+    Call,
+    Device,
+    Dim3,
+    Event,
+    Function,
+    HostBuffer,
+    Memory,
+    Replay,
+    Stream,
+    Tag,
+    Tagged,
+    forbid_nested_wait,
+)
+from asyncgpu_tutor.errors import CaptureError
+from asyncgpu_tutor.runtime.context import ExecutionContext
+from asyncgpu_tutor.runtime.submission import Submission
+from asyncgpu_tutor.scheduling import SchedulingPolicy
+
+__all__ = ["Capture", "CaptureEvent", "CaptureStream"]
+
+T = TypeVar("T")
+
+
+class CaptureEvent:
+    """A point in the work of a stream of a capture."""
+
+    def __init__(self, capture: Capture, number: int, before: list[int]) -> None:
+        self.capture = capture
+        self.number = number
+        self.before = before
+
+    @property
+    def done(self) -> bool:
+        """Nothing has run yet."""
+        return False
+
+    @property
+    def retired(self) -> bool:
+        """Nothing has run yet."""
+        return False
+
+    def synchronize(self) -> None:
+        """Nothing runs in a capture, so nothing can be waited for."""
+        self.capture.refuse_to_wait("event.synchronize()")
+
+
+class CaptureStream:
+    """A stream of a capture; which one it is, shows when the calls are made."""
+
+    def __init__(self, capture: Capture, index: int) -> None:
+        self.capture = capture
+        self.index = index
+        self.device = capture.device
+        self.seen: list[int] = []  # by stream, how many of its calls come before the next one here
+
+    def __repr__(self) -> str:
+        return f"<stream {self.index} of the capture of {self.capture.label!r}>"
+
+    def shares_capture_with(self, stream: Stream) -> bool:
+        """Whether both belong to one capture."""
+        return isinstance(stream, CaptureStream) and stream.capture is self.capture
+
+    @property
+    def number(self) -> int:
+        """Its number in the capture."""
+        return self.index
+
+    @property
+    def done(self) -> bool:
+        """Nothing has run yet."""
+        return False
+
+    def record(self) -> CaptureEvent:
+        """An event behind all that was captured here so far."""
+        event = CaptureEvent(self.capture, next(self.capture.events), self.seen.copy())
+        self.capture.add("record", (event.number,), self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """What is captured here from now on comes after `event`."""
+        if not isinstance(event, CaptureEvent):
+            self.capture.awaited.append(event)  # of work outside: done before anything is replayed
+            return
+        if event.capture is not self.capture:
+            raise CaptureError(
+                f"the capture of {self.capture.label!r} cannot wait for an event of the capture of "
+                f"{event.capture.label!r}: capture both together, or launch one after the other"
+            )
+        self.seen = _later(self.seen, event.before)
+        self.capture.add("wait_event", (event.number,), self)
+
+    def synchronize(self) -> None:
+        """Nothing runs in a capture, so nothing can be waited for."""
+        self.capture.refuse_to_wait("stream.synchronize()")
+
+
+class Capture(Submission[Any]):
+    """Calls that are being written down; their context enqueues here.
+
+    Parameters
+    ----------
+    label : str
+        Name of what is captured.
+    stream : Stream
+        Of the device that it is captured for.
+    allocates : bool
+        Whether memory may be allocated, now and for as long as the calls can be made.
+    """
+
+    def __init__(self, label: str, stream: Stream, *, allocates: bool) -> None:
+        super().__init__(label, stream, blocking=False, spawned=False)
+        self.device: Device = stream.device
+        self.allocates = allocates
+        self.calls: list[Call] = []
+        self.events = itertools.count()
+        self.awaited: list[Event] = []
+        self.closed = False
+        self.streams: list[CaptureStream] = []
+        self.root = self.branch()
+
+    def describe(self) -> str:
+        """For messages."""
+        return f"operation {self.label!r}, which is captured and not run,"
+
+    # ------------------------------------------------------------------ capturing
+    def run(self, enqueue: Callable[[ExecutionContext], T]) -> T:
+        """Write down what `enqueue` would have enqueued; what it returns."""
+        with self.under_way():
+            return enqueue(self.context())
+
+    def context(self) -> ExecutionContext:
+        """What an operation that is captured sees."""
+        return CaptureContext(self.root, self)
+
+    @contextmanager
+    def under_way(self) -> Generator[None]:
+        """A block that may not wait, as in a submission."""
+        forbid_nested_wait(f"capturing {self.label!r}")
+        with Tagged(Tag(self.number, f"capture of {self.label}")):
+            yield
+
+    def close(self) -> Replay:
+        """Make the calls ready.
+
+        Raises
+        ------
+        CaptureError
+            If a stream was not joined: what follows would not wait for it.
+        """
+        self.closed = True
+        for stream in self.streams[1:]:
+            if _at(self.root.seen, stream.index) < _at(stream.seen, stream.index):
+                raise CaptureError(
+                    f"in the capture of {self.label!r} {stream!r} is never waited for: record an event at "
+                    "its end, and let the first stream wait for it, as agt.overlap does"
+                )
+        for event in self.awaited:
+            event.synchronize()
+        return self.device.prepare(self.calls)
+
+    def branch(self) -> CaptureStream:
+        """Another stream."""
+        stream = CaptureStream(self, len(self.streams))
+        self.streams.append(stream)
+        return stream
+
+    def add(self, verb: Any, args: tuple[Any, ...], stream: Stream) -> None:
+        """Write down one call."""
+        if self.closed:
+            raise CaptureError(
+                f"the capture of {self.label!r} is over, and {verb} came after it: an operation that ran "
+                "inside a capture has no result outside. Launch what was captured, and use its result."
+            )
+        if not isinstance(stream, CaptureStream) or stream.capture is not self:
+            raise CaptureError(
+                f"in the capture of {self.label!r} work can only go to its own streams, and {stream!r} is "
+                "none of them: use agt.overlap for side by side"
+            )
+        if verb not in ("record", "wait_event"):
+            mine = _at(stream.seen, stream.index) + 1
+            stream.seen = _later(stream.seen, [0] * stream.index + [mine])
+        self.calls.append(Call(verb, args, stream.index))
+
+    def refuse_to_wait(self, what: str) -> NoReturn:
+        """Nothing runs in a capture."""
+        forbid_nested_wait(what)
+        raise CaptureError(
+            f"{what} on a stream of the capture of {self.label!r}: nothing runs in a capture, so there is "
+            "nothing to wait for. Launch what was captured, and wait for that."
+        )
+
+    # ------------------------------------------------------------------ what a context calls
+    def malloc(self, nbytes: int, name: str, stream: Stream) -> Memory:
+        """Allocate, where that is allowed; the memory lives as long as the calls."""
+        if not self.allocates:
+            raise CaptureError(
+                f"{name!r} allocates memory, and a CUDA graph cannot: allocate before the capture, and write "
+                "into that, with agt.memcpy(target, source), agt.d2h(x, out=host), or a kernel with output "
+                "arrays of its own. Or make it once with op.prepare(), and capture the launch of that."
+            )
+        return self.device.malloc(nbytes, name, self.stream)
+
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+        """A new host array, where that is allowed."""
+        if not self.allocates:
+            raise CaptureError(
+                f"a copy to the host into a new array of shape {shape} allocates memory, and a CUDA graph "
+                "cannot: make host = agt.pinned(shape, dtype) before the capture, and use "
+                "agt.d2h(x, out=host)"
+            )
+        return self.device.pinned(shape, dtype)
+
+    def is_pinned(self, array: HostBuffer) -> bool:
+        """True, or an error: the call is made later, and pageable memory is read at once."""
+        if not self.device.is_pinned(array):
+            raise CaptureError(
+                f"the host array of shape {array.shape} is pageable, and a copy that is captured needs "
+                "pinned memory: make it with agt.pinned(shape, dtype), or copy it once with agt.pin(array)"
+            )
+        return True
+
+    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
+        """See `Device`."""
+        self.add("memset_async", (memory, value, nbytes), stream)
+
+    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
+        """See `Device`."""
+        self.add("copy_from_host_async", (memory, host), stream)
+
+    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
+        """See `Device`."""
+        self.add("copy_to_host_async", (host, memory), stream)
+
+    def copy_from_device_async(
+        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+    ) -> None:
+        """See `Device`."""
+        self.add("copy_from_device_async", (target, source, nbytes), stream)
+
+    def launch(
+        self,
+        function: Function,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Argument],
+        shared_mem: int,
+        stream: Stream,
+    ) -> None:
+        """See `Device`."""
+        self.add("launch", (function, grid, block, tuple(args), shared_mem), stream)
+
+
+class CaptureContext(ExecutionContext):
+    """Writes down instead of enqueueing."""
+
+    __slots__ = ("_capture",)
+
+    def __init__(self, stream: CaptureStream, capture: Capture) -> None:
+        super().__init__(stream, _Branches(capture), capture)
+        self._work = capture
+        self._capture = capture
+
+    def on(self, stream: Stream) -> ExecutionContext:
+        """The same capture, on another of its streams."""
+        if not isinstance(stream, CaptureStream) or stream.capture is not self._capture:
+            raise CaptureError(
+                f"in the capture of {self._capture.label!r} work can only go to its own streams, and "
+                f"{stream!r} is none of them: use agt.overlap for side by side"
+            )
+        return CaptureContext(stream, self._capture)
+
+    def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
+        """Write the calls of something prepared down here too."""
+        events: dict[int, CaptureEvent] = {}
+        for call in calls:
+            stream = streams[call.stream]
+            assert isinstance(stream, CaptureStream)
+            if call.verb == "record":
+                events[call.args[0]] = stream.record()
+            elif call.verb == "wait_event":
+                stream.wait_event(events[call.args[0]])
+            else:
+                self._capture.add(call.verb, call.args, stream)
+
+    def fork(self) -> ExecutionContext:
+        """The same capture, on a new stream: arms of an `overlap` become branches."""
+        return CaptureContext(self._capture.branch(), self._capture)
+
+
+class _Branches(SchedulingPolicy):
+    """Who is asked for streams in a capture."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture.device)
+        self._capture = capture
+
+    def next_stream(self) -> CaptureStream:
+        """A new one each time."""
+        return self._capture.branch()
+
+
+def _at(seen: list[int], index: int) -> int:
+    return seen[index] if index < len(seen) else 0
+
+
+def _later(mine: list[int], theirs: list[int]) -> list[int]:
+    """By stream, what comes before both."""
+    return [max(pair) for pair in itertools.zip_longest(mine, theirs, fillvalue=0)]

@@ -1,0 +1,101 @@
+"""Calls that a simulated device makes again and again: one by one, or all at once as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from asyncgpu_tutor.device import Call, Event, Stream
+from asyncgpu_tutor.sim import pieces
+from asyncgpu_tutor.sim.machine import exclusive
+from asyncgpu_tutor.sim.pieces import Piece
+from asyncgpu_tutor.sim.stream import SimStream
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.sim.device import SimDevice
+
+__all__ = ["SimGraph", "SimReplay"]
+
+# What to enqueue and on which stream: a piece of work, or the number of an event to record or to wait for.
+Step = tuple[int, Piece | None, int | None, int | None]
+
+
+class SimReplay:
+    """Calls with all that they need but their streams."""
+
+    def __init__(self, device: SimDevice, calls: Sequence[Call]) -> None:
+        self.device = device
+        self.steps = [_step(device, call) for call in calls]
+
+    def enqueue(self, streams: Sequence[Stream]) -> None:
+        """Make all calls; each costs the host what a call with its arguments ready costs."""
+        events: dict[int, Event] = {}
+        for index, piece, records, awaits in self.steps:
+            if piece is not None:
+                self.device.enqueue(piece, streams[index])
+            elif records is not None:
+                events[records] = streams[index].record()
+            elif awaits is not None:
+                streams[index].wait_event(events[awaits])
+
+    def instantiate(self, name: str) -> SimGraph:
+        """All of them as one."""
+        return SimGraph(self, name)
+
+
+class SimGraph:
+    """Calls that cost the host one. Branches have streams of the graph's own."""
+
+    def __init__(self, replay: SimReplay, name: str) -> None:
+        self.name = name
+        self.device = device = replay.device
+        self.machine = device.machine
+        self._steps = replay.steps
+        self._branches: list[SimStream] = [
+            device.create_stream() for _ in range(max((s[0] for s in self._steps), default=0))
+        ]
+        nodes = sum(piece is not None for _, piece, _, _ in self._steps)
+        device.call(f"instantiate {name}", nodes * device.spec.graph_instantiate_us)
+
+    @exclusive
+    def launch(self, stream: Stream) -> None:
+        """Enqueue all of them, behind what `stream` holds."""
+        device, root = self.device, self.device.own(stream)
+        streams = [root, *self._branches]
+        call = device.call(f"launch graph {self.name}", device.spec.graph_launch_us)
+        events: dict[int, Any] = {}
+        for index, piece, records, awaits in self._steps:
+            if piece is not None:
+                device.enqueue(piece, streams[index], call, in_graph=True)
+            elif records is not None:
+                events[records] = streams[index].mark()
+            elif awaits is not None:
+                streams[index].follow(events[awaits])
+
+
+def _step(device: SimDevice, call: Call) -> Step:
+    if call.verb == "record":
+        return call.stream, None, cast(int, call.args[0]), None
+    if call.verb == "wait_event":
+        return call.stream, None, None, cast(int, call.args[0])
+    spec = device.spec
+    return call.stream, replace(_piece(device, call), cost=spec.replay_us), None, None
+
+
+def _piece(device: SimDevice, call: Call) -> Piece:
+    spec = device.spec
+    if call.verb == "launch":
+        function, grid, block, args, shared = call.args
+        return pieces.kernel_launch(spec, function, grid, block, args, shared, device.observers)
+    if call.verb == "memset_async":
+        memory, value, nbytes = call.args
+        return pieces.memset(spec, memory, value, nbytes)
+    if call.verb == "copy_from_host_async":
+        memory, host = call.args
+        return pieces.upload(spec, memory, host, pinned=True)
+    if call.verb == "copy_to_host_async":
+        host, memory = call.args
+        return pieces.download(spec, host, memory)
+    target, source, nbytes = call.args
+    return pieces.device_copy(spec, target, source, nbytes)

@@ -1,0 +1,387 @@
+"""What the exercises of 06_await check. The rest of them is in `chapter_06`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import count as counter
+from typing import Any, cast
+
+import numpy as np
+
+from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
+from asyncgpu_tutor.exercises.schedule import launches, overlapping, waits
+from asyncgpu_tutor.exercises.trial import Observed, observe
+from asyncgpu_tutor.exercises.values import equal
+from asyncgpu_tutor.launch import Kernel, matvec_naive
+from asyncgpu_tutor.memory import full, h2d, ones, pin, zeros
+from asyncgpu_tutor.ops import DeviceOp, value
+from asyncgpu_tutor.runtime import sleep, work
+from asyncgpu_tutor.trace import Span, Trace
+from asyncgpu_tutor.trace.words import count
+
+__all__ = [
+    "check_as_they_come",
+    "check_at_most",
+    "check_difference",
+    "check_prepare",
+    "check_responsive",
+    "check_spawn_safe",
+    "check_three_arms",
+    "hostile_as_they_come",
+]
+
+BLOCKS = "`sync` blocks the event loop, and with it every other task"
+MOST_BEATS = 2000
+
+BEYOND = """
+extern "C" __global__ void beyond(float* y) { y[2 * blockDim.x] = 1.0f; }
+"""
+
+
+def _copied(size: int, number: float, name: str = "copy") -> DeviceOp[Any]:
+    """There and back; what comes back is `number` everywhere."""
+    return h2d(pin(np.full(size, number, np.float32))).to_host().named(name)
+
+
+def _computed(n: int, number: float) -> DeviceOp[Any]:
+    """Kernels, and a tiny copy back; `n` times `number` comes out, `n` times."""
+    out = zeros(n).partition(64)
+    product = matvec_naive(n, n, full((n, n), number), ones(n), out)
+    return product.last().unpartition().to_host()
+
+
+def _faulty() -> DeviceOp[Any]:
+    """Its kernel writes beyond its array."""
+    return Kernel(BEYOND)(zeros(32).partition(32)).last().unpartition().to_host()
+
+
+def _buggy() -> DeviceOp[Any]:
+    """Its description goes wrong when it is submitted."""
+
+    def look_up(_array: object) -> DeviceOp[Any]:
+        settings: dict[str, int] = {}
+        return value(settings["scale"])
+
+    return ones(32).and_then(look_up)
+
+
+def _observed(function: Any, *args: Any) -> Observed[Any]:
+    """`observe`, of a coroutine's function: what it returns is what is awaited."""
+    return observe(function, *args)
+
+
+def _brief(thing: Any) -> str:
+    text = " ".join(repr(thing).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _listed(name: str, results: object, number: int) -> Sequence[Any]:
+    if not isinstance(results, list | tuple):
+        raise Rejected(f"`{name}` should return a list of {number}, and returned {_brief(results)}")
+    found = cast(Sequence[Any], results)
+    if len(found) != number:
+        raise Rejected(f"`{name}` returned a list of {len(found)}, for {number} operations")
+    return found
+
+
+def _device_end(trace: Trace) -> Span:
+    return max(trace.device_spans, key=lambda span: span.end)
+
+
+# ------------------------------------------------------------------ waiting less
+def check_difference(mine: Any, model: Any) -> None:
+    """The first half waits each time, the second not at all, and the quotient is that of the traces."""
+    for size, number in [(500_000, 4), (1_000_000, 3)]:
+
+        def make(i: int, size: int = size) -> DeviceOp[Any]:
+            return _copied(size, i + 1, f"op {i}")
+
+        expected, run = observe(model, make, number), observe(mine, make, number)
+        with compared(run.trace, expected.trace):
+            launches(run.trace, "d2h", 2 * number)
+            waited = [span for span in run.trace if span.kind == "wait"]
+            if len(waited) < number:
+                raise Rejected(
+                    f"the host waited {count(len(waited), 'time')}: use `sync` for each of the "
+                    f"{number} operations of the first half"
+                )
+            waits(run.trace, number, "the second half should not block at all")
+            if not run.trace.metrics().overlap:
+                raise Rejected(
+                    "no two operations of the second half were at work at the same time: start all of "
+                    "them before you wait for the first"
+                )
+        got = run.result
+        if isinstance(got, bool) or not isinstance(got, int | float):
+            raise Rejected(f"a number should come out, and this did: {_brief(got)}")
+        if abs(got / expected.result - 1) > 0.02:
+            raise Rejected(
+                f"with {number} operations, {got:.2f} came out, and {expected.result:.2f} is right: one "
+                "recording for each half, and the makespan of the first divided by that of the second"
+            )
+
+
+def check_prepare(mine: Any, model: Any) -> None:
+    """While the device works on one batch, the host prepares the next; nobody blocks."""
+
+    def prepare(i: int) -> Any:
+        work(60, f"prepare {i}")
+        return pin(np.full(500_000, i + 1, np.float32))
+
+    def process(x: Any) -> DeviceOp[Any]:
+        return h2d(x).to_host()
+
+    for number in (4, 2):
+        expected = observe(model, number, prepare, process)
+        run = observe(mine, number, prepare, process)
+        with compared(run.trace, expected.trace):
+            waits(run.trace, 0, BLOCKS)
+            launches(run.trace, "d2h", number)
+            for i in range(1, number):
+                why = "have a batch started, really started, before you prepare the next one"
+                overlapping(run.trace, f"prepare {i}", why)
+        for i, result in enumerate(_listed("pipeline", run.result, number)):
+            with case(f"{number} batches, for result {i}"):
+                equal(result, np.full(500_000, i + 1, np.float32))
+
+
+def _beating(answer: Any, size: int) -> tuple[Any, Trace]:
+    """Try an answer on a copy of `size` elements, and stay in the loop for a while after it."""
+    numbers = counter(1)
+
+    def beat() -> None:
+        if next(numbers) > MOST_BEATS:
+            raise Rejected(
+                f"`beat` was called {MOST_BEATS} times without an end: between two beats, let go of "
+                "the event loop with `await agt.sleep(50)`, so that others get a turn"
+            )
+        work(1, "beat")
+
+    async def attempt() -> Any:
+        result = await answer(_copied(size, 3.0), beat)
+        work(1, "returned")
+        await sleep(400)
+        return result
+
+    run = _observed(attempt)
+    return run.result, run.trace
+
+
+def check_responsive(mine: Any, model: Any) -> None:
+    """The heart beats all the while, about as often as it should, and stops with the operation."""
+    for size in (2_000_000, 1_000_000):
+        (_, expected), (result, trace) = _beating(model, size), _beating(mine, size)
+        with compared(trace, expected):
+            waits(trace, 0, BLOCKS)
+            (returned,) = trace.find("returned")
+            late = [span for span in trace.find("beat") if span.start > returned.start]
+            if late:
+                raise Rejected(
+                    "the heart went on beating after the operation was done: cancel its task, or end its "
+                    "loop",
+                    returned,
+                    late[0],
+                )
+            due = len(expected.find("beat"))
+            end = _device_end(trace).end
+            beats = [span for span in trace.find("beat") if span.start < end]
+            if not due / 2 <= len(beats) <= due * 2:
+                raise Rejected(
+                    f"`beat` was called {count(len(beats), 'time')} while the operation was under way, and "
+                    f"about {due} are right: one every 50 µs",
+                    *beats[-1:],
+                )
+        equal(result, np.full(size, 3.0, np.float32))
+
+
+# ------------------------------------------------------------------ ownership
+def check_spawn_safe(mine: Any, model: Any) -> None:
+    """All tasks use the one copy of the weights, whatever becomes of the caller's handle."""
+    n = 64
+    rng = np.random.default_rng(6)
+    matrix = rng.standard_normal((n, n), dtype=np.float32)
+    vectors = [rng.standard_normal(n, dtype=np.float32) for _ in range(3)]
+
+    async def attempt(answer: Any) -> Any:
+        w: DeviceArray = await h2d(pin(matrix), "w")
+        tasks = _listed("start", answer([pin(x) for x in vectors], w), len(vectors))
+        for task in tasks:
+            if not isinstance(task, asyncio.Future):
+                raise Rejected(f"`start` should return tasks, and one of them is {_brief(task)}")
+        if not w.moved:  # whoever still owns it may do with it what they like
+            w.share()
+        del w
+        return [await task for task in cast(Sequence["asyncio.Future[Any]"], tasks)]
+
+    expected, run = _observed(attempt, model), _observed(attempt, mine)
+    with compared(run.trace, expected.trace):
+        waits(run.trace, 0, BLOCKS)
+        launches(run.trace, "matvec_naive", len(vectors))
+        copies = [span for span in run.trace.device_spans if span.kind == "d2d"]
+        if copies:
+            raise Rejected(
+                f"the weights were copied {count(len(copies), 'time')}: let all tasks use the one array",
+                *copies[:1],
+            )
+    for i, result in enumerate(run.result):
+        with case(f"{len(vectors)} batches, for result {i}"):
+            equal(result, matrix @ vectors[i])
+
+
+# ------------------------------------------------------------------ errors and cancelling
+ARMS: dict[str, Callable[[], DeviceOp[Any]]] = {
+    "done": lambda: _copied(1_000_000, 5.0),
+    "device": _faulty,
+    "program": _buggy,
+}
+
+
+def check_three_arms(mine: Any, model: Any) -> None:
+    """Each outcome is told from the others, costs them nothing, and cancelling gets through."""
+    for arms in (
+        ("done", "device", "done"),
+        ("program", "done", "done"),
+        ("device", "program", "done"),
+    ):
+        ops = [ARMS[arm]() for arm in arms]
+        expected = observe(model, [ARMS[arm]() for arm in arms])
+        run = observe(mine, ops)
+        with compared(run.trace, expected.trace):
+            if expected.trace.metrics().overlap and not run.trace.metrics().overlap:
+                raise Rejected(
+                    "no two operations were at work at the same time: have all in flight, each in a task "
+                    "with a `try` of its own"
+                )
+        for i, told in enumerate(_listed("reports", run.result, len(arms))):
+            if not isinstance(told, tuple) or len(cast(tuple[Any, ...], told)) != 2:
+                raise Rejected(
+                    f'each report is a pair such as ("done", result), and one is {_brief(told)}'
+                )
+            word, what = cast(tuple[Any, Any], told)
+            if word != arms[i]:
+                raise Rejected(f"operation {i} is reported as {word!r}, and {arms[i]!r} is right")
+            if arms[i] == "done":
+                equal(what, np.full(1_000_000, 5.0, np.float32))
+            elif not isinstance(what, Exception):
+                raise Rejected(
+                    f"a report of {word!r} should have the error, and has {_brief(what)}"
+                )
+    observe(_cancelled_while_waiting, mine)
+
+
+async def _cancelled_while_waiting(answer: Any) -> None:
+    task = asyncio.create_task(answer([_copied(1_000_000, 1.0), _copied(1_000_000, 2.0)]))
+    await sleep(150)
+    task.cancel()
+    (outcome,) = await asyncio.gather(task, return_exceptions=True)
+    if not isinstance(outcome, asyncio.CancelledError):
+        raise Rejected(
+            "somebody cancelled `reports`, and it went on as if nothing had happened: `except Exception` "
+            "lets a cancellation through, and `except BaseException` does not"
+        )
+
+
+def check_at_most(mine: Any, model: Any) -> None:
+    """Done in time: the result, at once. Not done: None, on time, and nobody waits any more."""
+
+    async def attempt(answer: Any, size: int, us: float) -> tuple[Any, int]:
+        result = await answer(_copied(size, 7.0), us)
+        work(1, "answered")
+        await asyncio.sleep(0)  # what was cancelled gets the turn in which it ends
+        await asyncio.sleep(0)
+        return result, len(asyncio.all_tasks()) - 1
+
+    for size, us in [(100_000, 2000.0), (4_000_000, 200.0)]:
+        expected, run = _observed(attempt, model, size, us), _observed(attempt, mine, size, us)
+        (result, left), in_time = run.result, expected.result[0] is not None
+        with (
+            case(f"at most {us:.0f} µs for {size:,} elements"),
+            compared(run.trace, expected.trace),
+        ):
+            (answered,) = run.trace.find("answered")
+            late = answered.start - expected.trace.find("answered")[0].start
+            if in_time and late > 100:
+                raise Rejected(
+                    "the operation was done long before, and you waited for the end of the time all the "
+                    "same: wait for whichever is first",
+                    _device_end(run.trace),
+                    answered,
+                )
+            if not in_time and answered.start > _device_end(run.trace).start:
+                raise Rejected(
+                    "you waited until the device was done, although the time was up long before",
+                    _device_end(run.trace),
+                    answered,
+                )
+            if not in_time and result is not None:
+                raise Rejected(
+                    f"the time was up, so None should come out, and {_brief(result)} did"
+                )
+            if left:
+                raise Rejected(
+                    f"{count(left, 'task')} of yours {'is' if left == 1 else 'are'} still waiting: "
+                    "cancel what you do not want to wait for any longer"
+                )
+            waits(run.trace, 0, BLOCKS)
+            if in_time:
+                equal(result, np.full(size, 7.0, np.float32))
+
+
+SIZES = (4_000_000, 64, 512)
+
+
+def _coming(answer: Any) -> tuple[list[int], Trace]:
+    """In which order an answer uses the results of operations of very different lengths."""
+    used: list[int] = []
+
+    def use(result: Any) -> None:
+        array = np.asarray(result)
+        used.append(array.size if array.ndim else -1)
+        work(2, f"use of {array.size}")
+
+    copy, *kernels = SIZES
+    ops = [_copied(copy, 1.0), *(_computed(n, 1.0) for n in kernels)]
+    run = observe(answer, [op.named(f"size {n}") for op, n in zip(ops, SIZES, strict=True)], use)
+    return used, run.trace
+
+
+def _first_come(used: list[int], trace: Trace) -> None:
+    if sorted(used) != sorted(SIZES):
+        raise Rejected(
+            f"`use` was called for results of {used} elements, and each of {sorted(SIZES)} once is right"
+        )
+    ends = {span.label: span.end for span in sorted(trace.device_spans, key=lambda s: s.end)}
+    came = sorted(SIZES, key=lambda n: ends[f"size {n}"])
+    if used != came:
+        raise Rejected(
+            f"the results were used in the order of sizes {used}, and they came as {came}: do not wait "
+            "for one while another is there",
+            *trace.find(f"use of {came[0]}"),
+        )
+
+
+def check_as_they_come(mine: Any, model: Any) -> None:
+    """The quickest is used first, while the slowest is still at work."""
+    (_, expected), (used, trace) = _coming(model), _coming(mine)
+    with compared(trace, expected):
+        waits(trace, 0, BLOCKS)
+        _first_come(used, trace)
+        if not trace.metrics().overlap:
+            raise Rejected(
+                "no two operations were at work at the same time: start all of them before you wait for "
+                "the first"
+            )
+        first = trace.find(f"use of {used[0]}")[0]
+        if first.start > _device_end(trace).end:
+            raise Rejected(
+                "the first result was used when all were done: use it as soon as it is there",
+                _device_end(trace),
+                first,
+            )
+
+
+def hostile_as_they_come(mine: Any, _model: Any) -> None:
+    """First come, first served, whichever comes first."""
+    _first_come(*_coming(mine))

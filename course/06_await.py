@@ -1,0 +1,1530 @@
+"""Source of notebooks/06_await.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # `await`: waiting without standing still
+#
+# **After this page you can**
+#
+# - say what the event loop does while a task waits, and which states a future goes through;
+# - choose between `sync`, `await` and `spawn`, and predict from the code what will overlap;
+# - measure, from traces, what it brings to wait less;
+# - keep a program responsive while the device works;
+# - hand arrays to tasks safely, tell three kinds of failure apart, and stop waiting without a mess.
+#
+# | | |
+# |---|---|
+# | Time | 70 minutes |
+# | You need | [00_start_here](00_start_here.ipynb) and [01_sync_kernels](01_sync_kernels.ipynb); streams, and operations as recipes, from the pages between. You need not know `asyncio` |
+# | Device | the first cell of code says which one is in use |
+
+# %% id=setup
+import asyncio
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.timeline import compare
+from asyncgpu_tutor.trace import overlap_between
+
+device = agt.use("auto")
+device
+
+# %% [markdown] id=waiter
+# ## One waiter, many tables
+#
+# A bad waiter takes an order to the kitchen, and then stands at the hatch until the dish is ready. A good one takes the order
+# to the kitchen, and serves other tables meanwhile. Both are one person with two hands. The difference is
+# what they do *while they wait*.
+#
+# `sync` is the bad waiter. `await` is the good one, and the tables are **tasks**. The list of who wants something next is the
+# **event loop**: it gives a task a turn, and when the task has to wait for something, it gives the next one a turn.
+#
+# A task runs a function that is written `async def`. Here is one that does hardly anything, but says so. `await asyncio.sleep(0)`
+# means: *let others have a turn, then go on with me.*
+
+
+# %% id=chat
+async def chat(name, log):
+    for i in range(3):
+        log.append(f"{name}{i}")
+        await asyncio.sleep(0)
+
+
+log = []
+coroutine = chat("a", log)
+print(coroutine)
+print("log:", log)
+assert log == []
+coroutine.close()  # nobody is going to run this one
+
+# %% [markdown] id=chat-read
+# Calling it ran nothing. It made a **coroutine**: a recipe for Python, as a `DeviceOp` is a recipe for the device.
+#
+# `asyncio.gather` makes a task of each coroutine that it is given, and waits for all of them. In which order do two of these speak?
+
+# %% id=predict-turns
+turns = Prediction(
+    "`await asyncio.gather(chat('a', log), chat('b', log))`. What is in the log?",
+    after="a0 a1 a2 b0 b1 b2: the first one to its end, then the second",
+    inturn="a0 b0 a1 b1 a2 b2: they take turns",
+    mixed="a different order each time, as with threads",
+)
+turns
+
+# %% id=commit-turns
+turns.commit(...)
+
+# %% id=run-turns
+logs = []
+for _ in range(20):
+    log = []
+    await asyncio.gather(chat("a", log), chat("b", log))
+    logs.append(" ".join(log))
+
+print(logs[0])
+
+# %% id=reveal-turns
+orders = {"a0 a1 a2 b0 b1 b2": "after", "a0 b0 a1 b1 a2 b2": "inturn"}
+truth = orders[logs[0]] if len(set(logs)) == 1 else "mixed"
+turns.reveal(truth, f"All {len(logs)} runs gave one order.")
+
+# %% [markdown] id=turns-read
+# There are no threads here. One task runs at a time, and it runs until it says `await` and has to wait. Nobody interrupts it
+# before. This is good news, as you need no locks. And it is bad news: **a task that does not let go keeps everybody waiting.**
+# Keep both halves in mind, they are most of this page.
+
+# %% id=turns-check
+assert set(logs) == {"a0 b0 a1 b1 a2 b2"}
+
+# %% [markdown] id=batches
+# ## Something to wait for
+#
+# We need operations that keep the device busy for a while. These copy a million numbers to the device and back again. Batch 0
+# is all ones, batch 1 all twos, and so on, so that we see at once whose result we hold.
+
+# %% id=batches-code
+N = 1_000_000
+data = [agt.pin(np.full(N, i + 1, np.float32)) for i in range(4)]
+
+
+def batch(i):
+    return agt.h2d(data[i], "x").to_host().named(f"batch {i}")
+
+
+for i in range(4):
+    result = await batch(i)  # a real GPU is slow the first time, so nothing is recorded yet
+    assert (result == i + 1).all()
+
+with agt.record() as alone:
+    await batch(0)
+in_words(alone)
+
+# %% [markdown] id=states
+# ## The life of a future
+#
+# An operation is a recipe, and may be cooked many times. One cooking of it is a **future**, a `DeviceFuture`: the stream is
+# chosen, and there will be one result. `op.into_future()` makes one. It is in one of four states, and moves only
+# forward:
+#
+# ```text
+#   idle ── first await ──> executing ── the device is done ──> complete
+#                                    └── something went wrong ─> failed
+# ```
+#
+# Let us follow one. `asyncio.ensure_future` makes a task of anything that can be awaited, so that *the task* awaits it, and we
+# can go on and look.
+
+# %% id=states-run
+with agt.record() as trace:
+    future = batch(0).into_future()
+    states = [future.state.value]
+
+    task = asyncio.ensure_future(future)
+    await asyncio.sleep(0)  # one turn: the task begins, and awaits
+    states.append(future.state.value)
+
+    result = await task
+    states.append(future.state.value)
+    again = await future  # a second time
+
+print(" -> ".join(states))
+print("awaited again:", again[:3], "- the very same array:", again is result)
+assert states == ["idle", "executing", "complete"]
+assert again is result
+assert len(trace.find("h2d")) == 1
+
+# %% [markdown] id=states-read
+# You may await a future as often as you like, from as many tasks as you like. The device does the work once; who comes late gets what is
+# there. (`failed` has to wait for the section on errors.)
+#
+# You have met `await op` all along. It is short for `await op.into_future()`.
+
+# %% [markdown] id=start
+# ## Who starts what, and when?
+#
+# `agt.spawn(op)` makes a future *and* a task that awaits it. It returns at once, and you hold the task. So this should be the
+# way to have the device at work while Python does a job of its own:
+#
+# ```python
+# task = agt.spawn(batch(0))
+# agt.work(150, "job")        # a job of 150 µs
+# result = await task
+# ```
+
+# %% id=predict-start
+begins = Prediction(
+    "Is the device at work during the job?",
+    yes="`spawn` starts the operation, so it is under way during the job",
+    no="the device begins after the job",
+)
+begins
+
+# %% id=commit-start
+begins.commit(...)
+
+# %% id=run-start
+with agt.record() as no_turn:
+    task = agt.spawn(batch(0))
+    agt.work(150, "job")
+    result = await task
+
+during = overlap_between(no_turn, "job", no_turn.device_spans)
+
+# %% id=reveal-start
+begins.reveal(
+    "yes" if during > 5 else "no", f"Job and device were both at work for {during:.0f} µs."
+)
+
+# %% [markdown] id=misconception-spawn
+# > **Misconception: `spawn` starts the work at once.**
+# >
+# > - *What you see:* the job first, then the device, although `spawn` is the first line.
+# > - *Why:* `spawn` makes a task. A task does nothing before it has a turn, and it gets none while *you* have yours.
+# > - *What helps:* let go once: `await asyncio.sleep(0)`. Any other `await` that has to wait does as well.
+
+# %% id=misconception-spawn-run
+with agt.record() as one_turn:
+    task = agt.spawn(batch(0))
+    await asyncio.sleep(0)
+    agt.work(150, "job")
+    result = await task
+
+compare([no_turn, one_turn], ["spawn, job, await", "spawn, one turn, job, await"])
+in_words(no_turn, one_turn)
+
+# %% id=misconception-spawn-check
+assert overlap_between(no_turn, "job", no_turn.device_spans) < 5
+assert overlap_between(one_turn, "job", one_turn.device_spans) > 20
+if device.simulated:
+    assert one_turn.metrics().makespan < no_turn.metrics().makespan - 100
+
+# %% [markdown] id=ways
+# So here are the ways to run an operation, side by side:
+#
+# | | work is submitted | until the result is there |
+# |---|---|---|
+# | `op.sync()` | at once | the whole program stands still |
+# | `await op` | at once | this task waits, others have turns |
+# | `op.into_future()` | when it is first awaited | nobody waits |
+# | `agt.spawn(op)` | at the next turn of the event loop | nobody waits, until somebody awaits the task |
+#
+# The cell below makes sure. `agt.in_flight()` tells how many submissions there are that nobody has seen complete.
+
+
+# %% id=ways-check
+def submitted(before):
+    return agt.in_flight() - before
+
+
+before = agt.in_flight()
+future = batch(0).into_future()
+after_future = submitted(before)
+task = agt.spawn(batch(1))
+after_spawn = submitted(before)
+await asyncio.sleep(0)
+after_turn = submitted(before)
+await asyncio.gather(future, task)
+
+print("after into_future:", after_future)
+print("after spawn:", after_spawn, "  one turn later:", after_turn)
+print("after both are awaited:", submitted(before))
+assert (after_future, after_spawn, submitted(before)) == (0, 0, 0)
+if device.simulated:  # a GPU may be done with it by the time we look
+    assert after_turn == 1
+
+# %% [markdown] id=difference
+# ## What does it bring?
+#
+# Four batches, three programs. All do the same work.
+
+
+# %% id=three-programs
+def each_with_sync():
+    return [batch(i).sync() for i in range(4)]
+
+
+async def each_with_await():
+    return [await batch(i) for i in range(4)]
+
+
+async def all_together():
+    return await asyncio.gather(*[batch(i) for i in range(4)])
+
+
+# %% id=predict-difference
+quicker = Prediction(
+    "Which is done clearly sooner than `each_with_sync`?",
+    both="both others: `await` does not block",
+    together="only `all_together`",
+    neither="neither: the copies take as long as they take",
+)
+quicker
+
+# %% id=commit-difference
+quicker.commit(...)
+
+# %% id=run-difference
+with agt.record() as with_sync:
+    each_with_sync()
+with agt.record() as with_await:
+    await each_with_await()
+with agt.record() as together:
+    results = await all_together()
+
+assert [r[0] for r in results] == [1, 2, 3, 4]
+
+# %% id=reveal-difference
+a, b, c = (trace.metrics().makespan for trace in (with_sync, with_await, together))
+truth = "both" if b < 0.85 * a and c < 0.85 * a else "together" if c < 0.85 * a else "neither"
+quicker.reveal(
+    truth, f"sync: {a:.0f} µs, one await after the other: {b:.0f} µs, together: {c:.0f} µs."
+)
+
+# %% id=plot-difference
+titles = ["each with sync", "each with await", "all together"]
+compare([with_sync, with_await, together], titles, lanes=("host", "streams"))
+in_words(with_sync, with_await, together)
+
+# %% [markdown] id=read-difference
+# The second program does not block anybody. But there *is* nobody else: one task, and it says four times "I do not go on
+# without this result". A good waiter with one table is no quicker than a bad one. (A little slower, even: it takes some time until a
+# task that waits is told.)
+#
+# In the third, four tasks have submitted their work before the first one is done. Look at the streams: while one batch is on its way
+# back, the next is on its way there. Why not four times as soon? The device has one **engine** for copies in each direction. So
+# two copies at a time is the most that this work allows.
+
+# %% id=check-difference
+m = together.metrics()
+assert with_sync.metrics().overlap < 5
+assert with_await.metrics().overlap < 5
+assert m.overlap > 0
+if device.simulated:
+    assert m.max_concurrency == 2
+    assert 1.5 < a / c < 2
+    assert b > a
+print(f"sync took {a / c:.2f} times as long as all together")
+
+# %% [markdown] id=exercise-difference
+# ### Exercise: measure the difference
+#
+# Make a measuring tool of it. `make(i)` makes operation i. Run all `n` of them one after the other with `sync`, and record it. Make
+# them anew, and run them all together, without blocking; record this, too. Return how many times as long the first took. Take
+# the time from the traces, not from a clock on the wall: a wall clock measures your computer as well.
+
+
+# %% id=06-difference starter
+async def difference(make, n): ...  # your code
+
+
+# %% id=06-difference solution
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        await asyncio.gather(*[make(i) for i in range(n)])
+    return first.metrics().makespan / second.metrics().makespan
+
+
+# %% id=06-difference mutant cause="the host waited 0 times"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            await make(i)
+    with agt.record() as second:
+        await asyncio.gather(*[make(i) for i in range(n)])
+    return first.metrics().makespan / second.metrics().makespan
+
+
+# %% id=06-difference mutant cause="the second half should not block at all"
+async def difference(make, n):
+    async def run(op):
+        return op.sync()
+
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        await asyncio.gather(*[run(make(i)) for i in range(n)])
+    return first.metrics().makespan / second.metrics().makespan
+
+
+# %% id=06-difference mutant cause="no two operations of the second half"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        for i in range(n):
+            await agt.spawn(make(i))
+    return first.metrics().makespan / second.metrics().makespan
+
+
+# %% id=06-difference mutant cause="is right: one recording for each half"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        await asyncio.gather(*[make(i) for i in range(n)])
+    return second.metrics().makespan / first.metrics().makespan
+
+
+# %% id=06-difference mutant cause="is right: one recording for each half"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        await asyncio.gather(*[make(i) for i in range(n)])
+    return first.metrics().serial / second.metrics().serial
+
+
+# %% id=06-difference mutant cause="`d2h` ran 4 times, and 8 times is right"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        tasks = [make(i).into_future() for i in range(n)]
+    return first.metrics().makespan / max(second.metrics().makespan, 1)
+
+
+# %% id=06-difference mutant cause="a number should come out"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        await asyncio.gather(*[make(i) for i in range(n)])
+    print(first.metrics().makespan / second.metrics().makespan)
+
+
+# %% id=06-difference-check
+check("06-difference", difference)
+
+# %% [markdown] id=meanwhile
+# ## Work for the host meanwhile
+#
+# There is a second way to use the wait. Batches do not fall from the sky: somebody has to read, decode and arrange them, and this
+# somebody is the host. While the device works on one batch, the host can prepare the next one.
+
+# %% [markdown] id=exercise-prepare
+# ### Exercise: one batch ahead
+#
+# `prepare(i)` is an ordinary function that keeps the host busy for a while and returns batch i. `process(x)` makes an operation of a batch. Process
+# `n` batches and return their results in a list. From batch 1 on, each is to be prepared *while the device works on the one before*.
+
+
+# %% id=06-prepare starter
+async def pipeline(n, prepare, process):
+    results = []
+    for i in range(n):
+        x = prepare(i)
+        results.append(await process(x))
+    return results
+
+
+# %% id=06-prepare solution
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)  # its turn: the batch is submitted
+        if i + 1 < n:
+            x = prepare(i + 1)
+        results.append(await task)
+    return results
+
+
+# %% id=06-prepare mutant cause="the device did nothing during `prepare 1`"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        if i + 1 < n:
+            x = prepare(i + 1)
+        results.append(await task)
+    return results
+
+
+# %% id=06-prepare mutant cause="the device did nothing during `prepare 1`"
+async def pipeline(n, prepare, process):
+    batches = [prepare(i) for i in range(n)]
+    return await asyncio.gather(*[process(x) for x in batches])
+
+
+# %% id=06-prepare mutant cause="the device did nothing during `prepare 1`"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        future = process(x).into_future()
+        await asyncio.sleep(0)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        results.append(await future)
+    return results
+
+
+# %% id=06-prepare mutant cause="blocks the event loop"
+async def pipeline(n, prepare, process):
+    return [process(prepare(i)).sync() for i in range(n)]
+
+
+# %% id=06-prepare mutant cause="returned a list of 3, for 4 operations"
+async def pipeline(n, prepare, process):
+    results = []
+    task = agt.spawn(process(prepare(0)))
+    await asyncio.sleep(0)
+    for i in range(1, n):
+        x = prepare(i)
+        results.append(await task)
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+    await task
+    return results
+
+
+# %% id=06-prepare mutant cause="for result 0, element 0 is"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        results.insert(0, await task)
+    results[0], results[-1] = results[-2], results[0]
+    return results
+
+
+# %% id=06-prepare mutant cause="ran 5 times, and 4 times is right"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        x = prepare(min(i + 1, n - 1))
+        results.append(await task)
+    await process(x)
+    return results
+
+
+# %% id=06-prepare-check
+check("06-prepare", pipeline)
+
+# %% [markdown] id=responsive
+# ## Is anybody there?
+#
+# A server has to answer, a window has to react, and a notebook has to notice its stop button. Let a *heart* stand for all that: a
+# task that beats every 100 µs, and shows in the trace when it does. (`agt.sleep` counts microseconds on the clock of the device in use, which on the simulated
+# device is virtual. `asyncio.sleep` counts on the clock on the wall, which has no meaning there. On a GPU, expect about a beat a
+# millisecond: Python's timers are no finer.)
+
+
+# %% id=heart
+async def heart():
+    while True:
+        agt.work(3, "beat")
+        await agt.sleep(100)
+
+
+def long_one():  # many copies there and back, one after the other; some more where they are real
+    rounds = 8 if device.simulated else 80
+    return agt.zip(*[batch(i % 4) for i in range(rounds)]).named("long one")
+
+
+await long_one()  # not recorded
+
+# %% id=predict-heart
+beats = Prediction(
+    "The heart beats in a task of its own. How often does it beat during `long_one().sync()`?",
+    same="as often as during `await long_one()`: it is another task",
+    fewer="about half as often: the two take turns",
+    never="not at all",
+)
+beats
+
+# %% id=commit-heart
+beats.commit(...)
+
+
+# %% id=run-heart
+async def with_heart(run):
+    with agt.record() as trace:
+        task = asyncio.create_task(heart())
+        await asyncio.sleep(0)  # the first beat
+        await run()
+        task.cancel()
+    return trace
+
+
+async def blocking():
+    long_one().sync()
+
+
+async def awaiting():
+    await long_one()
+
+
+blocked, awaited = await with_heart(blocking), await with_heart(awaiting)
+
+# %% id=reveal-heart
+in_blocked = len(blocked.find("beat")) - 1
+in_awaited = len(awaited.find("beat")) - 1
+truth = "never" if in_blocked == 0 else "same" if in_blocked > 0.8 * in_awaited else "fewer"
+beats.reveal(truth, f"{in_blocked} beats during `sync`, and {in_awaited} during `await`.")
+
+# %% id=plot-heart
+compare(
+    [blocked, awaited], ["sync: no heartbeat", "await: the heart beats"], lanes=("host", "streams")
+)
+in_words(blocked, awaited)
+
+# %% [markdown] id=read-heart
+# `blocking` is an `async def`, and it runs in the event loop like the rest. It does not help. It never says `await`, so it never
+# lets go. The device takes as long either way; what differs is what everybody else can do.
+
+# %% id=check-heart
+assert in_blocked == 0
+assert in_awaited > 2
+if device.simulated:
+    assert in_awaited >= 8
+    ratio = awaited.metrics().makespan / blocked.metrics().makespan
+    print(f"await, with all the beats, takes {ratio:.2f} times as long as sync")
+    assert 0.9 < ratio < 1.1
+
+# %% [markdown] id=misconception-async
+# > **Misconception: a function with `async def` runs in the background.**
+# >
+# > - *What you see:* a program that reacts to nothing, although all of it is `async`.
+# > - *Why:* between two `await`s that really wait, a task has the thread to itself. It makes no difference whether
+# >   it waits for the device there, or computes.
+# > - *What helps:* `await` in place of `sync`; long work of the host in pieces, with `await asyncio.sleep(0)` between
+# >   them, or in a thread of its own (`asyncio.to_thread`).
+
+
+# %% id=misconception-async-run
+async def in_one_piece():
+    agt.work(2000, "sums")
+
+
+async def in_pieces():
+    for _ in range(20):
+        agt.work(100, "sums")
+        await asyncio.sleep(0)
+
+
+async def beats_between(run):
+    trace = await with_heart(run)
+    last = max(span.end for span in trace.find("sums"))
+    return len([span for span in trace.find("beat") if span.start < last]) - 1
+
+
+one_piece, pieces = await beats_between(in_one_piece), await beats_between(in_pieces)
+print(f"beats before the sums were done: {one_piece} in one piece, {pieces} in twenty")
+assert one_piece == 0
+if device.simulated:
+    assert pieces > 4
+
+# %% [markdown] id=exercise-responsive
+# ### Exercise: keep the heart beating
+#
+# Write it yourself: run `op` without blocking, and while it is under way call `beat()` every 50 µs, the first time right at the start. Return the result of `op`. When
+# `op` is done, the heart has to stop. (`beat` is an ordinary function. Use `agt.sleep`.)
+
+
+# %% id=06-responsive starter
+async def with_heartbeat(op, beat):
+    beat()
+    return op.sync()
+
+
+# %% id=06-responsive solution
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await agt.sleep(50)
+    return await task
+
+
+# %% id=06-responsive mutant cause="blocks the event loop"
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    task = asyncio.create_task(heart())
+    await asyncio.sleep(0)
+    result = op.sync()
+    task.cancel()
+    return result
+
+
+# %% id=06-responsive mutant cause="`beat` was called 0 times while"
+async def with_heartbeat(op, beat):
+    result = await op
+    for _ in range(5):
+        beat()
+        await agt.sleep(50)
+    return result
+
+
+# %% id=06-responsive mutant cause="the heart went on beating"
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    task = asyncio.create_task(heart())
+    return await op
+
+
+# %% id=06-responsive mutant cause="`beat` was called 2000 times without an end"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+    return await task
+
+
+# %% id=06-responsive mutant cause="one every 50 µs"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await asyncio.sleep(0)
+    return await task
+
+
+# %% id=06-responsive mutant cause="`beat` was called 1 time while"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    beat()
+    return await task
+
+
+# %% id=06-responsive mutant cause="a NumPy array should come out"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await agt.sleep(50)
+    return task
+
+
+# %% id=06-responsive-check
+check("06-responsive", with_heartbeat)
+
+# %% [markdown] id=ownership
+# ## Who keeps the array alive?
+#
+# With `sync` the caller stands there until all is done, and so do the caller's arrays. A task may go on long after the function that
+# spawned it has returned. So whoever spawns has to say who owns what the task uses. There are three kinds of handle:
+#
+# | handle | you write | afterwards you have | may be spawned |
+# |---|---|---|---|
+# | owned | `w` | nothing: it went into the operation, and comes out with its result | yes |
+# | shared | `w.share()` | a handle of your own still, as everybody else has | yes |
+# | borrowed | `w.borrow()` | `w`, as before | **no** |
+#
+# Borrowing is a promise: *I keep `w` until you are done.* Nobody can hold the promise for a task that runs when they are gone. So it
+# is refused, at the line that spawns:
+
+# %% id=ownership-refused
+n = 256
+w = await agt.ones((n, n), name="w")
+
+
+def product(weights):
+    out = agt.zeros(n).partition(64)
+    return agt.matvec_naive(n, n, weights, agt.ones(n), out).last().unpartition().to_host()
+
+
+try:
+    agt.spawn(product(w.borrow()))
+except agt.errors.BorrowedSpawnError as error:
+    print(error)
+else:
+    raise AssertionError("a borrowed array in a spawned operation should be refused")
+
+# %% [markdown] id=ownership-await
+# Nothing reached the device. To *await* it is fine, since then you are there until it is done. And with a shared handle, so is
+# `spawn`:
+
+# %% id=ownership-shared
+y = await product(w.borrow())
+assert (y == n).all()
+
+w = w.share()
+tasks = [agt.spawn(product(w)) for _ in range(3)]
+print("handles, before the tasks run:", w.share_count)
+products = await asyncio.gather(*tasks)
+del tasks
+print("handles, when they are done:", w.share_count)
+assert all((y == n).all() for y in products)
+assert w.share_count == 1
+
+# %% [markdown] id=ownership-moved
+# And owned? An owned array can go to *one* task. The second one comes too late, and is told where the array went:
+
+# %% id=ownership-moved-run
+v = await agt.ones((n, n), name="v")
+first = agt.spawn(product(v))
+try:
+    product(v)
+except agt.errors.UseAfterMoveError as error:
+    print(error)
+else:
+    raise AssertionError("an array that was given away should be refused")
+assert ((await first) == n).all()
+
+# %% [markdown] id=exercise-spawn-safe
+# ### Exercise: weights that outlive their function
+#
+# `start` gets batches and a matrix `w`, which it may keep. It starts a task for each batch, which computes `w @ x`, and
+# **returns the tasks at once**, in a list. The caller may then do with its own handle of `w` whatever it likes. There is one copy of `w` on the device, and
+# that has to do for all. The starter is refused; mend it. (`start` is no `async def`, but it is called from one.)
+
+
+# %% id=06-spawn-safe starter
+def start(batches, w):
+    n = w.shape[0]
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    return [agt.spawn(score(x)) for x in batches]
+
+
+# %% id=06-spawn-safe solution
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    return [agt.spawn(score(x)) for x in batches]
+
+
+# %% id=06-spawn-safe mutant cause="array 'w' was moved"
+def start(batches, w):
+    n = w.shape[0]
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    return [agt.spawn(score(x)) for x in batches]
+
+
+# %% id=06-spawn-safe mutant cause="array 'w' is borrowed, and its owner was moved"
+def start(batches, w):
+    n = w.shape[0]
+
+    async def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).last().unpartition()
+        return await y.to_host()
+
+    async def scored(ops):
+        return await ops
+
+    ops = []
+    for x in batches:
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).last().unpartition()
+        ops.append(y.to_host())
+    return [asyncio.create_task(scored(op)) for op in ops]
+
+
+# %% id=06-spawn-safe mutant cause="the weights were copied 3 times"
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, agt.dup(w).last(), agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    return [agt.spawn(score(x)) for x in batches]
+
+
+# %% id=06-spawn-safe mutant cause="should return tasks, and one of them is"
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    return [score(x).into_future() for x in batches]
+
+
+# %% id=06-spawn-safe mutant cause="the host waited 3 times"
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        return y.to_host().sync()
+
+    return [agt.spawn(agt.value(score(x))) for x in batches]
+
+
+# %% id=06-spawn-safe mutant cause="`matvec_naive` ran 1 time"
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    task = agt.spawn(score(batches[0]))
+    return [task for _ in batches]
+
+
+# %% id=06-spawn-safe mutant cause="for result 0, element 0 is"
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    return [agt.spawn(score(x)) for x in reversed(batches)]
+
+
+# %% id=06-spawn-safe-check
+check("06-spawn-safe", start)
+
+# %% [markdown] id=errors
+# ## When something goes wrong
+#
+# There are two places where an operation can fail. Its *description* can be wrong: a bug in one of your functions, which shows
+# when the work is submitted. Or the *device* fails while it works: a kernel that goes beyond its array, say. The first is an ordinary Python exception. The second is
+# an `agt.DeviceError`. Both come to whoever awaits that operation, and to nobody else.
+#
+# This section uses the simulated device, also if you have a GPU: there a faulty kernel would be the end of all GPU work of this process.
+
+# %% id=errors-three
+BEYOND = r"""
+extern "C" __global__ void beyond(float* y) { y[2 * blockDim.x] = 1.0f; }
+"""
+
+
+def good():
+    return agt.h2d(data[0]).to_host().named("good")
+
+
+def faulty():
+    beyond = agt.Kernel(BEYOND)
+    return beyond(agt.zeros(32).partition(32)).last().unpartition().to_host().named("faulty")
+
+
+def buggy():
+    settings = {}
+    return agt.ones(32).map(lambda array: settings["scale"]).named("buggy")
+
+
+# %% [markdown] id=predict-errors-text
+# Three operations run together: a good one, a faulty one, and another good one. `gather` is told to hand over exceptions like results
+# (`return_exceptions=True`).
+
+# %% id=predict-errors
+survivors = Prediction(
+    "How many of the two good ones give their result?",
+    none="none: an error ends everything that is under way",
+    first="one, as it was started before the faulty one",
+    both="both: they are on streams of their own",
+)
+survivors
+
+# %% id=commit-errors
+survivors.commit(...)
+
+# %% id=run-errors
+with agt.using("sim"), agt.record() as with_fault:
+    outcomes = await asyncio.gather(good(), faulty(), good(), return_exceptions=True)
+
+for outcome in outcomes:
+    print(type(outcome).__name__, "-", str(outcome).splitlines()[0])
+fine = [isinstance(outcome, np.ndarray) for outcome in outcomes]
+assert isinstance(outcomes[1], agt.DeviceError)
+
+# %% id=reveal-errors
+truth = {0: "none", 1: "first", 2: "both"}[sum(fine)]
+copies = len(with_fault.find("d2h"))
+survivors.reveal(
+    truth, f"The trace has {copies} copies back to the host; the faulty one's is not among them."
+)
+
+# %% id=plot-errors
+with_fault.plot(title="One of three fails", lanes=("host", "streams"))
+in_words(with_fault)
+
+# %% [markdown] id=read-errors
+# The faulty one's stream has a fill and nothing after it: once a kernel has failed, the rest of *its* operation is skipped. The other streams
+# did not notice. (This is the simulated device. A real GPU is less kind: after an illegal access the CUDA context of the process
+# is gone, and everything in it fails. What fails for other reasons, such as a wrong shape or too little memory, ends alone there as well.)
+
+# %% id=check-errors
+assert fine == [True, False, True]
+assert copies == 2
+assert (outcomes[0] == 1).all()
+assert (outcomes[2] == 1).all()
+
+# %% [markdown] id=failed-state
+# And the fourth state of a future? Here it is. A future that failed stays failed: whoever awaits it later gets the same error.
+
+# %% id=failed-state-run
+with agt.using("sim"):
+    future = faulty().into_future()
+    for _ in range(2):
+        try:
+            await future
+        except agt.DeviceError as error:
+            print(future.state.value, "-", error.site.kernel, "wrote to element", error.site.index)
+            print("   ", error.__notes__[0])
+        else:
+            raise AssertionError("this should have failed")
+assert future.state is agt.FutureState.FAILED
+
+# %% [markdown] id=buggy-text
+# That was the device. Now the description: `buggy` has a function in it that goes wrong as soon as it is called, which is when the
+# work is submitted. The error is Python's own, with a note that says in which operation it happened. (On every device, so this needs no
+# simulated one.)
+
+# %% id=buggy-run
+try:
+    await buggy()
+except KeyError as error:
+    print("KeyError:", error, "-", error.__notes__[0])
+    told_apart = not isinstance(error, agt.DeviceError)
+else:
+    raise AssertionError("this should have failed")
+assert told_apart
+
+# %% [markdown] id=task-group
+# ### All or nothing: `TaskGroup`
+#
+# `gather` with `return_exceptions` suits operations that do not need each other. If one result is useless without the others, take a
+# `TaskGroup`: when one task fails, the others are cancelled, and the errors come out of the block in a group. `except*` takes from the
+# group what it can handle.
+
+
+# %% id=task-group-run
+async def run(op):
+    return await op
+
+
+ended = []
+with agt.using("sim"):
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run(op)) for op in (good(), faulty(), good())]
+    except* agt.DeviceError as errors:
+        ended.extend(type(error).__name__ for error in errors.exceptions)
+
+print("errors in the group:", ended)
+print("cancelled:", [task.cancelled() for task in tasks])
+assert ended == ["OutOfBoundsError"]
+assert any(task.cancelled() for task in tasks)
+
+# %% [markdown] id=group-or-gather
+# | you want | take |
+# |---|---|
+# | all results, or none | `asyncio.TaskGroup` |
+# | all results in order; the first error comes to you, the others go on | `asyncio.gather` |
+# | an outcome for each, come what may | `asyncio.gather(..., return_exceptions=True)` |
+# | each as soon as it is there | `asyncio.as_completed` |
+
+# %% [markdown] id=exercise-three-arms
+# ### Exercise: three arms
+#
+# Run a list of operations, all in flight together. Return a list with a report on each, in order, which is a pair:
+#
+# - `("done", result)`;
+# - `("device", error)`, if the device failed, so that one may try again elsewhere;
+# - `("program", error)`, for any other exception, which somebody has to mend.
+#
+# Should somebody cancel *you* while you wait, let that through: it is nobody's error.
+
+
+# %% id=06-three-arms starter
+async def reports(ops):
+    return [("done", await op) for op in ops]
+
+
+# %% id=06-three-arms solution
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except agt.DeviceError as error:
+            return "device", error
+        except Exception as error:
+            return "program", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-three-arms mutant cause="operation 1 is reported as 'program', and 'device' is right"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except Exception as error:
+            return "program", error
+        except agt.DeviceError as error:
+            return "device", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-three-arms mutant cause="your code raised KeyError"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except agt.DeviceError as error:
+            return "device", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-three-arms mutant cause="no two operations were at work at the same time"
+async def reports(ops):
+    found = []
+    for op in ops:
+        try:
+            found.append(("done", await op))
+        except agt.DeviceError as error:
+            found.append(("device", error))
+        except Exception as error:
+            found.append(("program", error))
+    return found
+
+
+# %% id=06-three-arms mutant cause="somebody cancelled `reports`"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except agt.DeviceError as error:
+            return "device", error
+        except BaseException as error:
+            return "program", error
+
+    tasks = [asyncio.create_task(report(op)) for op in ops]
+    try:
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        pass
+    return [await task for task in tasks]
+
+
+# %% id=06-three-arms mutant cause="each report is a pair"
+async def reports(ops):
+    return await asyncio.gather(*ops, return_exceptions=True)
+
+
+# %% id=06-three-arms mutant cause="should have the error, and has"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except agt.DeviceError as error:
+            return "device", str(error)
+        except Exception as error:
+            return "program", str(error)
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-three-arms mutant cause="returned a list of 2, for 3 operations"
+async def reports(ops):
+    found = []
+
+    async def report(op):
+        try:
+            found.append(("done", await op))
+        except agt.DeviceError:
+            pass
+        except Exception:
+            pass
+
+    await asyncio.gather(*[report(op) for op in ops])
+    return found
+
+
+# %% id=06-three-arms mutant cause="a NumPy array should come out, and this did"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", (await op).tolist()
+        except agt.DeviceError as error:
+            return "device", error
+        except Exception as error:
+            return "program", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-three-arms mutant cause="operation 1 is reported as 'done', and 'device' is right"
+async def reports(ops):
+    outcomes = await asyncio.gather(*ops, return_exceptions=True)
+    return [("done", outcome) for outcome in outcomes]
+
+
+# %% id=06-three-arms-check
+check("06-three-arms", reports)
+
+# %% [markdown] id=cancel
+# ## To stop waiting
+#
+# A task can be cancelled: `task.cancel()`. At its next turn an `asyncio.CancelledError` is raised in it, at the `await` at which it waits. What does
+# this do to the work that is already in the queue of a stream?
+
+# %% id=predict-cancel
+stopped = Prediction(
+    "A batch is spawned, and cancelled as soon as it is submitted. What does the device do?",
+    nothing="nothing: it was cancelled before it got far",
+    there="it finishes the copy that is under way, and skips the one back",
+    all="all of it, as if nothing had happened",
+)
+stopped
+
+# %% id=commit-cancel
+stopped.commit(...)
+
+# %% id=run-cancel
+shared = await agt.h2d(data[0], "shared").share()
+
+
+def unwanted():  # there, and back
+    there = agt.dup(shared).and_then(lambda _: agt.h2d(data[1]))
+    return there.to_host().named("unwanted")
+
+
+before = agt.in_flight()
+
+with agt.record() as cancelled:
+    task = agt.spawn(unwanted())
+    await asyncio.sleep(0)  # it is submitted
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)  # the cancellation is through
+    agt.work(3, "the wait is over")
+    in_use = agt.in_flight() - before, shared.share_count
+
+# %% id=reveal-cancel
+done = {span.name for span in cancelled.device_spans}
+truth = "all" if {"h2d", "d2h"} <= done else "there" if "h2d" in done else "nothing"
+stopped.reveal(
+    truth, f"On the device there were: {', '.join(s.name for s in cancelled.device_spans)}."
+)
+
+# %% id=plot-cancel
+cancelled.plot(title="Cancelled, and finished all the same", lanes=("host", "streams"))
+in_words(cancelled)
+
+# %% [markdown] id=read-cancel
+# Cancelling took the waiter away from the hatch. The kitchen has not noticed, and the dish gets cooked. What is in the queue of a stream
+# cannot be taken out again.
+#
+# So what the work uses has to stay alive until it is done, although nobody waits for it. It does: while it was under way, the
+# cancelled operation held its own handle to the array `shared`. When the device is done, it lets go.
+
+# %% id=check-cancel
+while agt.in_flight() > before:
+    await agt.sleep(100)
+
+print("just after the cancellation: in flight, handles =", in_use)
+print(
+    "later:                       in flight, handles =",
+    (agt.in_flight() - before, shared.share_count),
+)
+assert task.cancelled()
+assert shared.share_count == 1
+(over,) = cancelled.find("the wait is over")
+last = max(span.end for span in cancelled.device_spans)
+if device.simulated:
+    assert in_use == (1, 2)
+    assert over.end < last
+
+# %% [markdown] id=exercise-cancel
+# ### Exercise: wait, but not for ever
+#
+# Users do not wait for long. Return the result of `op` if it is there within `us` microseconds, as soon as it is there. Otherwise give up when the time is over: return `None`, and leave
+# nobody behind who still waits. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of
+# several tasks is done.)
+
+
+# %% id=06-cancel starter
+async def at_most(op, us):
+    return await op
+
+
+# %% id=06-cancel solution
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    clock.cancel()
+    if task.done():
+        return task.result()
+    task.cancel()
+    return None
+
+
+# %% id=06-cancel mutant cause="is still waiting"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        return task.result()
+    task.cancel()
+    return None
+
+
+# %% id=06-cancel mutant cause="is still waiting"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    clock.cancel()
+    return task.result() if task.done() else None
+
+
+# %% id=06-cancel mutant cause="you waited for the end of the time all the same"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    await agt.sleep(us)
+    if task.done():
+        return task.result()
+    task.cancel()
+    return None
+
+
+# %% id=06-cancel mutant cause="you waited until the device was done"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await task
+    late = clock.done()
+    clock.cancel()
+    return None if late else task.result()
+
+
+# %% id=06-cancel mutant cause="you waited until the device was done"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    if not task.done():
+        agt.synchronize()
+        task.cancel()
+        return None
+    clock.cancel()
+    return task.result()
+
+
+# %% id=06-cancel mutant cause="a NumPy array should come out"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    task.cancel()
+    return None
+
+
+# %% id=06-cancel mutant cause="so None should come out"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    clock.cancel()
+    if task.done():
+        return task.result()
+    task.cancel()
+    return "too late"
+
+
+# %% id=06-cancel mutant cause="blocks the event loop"
+async def at_most(op, us):
+    if us > 1000:
+        return op.sync()
+    task = agt.spawn(op)
+    await agt.sleep(us)
+    task.cancel()
+    return None
+
+
+# %% id=06-cancel-check
+check("06-cancel", at_most)
+
+# %% [markdown] id=exercise-as-completed
+# ## Whoever is done first
+#
+# `gather` gives you nothing before everything is there. Often you could go on with the first result while the device is at work on the
+# others. In which order they come is not for you to decide.
+#
+# ### Exercise: first come, first served
+#
+# Some operations take long and some do not, and you cannot know which. Have all in flight together, and call `use(result)` for each *as soon
+# as its result is there*, so that the host works on what is done while the device works on the rest. The check also tries it on a device that
+# does things in an order that nobody hopes for.
+
+
+# %% id=06-as-completed starter
+async def as_they_come(ops, use):
+    for result in await asyncio.gather(*ops):
+        use(result)
+
+
+# %% id=06-as-completed solution
+async def as_they_come(ops, use):
+    tasks = [agt.spawn(op) for op in ops]
+    for next_one in asyncio.as_completed(tasks):
+        use(await next_one)
+
+
+# %% id=06-as-completed mutant cause="do not wait for one while another is there"
+async def as_they_come(ops, use):
+    tasks = [agt.spawn(op) for op in ops]
+    for task in tasks:
+        use(await task)
+
+
+# %% id=06-as-completed mutant cause="no two operations were at work at the same time"
+async def as_they_come(ops, use):
+    for op in ops:
+        use(await op)
+
+
+# %% id=06-as-completed mutant cause="the first result was used when all were done"
+async def as_they_come(ops, use):
+    done = []
+
+    async def run(op):
+        done.append(await op)
+
+    await asyncio.gather(*[run(op) for op in ops])
+    for result in done:
+        use(result)
+
+
+# %% id=06-as-completed mutant cause="each of [64, 512, 4000000] once is right"
+async def as_they_come(ops, use):
+    tasks = [agt.spawn(op) for op in ops]
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        use(task.result())
+
+
+# %% id=06-as-completed mutant cause="blocks the event loop"
+async def as_they_come(ops, use):
+    for op in ops:
+        use(op.sync())
+
+
+# %% id=06-as-completed mutant cause="with a device that takes its time"
+async def as_they_come(ops, use):
+    slow, *others = [agt.spawn(op) for op in ops]
+    for task in [*others, slow]:
+        use(await task)
+
+
+# %% id=06-as-completed-check
+check("06-as-completed", as_they_come)
+
+# %% [markdown] id=script
+# ## In a script
+#
+# A notebook has an event loop running, which is why cells may say `await`. A program has none until it starts one: `asyncio.run(main())`, once, at
+# the edge, and everything asynchronous inside of `main`. (In a notebook `asyncio.run` is refused: there *is* a loop.)
+#
+# Beside this notebook lies [06_await.py](../notebooks/06_await.py), the programs of this page as a script. It is also what you would
+# give to a profiler. On a GPU: `nsys profile -t cuda,nvtx python 06_await.py`.
+
+# %% id=script-run
+import subprocess
+import sys
+from pathlib import Path
+
+twin = Path("../notebooks/06_await.py")
+print(twin.read_text(encoding="utf-8"))
+ran = subprocess.run(
+    [sys.executable, str(twin), "--device", device.name],
+    capture_output=True,
+    text=True,
+    check=False,
+)
+print(ran.stdout, ran.stderr)
+assert ran.returncode == 0
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - One task runs at a time, until an `await` at which it has to wait. Who does not let go keeps everybody waiting.
+# - A future is idle, executing, then complete or failed. It is awaited as often as you like, and does its work once.
+# - `sync` stops the program, `await` stops one task, `spawn` stops nobody. A spawned task starts at the next turn, not at once.
+# - To gain time, start everything first and wait later. One `await` after the other gains nothing.
+# - What a spawned operation uses has to be owned or shared. Borrowed is refused.
+# - An error comes to whoever awaits *that* operation. Cancelling stops the waiting, and not the GPU.
+#
+# What others call these things is in the [glossary](../docs/glossary.md), and what people often believe that is not so in
+# the [misconceptions](../docs/misconceptions.md).
+#
+# **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb), all of it together: a small neural network, four batches at a time.
+
+# %% id=score
+score(turns, begins, quicker, beats, survivors, stopped)
+
+# %% id=progress
+progress()

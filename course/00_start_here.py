@@ -3,6 +3,10 @@
 # %% [markdown] id=title
 # # Start here
 #
+# This course takes you from one kernel that Python waits for to four batches of a neural network that **overlap** on a GPU, while
+# Python does other things. You write real kernels in CUDA C, say what will happen when, and see in a timeline whether it did. All of
+# it works **without a GPU**: a simulated one takes its place.
+#
 # **After this page you can**
 #
 # - name the device that your notebooks run on, and say whether its times are measured or modelled;
@@ -11,7 +15,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 7 minutes |
+# | Time | 10 minutes |
 # | You need | Python and some NumPy. No CUDA, and no GPU |
 # | Device | the first cell of code says which one is in use |
 #
@@ -224,6 +228,29 @@ print(f"Job and device were both at work for {overlap:.0f} µs.")
 # - An **operation** is a recipe. Building it starts nothing; `sync`, `await` and `spawn` run it.
 # - `sync` keeps Python waiting. `spawn` and `await` let it do other things meanwhile.
 # - `auto` says which device it took, and every timeline says whether its times are simulated.
+
+# %% [markdown] id=contents unchecked="a table of contents"
+# ## The course
 #
-# **Next:** [01_sync_kernels.ipynb](01_sync_kernels.ipynb), kernels of your own. In a hurry? [07_async_mlp.ipynb](07_async_mlp.ipynb)
-# is the project of this course: a small neural network, four batches at a time, with nobody waiting who need not.
+# | chapter | you learn to |
+# |---|---|
+# | [00_start_here](00_start_here.ipynb) | start work on a device, and look at a timeline |
+# | [01_sync_kernels](01_sync_kernels.ipynb) | write kernels, and see how long Python waits for them |
+# | [02_streams_and_events](02_streams_and_events.ipynb) | overlap copies and kernels by hand, and find a race |
+# | [03_lazy_operations](03_lazy_operations.ipynb) | describe work first, and run it in one of four ways |
+# | [04_combinators](04_combinators.ipynb) | make large operations of small ones |
+# | [05_scheduling](05_scheduling.ipynb) | decide which work goes to which stream, and say when it cannot pay |
+# | [06_await](06_await.ipynb) | wait without blocking, fail without harm, stop waiting |
+# | [07_async_mlp](07_async_mlp.ipynb) | build the project: a neural network, four batches in flight |
+# | [08_profiling](08_profiling.ipynb) | find out in a profiler why a program is slow |
+# | [09_cuda_graphs](09_cuda_graphs.ipynb) | record a pipeline once, and launch it again for little |
+#
+# Take them in this order. **In a hurry?** From here straight to 07: it explains what it needs.
+#
+# Most chapters have **exercises**, and `check(...)` says at once whether an answer is right, and if not, why. How far you are is kept in
+# `progress.json`, beside the notebooks; `progress()` lists it, `reset()` forgets it. In the folder `solutions/` is each chapter once more, with
+# every exercise solved. `hint(...)` is the better friend.
+#
+# Words that are new to you, or that others use for the same things, are in the [glossary](../docs/glossary.md).
+#
+# **Next:** [01_sync_kernels.ipynb](01_sync_kernels.ipynb), kernels of your own.

@@ -67,7 +67,7 @@ assert list(numbers) == [0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203]
 
 # %% [markdown] id=who-read
 # Three blocks of four threads: block 0 has the threads 0 to 3, and so do block 1 and block 2. The line with `blockIdx.x * blockDim.x +
-# threadIdx.x` gives each thread a number in the *whole grid*, here 0 to 11. Nearly every kernel begins with it.
+# threadIdx.x` gives each thread a number in the *whole grid*, here 12 numbers from 0 on. Nearly every kernel begins with it.
 #
 # (`extern "C" __global__` says that this function is a kernel. `sync` runs an operation and waits for it; for most of this
 # page we need nothing else.)

@@ -468,7 +468,7 @@ if device.simulated:
     assert host > 0.9 * m.makespan
 print(f"the host is inside calls for {host / m.makespan:.0%} of the time")
 
-# %% [markdown] id=two-numbers
+# %% [markdown] id=two-numbers unchecked="a rule; the sections below try it on each size, and assert it"
 # ## Two numbers that decide
 #
 # The staircase has steps of a certain width, and bars of a certain length. Call the first the **pace**: how long the host takes
@@ -488,7 +488,7 @@ def pace_and_length(trace):
 pace, length = pace_and_length(four_64)
 print(f"64 x 64: pace {pace:.0f} µs, length {length:.0f} µs")
 
-# %% [markdown] id=look-for-a-size
+# %% [markdown] id=look-for-a-size unchecked="a guess, which the search below settles"
 # ## A size for which it pays
 #
 # The pace hardly depends on the size of the matrices: the host makes the same calls. The length does. So there should be a size

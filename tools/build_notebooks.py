@@ -8,6 +8,7 @@ as ::
     # %% id=01-relu starter
     # %% id=01-relu solution
     # %% id=01-relu mutant cause="no thread wrote element 32"
+    # %% [markdown] id=history unchecked="what others measured, with its source"
 
 Lines of Markdown begin with ``# ``. Every cell has an id of its own, which stays when the cell changes. A
 `starter` cell is in the learner's notebook only, and a `solution` cell only in the one that is written to
@@ -60,6 +61,8 @@ class Cell:
         The one kind of notebook that it goes to; None for both. ``"mutant"`` goes to neither.
     cause : str
         Why a mutant is rejected: part of what the learner is told.
+    unchecked : str
+        Why no program beside a text checks what it claims; see ``tools/claims.py``.
     """
 
     kind: Literal["code", "markdown"]
@@ -68,6 +71,7 @@ class Cell:
     only: str | None
     lines: list[str]
     cause: str = ""
+    unchecked: str = ""
 
     @property
     def text(self) -> str:
@@ -100,6 +104,8 @@ def _head(options: list[str], where: str) -> Cell:
             cell.only = option
         elif key == "cause" and given:
             cell.cause = given
+        elif key == "unchecked" and given:
+            cell.unchecked = given
         elif key == "id" and given:
             cell.id = given
         elif key == "tags" and given:

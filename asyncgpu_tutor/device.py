@@ -160,6 +160,11 @@ class Event(Protocol):
         ...
 
     @property
+    def succeeded(self) -> bool:
+        """Whether the device has passed it and has not failed. Never blocks; for polling."""
+        ...
+
+    @property
     def retired(self) -> bool:
         """As `done`, asked on this package's own behalf: costs a simulated host nothing, tells it nothing."""
         ...
@@ -322,6 +327,11 @@ class Device(Enqueuer, Protocol):
         ...
 
     @property
+    def patience_us(self) -> float:
+        """For how long whoever awaits work looks at its event before the device is to `watch` it."""
+        ...
+
+    @property
     def default_stream(self) -> Stream:
         """The stream that legacy CUDA calls null."""
         ...
@@ -346,8 +356,13 @@ class Device(Enqueuer, Protocol):
         """
         ...
 
-    def get_function(self, source: str, name: str) -> Function:
-        """Compile, once for each source; `KernelCompileError` says where it fails."""
+    def get_function(
+        self, source: str, name: str, reference: Callable[..., Any] | None = None
+    ) -> Function:
+        """Compile, once for each source; `KernelCompileError` says where it fails.
+
+        With a `reference` (see `KernelSource`) a simulated device need not interpret large launches whole.
+        """
         ...
 
     def prepare(self, calls: Sequence[Call]) -> Replay:
@@ -384,8 +399,8 @@ class Device(Enqueuer, Protocol):
         """The array as CuPy's, without a copy; `DeviceMismatchError` where there is no CuPy."""
         ...
 
-    def start_log(self, numbers: Iterator[int]) -> None:
-        """Begin to write spans into `log`, with ids from `numbers`."""
+    def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
+        """Begin to write spans into `log`, with ids from `numbers`; times from `source`, see `record`."""
         ...
 
     def settle_log(self) -> None:

@@ -173,6 +173,10 @@ class HostBufferError(DeviceError):
     """A host array was changed while a copy was reading it."""
 
 
+class ReferenceMismatchError(DeviceError):
+    """A kernel does not do what its reference in NumPy does, found out on the simulated device."""
+
+
 @dataclass(frozen=True)
 class FaultSite:
     """Where in a launch something went wrong. Each field is None where it is not known.

@@ -99,7 +99,7 @@ class NullDevice:
     def is_pinned(self, array: Any) -> bool:
         return True
 
-    def get_function(self, source: str, name: str) -> NullFunction:
+    def get_function(self, source: str, name: str, reference: Any = None) -> NullFunction:
         return self.function
 
     def nothing(self, *_: Any) -> None:

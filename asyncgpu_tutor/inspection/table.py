@@ -68,6 +68,8 @@ def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, Cell]]:
         ("grid", lambda k: _dim(k.grid)),
         ("block", lambda k: _dim(k.block)),
     ]
+    if any(launch.extrapolated for k in kernels for launch in k.launches):
+        rows.append(("counted", _counted))
     if any(k.shared_bytes for k in kernels):
         rows.append(("shared memory of a block, bytes", lambda k: f"{k.shared_bytes:,}"))
     rows.extend(
@@ -105,6 +107,11 @@ def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, Cell]]:
         ]
     )
     return rows
+
+
+def _counted(kernel: KernelReport) -> str:
+    some = any(launch.extrapolated for launch in kernel.launches)
+    return "extrapolated from some blocks" if some else "all blocks"
 
 
 def _bound(name: str) -> Cell:

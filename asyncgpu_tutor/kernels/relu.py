@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from asyncgpu_tutor.kernels.source import KernelSource
 
 __all__ = ["RELU"]
@@ -24,7 +26,7 @@ void relu(unsigned int n, const float* input, float* output)
 
 def reference(n: int, input: Any, output: Any) -> tuple[Any, ...]:
     """`max(0, input)`."""
-    return (input * (input > 0),)
+    return (np.fmax(input, np.float32(0)),)
 
 
 RELU = KernelSource(

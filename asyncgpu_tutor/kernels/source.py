@@ -25,7 +25,9 @@ class KernelSource:
     flops : callable, optional
         From the scalar arguments, by name, to floating-point operations.
     reference : callable, optional
-        The same computation in NumPy: all arguments, in order, to the tuple of output arrays.
+        The same computation in NumPy: all arguments, in order, to the tuple of output arrays, whole. It
+        gets arrays flat, and must not change them. The simulated device computes large launches by it,
+        after checking it on some of the blocks (see `SimDevice`).
     """
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 from asyncgpu_tutor.array import DeviceArray, Partition, borrowed_in
@@ -29,7 +30,12 @@ class Kernel:
     source : str or KernelSource
         CUDA C. Pointers to const are inputs, other pointers outputs.
     name : str, optional
-        Which `__global__` function; needed where there are several.
+        Which `__global__` function; needed where there are several. An instance of a template as C++
+        writes it: ``"scale<float, 16>"``.
+    reference : callable, optional
+        The same in NumPy: from all arguments, arrays flat and read-only, to the arrays that the kernel
+        writes, in order and whole. The simulated device computes launches of more than about two seconds
+        of interpreting by it, after it has checked it on some of the blocks.
 
     Raises
     ------
@@ -49,15 +55,21 @@ class Kernel:
     array([2., 2., 2.], dtype=float32)
     """
 
-    def __init__(self, source: str | KernelSource, name: str | None = None) -> None:
+    def __init__(
+        self,
+        source: str | KernelSource,
+        name: str | None = None,
+        *,
+        reference: Callable[..., Any] | None = None,
+    ) -> None:
         if isinstance(source, KernelSource):
-            self.facts = source
+            self.facts = source if reference is None else replace(source, reference=reference)
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(
                 f"a Kernel is made of CUDA C in a string, and got {type(source).__name__}"
             )
         else:
-            self.facts = KernelSource(name or _only_kernel(source), source)
+            self.facts = KernelSource(name or _only_kernel(source), source, reference=reference)
         self.signature: Signature = read_signature(self.facts.source, self.facts.name)
         self.places = [i for i, p in enumerate(self.signature.parameters) if p.pointer]
         self.arity = len(self.places)
@@ -188,7 +200,8 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
             grid, block = self.grid, self.block
         if context.device.limits is not USUAL_LIMITS:  # held against those already
             check_limits(kernel.name, grid, block, self.shared_mem, context.device.limits)
-        function = context.device.get_function(kernel.facts.source, kernel.name)
+        facts = kernel.facts
+        function = context.device.get_function(facts.source, facts.name, facts.reference)
         context.launch(
             function,
             grid,

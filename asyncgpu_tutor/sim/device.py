@@ -40,6 +40,7 @@ from asyncgpu_tutor.sim.pieces import Piece, SimFunction
 from asyncgpu_tutor.sim.replay import SimReplay
 from asyncgpu_tutor.sim.spec import H200, DeviceSpec
 from asyncgpu_tutor.sim.specs import find_spec
+from asyncgpu_tutor.sim.stand_in import LARGE, Reference, StandIn
 from asyncgpu_tutor.sim.stream import SimEvent, SimStream
 from asyncgpu_tutor.trace import Draft, SpanKind, SpanLog, call_name
 
@@ -62,10 +63,16 @@ class SimDevice:
     adversary : int, optional
         A seed. The device then works in a hostile order, as far as streams and events allow, and its
         times mean nothing. Results of a correct program stay what they are.
+    stand_in_above : float
+        Launches of kernels that have a reference in NumPy are computed by it, once the interpreter has
+        checked it on some of the blocks, if they are more work than this: instructions of single threads,
+        and 300 more for each thread. The usual 2**32 is about two seconds of interpreting; ``math.inf``
+        turns it off.
     """
 
     simulated = True
     clock = "simulated"
+    patience_us = 0.0  # the clock does not move while somebody looks
     limits = USUAL_LIMITS
 
     def __init__(
@@ -75,15 +82,17 @@ class SimDevice:
         machine: Machine | None = None,
         *,
         adversary: int | None = None,
+        stand_in_above: float = LARGE,
     ) -> None:
         self.ordinal = ordinal
         self.spec = spec = find_spec(spec) if isinstance(spec, str) else spec
         self.machine = machine or Machine()
         self.adversary = None if adversary is None else Adversary(adversary)
+        self.stand_in_above = stand_in_above
         self.heap = Heap(spec.memory_bytes)
         self.log: SpanLog | None = None
         self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
-        self._functions: dict[tuple[str, str], SimFunction] = {}
+        self._functions: dict[tuple[str, str, Reference | None], SimFunction] = {}
         self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
         self._streams: weakref.WeakSet[SimStream] = weakref.WeakSet()
         self._next_stream = 0
@@ -252,16 +261,25 @@ class SimDevice:
         self.enqueue(pieces.device_copy(self.spec, target, source, nbytes), stream)
 
     # ------------------------------------------------------------------ kernels
-    def get_function(self, source: str, name: str) -> SimFunction:
+    def get_function(
+        self, source: str, name: str, reference: Reference | None = None
+    ) -> SimFunction:
         """Compile for the interpreter, once for each source.
 
-        Products and sums are rounded one by one, as on the CUDA device: see there.
+        Products and sums are rounded one by one, as on the CUDA device: see there. Of a launch with a
+        `reference` and more work than `stand_in_above`, only a sample of the blocks is interpreted.
         """
-        function = self._functions.get((source, name))
+        function = self._functions.get((source, name, reference))
         if function is None:
             program = compile_source(source, fmad=False)
-            function = SimFunction(program, program.instantiate(name), source)
-            self._functions[source, name] = function
+            signature = program.instantiate(name)
+            stand_in = (
+                StandIn(program, signature, reference, self.stand_in_above)
+                if reference is not None
+                else None
+            )
+            function = SimFunction(program, signature, source, stand_in)
+            self._functions[source, name, reference] = function
         return function
 
     def launch(
@@ -286,9 +304,9 @@ class SimDevice:
         return SimReplay(self, calls)
 
     # ------------------------------------------------------------------ recording
-    def start_log(self, numbers: Iterator[int]) -> None:
-        """Begin to write spans into `log`."""
-        self.log = SpanLog(self.name, numbers)
+    def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
+        """Begin to write spans into `log`. There is one source of times: the model."""
+        self.log = SpanLog(self.name, numbers, clock=self.clock)
 
     @exclusive
     def settle_log(self) -> None:

@@ -25,6 +25,8 @@ class Launched:
         What it did.
     time : KernelTime
         What the model makes of that.
+    extrapolated : bool
+        Whether only a sample of its blocks was interpreted; see `stand_in`.
     """
 
     kernel: str
@@ -33,3 +35,4 @@ class Launched:
     block: Dim3
     counts: Counts
     time: KernelTime
+    extrapolated: bool = False

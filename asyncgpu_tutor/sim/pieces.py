@@ -16,6 +16,7 @@ from asyncgpu_tutor.sim.memory import SimMemory
 from asyncgpu_tutor.sim.model import copy_time, kernel_time
 from asyncgpu_tutor.sim.observation import Launched
 from asyncgpu_tutor.sim.spec import DeviceSpec
+from asyncgpu_tutor.sim.stand_in import StandIn
 
 __all__ = [
     "Piece",
@@ -39,6 +40,7 @@ class SimFunction:
     program: Program
     signature: Signature
     source: str
+    stand_in: StandIn | None = None
 
     @property
     def name(self) -> str:
@@ -182,15 +184,30 @@ def kernel_launch(
     ]
 
     def begin(found: dict[str, object]) -> Work:
-        result = function.program.launch(
-            function.name, grid, block, values, dynamic_shared=shared_mem
-        )
+        stand_in = function.stand_in
+        done = stand_in.launch(grid, block, values, shared_mem) if stand_in is not None else None
+        if done is None:
+            result = function.program.launch(
+                function.name, grid, block, values, dynamic_shared=shared_mem
+            )
+        else:
+            result, found["computed"] = done
         threads = block[0] * block[1] * block[2]
         # Static shared memory limits occupancy as dynamic does; the counts have both.
         time = kernel_time(spec, result.counts, threads, result.counts.shared_bytes)
         found.update(bound=time.bound, fills=round(time.demand, 6))
         for observe in observers:
-            observe(Launched(function.name, function.source, grid, block, result.counts, time))
+            observe(
+                Launched(
+                    function.name,
+                    function.source,
+                    grid,
+                    block,
+                    result.counts,
+                    time,
+                    extrapolated=done is not None,
+                )
+            )
         if result.printed:
             print(result.printed, end="")  # noqa: T201 - what the kernel printed
         return time.work

@@ -13,8 +13,8 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.cuda_c import Counts, LaunchResult, Program
 from asyncgpu_tutor.sim import DeviceSpec, SimDevice, find_spec
-from asyncgpu_tutor.sim.pieces import SimFunction
 from asyncgpu_tutor.sim.model import copy_time, kernel_time, staging_time
+from asyncgpu_tutor.sim.pieces import SimFunction
 
 from .cases import KernelCase, MlpCase, kernel_cases, makespans, mlp_cases
 from .counting import load
@@ -45,10 +45,10 @@ class CountedDevice(SimDevice):
 
     counted: Counted
 
-    def get_function(self, source: str, name: str) -> SimFunction:
+    def get_function(self, source: str, name: str, reference: Any = None) -> SimFunction:
         function = super().get_function(source, name)
         kept: Any = Kept(function.program, name, self.counted)
-        return dataclasses.replace(function, program=kept)
+        return dataclasses.replace(function, program=kept, stand_in=None)
 
 
 def kernel_times(spec: DeviceSpec, counted: Counted) -> Iterator[tuple[KernelCase, float]]:

@@ -289,7 +289,7 @@ class CupyDevice:
         return runtime.memcpyAsync, told
 
     # ------------------------------------------------------------------ kernels
-    def get_function(self, source: str, name: str) -> CupyFunction:
+    def get_function(self, source: str, name: str, reference: object = None) -> CupyFunction:
         """Compile with NVRTC, once for each source."""
         function = self._functions.get((source, name))
         if function is None:

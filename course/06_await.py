@@ -537,6 +537,17 @@ async def pipeline(n, prepare, process):
     return results
 
 
+# %% id=06-prepare mutant cause="should return a list of 4, and returned None"
+async def pipeline(n, prepare, process):
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        await task
+
+
 # %% id=06-prepare-check
 check("06-prepare", pipeline)
 

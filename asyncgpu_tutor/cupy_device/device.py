@@ -20,7 +20,7 @@ from asyncgpu_tutor.cupy_device.compile import compile_function
 from asyncgpu_tutor.cupy_device.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.cupy_device.packing import Packer
 from asyncgpu_tutor.cupy_device.poller import Poller
-from asyncgpu_tutor.cupy_device.recorder import Recorder
+from asyncgpu_tutor.cupy_device.recording import AnyRecorder, open_recorder
 from asyncgpu_tutor.cupy_device.replay import CupyReplay
 from asyncgpu_tutor.cupy_device.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.device import (
@@ -96,7 +96,7 @@ class CupyDevice:
             shared_bytes=int(facts["sharedMemPerBlock"]),
         )
         self.limits = USUAL_LIMITS if limits == USUAL_LIMITS else limits
-        self._recorder: Recorder | None = None
+        self._recorder: AnyRecorder | None = None
         self._pool: Any = cupy.cuda.MemoryPool()
         self._poller = Poller()
         self._functions: dict[tuple[str, str], CupyFunction] = {}
@@ -330,10 +330,11 @@ class CupyDevice:
         """Where spans are written while the device is recorded."""
         return self._recorder.log if self._recorder else None
 
-    def start_log(self, numbers: Iterator[int]) -> None:
+    def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
         """Begin to write spans into `log`."""
         with guarded("starting a recording"), self.active():
-            self._recorder = Recorder(SpanLog(self.name, numbers))
+            log = SpanLog(self.name, numbers, clock=self.clock)
+            self._recorder = open_recorder(log, self.ordinal, source)
 
     def settle_log(self) -> None:
         """Wait for the device, then turn pairs of events into spans."""
@@ -343,7 +344,9 @@ class CupyDevice:
 
     def stop_log(self) -> None:
         """Write no more spans."""
-        self._recorder = None
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.close()
 
     def _host_span(
         self, kind: SpanKind, name: str, start: float, waits_for: tuple[int, ...] = ()
@@ -394,7 +397,7 @@ class CupyDevice:
 
     def _record(
         self,
-        recorder: Recorder,
+        recorder: AnyRecorder,
         kind: SpanKind,
         name: str,
         queue: CupyStream,
@@ -402,8 +405,8 @@ class CupyDevice:
         call: Callable[..., object],
         args: tuple[object, ...],
     ) -> None:
-        """`call`, between two events."""
-        before = recorder.stamp(queue.cupy)
+        """`call`, with what the recorder does before and after it."""
+        before = recorder.before(queue.cupy)
         start = self.now()
         call(*args)
         host = self._host_span("call", call_name(kind, name), start)
@@ -411,7 +414,7 @@ class CupyDevice:
         draft = recorder.log.draft(
             kind, name, queue.number, op=op, label=label, call=host, detail=detail
         )
-        recorder.add(draft, before, recorder.stamp(queue.cupy), start)
+        recorder.add(draft, before, recorder.after(queue.cupy), start)
 
     def own(self, stream: Stream) -> CupyStream:
         """A stream, if it is one of this device's."""

@@ -41,12 +41,17 @@ class Recorder:
         self._base.synchronize()
         # The event was passed shortly before the wait for it came back.
         self._origin = time.perf_counter() * 1e6
+        log.about.update(
+            source="CUDA events", alignment="when the wait for an event at the start came back"
+        )
 
-    def stamp(self, stream: Any) -> Any:
+    def before(self, stream: Any) -> Any:
         """A timing event at the present end of a stream."""
         event = self._free.pop() if self._free else cupy.cuda.Event()
         event.record(stream)
         return event
+
+    after = before
 
     def add(self, draft: Draft, before: Any, after: Any, called: float) -> None:
         """The work of `draft` lies between these events, and after the host's call began at `called`."""
@@ -67,6 +72,9 @@ class Recorder:
             end = self._us(after)
             self.log.finish(draft, min(max(self._us(before), called), end), end)
             self._free += (before, after)
+
+    def close(self) -> None:
+        """Nothing is left on."""
 
     def _us(self, event: Any) -> float:
         return self._origin + 1e3 * float(cupy.cuda.get_elapsed_time(self._base, event))

@@ -6,13 +6,17 @@ import itertools
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
+from asyncgpu_tutor import ranges
 from asyncgpu_tutor.device import Device, forbid_nested_wait
-from asyncgpu_tutor.errors import DeviceError
+from asyncgpu_tutor.errors import DeviceError, UsageError
 from asyncgpu_tutor.runtime.devices import current_device, known_devices, on_open
 from asyncgpu_tutor.trace import Span, SpanLog, Trace
 
-__all__ = ["record"]
+__all__ = ["Source", "record"]
+
+Source = Literal["auto", "cupti", "events"]
 
 
 @dataclass
@@ -23,9 +27,9 @@ class _Recording:
     logs: dict[Device, SpanLog] = field(default_factory=dict[Device, SpanLog])
     depth: int = 0
 
-    def attach(self, device: Device) -> None:
+    def attach(self, device: Device, source: Source) -> None:
         if device not in self.logs:
-            device.start_log(self.numbers)
+            device.start_log(self.numbers, source)
             assert device.log is not None
             self.logs[device] = device.log
 
@@ -34,12 +38,23 @@ _recording = _Recording()
 
 
 @contextmanager
-def record() -> Generator[Trace]:
+def record(source: Source = "auto") -> Generator[Trace]:
     """Record what the devices do while a block runs.
 
     Leaving the block waits for the devices; only then is the trace filled. Time zero is when the block
-    was entered. On a simulated device the times are modelled; on a GPU they come from CUDA events,
-    and each operation's first launch includes the loading of its module: run it once before.
+    was entered. On a simulated device the times are modelled. On a GPU they come from CUPTI, which knows
+    when each piece of work started and ended, or from CUDA events around it, which also span what it waits
+    for there. Each kernel's first launch includes the loading of its module: run the program once before.
+
+    For a profiler the block is an NVTX range called "record", if `ranges` are enabled: see
+    `Trace.from_nsys`.
+
+    Parameters
+    ----------
+    source : {"auto", "cupti", "events"}
+        Where the times of a GPU come from. ``"auto"`` is CUPTI where the package ``cupti-python`` is
+        installed (``pip install 'asyncgpu_tutor[trace]'``) and no profiler is attached, else events; the
+        trace's `clock` says which, and its `about` why, and how the clocks of device and host were aligned.
 
     Yields
     ------
@@ -48,6 +63,9 @@ def record() -> Generator[Trace]:
 
     Raises
     ------
+    UsageError
+        If `source` is not one of these; if it is named for a simulated device; if CUPTI was named and cannot
+        be used; if the recording around this one has another source.
     DeviceError
         On leaving, if a device cannot be waited for, or a host array was changed under a copy. Where
         the block itself has raised something, a note there says so instead.
@@ -65,17 +83,19 @@ def record() -> Generator[Trace]:
     global _recording  # noqa: PLW0603 - the process has one recording
     forbid_nested_wait("record()")
     first = current_device()
+    _check(source, first)
     devices: list[Device] = []
     trace = Trace(clock=first.clock, device=first.description)
 
     def attach(device: Device) -> None:
         if device.clock == first.clock:
-            _recording.attach(device)
+            _recording.attach(device, source)
             devices.append(device)
 
     for device in known_devices():
         attach(device)
     _recording.depth += 1
+    mark = ranges.start("record")
     begin = next(_recording.numbers)
     origin = first.now()
     try:
@@ -95,10 +115,38 @@ def record() -> Generator[Trace]:
         logs = [_recording.logs[device] for device in devices]
         spans: list[Span] = [s for log in logs for s in log.spans if begin < s.id < end]
         trace.fill(spans, origin)
+        ranges.end(mark)
+        _describe(trace, first)
         if _recording.depth == 0:
             for device in _recording.logs:
                 device.stop_log()
             _recording = _Recording()
+
+
+def _check(source: Source, first: Device) -> None:
+    if source not in get_args(Source):
+        raise UsageError(f"source is {source!r}, and must be one of 'auto', 'cupti', 'events'")
+    if source == "auto":
+        return
+    if first.simulated:
+        raise UsageError(
+            f"record(source={source!r}) is for a GPU: the times of {first.name} are modelled. Leave "
+            "source out."
+        )
+    log = _recording.logs.get(first)
+    if log is not None and (log.clock == "CUPTI") != (source == "cupti"):
+        raise UsageError(
+            f"a recording is under way whose times come from {log.clock}: record(source={source!r}) "
+            "cannot be inside of it"
+        )
+
+
+def _describe(trace: Trace, first: Device) -> None:
+    """Say where the times come from: only the log knows, since CUPTI may not have been there."""
+    log = _recording.logs.get(first)
+    if log is not None and log.clock:
+        trace.device = first.description.replace(first.clock, log.clock)
+        trace.clock, trace.about = log.clock, dict(log.about)
 
 
 def _settle(devices: list[Device]) -> None:

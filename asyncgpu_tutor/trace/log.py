@@ -37,10 +37,16 @@ class SpanLog:
         Name that the spans carry.
     numbers : iterator of int
         Gives the ids; devices that are recorded together share it.
+    clock : str
+        Where the times come from; see `Trace`.
+    about : dict
+        What the trace is to say about the recording; see `Trace`.
     """
 
     device: str
     numbers: Iterator[int] = field(default_factory=count)
+    clock: str = ""
+    about: dict[str, object] = field(default_factory=dict[str, object])
     spans: list[Span] = field(default_factory=list[Span])
     _last: dict[int, int] = field(default_factory=dict[int, int])
     _waits: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])

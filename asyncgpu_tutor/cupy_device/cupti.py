@@ -1,0 +1,332 @@
+"""Times of device work from CUPTI, NVIDIA's profiling interface, in this process.
+
+Where a pair of events also spans what the work waited for, CUPTI has the device's own start and end of each
+kernel, copy and fill. It costs the program less than events do, and cannot be used while a profiler is
+attached. Facts about it are from NVIDIA's documentation of CUPTI, "CUPTI Activity API", and were tried with
+cupti-python 13.0.1 on an H200.
+
+- **Which operation**: each call is made with an *external correlation id* of ours. CUPTI reports, for each
+  call into CUDA, its own correlation id and ours; and each kernel with CUPTI's. Its records of calls have to
+  be on for that, so the few calls are named that enqueue.
+- **Which time**: `cupti.get_timestamp` reads the clock of the records between two readings of the host's. The
+  narrowest of many such brackets, at the start and at the end, places one clock on the other; between
+  them it is a straight line.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from cupy.cuda import runtime
+
+from asyncgpu_tutor.trace import Draft, SpanLog
+
+__all__ = ["CLOCK", "CuptiRecorder", "CuptiRefusedError"]
+
+CLOCK = "CUPTI"
+READINGS = 50  # of both clocks; one in a few is not interrupted
+FLUSHES = 5
+BUFFER = 4 * 2**20  # bytes: some twenty thousand records
+PAGEABLE = 1  # CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
+
+# What a profiler leaves in the environment, and in the process, of a program that it runs. CUPTI says no to a
+# second client, but not to all of them.
+SIGNS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "NV_COMPUTE_PROFILER_PERFWORKS_DIR")
+LIBRARIES = ("ToolsInjection", "nsight-compute", "nsight_compute", "libcuda-injection")
+
+RUNTIME_CALLS = (
+    "cudaMemcpyAsync_v3020",
+    "cudaMemsetAsync_v3020",
+    "cudaLaunchKernel_v7000",
+    "cudaGraphLaunch_v10000",
+)
+DRIVER_CALLS = (
+    "cuLaunchKernel",
+    "cuLaunchKernelEx",
+    "cuGraphLaunch",
+    "cuMemcpyAsync",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemsetD8Async",
+)
+
+
+class CuptiRefusedError(Exception):
+    """CUPTI cannot be used; the text says why, to follow "because"."""
+
+
+class _Session:
+    """CUPTI's one subscription of this process, shared by the devices that are recorded."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.records: list[Any] = []
+        self.ours: dict[int, int] = {}  # our id, by CUPTI's correlation id
+        self.numbers = itertools.count(1)
+        self._cupti: Any = None
+        self._subscriber: Any = None
+        self._registered = False
+        self._on: list[Any] = []
+
+    def open(self) -> Any:
+        """Switch the records on, and return CUPTI's module."""
+        if self.users == 0:
+            self._start()
+        self.users += 1
+        return self._cupti
+
+    def close(self) -> None:
+        """Switch them off when nobody needs them any more."""
+        self.users -= 1
+        if self.users == 0:
+            self._stop()
+
+    def _start(self) -> None:
+        sign = profiler_attached()
+        if sign:
+            raise CuptiRefusedError(f"another profiler is attached to this process ({sign})")
+        try:
+            from cupti import cupti
+        except ImportError as error:
+            raise CuptiRefusedError(
+                f"cupti-python is not installed: pip install 'asyncgpu_tutor[trace]' ({error})"
+            ) from None
+        self._cupti = cupti
+        try:
+            # It also keeps others out, who would take the records away.
+            self._subscriber = cupti.subscribe(_ignore, None)
+        except Exception as error:  # noqa: BLE001 - its errors have no common type across versions
+            raise CuptiRefusedError(
+                f"CUPTI has another client already, or refuses: {error}"
+            ) from None
+        try:
+            if not self._registered:
+                cupti.activity_register_callbacks(_buffer, self._take)
+                self._registered = True
+            self._switch_on()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._stop()
+            raise CuptiRefusedError(f"CUPTI refuses: {error}") from None
+        self.records.clear()
+        self.ours.clear()
+
+    def _switch_on(self) -> None:
+        cupti = self._cupti
+        kind = cupti.ActivityKind
+        for wanted in (kind.CONCURRENT_KERNEL, kind.MEMCPY, kind.MEMSET, kind.EXTERNAL_CORRELATION):
+            cupti.activity_enable(wanted)
+            self._on.append(wanted)
+        self._calls(1)
+
+    def _calls(self, enable: int) -> None:
+        cupti = self._cupti
+        for name in RUNTIME_CALLS:
+            number = getattr(cupti.runtime_api_trace_cbid, name, None)
+            if number is not None:
+                cupti.activity_enable_runtime_api(number, enable)
+        for name in DRIVER_CALLS:
+            number = getattr(cupti.driver_api_trace_cbid, name, None)
+            if number is not None:
+                cupti.activity_enable_driver_api(number, enable)
+
+    def _stop(self) -> None:
+        cupti = self._cupti
+        try:
+            for kind in self._on:
+                cupti.activity_disable(kind)
+            if self._on:
+                self._calls(0)
+        finally:
+            self._on.clear()
+            cupti.unsubscribe(self._subscriber)
+
+    def _take(self, activities: Iterable[Any]) -> None:
+        """CUPTI hands a buffer over, on a thread of its own."""
+        kind = self._cupti.ActivityKind
+        device = (int(kind.CONCURRENT_KERNEL), int(kind.MEMCPY), int(kind.MEMSET))
+        for activity in activities:
+            if activity.kind == kind.EXTERNAL_CORRELATION:
+                self.ours[activity.correlation_id] = activity.external_id
+            elif int(activity.kind) in device:
+                self.records.append(activity)
+
+
+_session = _Session()
+
+
+class CuptiRecorder:
+    """Collects CUPTI's records of each piece of work, and reads them when all is done.
+
+    Parameters
+    ----------
+    log : SpanLog
+        Where the spans go. Its `clock` and `about` are filled in.
+    ordinal : int
+        The device, as CUDA counts.
+
+    Raises
+    ------
+    CuptiRefusedError
+        If CUPTI is missing, refuses, or another profiler is there.
+    """
+
+    def __init__(self, log: SpanLog, ordinal: int) -> None:
+        self.log = log
+        self._ordinal = ordinal
+        self._drafts: dict[int, tuple[Draft, float]] = {}
+        self._host: list[tuple[Draft, float, float]] = []
+        self._open = threading.local()
+        self._cupti: Any = _session.open()
+        self._kind = self._cupti.ExternalCorrelationKind.CUSTOM0
+        self._warm_up()
+        self._first = self._anchor()
+        log.clock = CLOCK
+        log.about.update(
+            source=CLOCK,
+            cupti=metadata.version("cupti-python"),
+            alignment="CUPTI's clock read between two readings of the host's, at both ends; linear between",
+        )
+
+    def _warm_up(self) -> None:
+        """CUPTI's first records of each kind take long: let them be of work that is nobody's."""
+        memory = runtime.malloc(1024)
+        try:
+            runtime.memsetAsync(memory, 0, 1024, 0)
+            runtime.memcpyAsync(memory, memory + 512, 512, 3, 0)  # cudaMemcpyDeviceToDevice
+            runtime.deviceSynchronize()
+        finally:
+            runtime.free(memory)
+        self._cupti.activity_flush_all(1)
+
+    def before(self, stream: object) -> int:
+        """What this thread calls from now on is known by the number that is returned."""
+        self._pop()  # left over where the last call raised
+        number = next(_session.numbers)
+        self._cupti.activity_push_external_correlation_id(self._kind, number)
+        self._open.number = number
+        return number
+
+    def after(self, stream: object) -> int:
+        """The call has come back."""
+        return self._pop()
+
+    def _pop(self) -> int:
+        number = int(getattr(self._open, "number", 0))
+        if number:
+            self._open.number = 0
+            self._cupti.activity_pop_external_correlation_id(self._kind)
+        return number
+
+    def add(self, draft: Draft, before: int, after: int, called: float) -> None:
+        """The work of `draft` was called under the number `before`, from the host's time `called` on."""
+        self._drafts[before] = (draft, called)
+
+    def add_host(self, draft: Draft, start: float, end: float) -> None:
+        """A span of the host, in us of its clock."""
+        self._host.append((draft, start, end))
+
+    def settle(self) -> None:
+        """Wait for the device and write down all spans."""
+        runtime.deviceSynchronize()
+        last = self._anchor()
+        found = self._collect()
+        host, self._host = self._host, []
+        for draft, start, end in host:
+            self.log.finish(draft, start, end)
+        drafts, self._drafts = self._drafts, {}
+        missing = 0
+        for number, (draft, called) in drafts.items():
+            records = found.get(number, [])
+            missing += not records
+            begin = min((self._us(r.start, last) for r in records), default=called)
+            end = max((self._us(r.end, last) for r in records), default=called)
+            # Work cannot start before it was asked for: what looks so is the clocks' uncertainty.
+            begin = max(begin, called)
+            self.log.finish(draft, begin, max(begin, end), **_facts(records))
+        spread = abs(self._offset(last) - self._offset(self._first))
+        self.log.about["alignment_us"] = round(self._first[1] + last[1] + spread, 3)
+        if missing:  # copies of nothing leave no record
+            self.log.about["without_record"] = missing
+
+    def close(self) -> None:
+        """Switch CUPTI off."""
+        _session.close()
+
+    def _collect(self) -> dict[int, list[Any]]:
+        """CUPTI's records, by our numbers."""
+        found: dict[int, list[Any]] = {}
+        for _ in range(FLUSHES):
+            self._cupti.activity_flush_all(1)
+            found = {}
+            for record in list(_session.records):
+                number = _session.ours.get(record.correlation_id)
+                if number in self._drafts:
+                    found.setdefault(number, []).append(record)
+            if len(found) == len(self._drafts):
+                break
+        return found
+
+    # ------------------------------------------------------------------ clocks
+    def _anchor(self) -> tuple[float, float, float]:
+        """A time of CUPTI's clock, its uncertainty, and the same moment on the host's; in us."""
+        best = (0.0, float("inf"), 0.0)
+        for _ in range(READINGS):
+            early = time.perf_counter_ns()
+            theirs = int(self._cupti.get_timestamp())
+            late = time.perf_counter_ns()
+            if (late - early) / 2e3 < best[1]:
+                best = (theirs / 1e3, (late - early) / 2e3, (early + late) / 2e3)
+        return best
+
+    @staticmethod
+    def _offset(anchor: tuple[float, float, float]) -> float:
+        return anchor[2] - anchor[0]
+
+    def _us(self, timestamp: int, last: tuple[float, float, float]) -> float:
+        """A time of a record, in ns, on the host's clock, in us."""
+        theirs = timestamp / 1e3
+        first = self._first
+        length = last[0] - first[0]
+        part = min(max((theirs - first[0]) / length, 0.0), 1.0) if length > 0 else 0.0
+        return theirs + self._offset(first) * (1 - part) + self._offset(last) * part
+
+
+def profiler_attached() -> str:
+    """What shows that a profiler runs this process; empty if nothing does."""
+    for sign in SIGNS:
+        if os.environ.get(sign):
+            return sign
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not Linux
+        return ""
+    for line in maps.splitlines():
+        name = line.rpartition("/")[2]
+        if any(library in name for library in LIBRARIES):
+            return name
+    return ""
+
+
+def _facts(records: list[Any]) -> dict[str, object]:
+    facts: dict[str, object] = {}
+    if len(records) > 1:
+        facts["records"] = len(records)
+    if any(PAGEABLE in (getattr(r, "src_kind", 0), getattr(r, "dst_kind", 0)) for r in records):
+        facts["pageable"] = True
+    return facts
+
+
+def _buffer() -> tuple[int, int]:
+    return BUFFER, 0
+
+
+def _ignore(*_: object) -> None:
+    """No callback is switched on; a subscriber has to name one."""

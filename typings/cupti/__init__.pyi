@@ -1,0 +1,1 @@
+# What this package uses of cupti-python, which is not installed on most machines.

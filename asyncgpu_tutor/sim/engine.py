@@ -63,8 +63,8 @@ class Command:
         Called with the error in place of `begin` where an earlier command had failed, or after
         `begin` has raised one.
     gap : float, optional
-        From the end of what precedes it on its stream to its start, in us, where that is not the stream's
-        own `pause` or `switch`: in a graph.
+        From the end of a kernel before it on its stream to its start, in us, where that is not the stream's
+        own `pause`: in a graph.
     """
 
     resource: Resource
@@ -114,13 +114,12 @@ class Queue:
 
     def free_for(self, resource: Resource, gap: float | None = None) -> float:
         """When a command may start at the earliest, in us, for all that this stream knows."""
-        if gap is not None and self.last != "none":
-            return self.ended + gap
         if "none" in (resource, self.last):
             return 0.0
         if resource != self.last:
             return self.ended + self.switch
-        return self.ended + (self.pause if resource == "compute" else 0.0)
+        pause = self.pause if gap is None else gap
+        return self.ended + (pause if resource == "compute" else 0.0)
 
     @property
     def idle(self) -> bool:

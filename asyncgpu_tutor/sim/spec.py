@@ -82,9 +82,8 @@ class DeviceSpec:
     graph_launch_us : float
         What the host pays for launching a CUDA graph once more, however many nodes it has.
     graph_node_us : float
-        On the device, what a node of a graph adds besides its own time where it depends on one of another
-        kind, or is the first of a further branch. Between copies and kernels it is `switch_us`, as on a
-        stream.
+        On the device, from the end of a kernel to the start of the next one in a graph, in place of
+        `pause_us`. Between copies and kernels it is `switch_us`, as on a stream.
     graph_instantiate_us : float
         What the host pays for each node when a captured graph is made ready to be launched.
     sync_us : float
@@ -189,7 +188,7 @@ H200 = DeviceSpec(
     call_query_us=1.4,
     replay_us=3.0,
     graph_launch_us=1.1,
-    graph_node_us=0.4,
+    graph_node_us=0.2,
     graph_instantiate_us=0.7,
     sync_us=4.0,
     wake_us=24.0,
@@ -236,7 +235,7 @@ H200 = DeviceSpec(
         ("call_query_us", CALLS),
         ("replay_us", "an estimate"),
         ("graph_launch_us", f"{GRAPHS}: 1 to 200 kernels"),
-        ("graph_node_us", f"{GRAPHS}: relu and a fill in turns; branches of five relu"),
+        ("graph_node_us", f"{GRAPHS}: kernels and fills in turns, 0.1 to 0.4"),
         ("graph_instantiate_us", f"{GRAPHS}: the slope from 1 to 200 kernels"),
         ("sync_us", MLP),
         ("wake_us", MLP),

@@ -250,11 +250,13 @@ class CupyDevice:
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
-        self._transfer("h2d", host.nbytes, "copy_from_host_async", (memory, host), stream)
+        detail = self._copied(host)
+        self._transfer("h2d", detail, "copy_from_host_async", (memory, host), stream)
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
-        self._transfer("d2h", host.nbytes, "copy_to_host_async", (host, memory), stream)
+        detail = self._copied(host)
+        self._transfer("d2h", detail, "copy_to_host_async", (host, memory), stream)
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
@@ -262,12 +264,23 @@ class CupyDevice:
         """Copy within the device."""
         self._transfer("d2d", nbytes, "copy_from_device_async", (target, source, nbytes), stream)
 
+    def _copied(self, host: HostBuffer) -> dict[str, object] | int:
+        """What a span says of a copy; only a recording is worth asking the driver about the memory."""
+        if self._recorder is None or self.is_pinned(host):
+            return host.nbytes
+        return {"bytes": host.nbytes, "pageable": True}
+
     def _transfer(
-        self, kind: SpanKind, nbytes: int, verb: str, args: tuple[Any, ...], stream: Stream
+        self,
+        kind: SpanKind,
+        detail: dict[str, object] | int,
+        verb: str,
+        args: tuple[Any, ...],
+        stream: Stream,
     ) -> None:
         queue = self.own(stream)
         call, packed = self.transfer(verb, args, queue.ptr)
-        self.enqueue(kind, kind, queue, nbytes, call, packed)
+        self.enqueue(kind, kind, queue, detail, call, packed)
 
     @staticmethod
     def transfer(

@@ -68,6 +68,9 @@ class SimDevice:
         checked it on some of the blocks, if they are more work than this: instructions of single threads,
         and 300 more for each thread. The usual 2**32 is about two seconds of interpreting; ``math.inf``
         turns it off.
+    load_us : float
+        What the first launch of each kernel costs the host besides, in us: CUDA loads a kernel when it is
+        first needed. 0 is a program that was warmed up.
     """
 
     simulated = True
@@ -83,12 +86,15 @@ class SimDevice:
         *,
         adversary: int | None = None,
         stand_in_above: float = LARGE,
+        load_us: float = 0.0,
     ) -> None:
         self.ordinal = ordinal
         self.spec = spec = find_spec(spec) if isinstance(spec, str) else spec
         self.machine = machine or Machine()
         self.adversary = None if adversary is None else Adversary(adversary)
         self.stand_in_above = stand_in_above
+        self.load_us = load_us
+        self._loaded: set[SimFunction] = set()
         self.heap = Heap(spec.memory_bytes)
         self.log: SpanLog | None = None
         self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
@@ -249,8 +255,12 @@ class SimDevice:
 
         To pageable memory the call returns when the copy is done.
         """
-        self.enqueue(pieces.download(self.spec, host, memory), stream)
-        if not self.is_pinned(host):
+        piece = pieces.download(self.spec, host, memory)
+        pinned = self.is_pinned(host)
+        if not pinned:
+            piece.detail["pageable"] = True
+        self.enqueue(piece, stream)
+        if not pinned:
             done = self.own(stream).record()
             self.block(done.state, done.before, "pageable copy", done.heads)
 
@@ -294,6 +304,9 @@ class SimDevice:
         """Enqueue one launch."""
         if not isinstance(function, SimFunction):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
+        if self.load_us and function not in self._loaded:
+            self._loaded.add(function)
+            self.call(f"load {function.name}", self.load_us)
         piece = pieces.kernel_launch(
             self.spec, function, grid, block, args, shared_mem, self.observers
         )

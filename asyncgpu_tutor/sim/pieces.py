@@ -121,13 +121,16 @@ def upload(
         target.cells.data[: source.nbytes] = source
         _written(target, source.nbytes)
 
+    detail: dict[str, object] = {"bytes": source.nbytes}
+    if not pinned:
+        detail["pageable"] = True
     return Piece(
         "h2d",
         "h2d",
         spec.call_h2d_us + staging_us,
         _copying(spec, "h2d", source.nbytes, write),
         [target],
-        detail={"bytes": source.nbytes},
+        detail=detail,
         lent=source if pinned else None,
     )
 

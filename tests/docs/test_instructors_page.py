@@ -1,0 +1,79 @@
+"""What the page for instructors names is there: chapters, sections, exercises, files, commands."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import check
+from asyncgpu_tutor.exercises.catalogue import EXERCISES
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs/instructors.md").read_text(encoding="utf-8")
+PLANS = TEXT.partition("## Ninety minutes")[2].partition("## Before the first session")[0]
+HEADINGS = {
+    found
+    for source in (ROOT / "course").glob("*.py")
+    for found in re.findall(r"^# ##+ (.+)$", source.read_text(encoding="utf-8"), re.MULTILINE)
+}
+# What is said in quotes and is no title.
+SAID = {"but it worked", "more streams are faster", "but I thought", "what does it say?"}
+
+
+def test_the_exercises_that_it_names_exist() -> None:
+    named = set(re.findall(r"\b0\d-[a-z][a-z0-9-]+", TEXT))
+
+    assert len(named) > 15
+    assert named <= EXERCISES.keys()
+
+
+def test_the_sections_that_it_names_exist() -> None:
+    named = set(re.findall(r'"([^"]+)"', re.sub(r"`[^`]*\(\"[^`]*`", "", PLANS))) - SAID
+
+    assert len(named) > 15
+    assert {title for title in named if title not in HEADINGS} == set()
+
+
+def test_its_links_lead_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", TEXT)
+    anchors = {
+        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        for title in re.findall(r"^##+ (.+)$", TEXT, re.MULTILINE)
+    }
+
+    assert targets
+    for target in targets:
+        if target.startswith("#"):
+            assert target[1:] in anchors
+        elif not target.startswith("http"):
+            assert (ROOT / "docs" / target).exists(), target
+
+
+def test_progress_is_the_file_that_it_shows_and_its_program_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "ada/notebooks"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    (shown,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
+    (program,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    with agt.using("sim"):
+        assert check("01-grid", lambda n, threads: -(-n // threads)).accepted
+    written = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
+
+    assert json.loads(shown)["format"] == written["format"]
+    (row,) = written["exercises"].values()
+    assert row.keys() == json.loads(shown)["exercises"]["01-relu"].keys()
+    monkeypatch.chdir(tmp_path)
+    exec(program, {})
+    assert capsys.readouterr().out == "ada 01-grid\n"
+
+
+def test_the_commands_are_targets_of_the_makefile() -> None:
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+
+    assert set(re.findall(r"`?make ([a-z-]+)`?", TEXT)) - {"poor"} <= targets

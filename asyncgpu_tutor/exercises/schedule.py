@@ -47,8 +47,9 @@ def launches(trace: Trace, name: str, times: int) -> None:
 
 def one_stream(trace: Trace) -> None:
     """All device work was on one stream."""
-    first = trace.device_spans[0]
-    for span in trace.device_spans:
+    spans = trace.device_spans
+    for span in spans:
+        first = spans[0]
         if span.stream != first.stream:
             raise Rejected(
                 f"`{span.name}` ran on stream {span.stream}, and `{first.name}` on stream "

@@ -44,6 +44,7 @@ def test_what_is_right_is_accepted() -> None:
     launches(RUN, "a", 1)
     launches(RUN, "c", 0)
     one_stream(Trace([CALL, A, WAIT]))
+    one_stream(Trace([CALL, WAIT]))
     ordered(RUN, "a", "b")
     overlapping(RUN, "job", "why")
     waits(RUN, 1, "why")

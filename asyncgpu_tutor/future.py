@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Generator
 from enum import Enum
 from typing import Any, Generic, TypeVar, cast
@@ -13,7 +14,7 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.runtime import Run, Submission, submit
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 
-__all__ = ["DeviceFuture", "FutureState"]
+__all__ = ["DeviceFuture", "FutureState", "running_loop"]
 
 T = TypeVar("T")
 
@@ -47,23 +48,32 @@ class DeviceFuture(Generic[T]):
 
     def __init__(
         self,
-        run: Run[T],
+        run: Run[T] | None,
         stream: Stream,
-        policy: SchedulingPolicy,
+        policy: SchedulingPolicy | None,
         label: str,
         spawned: bool = False,
     ) -> None:
-        self._run: Run[T] | None = run
+        self._run = run
         self._policy = policy
         self._label = label
         self._spawned = spawned
         self.stream = stream
         self._submission: Submission[T] | None = None
         self._range: ranges.Token | None = None
+        self._watched = False
         self._state = FutureState.IDLE
         self._result: T | None = None
         self._error: BaseException | None = None
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+
+    @classmethod
+    def of(cls, submission: Submission[T]) -> DeviceFuture[T]:
+        """A future of work that is under way."""
+        future = cls(None, submission.stream, None, submission.label)
+        future._submission = submission
+        future._state = FutureState.EXECUTING
+        return future
 
     def __repr__(self) -> str:
         where = f"stream {self.stream.number} of {self.stream.device.name}"
@@ -78,6 +88,8 @@ class DeviceFuture(Generic[T]):
         if self._state is FutureState.IDLE:
             self._start()
         if self._state is FutureState.EXECUTING:
+            yield from self._look()
+        if self._state is FutureState.EXECUTING:
             waiter = self._waiter()
             if waiter is not None:
                 yield from waiter
@@ -86,7 +98,7 @@ class DeviceFuture(Generic[T]):
         return cast(T, self._result)
 
     def _start(self) -> None:
-        _running_loop()
+        running_loop()
         run, self._run = self._run, None  # captured arrays go with it
         self._range = ranges.start(f"{self._label} in flight")
         assert run is not None
@@ -99,13 +111,34 @@ class DeviceFuture(Generic[T]):
             ranges.end(self._range)
             raise
         self._state = FutureState.EXECUTING
-        event = self._submission.event
-        assert event is not None
-        self.stream.device.watch(event, self._wake)
+
+    def _look(self) -> Generator[None, None, None]:
+        """Look at the event once a turn of the loop, for as long as the device advises; then have it watched.
+
+        Short work is over sooner than anybody could be woken for it.
+        """
+        submission = self._submission
+        assert submission is not None
+        assert submission.event is not None
+        device = self.stream.device
+        try:
+            if device.patience_us and not self._watched:
+                until = time.perf_counter() + device.patience_us * 1e-6
+                while self._state is FutureState.EXECUTING and not self._watched:
+                    if submission.event.succeeded:
+                        self._wake(None)
+                        return
+                    if time.perf_counter() > until:
+                        break
+                    yield  # a task that yields nothing comes again in the loop's next turn
+        finally:  # also where the task was cancelled: somebody has to see the end of the work
+            if self._state is FutureState.EXECUTING and not self._watched:
+                self._watched = True
+                device.watch(submission.event, self._wake)
 
     def _waiter(self) -> asyncio.Future[None] | None:
         """What the task is suspended on; None if the work completed meanwhile, on another thread."""
-        loop = _running_loop()
+        loop = running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiters.append((loop, waiter))
         return waiter if self._state is FutureState.EXECUTING else None
@@ -140,7 +173,8 @@ def _release(waiter: asyncio.Future[None]) -> None:
         waiter.set_result(None)
 
 
-def _running_loop() -> asyncio.AbstractEventLoop:
+def running_loop() -> asyncio.AbstractEventLoop:
+    """The loop that this runs in; `UsageError` where there is none."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

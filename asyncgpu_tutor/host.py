@@ -69,6 +69,11 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         """A handle to the same array for another operation, one that runs after the writing."""
         return HostArray(self._array, ready, what)
 
+    @property
+    def buffer(self) -> npt.NDArray[Any]:
+        """The array, whatever it holds: for who knows that its writer has completed, or waits for it."""
+        return self._array
+
     def numpy(self) -> npt.NDArray[Any]:
         """The array; `NotReadyError` before its operation has completed."""
         if not self._ready():

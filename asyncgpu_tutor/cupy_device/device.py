@@ -19,7 +19,6 @@ from asyncgpu_tutor.array import DeviceArray
 from asyncgpu_tutor.cupy_device.compile import compile_function
 from asyncgpu_tutor.cupy_device.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.cupy_device.packing import Packer
-from asyncgpu_tutor.cupy_device.poller import Poller
 from asyncgpu_tutor.cupy_device.recording import AnyRecorder, open_recorder
 from asyncgpu_tutor.cupy_device.replay import CupyReplay
 from asyncgpu_tutor.cupy_device.stream import CupyEvent, CupyStream
@@ -83,6 +82,8 @@ class CupyDevice:
 
     simulated = False
     clock = "CUDA events"
+    # Waking a thread takes 30 us, and it fights the event loop for the interpreter's lock.
+    patience_us = 200.0
 
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
@@ -98,7 +99,6 @@ class CupyDevice:
         self.limits = USUAL_LIMITS if limits == USUAL_LIMITS else limits
         self._recorder: AnyRecorder | None = None
         self._pool: Any = cupy.cuda.MemoryPool()
-        self._poller = Poller()
         self._functions: dict[tuple[str, str], CupyFunction] = {}
         self._lock = threading.Lock()
         self._numbers = 0
@@ -159,7 +159,7 @@ class CupyDevice:
         except DeviceError as error:
             wake(error)
             return
-        self._poller.watch(sleeper, event.stream.watcher, wake)
+        event.stream.watcher.watch(sleeper, wake)
 
     def synchronize(self) -> None:
         """Block the host until the device has nothing left to do."""
@@ -391,7 +391,7 @@ class CupyDevice:
             recorded = (self._recorder, kind, name, queue, told, call, args)
             self.call(name, self._record, recorded)
 
-    def call(self, what: str, call: Callable[..., object], args: tuple[object, ...]) -> object:
+    def call(self, what: str, call: Callable[..., object], args: tuple[Any, ...]) -> Any:
         """Call CUDA with this device current and its errors translated.
 
         The same as `guarded` and `active`, without context managers: every launch comes this way.

@@ -70,4 +70,4 @@ class Packer:
 
 
 def _letter(arg: Any) -> str:
-    return str(arg.dtype.char) if isinstance(arg, np.generic) else POINTER
+    return str(np.dtype(type(arg)).char) if isinstance(arg, np.generic) else POINTER

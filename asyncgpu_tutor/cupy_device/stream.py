@@ -8,7 +8,6 @@ import cupy
 from cupy.cuda import runtime
 
 from asyncgpu_tutor.cupy_device.guard import guarded
-from asyncgpu_tutor.cupy_device.poller import NOT_READY
 from asyncgpu_tutor.cupy_device.watcher import Watcher
 from asyncgpu_tutor.device import Event, forbid_nested_wait
 from asyncgpu_tutor.errors import DeviceMismatchError
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.cupy_device.device import CupyDevice
 
 __all__ = ["CupyEvent", "CupyStream"]
+
+NOT_READY = 600  # cudaErrorNotReady
 
 
 class CupyEvent:
@@ -34,6 +35,11 @@ class CupyEvent:
         return int(runtime.eventQuery(self.event.ptr)) != NOT_READY
 
     @property
+    def succeeded(self) -> bool:
+        """Whether the device has passed it, and has not failed."""
+        return int(runtime.eventQuery(self.event.ptr)) == 0
+
+    @property
     def retired(self) -> bool:
         """As `done`."""
         return self.done
@@ -42,6 +48,9 @@ class CupyEvent:
         """Block the host until the device has passed it."""
         forbid_nested_wait("event.synchronize()")
         device = self.stream.device
+        if device.log is None:
+            device.call("waiting for an event", self.event.synchronize, ())
+            return
         with guarded("waiting for an event"), device.waiting("synchronize event", self.heads):
             self.event.synchronize()
 
@@ -76,9 +85,14 @@ class CupyStream:
     def record(self) -> CupyEvent:
         """An event behind all work enqueued so far."""
         log = self.device.log
-        with guarded("recording an event"), self.device.active():
-            event = CupyEvent(self, log.heads(self.number) if log else ())
-            event.event.record(self.cupy)
+        event: CupyEvent = self.device.call(
+            "recording an event", self._record, (log.heads(self.number) if log else (),)
+        )
+        return event
+
+    def _record(self, heads: tuple[int, ...]) -> CupyEvent:
+        event = CupyEvent(self, heads)
+        runtime.eventRecord(event.event.ptr, self.ptr)
         return event
 
     def wait_event(self, event: Event) -> None:
@@ -87,14 +101,18 @@ class CupyStream:
             raise DeviceMismatchError(f"{self!r} cannot wait for {event!r}: it is not a CUDA event")
         if self.device.log is not None and event.stream.device is self.device:
             self.device.log.wait(self.number, event.heads)
-        with guarded("waiting for an event on a stream"), self.device.active():
-            self.cupy.wait_event(event.event)
+        self.device.call(
+            "waiting for an event on a stream", runtime.streamWaitEvent, (self.ptr, event.event.ptr)
+        )
 
     def synchronize(self) -> None:
         """Block the host until all its work is done."""
         forbid_nested_wait("stream.synchronize()")
         log = self.device.log
-        heads = log.heads(self.number) if log else ()
+        if log is None:
+            self.device.call("waiting for a stream", self.cupy.synchronize, ())
+            return
+        heads = log.heads(self.number)
         with (
             guarded("waiting for a stream"),
             self.device.waiting(f"synchronize stream {self.number}", heads),

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.array import DeviceArray, Partition, borrowed_in
-from asyncgpu_tutor.device import Device, Stream, forbid_nested_wait
+from asyncgpu_tutor.device import Stream, forbid_nested_wait
 from asyncgpu_tutor.errors import NotAnOperationError
 from asyncgpu_tutor.future import DeviceFuture
 from asyncgpu_tutor.runtime import (
@@ -20,7 +20,6 @@ from asyncgpu_tutor.runtime import (
     adopt_stream,
     current_device,
     current_policy,
-    policy_for,
     submit,
     wait,
 )
@@ -205,8 +204,7 @@ class DeviceOp(Generic[T]):
         """Run on this stream, and block until it is done. Also takes a `cupy.cuda.Stream`."""
         forbid_nested_wait("sync_on()")
         mine = adopt_stream(stream)
-        policy = _policy_on(mine.device)
-        return wait(submit(partial(evaluate, self), mine, policy, label=self.label, blocking=True))
+        return wait(submit(partial(evaluate, self), mine, None, label=self.label, blocking=True))
 
     def async_on(self, stream: object) -> T:
         """Submit to this stream and return handles at once.
@@ -215,9 +213,7 @@ class DeviceOp(Generic[T]):
         result can be read after `stream.synchronize()`.
         """
         mine = adopt_stream(stream)
-        policy = _policy_on(mine.device)
-        submission = submit(partial(evaluate, self), mine, policy, label=self.label)
-        return submission.release()
+        return submit(partial(evaluate, self), mine, None, label=self.label).release()
 
     def schedule(self, policy: SchedulingPolicy) -> DeviceFuture[T]:
         """Let the policy choose the stream now; run when the future is first awaited."""
@@ -368,11 +364,6 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
     elif not policy.bound:
         policy.bind(current_device())
     return adopt_stream(policy.next_stream(), policy.device), policy
-
-
-def _policy_on(device: Device) -> SchedulingPolicy:
-    """Who is asked for more streams by what runs on a given one."""
-    return current_policy() if device is current_device() else policy_for(device)
 
 
 def _brief(thing: Any) -> str:

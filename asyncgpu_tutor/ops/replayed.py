@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
+from asyncgpu_tutor import ranges
 from asyncgpu_tutor.array import DeviceArray, Partition
-from asyncgpu_tutor.device import Device, Graph, Replay, Stream
-from asyncgpu_tutor.errors import CaptureError, DeviceMismatchError
+from asyncgpu_tutor.device import Device, Graph, Replay, Stream, forbid_nested_wait
+from asyncgpu_tutor.errors import CaptureError, DeviceError, DeviceMismatchError
+from asyncgpu_tutor.future import DeviceFuture, running_loop
 from asyncgpu_tutor.host import HostArray, in_containers
-from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose, evaluate
 from asyncgpu_tutor.runtime import (
     Capture,
     CaptureStream,
     ExecutionContext,
+    adopt,
     adopt_stream,
     current_device,
+    submit,
+    wait,
 )
+from asyncgpu_tutor.scheduling import SchedulingPolicy
 
 __all__ = ["CudaGraph", "GraphScope", "Prepared", "graph_on", "prepare"]
 
@@ -37,6 +43,8 @@ class _Replayed(ABC, Generic[T]):
         self.kernels: list[str] = []
         self._lent: Any = None  # the handles that each run yields
         self._output: list[Any] = []  # those for take_output
+        self._result: Any = None  # what each run delivers
+        self._one_stream = True
         self._last: Stream | None = None  # where it was used last
         self._lock = threading.Lock()
 
@@ -79,10 +87,48 @@ class _Replayed(ABC, Generic[T]):
         context.submission.kernels.extend(self.kernels)
         return cast(T, in_containers(partial(_lent, context), self._lent))
 
+    # ------------------------------------------------------------------ the short way
+    def unseen(self, stream: Stream) -> bool:
+        """Whether a run on this stream can do without a submission: nobody records, no profiler looks."""
+        device = stream.device
+        return (
+            device is self.device
+            and self._one_stream
+            and not device.simulated
+            and device.log is None
+            and not ranges.enabled()
+        )
+
+    def run_through(self, stream: Stream) -> T:
+        """Run, and block until it is done."""
+        try:
+            self._start(stream)
+            stream.synchronize()
+        except DeviceError as error:
+            blamed = adopt(self.label, stream, self.kernels, self).blame(error)
+            raise blamed from blamed.__cause__
+        return self._result
+
+    def run_awaited(self, stream: Stream) -> Generator[Any, None, T]:
+        """Run, and look at the event once a turn of the loop; what takes longer is watched as others are."""
+        forbid_nested_wait(f"an operation ({self.label!r})")
+        running_loop()
+        self._start(stream)
+        submission = adopt(self.label, stream, self.kernels, self)
+        submission.handles = self._result
+        return (yield from DeviceFuture[T].of(submission).__await__())
+
+    def _start(self, stream: Stream) -> None:
+        with self._lock:
+            self._follow(stream)
+            self._enqueue((stream,))
+
+    # ------------------------------------------------------------------ inside
     def _keep(self, handles: T) -> None:
         """The result of what was captured."""
         self._output = [handles]
         self._lent = in_containers(_to_lend, handles)
+        self._result = in_containers(_buffer, self._lent)
 
     def _follow(self, stream: Stream) -> None:
         """Come after the last use, wherever that was."""
@@ -94,7 +140,11 @@ class _Replayed(ABC, Generic[T]):
 
     @abstractmethod
     def _run(self, context: ExecutionContext) -> None:
-        """Enqueue the captured work."""
+        """Enqueue the captured work, as a part of an operation."""
+
+    @abstractmethod
+    def _enqueue(self, streams: Sequence[Stream]) -> None:
+        """Enqueue it on these streams."""
 
 
 class Prepared(_Replayed[T]):
@@ -119,6 +169,7 @@ class Prepared(_Replayed[T]):
         self._capture = capture
         self._keep(handles)
         self._replay: Replay = capture.close()
+        self._one_stream = len(capture.streams) == 1
 
     def __repr__(self) -> str:
         return f"<Prepared {self.label!r}, {len(self._capture.calls)} calls on {self.device.name}>"
@@ -127,6 +178,9 @@ class Prepared(_Replayed[T]):
         branches = len(self._capture.streams) - 1
         streams = [context.stream, *(context.fork().stream for _ in range(branches))]
         context.replay(self._replay, self._capture.calls, streams)
+
+    def _enqueue(self, streams: Sequence[Stream]) -> None:
+        self._replay.enqueue(streams)
 
 
 class CudaGraph(_Replayed[T]):
@@ -201,11 +255,14 @@ class CudaGraph(_Replayed[T]):
                 f"{self.label!r} is a CUDA graph already, and cannot be captured into another: capture the "
                 "operation that it was made of, or launch both, one after the other"
             )
+        self._enqueue((context.stream,))
+
+    def _enqueue(self, streams: Sequence[Stream]) -> None:
         if self._graph is None:
             raise CaptureError(
                 f"{self.label!r} is not captured yet: launch it after its scope has ended"
             )
-        self._graph.launch(context.stream)
+        self._graph.launch(streams[0])
 
 
 class GraphScope:
@@ -256,7 +313,11 @@ class GraphScope:
 
 
 class _Launch(DeviceOp[T]):
-    """One run."""
+    """One run.
+
+    Where nobody looks on, it goes straight to the driver: a graph takes the GPU less time than a
+    submission takes Python.
+    """
 
     def __init__(self, what: _Replayed[T]) -> None:
         self.what = what
@@ -269,6 +330,30 @@ class _Launch(DeviceOp[T]):
     def enqueue(self, context: ExecutionContext) -> T:
         """Enqueue the work; see `DeviceOp`."""
         return self.what.enqueue(context)
+
+    def sync(self, policy: SchedulingPolicy | None = None) -> T:
+        """See `DeviceOp`."""
+        forbid_nested_wait("sync()")
+        stream, policy = choose(policy)
+        if self.what.unseen(stream):
+            return self.what.run_through(stream)
+        return wait(
+            submit(partial(evaluate, self), stream, policy, label=self.label, blocking=True)
+        )
+
+    def sync_on(self, stream: object) -> T:
+        """See `DeviceOp`."""
+        mine = adopt_stream(stream)
+        if self.what.unseen(mine):
+            forbid_nested_wait("sync_on()")
+            return self.what.run_through(mine)
+        return super().sync_on(mine)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        stream, policy = choose(None)
+        if self.what.unseen(stream):
+            return self.what.run_awaited(stream)
+        return DeviceFuture(partial(evaluate, self), stream, policy, self.label).__await__()
 
 
 def prepare(op: DeviceOp[T]) -> Prepared[T]:
@@ -287,6 +372,10 @@ def graph_on(op: DeviceOp[T], stream: object) -> CudaGraph[T]:
 
 def _to_lend(handle: Any) -> Any:
     return handle.lend() if isinstance(handle, DeviceArray | Partition) else handle
+
+
+def _buffer(handle: Any) -> Any:
+    return handle.buffer if isinstance(handle, HostArray) else handle
 
 
 def _lent(context: ExecutionContext, handle: Any) -> Any:

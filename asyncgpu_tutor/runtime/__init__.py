@@ -16,7 +16,15 @@ from asyncgpu_tutor.runtime.devices import (
     work,
 )
 from asyncgpu_tutor.runtime.recording import record
-from asyncgpu_tutor.runtime.submission import Run, Submission, in_flight, submit, synchronize, wait
+from asyncgpu_tutor.runtime.submission import (
+    Run,
+    Submission,
+    adopt,
+    in_flight,
+    submit,
+    synchronize,
+    wait,
+)
 
 __all__ = [
     "Capture",
@@ -24,6 +32,7 @@ __all__ = [
     "ExecutionContext",
     "Run",
     "Submission",
+    "adopt",
     "adopt_stream",
     "borrowed_message",
     "create_stream",

@@ -52,6 +52,11 @@ class CaptureEvent:
         return False
 
     @property
+    def succeeded(self) -> bool:
+        """Nothing has run yet."""
+        return False
+
+    @property
     def retired(self) -> bool:
         """Nothing has run yet."""
         return False

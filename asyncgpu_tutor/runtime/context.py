@@ -29,7 +29,12 @@ from asyncgpu_tutor.errors import (
     UsageError,
 )
 from asyncgpu_tutor.host import HostArray
-from asyncgpu_tutor.runtime.devices import adopt_stream
+from asyncgpu_tutor.runtime.devices import (
+    adopt_stream,
+    current_device,
+    current_policy,
+    policy_for,
+)
 from asyncgpu_tutor.runtime.pageable import warn_pageable
 
 if TYPE_CHECKING:
@@ -49,27 +54,33 @@ class ExecutionContext:
     ----------
     stream, device : Stream, Device
         Where the operation runs.
-    policy : SchedulingPolicy
-        Who is asked for more streams, by `overlap`.
     submission : Submission
         The run that this belongs to.
     """
 
-    __slots__ = ("_work", "device", "keep_alive", "policy", "stream", "submission")
+    __slots__ = ("_policy", "_work", "device", "keep_alive", "stream", "submission")
 
     def __init__(
-        self, stream: Stream, policy: SchedulingPolicy, submission: Submission[Any]
+        self, stream: Stream, policy: SchedulingPolicy | None, submission: Submission[Any]
     ) -> None:
         self.stream = stream
-        self.policy = policy
+        self._policy = policy
         self.submission = submission
         self.device: Device = stream.device
         self._work: Enqueuer = self.device  # who takes what is enqueued here
         self.keep_alive = submission.keep.append
 
+    @property
+    def policy(self) -> SchedulingPolicy:
+        """Who is asked for more streams, by `overlap`."""
+        if self._policy is None:  # it runs on a given stream, so nobody has asked a policy yet
+            here = self.device is current_device()
+            self._policy = current_policy() if here else policy_for(self.device)
+        return self._policy
+
     def on(self, stream: Stream) -> ExecutionContext:
         """The same submission, on another stream."""
-        return ExecutionContext(stream, self.policy, self.submission)
+        return ExecutionContext(stream, self._policy, self.submission)
 
     def fork(self) -> ExecutionContext:
         """The same submission, on the stream that the policy chooses next."""

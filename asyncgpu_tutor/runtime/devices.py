@@ -228,13 +228,16 @@ def adopt_stream(stream: object, device: Device | None = None) -> Stream:
     DeviceMismatchError
         If none of them knows it.
     """
-    for owner in known_devices() if device is None else [device]:
+    home = current_device() if device is None else device
+    adopted = home.adopt_stream(stream)
+    if adopted is not None:
+        return adopted
+    for owner in known_devices() if device is None else ():
         adopted = owner.adopt_stream(stream)
         if adopted is not None:
             return adopted
-    name = (device or current_device()).name
     raise DeviceMismatchError(
-        f"{stream!r} is not a stream that {name} knows: use agt.create_stream(), or a "
+        f"{stream!r} is not a stream that {home.name} knows: use agt.create_stream(), or a "
         "cupy.cuda.Stream on a CUDA device"
     )
 

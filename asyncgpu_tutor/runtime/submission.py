@@ -14,7 +14,7 @@ from asyncgpu_tutor.runtime.context import ExecutionContext
 from asyncgpu_tutor.runtime.devices import current_device
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 
-__all__ = ["Run", "Submission", "in_flight", "submit", "synchronize", "wait"]
+__all__ = ["Run", "Submission", "adopt", "in_flight", "submit", "synchronize", "wait"]
 
 T = TypeVar("T")
 Run = Callable[[ExecutionContext], T]
@@ -116,7 +116,7 @@ def in_flight() -> int:
 def submit(
     run: Run[T],
     stream: Stream,
-    policy: SchedulingPolicy,
+    policy: SchedulingPolicy | None,
     *,
     label: str,
     blocking: bool = False,
@@ -143,6 +143,16 @@ def submit(
         finally:
             submission.event = stream.record()
             _in_flight[submission.number] = submission
+    return submission
+
+
+def adopt(label: str, stream: Stream, kernels: list[str], keep: object) -> Submission[Any]:
+    """A submission for work that was enqueued without one; `keep` lives until it has completed."""
+    submission: Submission[Any] = Submission(label, stream, blocking=False, spawned=False)
+    submission.kernels = kernels
+    submission.keep.append(keep)
+    submission.event = stream.record()
+    _in_flight[submission.number] = submission
     return submission
 
 

@@ -39,6 +39,11 @@ class SimEvent:
         return self.state.passed
 
     @property
+    def succeeded(self) -> bool:
+        """As `done`, unless work before it failed."""
+        return self.done and self.state.error is None
+
+    @property
     def retired(self) -> bool:
         """Whether the device has passed it, without anybody noticing."""
         return self.state.passed

@@ -11,11 +11,12 @@
 #
 # - name the device that your notebooks run on, and say whether its times are measured or modelled;
 # - start work on that device from Python, and read the result;
-# - predict what Python does while the device works, and check it against a timeline.
+# - predict what Python does while the device works, and check it against a timeline;
+# - do an exercise, and have it checked.
 #
 # | | |
 # |---|---|
-# | Time | 10 minutes |
+# | Time | 20 minutes |
 # | You need | Python and some NumPy. No CUDA, and no GPU |
 # | Device | the first cell of code says which one is in use |
 #
@@ -30,10 +31,15 @@
 # NumPy computes while you wait. A device can compute while Python does something else, if you ask in the right way.
 # How to ask is what this course is about.
 
-# %% id=which-device
+# %% id=setup
+import asyncio
+
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, solution
+from asyncgpu_tutor.timeline import compare
+from asyncgpu_tutor.trace import overlap_between
 
 device = agt.use("auto")
 device
@@ -141,8 +147,6 @@ assert np.array_equal(y, 2 * x)
 #    returns at once.
 
 # %% id=predict
-from asyncgpu_tutor.exercises import Prediction
-
 meanwhile = Prediction(
     "Which of the two is finished first?",
     sync="the first: one thing after the other is quicker",
@@ -159,8 +163,6 @@ meanwhile
 meanwhile.commit(...)
 
 # %% id=run-both
-import asyncio
-
 for _ in range(4):
     await doubled(x)  # a real GPU is slow the first time: it loads kernels, and creates streams
 
@@ -189,8 +191,6 @@ meanwhile.reveal(truth, f"From start to end: {first:.0f} µs with sync, {second:
 # a queue of work for the device, which does one thing in it after the other.
 
 # %% id=timeline-picture
-from asyncgpu_tutor.timeline import compare
-
 compare([blocking, overlapped], ["sync, then the job", "spawn, the job, await"]);
 
 # %% [markdown] id=timeline-read
@@ -209,8 +209,6 @@ print(overlapped.table())
 # **trace**, and fails if it is not so.
 
 # %% id=timeline-claims
-from asyncgpu_tutor.trace import overlap_between
-
 job = "Python's own job"
 assert overlap_between(blocking, job, blocking.device_spans) == 0
 assert overlap_between(overlapped, job, overlapped.device_spans) > 0
@@ -219,6 +217,136 @@ assert blocking.metrics().host["wait"] > 0
 
 overlap = overlap_between(overlapped, job, overlapped.device_spans)
 print(f"Job and device were both at work for {overlap:.0f} µs.")
+
+# %% [markdown] id=exercises
+# ## Your turn
+#
+# Exercises are checked, in a second and as often as you like, and a wrong answer costs nothing: you are told what is wrong
+# with it. Change the first cell, run it, and run the `check` below it.
+#
+# Stuck? `hint("00-waited")`, in a cell of your own, gives a hint, and a better one each time you ask. After an attempt, right or wrong,
+# `solution("00-waited")` shows a solution. Skip what you like: no exercise needs the one before.
+#
+# ### Exercise: read a trace
+#
+# For how many microseconds was Python waiting? Return the number for any trace. (The cell above this text needs it, too.)
+
+# %% id=00-waited starter
+def waited(trace):
+    ...  # your code
+
+
+# %% id=00-waited solution
+def waited(trace):
+    return trace.metrics().host["wait"]
+
+
+# %% id=00-waited mutant cause="waits 1 time"
+def waited(trace):
+    return trace.metrics().makespan
+
+
+# %% id=00-waited mutant cause="came out, and"
+def waited(trace):
+    return trace.metrics().host["call"]
+
+
+# %% id=00-waited mutant cause="came out, and"
+def waited(trace):
+    return max((span.duration for span in trace if span.kind == "wait"), default=0.0)
+
+
+# %% id=00-waited mutant cause="a number of microseconds should come out"
+def waited(trace):
+    return trace.metrics().host["wait"] > 0
+
+
+# %% id=00-waited mutant cause="a number of microseconds should come out"
+def waited(trace):
+    print(trace.metrics().host["wait"])
+
+
+# %% id=00-waited-check
+check("00-waited", waited)
+
+# %% [markdown] id=exercise-both
+# ### Exercise: two at a time
+#
+# `first` and `second` are operations. The cell below runs one after the other. Change it so that both are under way at the same time. Return both results,
+# in this order.
+#
+# This check looks at the trace as well, and if it is not yet right, it shows your timeline and the one that it should be.
+
+# %% id=00-both starter
+async def both(first, second):
+    a = await first
+    b = await second
+    return a, b
+
+
+# %% id=00-both solution
+async def both(first, second):
+    a = agt.spawn(first)
+    b = agt.spawn(second)
+    return await a, await b
+
+
+# %% id=00-both mutant cause="at no time were both under way"
+async def both(first, second):
+    a = await agt.spawn(first)
+    b = await agt.spawn(second)
+    return a, b
+
+
+# %% id=00-both mutant cause="at no time were both under way"
+async def both(first, second):
+    return await agt.zip(first, second)
+
+
+# %% id=00-both mutant cause="`sync` keeps Python waiting"
+async def both(first, second):
+    a = agt.spawn(first)
+    b = second.sync()
+    return await a, b
+
+
+# %% id=00-both mutant cause="with result 1, element 0 is 2"
+async def both(first, second):
+    b = agt.spawn(second)
+    a = agt.spawn(first)
+    return await b, await a
+
+
+# %% id=00-both mutant cause="should return the two results"
+async def both(first, second):
+    a = agt.spawn(first)
+    b = agt.spawn(second)
+    await a
+    return await b
+
+
+# %% id=00-both mutant cause="should return two results, and returned 1"
+async def both(first, second):
+    a = agt.spawn(first)
+    b = agt.spawn(second)
+    await b
+    return [await a]
+
+
+# %% id=00-both mutant cause="`d2h` ran 1 time"
+async def both(first, second):
+    a = agt.spawn(first)
+    return await a, second
+
+
+# %% id=00-both-check
+check("00-both", both)
+
+# %% [markdown] id=progress-text
+# What you have solved is kept in a file beside the notebook, `progress.json`, and listed here:
+
+# %% id=progress
+progress()
 
 # %% [markdown] id=key-points
 # ## Key points

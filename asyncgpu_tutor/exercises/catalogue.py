@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from asyncgpu_tutor.exercises import (
+    chapter_00,
     chapter_01,
     chapter_02,
     chapter_03,
@@ -22,6 +23,7 @@ __all__ = ["EXERCISES"]
 EXERCISES: Mapping[str, Exercise] = {
     exercise.name: exercise
     for chapter in (
+        chapter_00,
         chapter_01,
         chapter_02,
         chapter_03,

@@ -124,13 +124,15 @@ class DeviceFuture(Generic[T]):
         try:
             if device.patience_us and not self._watched:
                 until = time.perf_counter() + device.patience_us * 1e-6
-                while self._state is FutureState.EXECUTING and not self._watched:
+                while True:
+                    yield  # a task that yields nothing comes again in the loop's next turn
+                    if self._state is not FutureState.EXECUTING or self._watched:
+                        return
                     if submission.event.succeeded:
                         self._wake(None)
                         return
                     if time.perf_counter() > until:
-                        break
-                    yield  # a task that yields nothing comes again in the loop's next turn
+                        return
         finally:  # also where the task was cancelled: somebody has to see the end of the work
             if self._state is FutureState.EXECUTING and not self._watched:
                 self._watched = True

@@ -89,7 +89,7 @@ def test_cancelling_stops_the_waiting_and_not_the_work(device: Device, cancel_af
 
 def test_a_loop_that_closes_while_work_is_in_flight(device: Device) -> None:
     async def abandon() -> None:
-        task = agt.spawn(slow())
+        task = agt.spawn(slow(1024))
         for _ in range(3):
             await asyncio.sleep(0)
         assert not task.done()

@@ -91,6 +91,12 @@ class Panel:
             return kind
         return Look(self.op_colour(bar.span.op), kind.hatch)
 
+    def text(self, bar: Bar) -> str:
+        """What is written in a bar: with the submission's number where the colour stands for it."""
+        op = bar.span.op
+        numbered = self.color_by == "op" and bar.span.on_device and op is not None
+        return f"#{op} {bar.text}" if numbered else bar.text
+
     def op_colour(self, op: int | None) -> str:
         """Colour of a submission: in the order of their numbers, from the start after the last."""
         return UNOWNED if op is None else OP_COLOURS[self.ops.index(op) % len(OP_COLOURS)]
@@ -240,6 +246,7 @@ def _names(ax: Axes, panel: Panel) -> None:
         patch = {"facecolor": look.colour, "edgecolor": "none", "pad": 0.8}
         name = BarName(
             bar,
+            panel.text(bar),
             color="#AAAAAA" if faded else _INK,
             bbox=patch if look.hatch and not faded else None,
             clip_on=True,

@@ -37,17 +37,17 @@ class BarName(Text):
     After drawing, `get_text` is what was drawn.
     """
 
-    def __init__(self, bar: Bar, **looks: Any) -> None:
+    def __init__(self, bar: Bar, name: str, **looks: Any) -> None:
         span = bar.span
         super().__init__(
             (span.start + span.end) / 2,
             bar.y + bar.height / 2,
-            bar.text,
+            name,
             horizontalalignment="center",
             verticalalignment="center_baseline",
             **looks,
         )
-        self._bar = bar
+        self._bar, self._name = bar, name
         self.set_in_layout(False)  # it never sticks out, so a layout need not ask
 
     def draw(self, renderer: RendererBase) -> None:
@@ -62,7 +62,7 @@ class BarName(Text):
         room = float(right - left) * points - 3
         # Tenths of a point are enough, and let the widths be remembered.
         self.set_fontsize(round(size, 1))
-        self.set_text(_cut(bar.text, room, round(size, 1)) if size >= _SMALLEST else "")
+        self.set_text(_cut(self._name, room, round(size, 1)) if size >= _SMALLEST else "")
         super().draw(renderer)
 
 

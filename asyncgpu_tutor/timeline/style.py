@@ -11,9 +11,11 @@ __all__ = ["KIND_LOOKS", "OP_COLOURS", "UNOWNED", "Look", "darker"]
 
 # Okabe and Ito's palette (Color Universal Design, 2008): eight colours that people with any of the
 # common forms of colour-blindness can tell apart.
-# Green, vermilion and blue are lightened by a quarter, because names are written on them in black.
-_ORANGE, _SKY, _GREEN, _YELLOW = "#E69F00", "#56B4E9", "#40B696", "#F0E442"
-_BLUE, _VERMILION, _PURPLE = "#4095C5", "#E08640", "#CC79A7"
+# Green, vermilion and blue are lightened a little, because names are written on them in black.
+_ORANGE, _SKY, _GREEN, _YELLOW = "#E69F00", "#56B4E9", "#0BA47A", "#F0E442"
+_BLUE, _VERMILION, _PURPLE = "#4599CA", "#E08640", "#CC79A7"
+# Copy in, kernel, copy back also differ in grey: light, middle, dark. Theirs is as light as the orange.
+_LIGHT_SKY = "#9AD5F7"
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Look:
 
 # The pattern goes up for what goes to the device, and down for what comes back.
 KIND_LOOKS: Mapping[SpanKind, Look] = {
-    "h2d": Look(_SKY, "////"),
+    "h2d": Look(_LIGHT_SKY, "////"),
     "kernel": Look(_ORANGE),
     "d2h": Look(_GREEN, "\\\\\\\\"),
     "d2d": Look(_PURPLE, "xxxx"),

@@ -34,6 +34,14 @@ COMMANDS = {
     "mlp": Command(
         "asyncgpu_tutor.mlp", "run the four-batch asynchronous MLP and report on what happened"
     ),
+    "profile": Command(
+        "asyncgpu_tutor.profiling.profile_command",
+        "run the MLP under Nsight Systems, and say what the profile shows",
+    ),
+    "record-course": Command(
+        "asyncgpu_tutor.profiling.course_command",
+        "record the course's programs on a GPU, for those who have none",
+    ),
 }
 
 

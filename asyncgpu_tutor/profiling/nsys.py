@@ -1,0 +1,120 @@
+"""Finding Nsight Systems, and running a program of the course under it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from asyncgpu_tutor.errors import UsageError
+
+__all__ = ["ADVICE", "export", "find", "profile"]
+
+VARIABLE = "NSYS"
+# Where NVIDIA's installers put it; Nsight Compute brings one as well.
+PLACES = (
+    "/opt/nvidia/nsight-systems/*/bin/nsys",
+    "/opt/nvidia/nsight-systems-cli/*/bin/nsys",
+    "/usr/local/cuda*/bin/nsys",
+    "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys",
+)
+ADVICE = (
+    "Nsight Systems is not on this machine: its command nsys is neither on the PATH nor where NVIDIA's "
+    f"installers put it. Get it from https://developer.nvidia.com/nsight-systems, or say where it is with "
+    f"{VARIABLE}=/path/to/nsys. Without it: asyncgpu-tutor profile --from FILE.sqlite reads an export that "
+    "was made elsewhere, and agt.Trace.load_recording(name) a recording that comes with this package."
+)
+# Only what the course needs: with samples of the CPU the report of one second has hundreds of megabytes.
+TRACED = ("--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--force-overwrite=true")
+TIMEOUT = 600  # seconds
+
+
+def find() -> Path:
+    """The command ``nsys``.
+
+    Raises
+    ------
+    UsageError
+        If it is not there; says what to do.
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        if not Path(named).is_file():
+            raise UsageError(f"{VARIABLE} is {named!r}, and there is no such file")
+        return Path(named)
+    on_path = shutil.which("nsys")
+    if on_path:
+        return Path(on_path)
+    for pattern in PLACES:
+        found = sorted(Path("/").glob(pattern.lstrip("/")))
+        if found:
+            return found[-1]
+    raise UsageError(ADVICE)
+
+
+def profile(arguments: Sequence[str], report: Path, *, events: bool = True) -> Path:
+    """Run ``python -m asyncgpu_tutor ARGUMENTS`` under the profiler, with NVTX ranges.
+
+    Parameters
+    ----------
+    report : Path
+        Where the report goes; its suffix becomes ``.nsys-rep``.
+    events : bool
+        Also trace CUDA events: they tell which stream waited for which.
+
+    Returns
+    -------
+    Path
+        The report.
+
+    Raises
+    ------
+    UsageError
+        If nsys is missing, or fails.
+    """
+    target = report.with_suffix(".nsys-rep")
+    command = [
+        str(find()), "profile", *TRACED, f"--cuda-event-trace={str(events).lower()}",
+        f"--output={target}", sys.executable, "-m", "asyncgpu_tutor", *arguments,
+    ]  # fmt: skip
+    _run(command, {**os.environ, "ASYNCGPU_NVTX": "1"})
+    if not target.is_file():
+        raise UsageError(f"nsys ended, and did not write {target}")
+    return target
+
+
+def export(report: Path) -> Path:
+    """Convert a report to the SQLite file that `Trace.from_nsys` reads, beside it.
+
+    Raises
+    ------
+    UsageError
+        If nsys is missing, or fails.
+    """
+    target = report.with_suffix(".sqlite")
+    command = [str(find()), "export", "--type=sqlite", "--force-overwrite=true"]
+    _run([*command, f"--output={target}", str(report)])
+    return target
+
+
+def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=environment,
+            timeout=TIMEOUT,
+        )
+    except OSError as error:
+        raise UsageError(f"{command[0]} cannot be run: {error}") from None
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"{' '.join(command[:2])} took more than {TIMEOUT} s") from None
+    if done.returncode:
+        told = (done.stderr or done.stdout).strip()[-1500:]
+        raise UsageError(f"{' '.join(command)} failed with code {done.returncode}:\n{told}")

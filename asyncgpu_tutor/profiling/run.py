@@ -1,0 +1,97 @@
+"""A program of the course that can be run again and again, and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace, ranges
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.runtime.recording import Source
+
+__all__ = ["RUNS", "Body", "Run", "find_run", "record_run", "recorded", "trace_of"]
+
+Body = Callable[[], Awaitable[None]]
+Prepare = Callable[[], Awaitable[Body]]
+
+WARM_UP = (
+    25  # rounds on a GPU: modules, memory pools, and Python, which specialises code that runs often
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One program.
+
+    Attributes
+    ----------
+    name : str
+        That of its recording; the chapter's number comes first.
+    about : str
+        What it shows, in a line.
+    prepare : callable
+        A coroutine function that makes what the program needs, and returns it as a coroutine function.
+    cold : bool
+        Whether it is recorded without having been run before.
+    """
+
+    name: str
+    about: str
+    prepare: Prepare
+    cold: bool = False
+
+
+RUNS: dict[str, Run] = {}
+
+
+def recorded(name: str, about: str, *, cold: bool = False) -> Callable[[Prepare], Prepare]:
+    """Put a program into the table: decorates the coroutine function that prepares it."""
+
+    def register(prepare: Prepare) -> Prepare:
+        assert name not in RUNS
+        RUNS[name] = Run(name, about, prepare, cold)
+        return prepare
+
+    return register
+
+
+def find_run(name: str) -> Run:
+    """The program of that name.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    if name not in RUNS:
+        close = get_close_matches(name, RUNS, 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"there is no program {name!r}; there are: {', '.join(RUNS)}.{hint}")
+    return RUNS[name]
+
+
+async def record_run(run: Run, source: Source = "auto") -> Trace:
+    """Warm the program up, run it once more, and return the trace of that.
+
+    Parameters
+    ----------
+    source : {"auto", "cupti", "events"}
+        See `asyncgpu_tutor.record`.
+    """
+    body = await run.prepare()
+    if not run.cold:
+        for _ in range(1 if agt.current_device().simulated else WARM_UP):
+            await body()
+    agt.synchronize()
+    with ranges.across(run.name), agt.record(source) as trace:
+        await body()
+    trace.about = {**trace.about, "run": run.name, "shows": run.about}
+    return trace
+
+
+def trace_of(name: str, source: Source = "auto") -> Trace:
+    """Record the program of that name on the current device; for scripts, which have no event loop."""
+    return asyncio.run(record_run(find_run(name), source))

@@ -1,0 +1,112 @@
+"""What recording costs, and what NVTX ranges cost: ratios within one run.
+
+    python benchmarks/recording.py [--ranges]
+
+The program is four batches of the MLP, DIM 64: there the host is the bottleneck, so whatever it does besides
+shows. Ways are measured in turns; medians. On a GPU; run it under ``nsys profile -t cuda,nvtx`` with --ranges
+to see what ranges cost when somebody looks at them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import platform
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import ranges
+from asyncgpu_tutor.data import seed_inputs
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.mlp import forward, upload
+from asyncgpu_tutor.profiling.course_command import machine_facts
+
+DIM, BATCHES, ROUNDS, WARM = 64, 4, 60, 50
+Body = Callable[[], Awaitable[None]]
+
+
+async def mlp() -> Body:
+    """The program that is measured."""
+    inputs = seed_inputs(DIM, BATCHES)
+    w0, w1 = await upload(inputs).schedule(agt.SingleStream())
+    pinned = [agt.pin(batch) for batch in inputs.batches]
+
+    async def body() -> None:
+        await asyncio.gather(*(_one(x, i) for i, x in enumerate(pinned)))
+
+    async def _one(x: object, i: int) -> None:
+        await forward(x, w0, w1).named(f"batch {i}")
+
+    return body
+
+
+async def timed(body: Body, around: Callable[[], object]) -> float:
+    """Time of the block's inside, in us: making a recording ready is not counted, being recorded is."""
+    agt.synchronize()
+    with around():
+        start = time.perf_counter()
+        await body()
+        end = time.perf_counter()
+    return (end - start) * 1e6
+
+
+async def measure(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """The median time of each way, in us, measured in turns."""
+    body = await mlp()
+    for _ in range(WARM):
+        await body()
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(ROUNDS):
+        for way, around in ways.items():
+            times[way].append(await timed(body, around))
+    return {way: statistics.median(values) for way, values in times.items()}
+
+
+class Ranges:
+    """NVTX ranges on, for a block."""
+
+    def __enter__(self) -> None:
+        ranges.enable()
+
+    def __exit__(self, *_: object) -> None:
+        ranges.disable()
+
+
+def report(times: dict[str, float]) -> None:
+    """Times, and ratios to the first."""
+    first = next(iter(times.values()))
+    for way, us in times.items():
+        print(f"  {way:<28} {us:>8.1f} us   {us / first:>5.2f}")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument(
+        "--ranges", action="store_true", help="ranges only: for use under a profiler"
+    )
+    parser.add_argument("--device", default="cuda")
+    only_ranges = parser.parse_args().ranges
+    with agt.using(parser.parse_args().device):
+        facts = {**machine_facts(), "machine": platform.machine()}
+        print("; ".join(f"{key} {value}" for key, value in facts.items() if key != "command"))
+        ways: dict[str, Callable[[], object]] = {"ranges off": nullcontext, "ranges on": Ranges}
+        print(f"NVTX ranges, {BATCHES} batches of DIM {DIM}:")
+        report(asyncio.run(measure(ways)))
+        if only_ranges:
+            return
+        ways = {"not recorded": nullcontext, "events": lambda: agt.record("events")}
+        try:
+            with agt.record("cupti"):
+                ways["CUPTI"] = lambda: agt.record("cupti")
+        except UsageError as error:
+            print(error)
+        print(f"Recording, {BATCHES} batches of DIM {DIM}:")
+        report(asyncio.run(measure(ways)))
+
+
+if __name__ == "__main__":
+    main()

@@ -88,7 +88,11 @@ class Take(DeviceOp[tuple[Any, ...]]):
     def enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
         """Enqueue the work; see `DeviceOp`."""
         where = f"into an earlier run of {self.given_label}()"
-        return self.act(context, tuple(array.take(where) for array in self.arrays))
+        arrays = tuple(array.take(where) for array in self.arrays)
+        try:
+            return self.act(context, arrays)
+        except CaptureError as error:
+            raise CaptureError(f"{self.given_label}(): {error}") from None
 
 
 def h2d(host: npt.ArrayLike, name: str | None = None) -> DeviceOp[DeviceArray]:

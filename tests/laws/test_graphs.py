@@ -1,0 +1,384 @@
+"""Law 13: graph-safe or refused. And what is captured is what was asked for, each time that it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import (
+    CaptureError,
+    DeviceMismatchError,
+    HostBufferError,
+    NestedSyncError,
+    StreamRaceError,
+)
+from asyncgpu_tutor.sim import SimDevice
+
+from .kernels import add, scale
+from .programs import PROGRAMS, N, Program
+from .shape import structure
+
+Op = agt.DeviceOp[Any]
+
+
+def into(x: agt.DeviceArray, y: agt.DeviceArray) -> Op:
+    """y = 2 x, without a new array."""
+    return agt.memcpy(y.borrow(), x.borrow()).and_then(lambda pair: scale(pair[0], 2.0))
+
+
+def arrays(*numbers: float) -> list[agt.DeviceArray]:
+    return [agt.full((N,), number).sync() for number in numbers]
+
+
+# ---------------------------------------------------------------------- it is the operation
+@given(program=PROGRAMS)
+def test_a_prepared_run_is_a_run_of_its_operation(device: Device, program: Program) -> None:
+    def run(op: Op) -> list[tuple[object, ...]]:
+        with agt.record() as trace:
+            result = op.to_host().sync(agt.StreamPoolRoundRobin(4, device))
+        assert np.array_equal(result, program.expected())
+        return structure(trace, times=False)
+
+    prepared = program.op().prepare()
+    assert run(prepared.launch()) == run(prepared.launch()) == run(program.op())
+
+
+@given(program=PROGRAMS)
+def test_a_graph_of_what_was_prepared_computes_the_same(device: Device, program: Program) -> None:
+    graph = program.op().to_host().prepare().launch().graph_on(agt.create_stream())
+    for _ in range(2):
+        assert np.array_equal(graph.launch().sync(), program.expected())
+
+
+@pytest.mark.parametrize(
+    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
+)
+def test_capturing_runs_nothing(device: Device, capture: Callable[[Op], Any]) -> None:
+    x, y = arrays(1, 0)
+    with agt.record() as trace:
+        captured = capture(into(x, y))
+    assert trace.device_spans == []
+    assert agt.d2h(y.borrow()).sync()[0] == 0
+
+    captured.launch().sync()
+    assert agt.d2h(y.borrow()).sync()[0] == 2
+
+
+def test_a_graph_costs_the_host_one_call(device: Device) -> None:
+    x, y = arrays(1, 0)
+    graph = into(x, y).graph_on(agt.create_stream())
+    assert graph.nodes == 2
+    with agt.record() as trace:
+        graph.launch().sync()
+    (call,) = [span for span in trace if span.kind == "call"]
+    assert call.name == "launch graph memcpy"
+
+
+def test_each_launch_reads_what_its_host_array_holds_by_then(device: Device) -> None:
+    slot, x = agt.pinned((N,)), arrays(0)[0]
+    op = agt.memcpy(x.borrow(), slot).and_then(lambda pair: scale(pair[0], 2.0)).to_host()
+    prepared = op.prepare()
+    for number in (1, 2, 3):
+        slot[:] = number
+        assert prepared.launch().sync().tolist() == [2 * number] * N
+
+
+def test_an_update_comes_before_the_next_launch_wherever_that_is(device: Device) -> None:
+    x, y = arrays(0, 0)
+    graph = into(x, y).graph_on(agt.create_stream())
+    for number in range(1, 6):
+        graph.update(agt.memcpy(x.borrow(), agt.pin(np.full(N, number, np.float32))))
+        graph.launch().sync_on(agt.create_stream())
+        assert agt.d2h(y.borrow()).sync()[0] == 2 * number
+
+
+def test_launches_on_several_streams_follow_each_other(device: Device) -> None:
+    x, y = arrays(1, 0)
+    for captured in (into(x, y).prepare(), into(x, y).graph_on(agt.create_stream())):
+        with agt.record() as trace:
+            for _ in range(3):
+                captured.launch().async_on(agt.create_stream())
+            agt.synchronize()
+        spans = sorted(trace.device_spans, key=lambda span: span.id)
+        assert len({span.stream for span in spans}) == 3
+        assert all(a.end <= b.start for a, b in itertools.pairwise(spans))
+
+
+def test_arms_become_branches(sim: SimDevice) -> None:
+    pairs = [arrays(1, 0) for _ in range(3)]
+    graph = agt.overlap(*(into(*pair) for pair in pairs)).graph_on(agt.create_stream())
+    with agt.record() as trace, agt.using(policy=agt.SingleStream()):
+        graph.launch().sync()
+    assert len({span.stream for span in trace.find("scale")}) == 3
+    assert [agt.d2h(y.borrow()).sync()[0] for _, y in pairs] == [2, 2, 2]
+
+
+def test_one_decision_for_the_run_and_one_for_each_arm(sim: SimDevice) -> None:
+    class Counting(agt.StreamPoolRoundRobin):
+        asked = 0
+
+        def next_stream(self) -> agt.Stream:
+            self.asked += 1
+            return super().next_stream()
+
+    prepared = agt.overlap(agt.zeros((N,)), agt.zeros((N,))).prepare()
+    policy = Counting(4, sim)
+    prepared.launch().sync(policy)
+    assert policy.asked == 3
+
+
+# ---------------------------------------------------------------------- as an operation
+def test_a_launch_composes_as_any_operation_does(device: Device) -> None:
+    x, y, z = arrays(1, 0, 0)
+    graph = into(x, y).graph_on(agt.create_stream())
+    op = graph.launch().and_then(lambda y: agt.memcpy(z.borrow(), y)).first().to_host()
+
+    async def main() -> list[Any]:
+        shared = graph.launch().shared()
+        task = agt.spawn(agt.zip(shared, shared))
+        return [await op, await task, *await asyncio.gather(graph.launch(), op)]
+
+    first, _, _, second = asyncio.run(main())
+    assert first[0] == second[0] == 2
+
+
+def test_the_output_is_taken_once(device: Device) -> None:
+    graph = into(*arrays(1, 0)).graph_on(agt.create_stream())
+    y = graph.take_output()
+    graph.launch().sync()
+    assert agt.d2h(y).sync()[0] == 2  # gone, and the graph still has its memory
+    graph.launch().sync()
+    with pytest.raises(CaptureError, match="taken already"):
+        graph.take_output()
+
+
+def test_what_is_lent_can_be_spawned_and_is_not_the_callers(device: Device) -> None:
+    prepared = agt.full((N,), 3.0).prepare()
+
+    async def main() -> Any:
+        array = await prepared.launch()
+        assert array.mode == "borrowed"
+        return await agt.d2h(array)
+
+    assert asyncio.run(main())[0] == 3
+
+
+# ---------------------------------------------------------------------- alive until done
+def test_a_graph_keeps_what_it_points_at(device: Device) -> None:
+    host = agt.pin(np.ones(N, np.float32))
+    kept = weakref.ref(host)
+    x = arrays(0)[0]
+    op = agt.memcpy(x, host).and_then(lambda pair: agt.d2h(pair[0], out=agt_out))
+    agt_out = agt.pinned((N,))
+    graph = op.graph_on(agt.create_stream())
+    del host, x, op
+    gc.collect()
+    assert kept() is not None
+    assert graph.launch().sync()[0] == 1
+
+    launched = graph.launch()
+    del graph
+    gc.collect()
+    assert launched.sync()[0] == 1
+    del launched
+    gc.collect()
+    assert kept() is None
+
+
+def test_the_memory_of_a_prepared_pipeline_goes_with_it(sim: SimDevice) -> None:
+    before = sim.heap.live
+    prepared = agt.zip(agt.zeros((N,)), agt.ones((N,))).prepare()
+    assert sim.heap.live == before + 2
+    prepared.launch().async_on(agt.create_stream())
+    del prepared
+    agt.synchronize()
+    gc.collect()
+    assert sim.heap.live == before
+
+
+# ---------------------------------------------------------------------- refused
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("h2d", lambda: agt.h2d(agt.pin(np.zeros(3, np.float32)))),
+        ("zeros", lambda: agt.zeros((3,))),
+        ("ones", lambda: agt.ones((3,))),
+        ("full", lambda: agt.full((3,), 2.0)),
+        ("arange", lambda: agt.arange(3)),
+        ("randn", lambda: agt.randn((3,))),
+        ("dup", lambda: agt.dup(agt.zeros((3,)).sync())),
+        ("d2h", lambda: agt.d2h(agt.zeros((3,)).sync())),
+    ],
+)
+def test_what_allocates_is_refused_by_name(
+    device: Device, name: str, make: Callable[[], Op]
+) -> None:
+    stream = agt.create_stream()
+    with pytest.raises(CaptureError, match=name) as caught:
+        make().graph_on(stream)
+    assert "agt.d2h(x, out=host)" in str(caught.value) or "prepare" in str(caught.value)
+    # Nothing is left of it: the stream takes work, and another capture.
+    x, y = arrays(1, 0)
+    into(x, y).graph_on(stream).launch().sync_on(stream)
+    assert agt.d2h(y.borrow()).sync_on(stream)[0] == 2
+
+
+@pytest.mark.parametrize(
+    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
+)
+def test_pageable_memory_is_refused(device: Device, capture: Callable[[Op], Any]) -> None:
+    x = arrays(0)[0]
+    with pytest.raises(CaptureError, match=r"pageable.*agt\.pin"):
+        capture(agt.memcpy(x.borrow(), np.zeros(N, np.float32)))
+
+
+def test_nothing_waits_inside_of_a_capture(device: Device) -> None:
+    x, y = arrays(1, 0)
+
+    def waits(_: Any) -> Op:
+        return agt.value(agt.zeros((3,)).sync())
+
+    def waits_for_the_stream(context: agt.ExecutionContext, _: Any) -> Op:
+        context.stream.synchronize()
+        return agt.value(None)
+
+    with pytest.raises(NestedSyncError, match="sync"):
+        into(x, y).and_then(waits).graph_on(agt.create_stream())
+    with pytest.raises(NestedSyncError, match="synchronize"):
+        into(x, y).and_then_with_context(waits_for_the_stream).prepare()
+    with agt.CudaGraph.scope(agt.create_stream()) as scope:
+        scope.record(into(x, y))
+        with pytest.raises(NestedSyncError):
+            agt.zeros((3,)).sync()
+
+
+def test_a_stream_that_is_not_the_captures_is_refused(device: Device) -> None:
+    other = agt.create_stream()
+
+    def elsewhere(context: agt.ExecutionContext) -> Op:
+        context.on(other).empty((3,))
+        return agt.value(None)
+
+    with pytest.raises(CaptureError, match="overlap"):
+        agt.with_context(elsewhere).prepare()
+
+
+def test_a_branch_that_nothing_waits_for_is_refused(device: Device) -> None:
+    x, y = arrays(1, 0)
+
+    def stray(context: agt.ExecutionContext) -> Op:
+        context.fork().copy(y, x)
+        return agt.value(None)
+
+    with pytest.raises(CaptureError, match="never waited for"):
+        agt.with_context(stray).prepare()
+
+
+def test_a_result_from_inside_is_none_outside(device: Device) -> None:
+    x, y = arrays(1, 0)
+    shared = into(x, y).shared()
+    shared.graph_on(agt.create_stream())
+    with pytest.raises(CaptureError, match="ran inside of a capture"):
+        shared.sync()
+
+
+def test_a_result_from_outside_is_there_before_the_first_launch(device: Device) -> None:
+    source = agt.full((N,), 5.0).shared()
+    source.async_on(agt.create_stream())
+    y = arrays(0)[0]
+    graph = source.and_then(lambda x: agt.memcpy(y.borrow(), x)).graph_on(agt.create_stream())
+    graph.launch().sync_on(agt.create_stream())
+    assert agt.d2h(y.borrow()).sync()[0] == 5
+
+
+def test_a_graph_is_not_captured_again(device: Device) -> None:
+    graph = into(*arrays(1, 0)).graph_on(agt.create_stream())
+    with pytest.raises(CaptureError, match="CUDA graph already"):
+        graph.launch().graph_on(agt.create_stream())
+
+
+def test_another_device_is_refused(device: Device) -> None:
+    graph = into(*arrays(1, 0)).graph_on(agt.create_stream())
+    prepared = into(*arrays(1, 0)).prepare()
+    with agt.using("sim:1"):
+        for captured in (graph, prepared):
+            with pytest.raises(DeviceMismatchError, match="once for each device"):
+                captured.launch().sync()
+
+
+# ---------------------------------------------------------------------- scopes
+def test_a_scope_captures_piece_by_piece(device: Device) -> None:
+    x, y, z = arrays(1, 0, 0)
+    with agt.CudaGraph.scope(agt.create_stream(), "two steps") as scope:
+        scope.record(into(x, y))
+        scope.record(into(y, z))
+    graph = scope.graph
+    assert (graph.label, graph.nodes, graph.kernels) == ("two steps", 4, ["scale", "scale"])
+    first, second = graph.launch().sync()
+    assert [agt.d2h(a).sync()[0] for a in (first, second)] == [2, 4]
+
+
+def test_a_scope_that_failed_leaves_no_graph(device: Device) -> None:
+    stream = agt.create_stream()
+    with pytest.raises(ZeroDivisionError), agt.CudaGraph.scope(stream) as scope:
+        raise ZeroDivisionError
+    with pytest.raises(CaptureError, match="not captured"):
+        scope.graph.launch().sync()
+
+    with (
+        pytest.raises(CaptureError, match="incomplete"),
+        agt.CudaGraph.scope(stream) as scope,
+        pytest.raises(CaptureError, match="allocates"),
+    ):
+        scope.record(agt.zeros((3,)))
+    with pytest.raises(CaptureError, match="is over"):
+        scope.record(into(*arrays(1, 0)))
+    agt.zeros((3,)).sync_on(stream)
+
+
+def test_a_scope_has_its_graph_at_its_end(device: Device) -> None:
+    with agt.CudaGraph.scope(agt.create_stream()) as scope:
+        scope.record(agt.value(1))
+        assert scope.graph.nodes == 0
+    assert scope.graph.launch().sync() == (1,)
+
+
+# ---------------------------------------------------------------------- hazards
+def test_a_slot_that_changes_in_flight_is_found(sim: SimDevice) -> None:
+    slot, x = agt.pin(np.zeros(N, np.float32)), arrays(0)[0]
+    for captured in (
+        agt.memcpy(x.borrow(), slot).prepare(),
+        agt.memcpy(x.borrow(), slot).graph_on(agt.create_stream()),
+    ):
+        captured.launch().async_on(agt.create_stream())
+        slot[:] += 1
+        with pytest.raises(HostBufferError):
+            agt.synchronize()
+
+
+def test_a_race_inside_of_a_graph_is_found(sim: SimDevice) -> None:
+    x, y = arrays(1, 0)
+    graph = agt.overlap(into(x, y), into(x, y)).graph_on(agt.create_stream())
+    with pytest.raises(StreamRaceError, match="race on array"):
+        graph.launch().sync()
+
+
+def test_a_token_loop(device: Device) -> None:
+    """Each launch goes on where the one before it has ended."""
+    total, step = arrays(0, 1)
+    more = add(total.borrow(), step.borrow(), N)
+    prepared = more.and_then(lambda new: agt.memcpy(total.borrow(), new)).prepare()
+    for _ in range(10):
+        prepared.launch().async_on(agt.create_stream())
+    agt.synchronize()
+    assert agt.d2h(total).sync()[0] == 10

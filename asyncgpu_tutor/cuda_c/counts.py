@@ -50,8 +50,10 @@ class Counts:
     issue it for one warp: an arithmetic operation, comparison, branch, load, store, or a step of
     address arithmetic counts 1, a multiplication whose result is added counts 1 together with the
     addition; an integer division counts 16, a floating-point division, square root or
-    transcendental function 8. A branch that splits a warp is charged on both sides. Loops are not
-    unrolled, and nothing is hoisted out of them.
+    transcendental function 8. A branch that splits a warp is charged on both sides. A loop of up to 32
+    turns with constant bounds counts as unrolled: its counter, comparison and branch are free, so are
+    indices that are made of nothing else, and an array of one thread with such indices is in
+    registers. What does not change in a loop is computed in front of it, and not counted.
 
     Exact are all numbers but those marked *sampled*. These are measured on up to 8 warps of each
     batch of blocks, evenly spread, on the first 16 executions of each access in the source and on
@@ -67,10 +69,16 @@ class Counts:
         Instructions of the warp that issues the most.
     chain_load_rounds : int
         On that warp's path: global loads that follow each other, where the loads of one statement
-        whose addresses do not depend on each other count as one round.
+        whose addresses do not depend on each other count as one round, and those of all turns of an
+        unrolled loop, too.
     chain_dependent_loads : int
         Those of these rounds whose address, or the branch that led to them, depends on a value
         loaded before: the ones that a compiler or a warp cannot overlap.
+    chain_doubles : int
+        Instructions on that warp's path that compute in double precision.
+    chain_fresh_loads : int
+        Loads of a warp, on average, that ask for a sector which the same load did not ask for the time
+        before. *Sampled*, on the first 16 executions of each.
     loop_iterations : int
         Loop bodies entered, over all warps.
     flops : int
@@ -78,6 +86,8 @@ class Counts:
         functions by active lanes; a fused multiply-add is 2.
     special_functions : int
         Of these, divisions, square roots and transcendental functions.
+    double_instructions : int
+        Instructions that compute in double precision, over all warps.
     global_load_requests, global_store_requests : int
         Loads and stores of global memory issued by a warp. Atomics are not among them.
     load_sectors, store_sectors : int
@@ -97,6 +107,11 @@ class Counts:
         different 4-byte words in one bank, less 1. *Sampled.*
     atomics, atomic_requests : int
         Atomic operations by lanes, and as issued by warps.
+    shared_atomic_passes : int
+        Of the requests those to shared memory, each as often as it names one word: lanes that meet in one
+        take turns.
+    atomic_queue : int
+        Atomic operations on that word of global memory which gets the most of them.
     barriers : int
         Block barriers passed, over all blocks.
     branches, divergent_branches : int
@@ -114,9 +129,12 @@ class Counts:
     longest_chain: int = 0
     chain_load_rounds: int = 0
     chain_dependent_loads: int = 0
+    chain_doubles: int = 0
+    chain_fresh_loads: int = 0
     loop_iterations: int = 0
     flops: int = 0
     special_functions: int = 0
+    double_instructions: int = 0
     global_load_requests: int = 0
     global_store_requests: int = 0
     load_sectors: int = 0
@@ -131,6 +149,8 @@ class Counts:
     bank_conflicts: int = 0
     atomics: int = 0
     atomic_requests: int = 0
+    shared_atomic_passes: int = 0
+    atomic_queue: int = 0
     barriers: int = 0
     branches: int = 0
     divergent_branches: int = 0
@@ -140,15 +160,20 @@ class Counts:
 
 @dataclass
 class Segment:
-    """Code that a warp runs through without a branch, and what one pass costs."""
+    """Code that a warp runs through without a branch, and what one pass costs.
+
+    `overlap` is the number of turns of the unrolled loops around it, whose loads go out together.
+    """
 
     index: int
     line: int
     instructions: int = 0
-    rounds: int = 0
+    rounds: float = 0
     dependent: int = 0
     flops: int = 0
     special: int = 0
+    doubles: int = 0
+    overlap: int = 1
     branch: bool = False
     loop: bool = False
 
@@ -175,8 +200,11 @@ class Site:
 class _SiteTally:
     __slots__ = (
         "executions",
+        "followed",
+        "fresh",
         "global_lane_bytes",
         "global_requests",
+        "last",
         "lines",
         "sampled",
         "sectors",
@@ -187,6 +215,9 @@ class _SiteTally:
 
     def __init__(self) -> None:
         self.executions = 0
+        self.fresh = 0
+        self.followed = 0
+        self.last: NDArray[np.int64] | None = None
         self.global_requests = 0
         self.global_lane_bytes = 0
         self.sampled = 0
@@ -203,6 +234,10 @@ class _SiteTally:
     @property
     def all_sectors(self) -> int:
         return round(self.global_requests * self.sectors / self.sampled) if self.sampled else 0
+
+    @property
+    def all_fresh(self) -> float:
+        return self.global_requests * self.fresh / self.followed if self.followed else 0.0
 
     @property
     def all_lines(self) -> int:
@@ -229,9 +264,11 @@ class Tally:
         self.atomics = 0
         self.atomic_requests = 0
         self.barriers = 0
-        self.longest = (0, 0, 0)
+        self.longest = (0, 0, 0, 0)
+        self.shared_atomic_passes = 0
+        self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
-        self._chains: NDArray[np.int64] = np.zeros((3, 0), np.int64)
+        self._chains: NDArray[np.float64] = np.zeros((4, 0), np.float64)
         self._sample: NDArray[np.int64] = np.zeros(0, np.int64)
         self._sampled_lane: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
@@ -239,7 +276,7 @@ class Tally:
 
     def begin_batch(self, layout: Layout) -> None:
         """Start with another batch of blocks."""
-        self._chains = np.zeros((3, layout.warps), np.int64)
+        self._chains = np.zeros((4, layout.warps), np.float64)
         count = min(_SAMPLED_WARPS, layout.warps)
         self._sample = np.unique(np.linspace(0, layout.warps - 1, count).astype(np.int64))
         self._sampled_lane = np.isin(layout.warp, self._sample)
@@ -248,7 +285,7 @@ class Tally:
         """Find the longest warp of the batch."""
         self.settle()
         worst = int(self._chains[0].argmax())
-        chain = tuple(int(x) for x in self._chains[:, worst])
+        chain = tuple(round(float(x)) for x in self._chains[:, worst])
         self.longest = max(self.longest, chain)  # type: ignore[assignment]
 
     def charge(self, segment: Segment, mask: Mask) -> None:
@@ -260,6 +297,7 @@ class Tally:
         pending[0] += segment.instructions
         pending[1] += segment.rounds
         pending[2] += segment.dependent
+        pending[3] += segment.doubles
         if not mask.charged:
             mask.charged = True
             self._charged.append(mask)
@@ -274,14 +312,14 @@ class Tally:
                     self._chains[row] += amount
                 elif amount:
                     np.add(self._chains[row], amount, out=self._chains[row], where=mask.warps)
-            mask.pending = [0, 0, 0]
+            mask.pending = [0, 0, 0, 0]
             mask.charged = False
         self._charged.clear()
 
     def chain(self) -> NDArray[np.int64]:
         """Instructions issued so far by each warp of the batch."""
         self.settle()
-        return self._chains[0].copy()
+        return self._chains[0].astype(np.int64)
 
     def branch(self, segment: Segment, yes: Mask | None, no: Mask | None) -> None:
         """Note on how many warps a condition was not unanimous."""
@@ -300,9 +338,25 @@ class Tally:
         tally.global_lane_bytes += mask.n * size
         if tally.due():
             requests, sectors, lines = self._sectors(mask, element, size)
+            if tally.executions <= _ALWAYS and not site.write:
+                self._follow(tally, mask, element, size)
             tally.sampled += requests
             tally.sectors += sectors
             tally.lines += lines
+
+    def _follow(self, tally: _SiteTally, mask: Mask, element: Any, size: int) -> None:
+        """Note for how many warps a load goes beyond the sectors that it had the time before."""
+        if varies(element):
+            now = np.unique(self._rows(mask, element)[0] // max(1, SECTOR // size))
+        else:
+            warps = self._sample[mask.warps[self._sample]] if not mask.full else self._sample
+            now = (warps << 40) + int(element) * size // SECTOR
+        before = tally.last
+        per_warp = 40 - (max(1, SECTOR // size).bit_length() - 1 if varies(element) else 0)
+        tally.followed += len(np.unique(now >> per_warp))
+        new = now if before is None else np.setdiff1d(now, before, assume_unique=True)
+        tally.fresh += len(np.unique(new >> per_warp))
+        tally.last = now
 
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """Note an access to shared memory; `element` counts units of `size` bytes in the block."""
@@ -316,6 +370,26 @@ class Tally:
         requests, conflicts = self._conflicts(mask, element, size)
         tally.shared_sampled += requests
         tally.shared_conflicts += conflicts
+
+    def atomic(self, mask: Mask, index: NDArray[np.int64], shared: bool, key: int) -> None:
+        """Note an atomic by the lanes of `mask` on words `index` of the memory called `key`."""
+        self.atomics += mask.n
+        self.atomic_requests += mask.n_warps
+        if shared:
+            warp = mask.layout.warp[mask.index]
+            words, times = np.unique(warp << 40 | index, return_counts=True)
+            most = np.zeros(mask.layout.warps, np.int64)
+            np.maximum.at(most, words >> 40, times)
+            self.shared_atomic_passes += int(most.sum())
+            return
+        now = np.bincount(index)
+        queue = self._queues.get(key)
+        if queue is None or len(queue) < len(now):
+            grown = np.zeros(len(now), np.int64)
+            if queue is not None:
+                grown[: len(queue)] = queue
+            queue = self._queues[key] = grown
+        queue[: len(now)] += now
 
     def _rows(self, mask: Mask, element: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
         """Sampled lanes as `warp << 40 | element`, and how many warps they are."""
@@ -376,6 +450,7 @@ class Tally:
             total["warp_instructions"] += issued
             total["flops"] += lanes * segment.flops
             total["special_functions"] += lanes * segment.special
+            total["double_instructions"] += warps * segment.doubles
             total["branches"] += warps * segment.branch
             total["loop_iterations"] += warps * segment.loop
             total["divergent_branches"] += self.divergent[segment.index]
@@ -395,9 +470,14 @@ class Tally:
             add(site.line, "shared_requests", tally.shared_requests)
             add(site.line, "bank_conflicts", tally.all_conflicts)
         total.update(layout_facts)
-        total["longest_chain"], total["chain_load_rounds"], total["chain_dependent_loads"] = (
-            self.longest
-        )
+        chain, rounds, dependent, doubles = self.longest
+        total["longest_chain"], total["chain_load_rounds"] = chain, rounds
+        total["chain_dependent_loads"], total["chain_doubles"] = dependent, doubles
+        fresh = sum(tally.all_fresh for tally in self.by_site)
+        total["chain_fresh_loads"] = round(fresh / max(1, layout_facts["warps"]))
+        total["shared_atomic_passes"] = self.shared_atomic_passes
+        longest = [int(queue.max(initial=0)) for queue in self._queues.values()]
+        total["atomic_queue"] = max(longest, default=0)
         total["atomics"], total["atomic_requests"] = self.atomics, self.atomic_requests
         total["barriers"] = self.barriers
         total["load_bytes_needed"], total["store_bytes_needed"] = needed

@@ -12,11 +12,13 @@ from asyncgpu_tutor.cuda_c.ast import Expression, Function, Name, StructDef, Typ
 from asyncgpu_tutor.cuda_c.counts import Segment, Site
 from asyncgpu_tutor.cuda_c.source import Position, Source
 from asyncgpu_tutor.cuda_c.typed import (
+    CHANGING,
     Alias,
     Constant,
     Evaluate,
     Execute,
     Expr,
+    MemoryPlace,
     Origin,
     Ranks,
     Scope,
@@ -25,6 +27,7 @@ from asyncgpu_tutor.cuda_c.typed import (
 )
 from asyncgpu_tutor.cuda_c.types import (
     BOOL,
+    DOUBLE,
     SCALARS,
     VECTORS,
     VOID,
@@ -88,6 +91,8 @@ class LowerBase:
         self.kernel_name = ""
         self.shared_total = 0
         self.shared_seen: set[tuple[int, CType | None]] = set()
+        self.depth = 0  # loops around what is being compiled, without those that are unrolled
+        self.overlap = 1  # turns of unrolled loops around it
         # What the file's own __shared__ variables need at the start of a kernel.
         self.file_entry: list[Execute] = []
 
@@ -115,7 +120,7 @@ class LowerBase:
         return site
 
     def new_segment(self, line: int) -> Segment:
-        segment = Segment(len(self.segments), line)
+        segment = Segment(len(self.segments), line, overlap=self.overlap)
         self.segments.append(segment)
         return segment
 
@@ -129,19 +134,42 @@ class LowerBase:
 
     # -- costs
 
-    def cost(self, instructions: int = 1, flops: int = 0, special: int = 0) -> None:
+    def cost(
+        self,
+        instructions: int = 1,
+        flops: int = 0,
+        special: int = 0,
+        *,
+        of: Iterable[Expr] | None = None,
+        doubles: bool = False,
+    ) -> None:
+        """Charge an operation; none where its operands `of` are known before the innermost loop."""
+        if of is not None and not self.repeated(of):
+            instructions = 0
         self.segment.instructions += instructions
         self.segment.flops += flops
         self.segment.special += special
+        if doubles:
+            self.segment.doubles += instructions
+
+    def repeated(self, parts: Iterable[Expr]) -> bool:
+        """Whether an operation has to be done in every turn of the innermost loop."""
+        return max((part.changes for part in parts), default=CHANGING) >= self.depth
 
     def note_load(self, address: Expr) -> int:
         """Charge a load; returns the rounds of the loaded value."""
+        address.rank = self.ranks.load()
+        place = address.place
+        if isinstance(place, MemoryPlace) and place.register:
+            return address.rounds
         self.cost()
+        origin = place.origin if isinstance(place, MemoryPlace) else address.origin
+        if origin is not None and origin.near:
+            return address.rounds
         rounds = address.rounds + 1
         self.segment.rounds = max(self.segment.rounds, rounds)
         reads = address.reads.union(*self.control) if self.control else address.reads
         self.loads.setdefault(self.segment.index, []).append(reads)
-        address.rank = self.ranks.load()
         return rounds
 
     def finish_costs(self) -> None:
@@ -166,7 +194,9 @@ class LowerBase:
         for segment in self.segments:
             if segment.rounds:
                 waits = any(r & tainted for r in self.loads.get(segment.index, []))
-                segment.dependent = segment.rounds - 1 + int(waits)
+                segment.dependent = int(segment.rounds) - 1 + int(waits)
+                if not segment.dependent:
+                    segment.rounds /= segment.overlap  # the turns of an unrolled loop go together
 
     # -- expressions
 
@@ -178,6 +208,7 @@ class LowerBase:
         reads, rounds = Expr.joined(parts)
         more.setdefault("rounds", rounds)
         more.setdefault("rank", max((p.rank for p in parts), default=-1) + 1)
+        more.setdefault("depth", max((p.changes for p in parts), default=CHANGING))
         return Expr(ctype, run, at, reads=reads, **more)
 
     def constant(self, ctype: Scalar, number: Any, at: Position) -> Expr:
@@ -232,10 +263,11 @@ class LowerBase:
                 expr.rounds,
                 expr.product if source == target else None,
                 expr.rank,
+                depth=expr.depth,
             )
         run = expr.run
         if target is not BOOL and expr.constant is None and source is not BOOL:
-            self.cost()
+            self.cost(of=[expr], doubles=DOUBLE in (source, target))
         return self.fold(self.value(target, lambda t, m: change(run(t, m)), at, [expr]), [expr])
 
     def _convert_pointer(self, expr: Expr, target: CType, at: Position, explicit: bool) -> Expr:
@@ -273,7 +305,10 @@ class LowerBase:
                 )
         elif source.const and not target.const:
             self.unsupported(at, "casting 'const' away is not supported")
-        return Expr(target, expr.run, at, origin=expr.origin, reads=expr.reads, rounds=expr.rounds)
+        return Expr(
+            target, expr.run, at, origin=expr.origin, reads=expr.reads, rounds=expr.rounds,
+            depth=expr.depth,
+        )  # fmt: skip
 
     def decay(self, expr: Expr) -> Expr:
         """An array as a pointer to its first element."""
@@ -281,8 +316,9 @@ class LowerBase:
             return expr
         ctype = Pointer(expr.type.element, expr.type.const, expr.type.volatile)
         return Expr(
-            ctype, expr.run, expr.at, origin=expr.origin, reads=expr.reads, rounds=expr.rounds
-        )
+            ctype, expr.run, expr.at, origin=expr.origin, reads=expr.reads, rounds=expr.rounds,
+            depth=expr.depth,
+        )  # fmt: skip
 
     def condition(self, expr: Expr) -> Evaluate:
         """An expression as a test."""

@@ -278,9 +278,11 @@ class LowerCalls(LowerStatements):
             if value.constant is not None and param.name not in addressed and const:
                 names.names[param.name] = Constant(value)
                 continue
-            variable = Variable(param.name, ctype, self.new_slot(), const=const)
+            variable = Variable(param.name, ctype, self.new_slot(), const=const, depth=self.depth)
             wanted = param.name in addressed and not isinstance(ctype, Pointer)
-            variable.memory = wanted or has_array(ctype)
+            variable.memory = variable.thread = wanted or has_array(ctype)
+            if variable.memory:
+                variable.origin.place(near=True)
             self.note_assignment(variable, value)
             names.names[param.name] = variable
             steps.append(self.parameter_entry(variable, value))

@@ -133,7 +133,7 @@ class LowerDeclarations(LowerExpressions):
         if const and value.constant is not None and isinstance(ctype, Scalar):
             self.enter(item.name, Constant(value), item.at)
             return nothing
-        variable = Variable(item.name, ctype, self.new_slot(), const=const)
+        variable = Variable(item.name, ctype, self.new_slot(), const=const, depth=self.depth)
         self.note_assignment(variable, value)
         self.enter(item.name, variable, item.at)
         slot, evaluate = variable.slot, value.run
@@ -147,7 +147,7 @@ class LowerDeclarations(LowerExpressions):
         return run
 
     def _unset(self, item: Declarator, ctype: CType) -> Execute:
-        variable = Variable(item.name, ctype, self.new_slot(), unset=True)
+        variable = Variable(item.name, ctype, self.new_slot(), unset=True, depth=self.depth)
         self.enter(item.name, variable, item.at)
         slot = variable.slot
         zero = zero_of(ctype)
@@ -187,7 +187,11 @@ class LowerDeclarations(LowerExpressions):
             return Alias(expr), nothing
         slot, pointer = self.new_slot(), place.pointer
         fixed = MemoryPlace(
-            lambda t, m: t.slots[slot], place.origin, place.const or const, place.volatile
+            lambda t, m: t.slots[slot],
+            place.origin,
+            place.const or const,
+            place.volatile,
+            place.register,
         )
         expr = Expr(ctype, target.run, at, place=fixed, reads=target.reads, origin=target.origin)
 
@@ -198,7 +202,7 @@ class LowerDeclarations(LowerExpressions):
         return Alias(expr), run
 
     def _temporary(self, name: str, ctype: CType, value: Expr) -> tuple[Variable, Execute]:
-        variable = Variable(name, ctype, self.new_slot(), const=True)
+        variable = Variable(name, ctype, self.new_slot(), const=True, depth=self.depth)
         self.note_assignment(variable, value)
         slot, evaluate = variable.slot, value.run
 
@@ -235,8 +239,10 @@ class LowerDeclarations(LowerExpressions):
         elif item.init is not None:
             self.fail(item.init.at, f"the array '{item.name}' needs values in braces")
         variable = Variable(
-            item.name, ctype, self.new_slot(), memory=True, const=const, volatile=volatile
-        )
+            item.name, ctype, self.new_slot(), memory=True, const=const, volatile=volatile,
+            depth=self.depth, thread=True,
+        )  # fmt: skip
+        variable.origin.place(near=True)
         for value in values:
             self.note_assignment(variable, value)
         self.enter(item.name, variable, item.at)
@@ -290,6 +296,7 @@ class LowerDeclarations(LowerExpressions):
         if any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype)):
             self.unsupported(item.at, "pointers in shared memory are not supported")
         variable = Variable(item.name, ctype, self.new_slot(), memory=True, volatile=volatile)
+        variable.origin.place(near=True)
         self.enter(item.name, variable, item.at)
         slot, label = variable.slot, Label(item.name)
         nbytes = size_of(ctype)

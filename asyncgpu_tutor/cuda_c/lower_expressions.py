@@ -250,7 +250,7 @@ class LowerExpressions(LowerOperators):
         operand = self.expression(node.operand)
         if node.op == "!":
             test = self.condition(operand)
-            self.cost()
+            self.cost(of=[operand])
             out = self.value(BOOL, lambda t, m: np.logical_not(test(t, m)), node.at, [operand])
             return self.fold(out, [operand])
         if not isinstance(operand.type, Scalar):
@@ -263,7 +263,7 @@ class LowerExpressions(LowerOperators):
         run = self.convert(operand, kind, node.at).run
         if node.op == "+":
             return self.fold(self.value(kind, run, node.at, [operand]), [operand])
-        self.cost(flops=0)
+        self.cost(of=[operand])
         ufunc: Any = np.negative if node.op == "-" else np.invert
         out = self.value(kind, lambda t, m: ufunc(run(t, m)), node.at, [operand])
         if operand.product is not None and kind.is_float and kind == operand.type:
@@ -394,7 +394,7 @@ class LowerExpressions(LowerOperators):
         self.use(target)
         old = Expr(
             ctype, lambda t, m: cell[0], at, origin=target.origin, reads=target.reads,
-            rounds=target.rounds,
+            rounds=target.rounds, depth=target.depth,
         )  # fmt: skip
         result = self.convert(combine(old), ctype, at)
         write = self.writer(target, at, result)

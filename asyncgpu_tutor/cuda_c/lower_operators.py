@@ -17,6 +17,7 @@ from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.typed import Evaluate, Expr
 from asyncgpu_tutor.cuda_c.types import (
     BOOL,
+    DOUBLE,
     HALF,
     LONG,
     VOID,
@@ -79,7 +80,7 @@ class LowerOperators(LowerPlaces):
     def _compare(self, op: str, x: Expr, y: Expr, at: Position) -> Expr:
         function = comparison(op)
         a, b = x.run, y.run
-        self.cost()
+        self.cost(of=[x, y], doubles=x.type is DOUBLE)
         out = self.value(BOOL, lambda t, m: function(a(t, m), b(t, m)), at, [x, y])
         return self.fold(out, [x, y])
 
@@ -93,7 +94,7 @@ class LowerOperators(LowerPlaces):
         assert isinstance(count_type, Scalar)
         function = arithmetic(op, kind)
         a, b = x.run, y.run
-        self.cost()
+        self.cost(of=[x, y])
         make, width = kind.dtype, kind.size * 8
 
         def run(t: Team, m: Mask) -> Any:
@@ -119,9 +120,10 @@ class LowerOperators(LowerPlaces):
             return self.fold(out, parts) if y.constant is not None and y.constant != 0 else out
         if kind.is_float:
             slow = op == "/"
-            self.cost(SLOW_FLOAT if slow else 1, flops=1, special=int(slow))
-        elif not (op == "+" and (_is_integer_product(x) or _is_integer_product(y))):
-            self.cost()  # a product that is added costs nothing more: IMAD
+            cost = SLOW_FLOAT if slow else 1
+            self.cost(cost, flops=1, special=int(slow), of=parts, doubles=kind is DOUBLE)
+        elif not (op == "+" and any(_is_integer_product(p) and self.repeated([p]) for p in parts)):
+            self.cost(of=parts)  # a product that is added costs nothing more: IMAD
         out = self.value(kind, lambda t, m: function(a(t, m), b(t, m)), at, parts)
         if op == "*":
             out.product = (a, b)
@@ -165,7 +167,7 @@ class LowerOperators(LowerPlaces):
         a, b = x.run, y.run
         constant = y.constant
         power = constant is not None and constant > 0 and int(constant) & int(constant) - 1 == 0
-        self.cost(2 if power else INTEGER_DIVISION if constant is None else 4)
+        self.cost(2 if power else INTEGER_DIVISION if constant is None else 4, of=[x, y])
         if constant is not None and constant != 0:
             return self.value(kind, lambda t, m: function(a(t, m), b(t, m)), at, [x, y])
 
@@ -221,7 +223,8 @@ class LowerOperators(LowerPlaces):
         number = self.index_value(number, at)
         step = size_of(pointer.type.target)
         start, offset = pointer.run, number.run
-        self.cost()
+        if number.changes >= 0:
+            self.cost(of=[pointer, number])
         if op == "-":
             offset = _negated(offset)
 

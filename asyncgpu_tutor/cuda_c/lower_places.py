@@ -14,6 +14,7 @@ from asyncgpu_tutor.cuda_c.pointers import Ptr
 from asyncgpu_tutor.cuda_c.source import Position
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.typed import (
+    CHANGING,
     Alias,
     Constant,
     Evaluate,
@@ -68,7 +69,7 @@ class LowerPlaces(LowerBase):
             self.fail(node.at, f"'{node.name}' is a type: a value is expected here")
         if node.name == "warpSize":
             # Not a constant expression in C++ either.
-            return Expr(INT, lambda t, m: np.int32(32), node.at)
+            return Expr(INT, lambda t, m: np.int32(32), node.at, depth=-1)
         if node.name in _BUILTIN_VARIABLES:
             attribute = _BUILTIN_VARIABLES[node.name]
             ctype = self.vector_type("dim3" if attribute.endswith("dim") else "uint3")
@@ -101,14 +102,18 @@ class LowerPlaces(LowerBase):
         slot = variable.slot
         if variable.memory:
             place = MemoryPlace(
-                lambda t, m: t.slots[slot], variable.origin, variable.const, variable.volatile
+                lambda t, m: t.slots[slot],
+                variable.origin,
+                variable.const,
+                variable.volatile,
+                register=variable.thread,
             )
-            return self.read_memory(place, variable.type, at, reads, 0)
+            return self.read_memory(place, variable.type, at, reads, 0, depth=-1)
         place = RegisterPlace(variable, const=variable.const)
         run = self._register_reader(variable, at)
         return Expr(
             variable.type, run, at, place=place, reads=reads, origin=variable.origin,
-            rank=variable.rank,
+            rank=variable.rank, depth=variable.depth,
         )  # fmt: skip
 
     def _register_reader(self, variable: Variable, at: Position) -> Evaluate:
@@ -151,6 +156,7 @@ class LowerPlaces(LowerBase):
             reads=frozenset({variable}),
             origin=variable.origin,
             rank=variable.rank + first / 64,
+            depth=variable.depth,
         )
 
     def read_memory(
@@ -160,13 +166,18 @@ class LowerPlaces(LowerBase):
         at: Position,
         reads: frozenset[Variable],
         rounds: int,
+        depth: int = CHANGING,
     ) -> Expr:
-        """A place in memory as an expression. An array is not read: its value is its address."""
+        """A place in memory as an expression. An array is not read: its value is its address.
+
+        `depth` is that of the address.
+        """
         pointer = place.pointer
         if isinstance(ctype, Array):
             return Expr(
-                ctype, pointer, at, place=place, origin=place.origin, reads=reads, rounds=rounds
-            )
+                ctype, pointer, at, place=place, origin=place.origin, reads=reads, rounds=rounds,
+                depth=depth,
+            )  # fmt: skip
         if isinstance(ctype, Void):
             self.fail(at, "a void pointer must be cast before it is followed")
         site = self.new_site(at, volatile=place.volatile)
@@ -204,9 +215,13 @@ class LowerPlaces(LowerBase):
         if isinstance(place, MemoryPlace):
             pointer = place.pointer
             inner = MemoryPlace(
-                lambda t, m: pointer(t, m).moved(offset), place.origin, place.const, place.volatile
+                lambda t, m: pointer(t, m).moved(offset),
+                place.origin,
+                place.const,
+                place.volatile,
+                place.register,
             )
-            return self.read_memory(inner, field.type, node.at, base.reads, base.rounds)
+            return self.read_memory(inner, field.type, node.at, base.reads, base.rounds, base.depth)
         first = sum(1 for _, o in leaves(base.type) if o < offset)
         count = len(leaves(field.type))
         if isinstance(place, RegisterPlace):
@@ -227,12 +242,12 @@ class LowerPlaces(LowerBase):
             self.fail(node.at, f"'{name}' has no member '{node.name}'; it has x, y, z")
         attribute = _BUILTIN_VARIABLES[name]
         if attribute == "thread_index":
-            return Expr(UINT, lambda t, m: t.thread_index[axis], node.at)
+            return Expr(UINT, lambda t, m: t.thread_index[axis], node.at, depth=0)
         if attribute == "block_index":
-            return Expr(UINT, lambda t, m: t.block_index[axis], node.at)
+            return Expr(UINT, lambda t, m: t.block_index[axis], node.at, depth=0)
         if attribute == "block_dim":
-            return Expr(UINT, lambda t, m: t.block_dim[axis], node.at)
-        return Expr(UINT, lambda t, m: t.grid_dim[axis], node.at)
+            return Expr(UINT, lambda t, m: t.block_dim[axis], node.at, depth=0)
+        return Expr(UINT, lambda t, m: t.grid_dim[axis], node.at, depth=0)
 
     # -- indices, dereferences, addresses
 
@@ -278,8 +293,9 @@ class LowerPlaces(LowerBase):
             self.fail(at, "a void pointer must be cast before it is indexed")
         step = size_of(target)
         start, offset = base.run, index.run
-        if index.constant is None:
-            self.cost()
+        # Added to a known distance, an address needs no instruction: loads and stores take an offset.
+        if index.changes >= 0:
+            self.cost(of=[base, index])
         if index.constant is not None:
             count = int(index.constant)
 
@@ -295,8 +311,10 @@ class LowerPlaces(LowerBase):
         if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array):
             place.const = place.const or base.place.const
             place.volatile = place.volatile or base.place.volatile
+            place.register = base.place.register and index.changes < 0
         reads, rounds = Expr.joined([base, index])
-        return self.read_memory(place, target, at, reads, rounds)
+        depth = max(base.changes, index.changes)
+        return self.read_memory(place, target, at, reads, rounds, depth)
 
     def lower_dereference(self, node: Unary) -> Expr:
         base = self.decay(self.expression(node.operand))
@@ -348,7 +366,8 @@ class LowerPlaces(LowerBase):
         place.origin.write()
         if isinstance(ctype, Pointer) or (isinstance(ctype, Struct) and _has_pointer(ctype)):
             self.unsupported(at, "pointers in memory are not supported: keep them in variables")
-        self.cost()
+        if not place.register:
+            self.cost()
         site = self.new_site(at, write=True, volatile=place.volatile)
 
         def store(t: Team, m: Mask, new: Any, ptr: Ptr) -> None:

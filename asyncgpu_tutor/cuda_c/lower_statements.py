@@ -9,25 +9,33 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c import access
 from asyncgpu_tutor.cuda_c.ast import (
+    Assign,
     Block,
     Braces,
+    Call,
     Declaration,
     Expression,
     ExpressionStatement,
     For,
     If,
+    Increment,
+    Index,
     Jump,
+    Member,
     Return,
     Statement,
     StructDef,
     Switch,
 )
+from asyncgpu_tutor.cuda_c.loops import assigned_names, parts_of, unrolled_turns
 from asyncgpu_tutor.cuda_c.lower_declarations import LowerDeclarations, nothing
 from asyncgpu_tutor.cuda_c.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.typed import (
+    Alias,
     Execute,
     Expr,
+    RegisterPlace,
     Scope,
     TypeBinding,
     Variable,
@@ -161,7 +169,10 @@ class LowerStatements(LowerDeclarations):
 
     def _loop(self, node: For) -> Execute:
         self.scope = Scope(self.scope)
+        unrolled = unrolled_turns(node, self._known)
         init = self.statement(node.init) if node.init is not None else None
+        before = (self.depth, self.overlap)
+        changed = self._enter_loop(node, unrolled)
         test_node, step_node = node.test, node.step
         test_at = test_node.at if test_node is not None else node.at
         reads: frozenset[Variable] = frozenset()
@@ -183,6 +194,11 @@ class LowerStatements(LowerDeclarations):
         step_segment.loop = True
         if step_node is not None:
             step = self.within(step_segment, lambda: self.expression(step_node, used=False)).run
+        if unrolled is not None:
+            test_segment.instructions = step_segment.instructions = 0
+        for variable, depth in changed:
+            variable.depth = depth
+        self.depth, self.overlap = before
         self.control.pop()
         self.break_exits.pop()
         self.continue_exits.pop()
@@ -223,6 +239,39 @@ class LowerStatements(LowerDeclarations):
             return join(finished, t.left[leave], entered)
 
         return run
+
+    def _known(self, node: Expression) -> int | None:
+        """The value of an integer expression, if it is known now; nothing is charged for it."""
+        if any(isinstance(p, Assign | Call | Increment | Index | Member) for p in parts_of(node)):
+            return None
+        scratch = self.new_segment(node.at.line)
+        value = self.within(scratch, lambda: self.expression(node)).constant
+        scratch.instructions = scratch.flops = scratch.rounds = scratch.doubles = 0
+        self.loads.pop(scratch.index, None)
+        return None if value is None or value != int(value) else int(value)
+
+    def _enter_loop(
+        self, node: For, unrolled: tuple[str, int] | None
+    ) -> list[tuple[Variable, int]]:
+        """Note what changes in each turn; variables, and how deep they changed before."""
+        if unrolled is not None:
+            name, turns = unrolled
+            self.overlap *= max(1, turns)
+            counter = self.scope.find(name)
+            if not isinstance(counter, Variable):
+                return []
+            before, counter.depth = counter.depth, -1
+            return [(counter, before)]
+        self.depth += 1
+        found: list[tuple[Variable, int]] = []
+        for name in sorted(assigned_names([node.test, node.step, node.body])):
+            binding = self.scope.find(name)
+            if isinstance(binding, Alias) and isinstance(binding.expr.place, RegisterPlace):
+                binding = binding.expr.place.variable
+            if isinstance(binding, Variable):
+                found.append((binding, binding.depth))
+                binding.depth = self.depth
+        return found
 
     def _switch(self, node: Switch) -> Execute:
         lowered, segment = self.charged(node.at, lambda: self._subject(node))

@@ -73,7 +73,7 @@ class Mask:
         self._warps: NDArray[np.bool_] | None = None
         self.n_warps = layout.warps if self.full else int(np.count_nonzero(self.warps))
         self.charged = False
-        self.pending: list[int] = [0, 0, 0]
+        self.pending: list[float] = [0, 0, 0, 0]
 
     @property
     def index(self) -> NDArray[np.int64]:

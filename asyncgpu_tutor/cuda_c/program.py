@@ -252,12 +252,17 @@ class Program:
                 param.name, ctype, lowering.new_slot(), const=lowering.top_const(param.type)
             )
             variable.rank = lowering.ranks.parameter()
+            if isinstance(ctype, Pointer):
+                variable.origin.place(near=False)
             const = isinstance(ctype, Pointer) and ctype.const
             parameters.append(_Parameter(variable, const))
             if param.name in addressed and not isinstance(ctype, Pointer):
                 given, slot = variable, variable.slot
                 value = Expr(ctype, lambda t, m, slot=slot: t.slots[slot], param.at)
-                variable = Variable(param.name, ctype, lowering.new_slot(), memory=True)
+                variable = Variable(
+                    param.name, ctype, lowering.new_slot(), memory=True, thread=True
+                )
+                variable.origin.place(near=True)
                 entry.append(lowering.parameter_entry(variable, value))
                 parameters[-1] = _Parameter(given, const)
             if param.name:

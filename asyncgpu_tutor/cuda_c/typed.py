@@ -13,6 +13,7 @@ from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.types import CType
 
 __all__ = [
+    "CHANGING",
     "Alias",
     "Constant",
     "Evaluate",
@@ -27,6 +28,8 @@ __all__ = [
     "TypeBinding",
     "Variable",
 ]
+
+CHANGING = 1 << 30  # the depth of what may change anywhere, such as a load
 
 Evaluate: TypeAlias = Callable[[Team, Mask], Any]
 Execute: TypeAlias = Callable[[Team, Mask], "Mask | None"]
@@ -43,6 +46,8 @@ class Origin:
         self._parent: Origin | None = None
         self._written = False
         self._compared = False
+        self._near = False
+        self._far = False
 
     def root(self) -> Origin:
         """The set that this one has become part of."""
@@ -60,10 +65,24 @@ class Origin:
             b._parent = a
             a._written |= b._written
             a._compared |= b._compared
+            a._near |= b._near
+            a._far |= b._far
 
     def write(self) -> None:
         """Note a store."""
         self.root()._written = True
+
+    def place(self, *, near: bool) -> None:
+        """Note memory of a block or a thread (near), or of the device."""
+        root = self.root()
+        root._near |= near
+        root._far |= not near
+
+    @property
+    def near(self) -> bool:
+        """Whether all that is known of this set is shared or local memory."""
+        root = self.root()
+        return root._near and not root._far
 
     def compare(self) -> None:
         """Note an atomicCAS.
@@ -128,6 +147,11 @@ class Variable:
         Declared without a value, so that reads are checked.
     sources, loaded : set of Variable, bool
         What was ever assigned to it: other variables, or a load from global memory.
+    depth : int
+        How many loops deep it is changed; -1 for the counter of an unrolled loop, which is as good as a
+        constant.
+    thread : bool
+        For `memory`: it is one thread's own. With known indices a compiler keeps it in registers.
     """
 
     name: str
@@ -141,6 +165,8 @@ class Variable:
     sources: set[Variable] = field(default_factory=set["Variable"])
     loaded: bool = False
     rank: float = 0
+    depth: int = 0
+    thread: bool = False
 
 
 @dataclass
@@ -155,12 +181,13 @@ class RegisterPlace:
 
 @dataclass
 class MemoryPlace:
-    """Something in memory."""
+    """Something in memory; `register` if a compiler would keep it in a register all the same."""
 
     pointer: Callable[[Team, Mask], Ptr]
     origin: Origin
     const: bool = False
     volatile: bool = False
+    register: bool = False
 
 
 Place: TypeAlias = RegisterPlace | MemoryPlace
@@ -190,6 +217,8 @@ class Expr:
         The factors, if it is a floating-point product that an addition may swallow.
     rank : float
         Its place in the order by which NVVM sorts the operands of a sum: see `Ranks`.
+    depth : int
+        How many loops deep its value changes; see `Variable`.
     """
 
     type: CType
@@ -203,6 +232,12 @@ class Expr:
     product: tuple[Evaluate, Evaluate] | None = None
     rank: float = 0
     text: str | None = None
+    depth: int = CHANGING
+
+    @property
+    def changes(self) -> int:
+        """`depth`, also of constants: -1."""
+        return -1 if self.constant is not None else self.depth
 
     @staticmethod
     def joined(parts: Iterable[Expr]) -> tuple[frozenset[Variable], int]:

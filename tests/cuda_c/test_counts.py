@@ -129,10 +129,71 @@ def test_rounds_of_loads() -> None:
     assert counts("o[i] = x[i] + x[i + 1] > 0;").chain_load_rounds == 1
     chase = counts("int p = i; for (int j = 0; j < 5; j++) p = o[p]; x[i] = p;")
     assert (chase.chain_load_rounds, chase.chain_dependent_loads) == (5, 5)
-    stream = counts("float s = 0; for (int j = 0; j < 5; j++) s += x[i + j]; o[i] = s;")
-    assert (stream.chain_load_rounds, stream.chain_dependent_loads) == (5, 0)
+    stream = counts("float s = 0; for (int j = 0; j < n; j++) s += x[i + j]; o[i] = s;")
+    assert (stream.chain_load_rounds, stream.chain_dependent_loads) == (32, 0)
+    unrolled = counts("float s = 0; for (int j = 0; j < 5; j++) s += x[i + j]; o[i] = s;")
+    assert (unrolled.chain_load_rounds, unrolled.chain_dependent_loads) == (1, 0)
     nested = counts("x[i] = x[2048 + o[i]];")
     assert (nested.chain_load_rounds, nested.chain_dependent_loads) == (2, 1)
+
+
+def test_rounds_are_of_global_loads_only() -> None:
+    text = "__shared__ float s[1024]; int t = threadIdx.x; s[t] = 1; __syncthreads();"
+    near = counts(f"{text} float r = 0; for (int j = 0; j < n; j++) r += s[j]; x[i] = r;")
+    assert near.chain_load_rounds == 0
+    assert near.shared_requests == 32 * 33
+
+
+def test_short_loops_with_known_bounds_are_unrolled() -> None:
+    """Counter and comparison are free, and so are indices of the counter."""
+    text = "float s = 0; for (int j = 0; j < {0}; j++) s += x[j]; x[i + 1024] = s;"
+    few, more = (counts(text.format(turns)).longest_chain for turns in (4, 14))
+    assert more - few == 10 * 2  # a load and an addition
+    long, longer = (counts(text.format(turns)).longest_chain for turns in (100, 110))
+    assert longer - long > 10 * 4
+
+
+def test_a_threads_own_array_is_in_registers_where_indices_are_known() -> None:
+    known = "float a[4]; for (int j = 0; j < 4; j++) a[j] = 1.0f; x[i] = a[0] + a[1] + a[2] + a[3];"
+    unknown = "float a[4]; for (int j = 0; j < n / 8; j++) a[j] = 1.0f; x[i] = a[i & 3];"
+    assert counts(known).longest_chain < counts(unknown).longest_chain / 3
+
+
+def test_what_a_loop_does_not_change_is_computed_in_front_of_it() -> None:
+    inside = "float s = 0; for (int j = 0; j < n; j++) s += (float)(i * n + 3); x[i] = s;"
+    outside = (
+        "float s = 0; float c = (float)(i * n + 3); for (int j = 0; j < n; j++) s += c; x[i] = s;"
+    )
+    assert counts(inside).longest_chain == pytest.approx(counts(outside).longest_chain, abs=4)
+    changing = "float s = 0; for (int j = 0; j < n; j++) s += (float)(i * j + 3); x[i] = s;"
+    assert counts(changing).longest_chain > counts(inside).longest_chain + 32
+
+
+def test_double_precision_is_counted_apart() -> None:
+    single = counts("float v = x[i]; x[i] = v * v + v;")
+    double = counts("double v = x[i]; x[i] = v * v + v;")
+    assert single.double_instructions == 0
+    assert double.double_instructions == 32 * 3  # two conversions, and a product with its sum
+    assert double.chain_doubles == 3
+
+
+@pytest.mark.parametrize(
+    ("index", "fresh"),
+    [("i + 8 * j", 32), ("j", 4), ("i + 32 * j", 32), ("i", 1), ("32 * i + j", 4)],
+)
+def test_loads_of_other_sectors_than_the_time_before(index: str, fresh: int) -> None:
+    """Of 32 turns; the first 16 are looked at."""
+    found = counts(f"float s = 0; for (int j = 0; j < n; j++) s += x[{index}]; o[i] = s;")
+    assert found.chain_fresh_loads == pytest.approx(fresh, abs=1)
+
+
+def test_atomics_that_meet() -> None:
+    shared = "__shared__ int s[64]; s[threadIdx.x % 64] = 0; __syncthreads();"
+    apart = counts(f"{shared} atomicAdd(&s[threadIdx.x % 64], 1);")
+    together = counts(f"{shared} atomicAdd(&s[threadIdx.x % 8], 1);")
+    assert (apart.shared_atomic_passes, together.shared_atomic_passes) == (32, 4 * 32)
+    assert apart.atomic_queue == 0
+    assert counts("atomicAdd(&o[i % 16], 1);").atomic_queue == N // 16
 
 
 def test_atomics() -> None:
@@ -181,6 +242,7 @@ def test_counts_do_not_depend_on_the_batch(case: Case) -> None:
         for lanes in (32, 32768)
     ]  # fmt: skip
     sampled = {f"{way}_{unit}" for way in ("load", "store") for unit in ("sectors", "lines")}
+    sampled.add("chain_fresh_loads")
     for name in Counts.__dataclass_fields__:
         if name not in sampled | {"bank_conflicts", "lines"}:
             assert getattr(results[0], name) == getattr(results[1], name), name

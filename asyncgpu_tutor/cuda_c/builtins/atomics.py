@@ -105,7 +105,7 @@ def _simple(name: str) -> Handler:
             amount = value(t, m)
             region = region_of(t, m, ptr, site)
             view, index = region.cells(t, m, ptr, kind, site)
-            _note(t, m, region, index, kind, site)
+            _note(t, m, region, index)
             part = np.broadcast_to(np.asarray(m.take(amount)), (m.n,))
             if not used and ufunc is not None:
                 ufunc.at(view, index, part)
@@ -139,7 +139,7 @@ def _compare_and_swap(lo: LowerCalls, node: Call, used: bool) -> Expr:
         want, new = expected(t, m), desired(t, m)
         region = region_of(t, m, ptr, site)
         view, index = region.cells(t, m, ptr, kind, site)
-        _note(t, m, region, index, kind, site)
+        _note(t, m, region, index)
         wanted = np.broadcast_to(np.asarray(m.take(want)), (m.n,))
         news = np.broadcast_to(np.asarray(m.take(new)), (m.n,))
         out = _swap_in_turn(view, index, wanted, news)
@@ -150,9 +150,8 @@ def _compare_and_swap(lo: LowerCalls, node: Call, used: bool) -> Expr:
     return lo.value(kind, run, node.at, args, rounds=lo.note_load(args[0]))
 
 
-def _note(t: Team, m: Mask, region: Any, index: Any, kind: Scalar, site: Any) -> None:
-    t.tally.atomics += m.n
-    t.tally.atomic_requests += m.n_warps
+def _note(t: Team, m: Mask, region: Any, index: NDArray[np.int64]) -> None:
+    t.tally.atomic(m, index, isinstance(region, SharedRegion), id(region))
 
 
 def _ranks(index: NDArray[np.int64]) -> NDArray[np.int64]:

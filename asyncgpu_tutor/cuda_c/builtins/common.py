@@ -9,7 +9,7 @@ from asyncgpu_tutor.cuda_c.ast import Call
 from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.typed import Expr
-from asyncgpu_tutor.cuda_c.types import CType, Scalar, spelled
+from asyncgpu_tutor.cuda_c.types import DOUBLE, CType, Scalar, spelled
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.cuda_c.lower_calls import LowerCalls
@@ -59,7 +59,7 @@ def elementwise(
     special: int = 0,
 ) -> Expr:
     """A function of each thread's own numbers."""
-    lo.cost(instructions, flops, special)
+    lo.cost(instructions, flops, special, of=args, doubles=result is DOUBLE)
     runs = [a.run for a in args]
     if len(runs) == 1:
         one = runs[0]

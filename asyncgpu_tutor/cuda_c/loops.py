@@ -1,0 +1,120 @@
+"""What an optimising compiler makes of a loop, as far as counts depend on it.
+
+A loop whose bounds are known is unrolled if it is short: its counter then costs nothing, and an index made of
+it is part of an instruction. What no turn of a loop changes is computed once, in front of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from asyncgpu_tutor.cuda_c.ast import (
+    Assign,
+    Binary,
+    Braces,
+    Call,
+    Declaration,
+    Expression,
+    For,
+    Increment,
+    Index,
+    Member,
+    Name,
+    Node,
+)
+
+__all__ = ["assigned_names", "parts_of", "unrolled_turns"]
+
+# Turns up to which a loop with known bounds counts as unrolled.
+UNROLLED = 32
+
+_TESTS: dict[str, Callable[[int, int], bool]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "!=": lambda a, b: a != b,
+}
+_STEPS: dict[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a // b if b > 0 and a >= 0 else a,
+    "<<": lambda a, b: a << b if 0 <= b < 32 else a,
+    ">>": lambda a, b: a >> b if b >= 0 else a,
+}
+
+
+def unrolled_turns(
+    node: For, constant: Callable[[Expression], int | None]
+) -> tuple[str, int] | None:
+    """The counter and the turns of a loop that a compiler unrolls whole; else None.
+
+    Parameters
+    ----------
+    node : For
+        The loop.
+    constant : callable
+        The value of an integer expression, if it is known now.
+    """
+    init, test, step = node.init, node.test, node.step
+    if not isinstance(init, Declaration) or len(init.items) != 1 or node.after:
+        return None
+    name, first = init.items[0].name, init.items[0].init
+    if first is None or isinstance(first, Braces) or not isinstance(test, Binary):
+        return None
+    holds = _TESTS.get(test.op)
+    known = isinstance(test.left, Name) and test.left.name == name
+    if holds is None or not known or name in assigned_names(node.body):
+        return None
+    value, limit = constant(first), constant(test.right)
+    if isinstance(step, Increment):
+        target, op, by = step.operand, step.op[0], 1
+    elif isinstance(step, Assign) and step.op in _STEPS:
+        target, op, by = step.target, step.op, constant(step.value)
+    else:
+        return None
+    if not isinstance(target, Name) or target.name != name or None in (value, limit, by):
+        return None
+    assert value is not None
+    assert limit is not None
+    assert by is not None
+    for turns in range(UNROLLED + 1):
+        if not holds(value, limit):
+            return name, turns
+        value = _STEPS[op](value, by)
+    return None
+
+
+def assigned_names(node: Any) -> set[str]:
+    """Variables that something below a node may change, by name; arguments of calls are among them."""
+    found: set[str] = set()
+    for item in parts_of(node):
+        if isinstance(item, Assign):
+            _add(found, item.target)
+        elif isinstance(item, Increment):
+            _add(found, item.operand)
+        elif isinstance(item, Call):
+            for argument in item.arguments:
+                _add(found, argument)
+    return found
+
+
+def parts_of(node: Any) -> Iterator[Node]:
+    """A node of the tree, or several in a list, and all below."""
+    todo: list[Any] = [node]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, Node):
+            yield item
+            todo += vars(item).values()
+        elif isinstance(item, (list, tuple)):
+            todo += item  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _add(found: set[str], target: Any) -> None:
+    while isinstance(target, (Member, Index)):
+        target = target.base
+    if isinstance(target, Name):
+        found.add(target.name)

@@ -37,7 +37,7 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, solution
 from asyncgpu_tutor.timeline import compare
 from asyncgpu_tutor.trace import overlap_between
 
@@ -191,7 +191,8 @@ meanwhile.reveal(truth, f"From start to end: {first:.0f} µs with sync, {second:
 # a queue of work for the device, which does one thing in it after the other.
 
 # %% id=timeline-picture
-compare([blocking, overlapped], ["sync, then the job", "spawn, the job, await"]);
+compare([blocking, overlapped], ["sync, then the job", "spawn, the job, await"])
+in_words(blocking, overlapped)
 
 # %% [markdown] id=timeline-read
 # The device does the same in both: a copy in, a fill with zeros, the (short) kernel, a copy back. Look at the host. With
@@ -199,7 +200,7 @@ compare([blocking, overlapped], ["sync, then the job", "spawn, the job, await"])
 # above the device's work: the two overlap. Python did not get quicker. It stopped waiting. (What is blank after the job
 # is the `await`. Python would be free for other tasks there.)
 #
-# Every picture can be had as text, too. Here is the second one: all that happened in order, the lanes, the sums.
+# Every picture can be had as text, too: in a sentence, as above, or with all that happened, in order. Here is the second one.
 
 # %% id=timeline-table
 print(overlapped.table())
@@ -366,7 +367,7 @@ progress()
 # | [01_sync_kernels](01_sync_kernels.ipynb) | write kernels, and see how long Python waits for them |
 # | [02_streams_and_events](02_streams_and_events.ipynb) | overlap copies and kernels by hand, and find a race |
 # | [03_lazy_operations](03_lazy_operations.ipynb) | describe work first, and run it in one of four ways |
-# | [04_combinators](04_combinators.ipynb) | make large operations of small ones |
+# | [04_combinators](04_combinators.ipynb) | compose large operations of small ones |
 # | [05_scheduling](05_scheduling.ipynb) | decide which work goes to which stream, and say when it cannot pay |
 # | [06_await](06_await.ipynb) | wait without blocking, fail without harm, stop waiting |
 # | [07_async_mlp](07_async_mlp.ipynb) | build the project: a neural network, four batches in flight |
@@ -375,9 +376,8 @@ progress()
 #
 # Take them in this order. **In a hurry?** From here straight to 07: it explains what it needs.
 #
-# Most chapters have **exercises**, and `check(...)` says at once whether an answer is right, and if not, why. How far you are is kept in
-# `progress.json`, beside the notebooks; `progress()` lists it, `reset()` forgets it. In the folder `solutions/` is each chapter once more, with
-# every exercise solved. `hint(...)` is the better friend.
+# In the folder `solutions/` is each chapter once more, with every exercise solved. (`hint` is the better friend.) `reset()`, imported like
+# `progress`, forgets how far you are.
 #
 # Words that are new to you, or that others use for the same things, are in the [glossary](../docs/glossary.md).
 #

@@ -35,6 +35,8 @@ SCHEMA = 3
 POINTS = 1
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 DOCUMENT = re.compile(r"\]\(\.\./docs/([\w./-]+)\)")
+# What a program of a chapter reads that lies beside the notebooks, such as its twin.
+BESIDE = re.compile(r"\.\./notebooks/(\w+\.(?!ipynb)\w+)")
 CHAPTER = re.compile(r"\[([^\]]+)\]\((\w+)\.ipynb\)")
 
 CONFIG = '''"""nbgrader's settings for the exported course. Options: nbgrader --help-all"""
@@ -95,7 +97,7 @@ def assignment(cells: Sequence[Cell], name: str, exported: Sequence[str]) -> nbf
                 _test(cell.text, name), id=cell.id, metadata=metadata(cell.id, points=POINTS)
             )
         else:
-            new = v4.new_code_cell(cell.text, id=cell.id)
+            new = v4.new_code_cell(BESIDE.sub(r"\1", cell.text), id=cell.id)
             if cell.id == "setup":
                 new.metadata.update(metadata(f"{name[:2]}-setup"))
         notebook.cells.append(new)
@@ -123,7 +125,7 @@ def _linked(text: str, exported: Sequence[str]) -> str:
         words, name = found.groups()
         return f"[{words}](../{name}/{name}.ipynb)" if name in exported else words
 
-    return CHAPTER.sub(chapter, DOCUMENT.sub(r"](docs/\1)", text))
+    return CHAPTER.sub(chapter, DOCUMENT.sub(r"](docs/\1)", BESIDE.sub(r"\1", text)))
 
 
 def assignments(
@@ -156,6 +158,8 @@ def export(folder: Path, root: Path = ROOT, chapters: Sequence[str] = ()) -> lis
         }:
             (home / page).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root / page, home / page)
+        for beside in set(BESIDE.findall((root / f"course/{name}.py").read_text(encoding="utf-8"))):
+            shutil.copy(root / "notebooks" / beside, home)
         written.append(path)
     return written
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -109,3 +110,17 @@ def test_tasks_titles_and_key_points_claim_nothing() -> None:
     points = TEXT.format("The two overlap.", "1").replace("id=text", "id=key-points")
 
     assert found(task) == found(points) == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_each_picture_is_also_told_in_words(chapter: str) -> None:
+    source = (ROOT / f"course/{chapter}.py").read_text(encoding="utf-8")
+    silent = [
+        cell.id
+        for cell in tool.parse(source, chapter)
+        if cell.kind == "code"
+        and re.search(r"\bcompare\(|\.plot\(|\bplt\.(?!rc)", cell.text)
+        and not re.search(r"\bin_words\(|\bprint\(", cell.text)
+    ]
+
+    assert silent == [], "a cell that draws says what the picture shows: in_words(trace), or print"

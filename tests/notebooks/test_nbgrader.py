@@ -166,6 +166,20 @@ def test_links_lead_somewhere_in_the_tree(tmp_path: Path) -> None:
                     assert (path.parent / target).exists(), f"{path.name}: {target}"
 
 
+def test_what_lies_beside_a_notebook_comes_along(tmp_path: Path) -> None:
+    (tmp_path / "course").mkdir()
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks/01_a.py").write_text("1\n")
+    (tmp_path / "course/01_a.py").write_text(
+        "# %% id=read\nopen('../notebooks/01_a.py')\n"
+        "# %% id=a starter\nx = 1\n# %% id=a solution\nx = 2\n# %% id=a-check\ncheck('a', x)\n"
+    )
+    (path,) = TOOL.export(tmp_path / "tree", tmp_path)
+
+    assert (path.parent / "01_a.py").exists()
+    assert text(nbformat.read(path, as_version=4), "read") == "open('01_a.py')"
+
+
 def test_a_check_that_is_no_call_of_check_is_refused() -> None:
     cells = TOOL.parse(
         "# %% id=a starter\nx = 1\n# %% id=a solution\nx = 2\n# %% id=a-check\nprint(x)\n",

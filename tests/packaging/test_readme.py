@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -31,6 +32,21 @@ def test_the_first_lines_run_and_show_the_overlap_that_the_text_promises(
     assert float(overlap) > 0
 
 
+def test_the_picture_shows_what_its_alt_text_says() -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        tool = importlib.import_module("readme_picture")
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+    zipped, overlapped = tool.traces((ROOT / "README.md").read_text(encoding="utf-8"))
+
+    assert tool.PICTURE.exists()
+    assert [len(trace.find("matvec_naive")) for trace in (zipped, overlapped)] == [4, 4]
+    assert (len(zipped.streams), len(overlapped.streams)) == (1, 4)
+    assert overlapped.metrics().max_concurrency == 4
+    assert 0.5 < overlapped.metrics().makespan / zipped.metrics().makespan < 0.65
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_links_to_files_of_the_checkout_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -39,6 +55,15 @@ def test_links_to_files_of_the_checkout_lead_somewhere(page: str) -> None:
 
     assert targets
     assert missing == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "course/00_start_here.py"])
+def test_the_table_of_contents_has_every_chapter(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    chapters = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+    listed = re.findall(r"\| \[[^\]]+\]\((?:notebooks/)?(\w+\.ipynb)\) \|", text)
+
+    assert [name for name in listed if name in chapters] == chapters
 
 
 def test_commands_in_the_texts_are_targets_of_the_makefile() -> None:

@@ -1,0 +1,55 @@
+"""The picture in README.md: its own first program, and the same with `zip` in place of `overlap`.
+
+``python tools/readme_picture.py`` writes docs/overlap.png, on the simulated device: the same everywhere,
+but for the fonts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.trace import Trace
+
+ROOT = Path(__file__).resolve().parents[1]
+PICTURE = ROOT / "docs/overlap.png"
+
+
+def traces(readme: str) -> tuple[Trace, Trace]:
+    """What the program records with `zip`, and as it is."""
+    (program,) = re.findall(r"(?ms)^```python\n(.*?)^```", readme)
+    zipped = program.replace("agt.overlap(", "agt.zip(")
+    assert zipped != program
+    return _recorded(zipped), _recorded(program)
+
+
+def _recorded(program: str) -> Trace:
+    names: dict[str, Any] = {}
+    with agt.using("sim"), contextlib.redirect_stdout(io.StringIO()):
+        exec(program, names)
+    return names["trace"]
+
+
+def main() -> int:
+    """Write the picture, and say in words what it shows."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from asyncgpu_tutor.timeline import alt_text, compare
+
+    both = traces((ROOT / "README.md").read_text(encoding="utf-8"))
+    axes = compare(list(both), ["zip: one stream", "overlap: four streams"], width=9)
+    figure = axes[0].get_figure(root=True)
+    assert figure is not None
+    figure.savefig(PICTURE, dpi=110, metadata={"Software": None})
+    for trace in both:
+        print(alt_text(trace))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

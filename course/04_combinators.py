@@ -1,0 +1,1317 @@
+"""Source of notebooks/04_combinators.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # Combinators: recipes made of recipes
+#
+# **After this page you can**
+#
+# - put stages into a chain with `and_then` and `map`, and hand on what the next stage needs;
+# - feed kernels with operations, put several results together with `zip`, and take them apart again;
+# - say what `zip` does not do, and use `overlap` where you want that;
+# - use one result in two places, computed once and without a race;
+# - rewrite a chain by its laws, and show with traces that nothing has changed;
+# - choose whether to give an array away, to share it, or to lend it.
+#
+# | | |
+# |---|---|
+# | Time | 70 minutes |
+# | You need | [03_lazy_operations](03_lazy_operations.ipynb) |
+# | Device | the first cell of code says which one is in use |
+
+# %% id=setup
+import asyncio
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.timeline import compare
+from asyncgpu_tutor.trace import overlap_between, runs_before
+
+device = agt.use("auto")
+device
+
+# %% [markdown] id=why
+# ## Small recipes, large ones
+#
+# You can describe a copy, a fill, a launch. A program is many of those, and they depend on each other: this launch wants what that copy
+# brings. A **combinator** makes one operation out of others. There are not many of them, and each answers one question:
+#
+# | | the question |
+# |---|---|
+# | `op.and_then(f)` | and what is to be done with the result? |
+# | `op.map(f)` | can I have the result in another form, without any work? |
+# | `agt.zip(a, b)` | both results, please |
+# | `op.unzip()`, `op.first()`, `op.last()` | only a part of it |
+# | `op.shared()` | the same result, in several places |
+# | `agt.overlap(a, b)` | both results, and can neither wait for the other? |
+#
+# What comes out is an operation again. It can be combined further, and as long as nobody runs it, nothing happens.
+#
+# Two little kernels will be the bricks of this page: one multiplies an array by a number, in place; one adds two arrays.
+
+# %% id=bricks
+scale = agt.Kernel(r"""
+extern "C" __global__ void scale(unsigned int n, float factor, float* x)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        x[i] = factor * x[i];
+    }
+}
+""")
+
+add = agt.Kernel(r"""
+extern "C" __global__ void add(unsigned int n, const float* x, const float* y, float* z)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        z[i] = x[i] + y[i];
+    }
+}
+""")
+
+# %% [markdown] id=and-then
+# ## `and_then`: what next?
+#
+# `op.and_then(f)` is `op`, followed by the operation that `f` makes of its result. So `f` writes the next part of the recipe, given the name
+# of what the first part yields. Here are four stages in a chain:
+
+
+# %% id=and-then-run
+def scaled(array, factor):
+    return scale(array.size, factor, array.partition(256)).last().unpartition()
+
+
+def times_six(x):
+    return (
+        agt.h2d(x)
+        .and_then(lambda array: scaled(array, 2))
+        .and_then(lambda array: scaled(array, 3))
+        .and_then(agt.d2h)
+    )
+
+
+print(times_six(agt.pin(np.arange(6, dtype=np.float32))).sync())
+
+# %% [markdown] id=and-then-read
+# Read it from top to bottom: copy it there, and then scale it by 2, and then by 3, and then copy it back. Where a function does nothing
+# but call another one, the other will do: `agt.d2h` takes an array and returns an operation, which is just what
+# `and_then` wants. (`op.to_host()` is short for `op.and_then(agt.d2h)`.)
+#
+# Is the device done with the first stage when the function for the second is called? Let us have that function leave a mark on the host's lane.
+
+# %% id=predict-when
+when = Prediction(
+    "A large copy to the device, `and_then` a function. When is the function called?",
+    after="when the copy is done, because it needs the result",
+    before="before the copy is done, because it only describes what comes next",
+)
+when
+
+# %% id=predict-when-commit
+when.commit(...)
+
+# %% id=when-run
+MARK = "the function of and_then"
+large = agt.pin(np.ones(4_000_000 if not device.simulated else 1_000_000, np.float32))
+
+
+def next_stage(array):
+    agt.work(10, MARK)
+    return scaled(array, 2)
+
+
+def with_a_mark():
+    return agt.h2d(large).and_then(next_stage).to_host()
+
+
+for _ in range(4):
+    with_a_mark().sync()  # a real GPU is slow the first time, so this is not recorded
+
+with agt.record() as chain:
+    with_a_mark().sync()
+
+# %% id=reveal-when
+(mark,) = chain.find(MARK)
+(copy,) = chain.find("h2d")
+when.reveal(
+    "after" if mark.start >= copy.end else "before",
+    f"It was called at {mark.start:.0f} µs, and the copy ended at {copy.end:.0f} µs.",
+)
+
+# %% id=when-picture
+chain.plot(title="A chain of three", lanes=("host", "streams"), highlight=MARK)
+in_words(chain)
+
+# %% [markdown] id=when-read
+# The function is called while the copy is under way. It is called when the work is *submitted*, and what it gets is a **handle**: the
+# name of an array that nothing has been written to yet. For describing the next stage that is all it takes. So a whole chain is in the queue
+# early, as a rule before its first stage is done, and between the stages the device does not have to wait for Python.
+
+# %% id=when-check
+submitted = max(span.end for span in chain if span.kind == "call")
+print(
+    f"the last call returned at {submitted:.0f} µs, and the first stage was done at {copy.end:.0f} µs"
+)
+if device.simulated:
+    assert submitted < copy.end
+
+# %% [markdown] id=baton
+# ## The baton
+#
+# Yet the kernel does not start too early. Why not? Because the chain is like a team in a relay race: there is *one* baton. It is the
+# stream. The chain gets it when it is run, and hands it from stage to stage, so all stages are in one queue, and a queue keeps its order. You
+# did not write an event, and there is none.
+
+# %% id=baton-check
+assert len(chain.streams) == 1
+assert [span.name for span in chain.device_spans] == ["h2d", "scale", "d2h"]
+assert runs_before(chain, "h2d", "scale")
+assert runs_before(chain, "scale", "d2h")
+print("three stages on stream", *chain.streams, "in order")
+
+# %% [markdown] id=baton-carry
+# The baton is passed by itself. *Arrays* are not. A function gets the result of the stage before it, and nothing else. So if the stage
+# after next needs an array, the stage in between has to hand it on. `value` is good for that: `agt.value((a, b))` is an
+# operation that yields both.
+#
+# Below, `agt.dup` yields an array and a copy of it. The next stage works on the copy alone, and hands on both:
+
+
+# %% id=baton-carry-run
+def keep_and_scale(arrays):
+    original, copied = arrays
+    return scaled(copied, 10).and_then(lambda tens: agt.value((original, tens)))
+
+
+def to_host(arrays):
+    original, tens = arrays
+    return agt.zip(agt.d2h(original), agt.d2h(tens))
+
+
+op = agt.arange(4).and_then(agt.dup).and_then(keep_and_scale).and_then(to_host)
+original, tens = op.sync()
+print(original, tens)
+assert list(tens) == list(10 * original) == [0, 10, 20, 30]
+
+# %% [markdown] id=map
+# ## `map`: only the handle
+#
+# Often no work is needed, just another form of the result: an entry of a tuple, another shape, an array instead of its
+# partition. `op.map(f)` is for that. Its `f` returns the new result itself, not an operation.
+
+# %% id=map-run
+with agt.record() as trace:
+    table = agt.arange(6).map(lambda array: array.reshape(2, 3)).to_host().sync()
+
+print(table)
+print("work on the device:", [span.name for span in trace.device_spans])
+assert [span.name for span in trace.device_spans] == ["arange", "d2h"]
+
+# %% [markdown] id=misconception-map
+# > **Misconception: `map` and `and_then` are the same.**
+# >
+# > - *What you see:* a result that is not an array but a `DeviceOp`, and work that is missing from the timeline. Or, the other way round, the
+# >   complaint that a function has not returned an operation.
+# > - *Why:* what the function of `map` returns *is* the result. If it is a recipe, then the result is a recipe, and nobody cooks it.
+# > - *What helps:* ask what the function returns. An operation: `and_then`. Anything else: `map`.
+
+# %% id=misconception-map-run
+with agt.record() as trace:
+    uncooked = agt.arange(6).map(agt.d2h).sync()
+
+print("map(d2h) gives", uncooked, "and the device did", [span.name for span in trace.device_spans])
+assert isinstance(uncooked, agt.DeviceOp)
+assert trace.find("d2h") == []
+
+try:
+    agt.arange(6).and_then(lambda array: array.reshape(2, 3)).sync()
+except agt.errors.NotAnOperationError as error:
+    print("and_then(reshape) says:", error)
+else:
+    raise AssertionError("this should have been refused")
+
+# %% [markdown] id=kernel-ops
+# ## Kernels take operations
+#
+# In place of an array a kernel also takes an operation that yields one. You have used that since the first page. And what it yields are the
+# arrays that it was given, all of them, in the order of its parameters and in the form in which they came:
+
+# %% id=kernel-ops-run
+launch = add(6, agt.arange(6), agt.ones(6), agt.zeros(6).partition(256))
+with agt.record() as direct:
+    x, y, z = launch.sync()
+print(x, y, z, sep="\n")
+assert [type(array) for array in (x, y, z)] == [agt.DeviceArray, agt.DeviceArray, agt.Partition]
+
+numbers = agt.d2h(z.unpartition()).sync()
+print(numbers)
+assert list(numbers) == [1, 2, 3, 4, 5, 6]
+assert [span.name for span in direct.device_spans] == ["arange", "fill", "memset", "add"]
+assert len(direct.streams) == 1
+
+# %% [markdown] id=kernel-ops-read
+# So a launch is itself a stage that hands on what it got, and `.last()` followed by `.unpartition()` picks the output. The arguments are submitted from
+# left to right, and then the launch, on one stream. (`ones` is called `fill` in a trace, and `zeros` is called `memset`, after what the device does for
+# them.)
+
+# %% [markdown] id=exercise-baton
+# ### Exercise: pass the baton
+#
+# A **residual connection** is a way around a layer: the result is `x + relu(x)`, so the second stage needs what the first one got, too. Write
+# `residual(x, add)`: an operation that uploads the host array `x` *once*, applies `agt.relu`, adds with `add` (the kernel from above), and
+# yields the result on the host.
+
+
+# %% id=04-baton starter
+def residual(x, add):
+    n = x.size
+    positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).last().unpartition()
+    total = add(n, agt.h2d(x), positive, agt.zeros(n).partition(256))  # a second upload of x
+    return total.last().unpartition().to_host()
+
+
+# %% id=04-baton solution
+def residual(x, add):
+    n = x.size
+    return (
+        agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
+        .map(lambda used: (used[0], used[1].unpartition()))
+        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
+        .last()
+        .unpartition()
+        .to_host()
+    )
+
+
+# %% id=04-baton mutant cause="`h2d` ran 2 times"
+def residual(x, add):
+    n = x.size
+    launch = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
+    original, positive = launch.first(), launch.last().unpartition()
+    total = add(n, original, positive, agt.zeros(n).partition(256))
+    return total.last().unpartition().to_host()
+
+
+# %% id=04-baton mutant cause="element"
+def residual(x, add):
+    n = x.size
+    positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).last().unpartition()
+    return (
+        positive.and_then(lambda h: add(n, h, h, agt.zeros(n).partition(256)))
+        .last()
+        .unpartition()
+        .to_host()
+    )
+
+
+# %% id=04-baton mutant cause="where a DeviceOp is needed: wrap a plain value in agt.value(...)"
+def residual(x, add):
+    n = x.size
+    return (
+        agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
+        .and_then(lambda used: (used[0], used[1].unpartition()))
+        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
+        .last()
+        .unpartition()
+        .to_host()
+    )
+
+
+# %% id=04-baton mutant cause="your code raised TypeError"
+def residual(x, add):
+    n = x.size
+    return (
+        agt.h2d(x)
+        .map(lambda array: agt.relu(n, array, agt.zeros(n).partition(256)))
+        .and_then(lambda used: add(n, used[0], used[1].unpartition(), agt.zeros(n).partition(256)))
+        .last()
+        .unpartition()
+        .to_host()
+    )
+
+
+# %% id=04-baton mutant cause="building the operation already ran something"
+def residual(x, add):
+    n = x.size
+    there, blocks = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).sync()
+    total = add(n, there, blocks.unpartition(), agt.zeros(n).partition(256))
+    return total.last().unpartition().to_host()
+
+
+# %% id=04-baton mutant cause="on stream"
+def residual(x, add):
+    n = x.size
+    there = agt.h2d(x).shared()
+    positive = agt.relu(n, there, agt.zeros(n).partition(256)).last().unpartition()
+    return (
+        agt.overlap(there, positive)
+        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
+        .last()
+        .unpartition()
+        .to_host()
+    )
+
+
+# %% id=04-baton mutant cause="a NumPy array should come out"
+def residual(x, add):
+    n = x.size
+    return (
+        agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
+        .map(lambda used: (used[0], used[1].unpartition()))
+        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
+        .and_then(lambda used: agt.d2h(used[2].unpartition()))
+        .map(lambda host: [host])
+    )
+
+
+# %% id=04-baton-check
+check("04-baton", residual)
+
+# %% [markdown] id=saxpy-text
+# ## Asynchronous SAXPY
+#
+# **SAXPY** is the *hello world* of this trade: `y = a * x + y`, for a number `a` and two vectors (**s**ingle precision, **a** times **x**
+# **p**lus **y**). Every CUDA course has it. Ours comes in two parts: the kernel, and the asynchronous program around it.
+
+# %% [markdown] id=exercise-saxpy-kernel
+# ### Exercise: SAXPY, the kernel
+#
+# Fill in the body. Note that `y` is both: read, and written.
+
+# %% id=04-saxpy-kernel starter
+my_saxpy = agt.Kernel(r"""
+extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
+{
+    // your code
+}
+""")
+
+# %% id=04-saxpy-kernel solution
+my_saxpy = agt.Kernel(r"""
+extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = a * x[i] + y[i];
+    }
+}
+""")
+
+# %% id=04-saxpy-kernel mutant cause="with n=1000, blocks of 256 and a=2.0, kernel 'my_saxpy': block (3, 0, 0)"
+my_saxpy = agt.Kernel(r"""
+extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = a * x[i] + y[i];
+}
+""")
+
+# %% id=04-saxpy-kernel mutant cause="element 0 is"
+my_saxpy = agt.Kernel(r"""
+extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = a * x[i];
+    }
+}
+""")
+
+# %% id=04-saxpy-kernel mutant cause="element 128 is"
+my_saxpy = agt.Kernel(r"""
+extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
+{
+    unsigned int i = threadIdx.x;
+    if (blockIdx.x == 0 && i < n) {
+        y[i] = a * x[i] + y[i];
+    }
+}
+""")
+
+# %% id=04-saxpy-kernel mutant cause="nothing orders two blocks of one launch"
+my_saxpy = agt.Kernel(r"""
+extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
+{
+    unsigned int i = threadIdx.x;
+    if (i < n) {
+        y[i] = a * x[i] + y[i];
+    }
+}
+""")
+
+# %% id=04-saxpy-kernel-check
+check("04-saxpy-kernel", my_saxpy)
+
+# %% [markdown] id=exercise-saxpy
+# ### Exercise: SAXPY, asynchronous
+#
+# Here is the program as one writes it first: four steps, four waits. Make it lazy. `async_saxpy` is to return *an operation*, which uploads `x` and
+# `y` (host arrays), launches `saxpy` (your kernel, or one like it), and yields the new `y` on the host. Whoever gets it may `await` it.
+
+
+# %% id=04-saxpy starter
+def async_saxpy(saxpy, a, x, y):
+    n = x.size
+    x_there = agt.h2d(x).sync()
+    y_there = agt.h2d(y).sync()
+    x_there, blocks = saxpy(n, a, x_there, y_there.partition(256)).sync()
+    return agt.d2h(blocks.unpartition()).sync()
+
+
+# %% id=04-saxpy solution
+def async_saxpy(saxpy, a, x, y):
+    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
+    return launch.last().unpartition().to_host()
+
+
+# %% id=04-saxpy mutant cause="building the operation already ran something"
+def async_saxpy(saxpy, a, x, y):
+    x_there = agt.h2d(x).sync()
+    y_there = agt.h2d(y).sync()
+    launch = saxpy(x.size, a, x_there, y_there.partition(256))
+    return launch.last().unpartition().to_host()
+
+
+# %% id=04-saxpy mutant cause="element 0 is"
+def async_saxpy(saxpy, a, x, y):
+    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
+    return launch.first().to_host()
+
+
+# %% id=04-saxpy mutant cause="`h2d` ran 1 time"
+def async_saxpy(saxpy, a, x, y):
+    launch = saxpy(x.size, a, agt.h2d(x), agt.zeros(y.size).partition(256))
+    return launch.last().unpartition().to_host()
+
+
+# %% id=04-saxpy mutant cause="building the operation already ran something"
+def async_saxpy(saxpy, a, x, y):
+    async def run():
+        launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
+        return await launch.last().unpartition().to_host()
+
+    return run()
+
+
+# %% id=04-saxpy mutant cause="saxpy() does not know how many threads to start: partition the output"
+def async_saxpy(saxpy, a, x, y):
+    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y))
+    return launch.last().to_host()
+
+
+# %% id=04-saxpy mutant cause="a NumPy array should come out, and this did: <DeviceArray"
+def async_saxpy(saxpy, a, x, y):
+    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
+    return launch.last().unpartition()
+
+
+# %% id=04-saxpy mutant cause="on stream"
+def async_saxpy(saxpy, a, x, y):
+    x_there, y_there = agt.overlap(agt.h2d(x), agt.h2d(y)).unzip()
+    launch = saxpy(x.size, a, x_there, y_there.partition(256))
+    return launch.last().unpartition().to_host()
+
+
+# %% id=04-saxpy mutant cause="`saxpy` ran 2 times"
+def async_saxpy(saxpy, a, x, y):
+    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
+    return launch.and_then(lambda used: saxpy(x.size, a, *used)).last().unpartition().to_host()
+
+
+# %% id=04-saxpy-check
+check("04-saxpy", async_saxpy)
+
+# %% [markdown] id=laws
+# ## The laws
+#
+# How do you know that you may rewrite a chain, pull two stages out into a function, or put the bracket elsewhere? For sums there are laws,
+# such as (a + b) + c = a + (b + c). For `and_then` there are three:
+#
+# | law | in words |
+# |---|---|
+# | `value(x).and_then(f)` is `f(x)` | `value` adds nothing at the front |
+# | `op.and_then(value)` is `op` | nor at the end |
+# | `op.and_then(f).and_then(g)` is `op.and_then(lambda x: f(x).and_then(g))` | it does not matter where the bracket is |
+#
+# (Mathematicians call whatever obeys these a **monad**. You need not.) For us "is" means more than equal numbers: the *traces* are equal. Which would
+# you say is quicker?
+
+# %% id=predict-bracket
+bracket = Prediction(
+    "Three stages: `op.and_then(f).and_then(g)`, or `op.and_then(lambda x: f(x).and_then(g))`. "
+    "Which takes less time?",
+    chain="the first: a chain is flat, the other one is nested",
+    same="neither: the same work reaches the stream in the same order",
+    nested="the second: `f` and `g` are one stage in it",
+)
+bracket
+
+# %% id=predict-bracket-commit
+bracket.commit(...)
+
+# %% id=laws-run
+one_stream = agt.SingleStream()
+
+
+def trace_of(op):
+    with agt.record() as trace:
+        op.sync(one_stream)
+    return trace
+
+
+def what_happened(trace):
+    """What and in which order; on the simulated device, where times are exact, also when."""
+    if device.simulated:
+        return [(s.kind, s.name, round(s.start, 3), round(s.end, 3)) for s in trace]
+    return [(s.kind, s.name) for s in trace]
+
+
+def f(array):
+    return scaled(array, 2)
+
+
+def g(array):
+    return scaled(array, 3)
+
+
+x = agt.pin(np.arange(100_000, dtype=np.float32))
+copy_in = agt.h2d(x)
+
+laws = {
+    "value at the front": (lambda: agt.value(x).and_then(agt.h2d), lambda: agt.h2d(x)),
+    "value at the end": (lambda: copy_in.and_then(agt.value), lambda: copy_in),
+    "where the bracket is": (
+        lambda: copy_in.and_then(f).and_then(g).to_host(),
+        lambda: copy_in.and_then(lambda array: f(array).and_then(g)).to_host(),
+    ),
+}
+for left, right in laws.values():
+    trace_of(left()), trace_of(right())  # a first time, not compared
+both_sides = {name: (trace_of(left()), trace_of(right())) for name, (left, right) in laws.items()}
+
+# %% id=reveal-bracket
+left, right = both_sides["where the bracket is"]
+truth = "same" if what_happened(left) == what_happened(right) else "different"
+bracket.reveal(
+    truth,
+    f"Both have the same {len(left)} spans in the same order: "
+    f"{left.metrics().makespan:.0f} and {right.metrics().makespan:.0f} µs from start to end.",
+)
+
+# %% id=laws-check
+for name, (left, right) in both_sides.items():
+    assert what_happened(left) == what_happened(right), name
+    print(f"{name}: equal traces, {[span.name for span in left.device_spans]}")
+
+# %% [markdown] id=laws-use
+# (On a GPU the times differ a little from run to run, so there we compare what was done, and in which order.)
+#
+# This is what the laws are good for. A long chain may be cut anywhere, and a piece of it be made a function, with a name and a test of its own. And there is a
+# fourth, which you have used all the time: a kernel that takes operations is a `zip` of them, followed by the launch.
+
+
+# %% id=laws-zip
+def parts():
+    return agt.arange(1000), agt.ones(1000), agt.zeros(1000).partition(256)
+
+
+trace_of(add(1000, *parts()))  # a first time, not compared
+direct = trace_of(add(1000, *parts()))
+spelled_out = trace_of(agt.zip(*parts()).and_then(lambda arrays: add(1000, *arrays)))
+print([span.name for span in direct.device_spans])
+print([span.name for span in spelled_out.device_spans])
+assert what_happened(direct) == what_happened(spelled_out)
+
+# %% [markdown] id=zip
+# ## `zip`: several results
+#
+# `agt.zip(a, b, ...)` is one operation that yields a tuple with one result for each, as Python's own `zip` does with lists.
+
+# %% id=zip-run
+ones_and_numbers = agt.zip(agt.ones(4), agt.arange(4))
+first, second = ones_and_numbers.sync()
+print(first, second, sep="\n")
+
+# %% [markdown] id=exercise-four
+# ### Exercise: four arrays, one operation
+#
+# Here four arrays are made, with four waits. Rewrite it as one operation that yields all four, in this order.
+
+
+# %% id=04-four-arrays starter
+def four_arrays():
+    a = agt.ones((100, 100)).sync()
+    b = agt.zeros((100, 100)).sync()
+    c = agt.randn((100, 100), mean=0.0, std=1.0).sync()
+    d = agt.arange(10_000).sync()
+    return a, b, c, d
+
+
+# %% id=04-four-arrays solution
+def four_arrays():
+    return agt.zip(
+        agt.ones((100, 100)),
+        agt.zeros((100, 100)),
+        agt.randn((100, 100), mean=0.0, std=1.0),
+        agt.arange(10_000),
+    )
+
+
+# %% id=04-four-arrays mutant cause="should return an operation, and returned tuple"
+def four_arrays():
+    a = agt.ones((100, 100))
+    b = agt.zeros((100, 100))
+    c = agt.randn((100, 100), mean=0.0, std=1.0)
+    d = agt.arange(10_000)
+    return a, b, c, d
+
+
+# %% id=04-four-arrays mutant cause="building the operation already ran something"
+def four_arrays():
+    ops = agt.zip(
+        agt.ones((100, 100)), agt.zeros((100, 100)), agt.randn((100, 100)), agt.arange(10_000)
+    )
+    return agt.value(ops.sync())
+
+
+# %% id=04-four-arrays mutant cause="on stream"
+def four_arrays():
+    return agt.overlap(
+        agt.ones((100, 100)), agt.zeros((100, 100)), agt.randn((100, 100)), agt.arange(10_000)
+    )
+
+
+# %% id=04-four-arrays mutant cause="2 results came out, and 4 are right"
+def four_arrays():
+    return agt.zip(
+        agt.zip(agt.ones((100, 100)), agt.zeros((100, 100))),
+        agt.zip(agt.randn((100, 100)), agt.arange(10_000)),
+    )
+
+
+# %% id=04-four-arrays mutant cause="with the first array, element (0, 0) is 0, and 1 is right"
+def four_arrays():
+    return agt.zip(
+        agt.zeros((100, 100)), agt.ones((100, 100)), agt.randn((100, 100)), agt.arange(10_000)
+    )
+
+
+# %% id=04-four-arrays mutant cause="the third array has shape (100, 100), mean 1.00"
+def four_arrays():
+    return agt.zip(
+        agt.ones((100, 100)),
+        agt.zeros((100, 100)),
+        agt.randn((100, 100), mean=1.0, std=0.0),
+        agt.arange(10_000),
+    )
+
+
+# %% id=04-four-arrays mutant cause="arrays on the device should come out, and this did: ndarray"
+def four_arrays():
+    a = agt.ones((100, 100)).to_host()
+    b = agt.zeros((100, 100)).to_host()
+    c = agt.randn((100, 100), mean=0.0, std=1.0).to_host()
+    d = agt.arange(10_000).to_host()
+    return agt.zip(a, b, c, d)
+
+
+# %% id=04-four-arrays mutant cause="a tuple of four arrays should come out, and this did: DeviceArray"
+def four_arrays():
+    return (
+        agt.ones((100, 100))
+        .and_then(lambda _: agt.zeros((100, 100)))
+        .and_then(lambda _: agt.randn((100, 100)))
+        .and_then(lambda _: agt.arange(10_000))
+    )
+
+
+# %% id=04-four-arrays-check
+check("04-four-arrays", four_arrays)
+
+# %% [markdown] id=zip-overlap-text
+# ## What `zip` does not do
+#
+# Two operations in a `zip` need nothing of each other. So they could be done at the same time. Are they?
+
+# %% id=predict-zip
+together = Prediction(
+    "Two operations, each a copy to the device and a copy back, in a `zip`. "
+    "Does the device ever work on both at the same time?",
+    yes="the first copies back while the second copies in: there is an engine for each direction",
+    no="one after the other",
+)
+together
+
+# %% id=predict-zip-commit
+together.commit(...)
+
+
+# %% id=zip-overlap-run
+def there_and_back():
+    return agt.h2d(large).to_host()
+
+
+for combine in (agt.zip, agt.overlap):
+    for _ in range(2):
+        combine(there_and_back(), there_and_back()).sync()  # not recorded
+
+with agt.record() as zipped:
+    agt.zip(there_and_back(), there_and_back()).sync()
+with agt.record() as overlapped:
+    agt.overlap(there_and_back(), there_and_back()).sync()
+
+# %% id=reveal-zip
+m = zipped.metrics()
+together.reveal(
+    "yes" if m.overlap > 0 else "no",
+    f"The trace has {len(zipped.streams)} stream, and {m.overlap:.0f} µs of overlap.",
+)
+
+# %% [markdown] id=misconception-zip
+# > **Misconception: `zip` runs its arms at the same time.**
+# >
+# > - *What you see:* two operations that need nothing of each other, and a timeline with one stream.
+# > - *Why:* `zip` is about results. It is one operation, so it gets one baton, and its arms run one after the other.
+# > - *What helps:* `overlap`. It looks like `zip`, and asks the chef for a stream for each arm. Whatever comes after it waits for all of them, on the
+# >   device.
+
+# %% id=zip-overlap-picture
+compare([zipped, overlapped], ["zip", "overlap"])
+in_words(zipped, overlapped)
+
+# %% [markdown] id=zip-overlap-read
+# Below, the second operation is on a stream of its own. Its copy to the device starts as soon as the first one has left the engine, and
+# runs beside the first one's copy *back*. (Two copies in one direction never overlap: there is one engine for each.)
+#
+
+# %% id=zip-overlap-check
+assert len(zipped.streams) == 1
+assert zipped.metrics().overlap == 0
+assert len({span.stream for span in overlapped.device_spans}) == 2
+if device.simulated:
+    back, into = overlapped.find("d2h")[0], overlapped.find("h2d")[1]
+    assert overlap_between(overlapped, back, into) > 0
+    assert overlapped.metrics().makespan < zipped.metrics().makespan
+    assert overlap_between(overlapped, *overlapped.find("h2d")) == 0
+
+# %% [markdown] id=overlap-cost
+# Why is `zip` not simply `overlap`, then? Because streams are not free: there are events to record and to wait for, and
+# an order that can no longer be read off the page. Here are the four little arrays of the exercise, both ways:
+
+# %% id=overlap-cost-run
+four = agt.ones((100, 100)), agt.zeros((100, 100)), agt.randn((100, 100)), agt.arange(10_000)
+totals = {}
+for name, combine in [("zip", agt.zip), ("overlap", agt.overlap)]:
+    combine(*four).sync()  # not recorded
+    with agt.record() as trace:
+        combine(*four).sync()
+    m = totals[name] = trace.metrics()
+    print(
+        f"{name:8} {m.makespan:5.0f} µs, of which two streams were at work for {m.overlap:.0f} µs"
+    )
+
+if device.simulated:
+    assert totals["overlap"].overlap == 0
+    assert totals["zip"].makespan < totals["overlap"].makespan
+
+# %% [markdown] id=overlap-cost-read
+# Each array is filled sooner than the host has submitted the next one. So there is nothing to overlap, and `overlap` comes out behind, by what its
+# events cost. As a rule of thumb: `zip`, unless both arms keep the device busy for long.
+
+# %% [markdown] id=exercise-overlap
+# ### Exercise: `zip` or `overlap`?
+#
+# `a` and `b` are operations that yield an array each. `join(p, q)` is a function that takes two arrays and returns an operation.
+# Write `side_by_side(a, b, join)`: *one* operation in which `a` and `b` are at work at the same time, and then `join` gets both results. The host
+# is not to wait in between.
+
+
+# %% id=04-zip-or-overlap starter
+def side_by_side(a, b, join):
+    return agt.zip(a, b).and_then(lambda arrays: join(*arrays))
+
+
+# %% id=04-zip-or-overlap solution
+def side_by_side(a, b, join):
+    return agt.overlap(a, b).and_then(lambda arrays: join(*arrays))
+
+
+# %% id=04-zip-or-overlap mutant cause="were never at work at the same time"
+def side_by_side(a, b, join):
+    return join(a, b)
+
+
+# %% id=04-zip-or-overlap mutant cause="were never at work at the same time"
+def side_by_side(a, b, join):
+    return a.and_then(lambda p: b.and_then(lambda q: join(p, q)))
+
+
+# %% id=04-zip-or-overlap mutant cause="`join` ran 0 times"
+def side_by_side(a, b, join):
+    return agt.overlap(a, b).map(lambda arrays: join(*arrays))
+
+
+# %% id=04-zip-or-overlap mutant cause="building the operation already ran something"
+def side_by_side(a, b, join):
+    one, two = agt.create_stream(), agt.create_stream()
+    p, q = a.async_on(one), b.async_on(two)
+    one.synchronize()
+    two.synchronize()
+    return join(p, q)
+
+
+# %% id=04-zip-or-overlap mutant cause="element 0 is"
+def side_by_side(a, b, join):
+    return agt.overlap(a, b).and_then(lambda arrays: join(*reversed(arrays)))
+
+
+# %% id=04-zip-or-overlap mutant cause="building the operation already ran something"
+def side_by_side(a, b, join):
+    async def run():
+        return await join(*await asyncio.gather(a, b))
+
+    return run()
+
+
+# %% id=04-zip-or-overlap mutant cause="the source of 'a' runs at most once"
+def side_by_side(a, b, join):
+    return agt.overlap(a, b).and_then(lambda _: join(a, b))
+
+
+# %% id=04-zip-or-overlap-check
+check("04-zip-or-overlap", side_by_side)
+
+# %% [markdown] id=unzip
+# ## Taking apart
+#
+# `unzip` is the way back: from one operation that yields a tuple to one operation for each entry. `first()` and `last()` are for those who want just
+# one entry. Here is `agt.dup`, which yields an array and a copy of it:
+
+# %% id=unzip-run
+pair = agt.arange(4).and_then(agt.dup)
+original, copied = pair.unzip(2)
+with agt.record() as trace:
+    print(agt.zip(original.to_host(), copied.to_host()).sync())
+
+print([span.name for span in trace.device_spans])
+assert len(trace.find("arange")) == len(trace.find("d2d")) == 1
+
+# %% [markdown] id=unzip-read
+# Both parts stem from one run of `pair`: whoever is first has it run, and the other one takes what is there. (The `2` has to be said because nobody
+# can know how long the tuple is before the function in the chain has run. For a kernel, or a `zip`, it is known.)
+
+# %% [markdown] id=exercise-unzip
+# ### Exercise: take it apart
+#
+# `pair` is an operation that yields two arrays. `f` and `g` are functions that take an operation and return an operation. Write `halves(pair, f, g)`: one
+# operation that yields the results of `f` for the first array and of `g` for the second. `pair` is to run once.
+
+
+# %% id=04-unzip starter
+def halves(pair, f, g):
+    return agt.zip(f(pair.first()), g(pair.last()))  # runs pair twice: look at a trace
+
+
+# %% id=04-unzip solution
+def halves(pair, f, g):
+    a, b = pair.unzip(2)
+    return agt.zip(f(a), g(b))
+
+
+# %% id=04-unzip mutant cause="`h2d` ran 2 times"
+def halves(pair, f, g):
+    a, _ = pair.unzip(2)
+    _, b = pair.unzip(2)
+    return agt.zip(f(a), g(b))
+
+
+# %% id=04-unzip mutant cause="is not known before it runs: say unzip(2)"
+def halves(pair, f, g):
+    a, b = pair.unzip()
+    return agt.zip(f(a), g(b))
+
+
+# %% id=04-unzip mutant cause="element"
+def halves(pair, f, g):
+    a, b = pair.unzip(2)
+    return agt.zip(g(a), f(b))
+
+
+# %% id=04-unzip mutant cause="building the operation already ran something"
+def halves(pair, f, g):
+    a, b = pair.sync()
+    return agt.zip(f(agt.value(a)), g(agt.value(b)))
+
+
+# %% id=04-unzip mutant cause="a tuple of two results should come out, and this did: ndarray"
+def halves(pair, f, g):
+    a, b = pair.unzip(2)
+    return f(a).and_then(lambda _: g(b))
+
+
+# %% id=04-unzip mutant cause="the source of"
+def halves(pair, f, g):
+    a, b = pair.unzip(2)
+    return agt.zip(f(a), g(a))
+
+
+# %% id=04-unzip-check
+check("04-unzip", halves)
+
+# %% [markdown] id=shared-text
+# ## One result, two users
+#
+# A copy to the device takes its time, and two kernels want the array. In a program with variables one writes the name twice. What happens if you write an
+# *operation* twice?
+
+# %% id=predict-twice
+twice = Prediction(
+    "`source = agt.h2d(x)`, and then `agt.zip(source, source)`. How many copies to the device?",
+    twice="two: it is a recipe, and it is cooked for each",
+    once="one: it is one operation, and both entries are its result",
+)
+twice
+
+# %% id=predict-twice-commit
+twice.commit(...)
+
+# %% id=twice-run
+source = agt.h2d(x)
+with agt.record() as written_twice:
+    agt.zip(source, source).sync()
+
+source = agt.h2d(x).shared()
+with agt.record() as written_shared:
+    both = agt.zip(source, source).sync()
+
+# %% id=reveal-twice
+copies = len(written_twice.find("h2d"))
+twice.reveal({1: "once", 2: "twice"}[copies], f"Copies in the trace: {copies}.")
+
+# %% [markdown] id=misconception-twice
+# > **Misconception: to write an operation twice is to use its result twice.**
+# >
+# > - *What you see:* work in the timeline that is done twice, and twice the memory.
+# > - *Why:* an operation is a recipe. Two mentions, two meals.
+# > - *What helps:* `op.shared()`. That is an operation as well, but it runs at most once, whoever comes first, and everybody gets the same result.
+
+# %% id=misconception-twice-run
+print("written twice: ", [span.name for span in written_twice.device_spans])
+print("with shared(): ", [span.name for span in written_shared.device_spans])
+print("and both get", both[0])
+assert len(written_twice.find("h2d")) == 2
+assert len(written_shared.find("h2d")) == 1
+assert both[0].mode == "shared"
+
+# %% [markdown] id=diamond-text
+# ## A diamond
+#
+# A source, two sides that use it, and a join that uses both: drawn on paper, that is a diamond.
+#
+# ```text
+#           source
+#          /      \
+#       left      right
+#          \      /
+#            join
+# ```
+#
+# It is the smallest program in which order and overlap both matter. Below, `source` is a large matrix on its way to the device. Each side multiplies it
+# with a vector, which takes a while. The join adds the two products. The sides are to be at work together; neither may
+# start before the matrix is there; and the join must not start before both are done.
+
+# %% id=diamond-run
+N = 2048
+matrix = agt.pin(np.eye(N, dtype=np.float32))
+
+
+def product(matrix, number):
+    launch = agt.matvec_naive(N, N, matrix, agt.full(N, number), agt.zeros(N).partition(128))
+    return launch.last().unpartition()
+
+
+def sum_of_products():
+    source = agt.h2d(matrix).shared()
+    sides = agt.overlap(product(source, 2.0), product(source, 3.0))
+    return (
+        sides.and_then(lambda sums: add(N, *sums, agt.zeros(N).partition(256))).last().unpartition()
+    )
+
+
+for _ in range(2):
+    sum_of_products().sync()  # not recorded
+
+with agt.record() as diamond_trace:
+    result = sum_of_products().to_host().sync()
+
+assert (result == 5).all()  # 2 + 3, as the matrix changes nothing
+
+# %% id=diamond-picture
+diamond_trace.plot(title="A diamond", lanes=("host", "streams"))
+in_words(diamond_trace)
+
+# %% [markdown] id=diamond-read
+# There is one copy. It is on the stream of the side that was submitted first. The other side's stream waits for it: that is an arrow, and stands for an event which `shared`
+# has recorded behind the source. Then both products are computed at the same time, if the device has room. Two more arrows go to the stream of
+# the join, which `overlap` has waiting for both.
+#
+# Count what you wrote yourself: no stream, no event, no wait. And yet every arrow is there, because each follows from who uses whose
+# result.
+
+# %% id=diamond-check
+from asyncgpu_tutor.trace import happens_before
+
+(source_copy,) = diamond_trace.find("h2d")
+left, right = diamond_trace.find("matvec_naive")
+(join,) = diamond_trace.find("add")
+assert left.stream != right.stream
+assert source_copy.stream == left.stream
+for early, late in [(source_copy, left), (source_copy, right), (left, join), (right, join)]:
+    assert happens_before(diamond_trace, early, late)
+assert not happens_before(diamond_trace, left, right)
+print(f"both sides at work together: {overlap_between(diamond_trace, left, right):.0f} µs")
+if device.simulated:
+    assert overlap_between(diamond_trace, left, right) > 0
+
+# %% [markdown] id=diamond-happens
+# `happens_before` is a stronger statement than "was earlier". It says that the later one *could not* have started before the earlier one had ended, whatever
+# takes how long. And of the two sides it says that nothing orders them.
+
+# %% [markdown] id=exercise-diamond
+# ### Exercise: a diamond
+#
+# `source` is an operation that yields an array. `left` and `right` are functions that take an operation and return an operation. `join(p, q)`
+# takes two results (arrays, or operations that yield them) and returns an operation.
+#
+# Write `diamond(source, left, right, join)`: one operation. The source runs once, the sides are on two streams, and the join gets both. The check
+# also uses devices that do things in an order that nobody hopes for.
+
+
+# %% id=04-diamond starter
+def diamond(source, left, right, join):
+    return join(left(source), right(source))
+
+
+# %% id=04-diamond solution
+def diamond(source, left, right, join):
+    s = source.shared()
+    return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
+
+
+# %% id=04-diamond mutant cause="`left` and `right` both ran on stream"
+def diamond(source, left, right, join):
+    s = source.shared()
+    return join(left(s), right(s))
+
+
+# %% id=04-diamond mutant cause="`h2d` ran 2 times"
+def diamond(source, left, right, join):
+    return agt.overlap(left(source), right(source)).and_then(lambda both: join(*both))
+
+
+# %% id=04-diamond mutant cause="`h2d` ran 2 times"
+def diamond(source, left, right, join):
+    s = source.share()
+    return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
+
+
+# %% id=04-diamond mutant cause="`h2d` ran 2 times"
+def diamond(source, left, right, join):
+    sides = agt.overlap(left(source.shared()), right(source.shared()))
+    return sides.and_then(lambda both: join(*both))
+
+
+# %% id=04-diamond mutant cause="element 0 is"
+def diamond(source, left, right, join):
+    s = source.shared()
+    return agt.overlap(right(s), left(s)).and_then(lambda both: join(*both))
+
+
+# %% id=04-diamond mutant cause="`join` ran 0 times"
+def diamond(source, left, right, join):
+    s = source.shared()
+    return agt.overlap(left(s), right(s)).map(lambda both: join(*both))
+
+
+# %% id=04-diamond mutant cause="building the operation already ran something"
+def diamond(source, left, right, join):
+    s = agt.value(source.sync().share())
+    return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
+
+
+# %% id=04-diamond mutant cause="`left` ran 2 times"
+def diamond(source, left, right, join):
+    s = source.shared()
+    return agt.overlap(left(s), right(s)).and_then(lambda both: join(left(s), both[1]))
+
+
+# %% id=04-diamond-check
+check("04-diamond", diamond)
+
+# %% [markdown] id=ownership
+# ## Whose array is it?
+#
+# Memory on the device has to live until the last kernel that uses it is done, and then it should go. Somebody has to know when that is. The rule of this course: **an
+# array has an owner, and passing it to an operation gives it away.** So at any time one party is responsible. What you get from an operation is yours:
+
+# %% id=owned
+mine = agt.ones(4).sync()
+print(mine)
+total = agt.d2h(mine).sync()
+print(mine)
+try:
+    agt.d2h(mine)
+except agt.errors.UseAfterMoveError as error:
+    print(error)
+else:
+    raise AssertionError("a second use should have been refused")
+
+# %% [markdown] id=ownership-table
+# The error is at the line that uses the array once too often, not somewhere on the device later. There are two other ways to pass an array, for when it is needed again:
+#
+# | | you write | what the operation gets | and you? |
+# |---|---|---|---|
+# | **owned** | `x` | the array | it is gone; the result hands it back |
+# | **shared** | `x.share()` | one more handle to it, *for reading* | you have such a handle, too; the array lives until the last is gone |
+# | **borrowed** | `x.borrow()` | leave to use it | you keep it, and may not give it away meanwhile |
+#
+# None of the three copies anything. Whatever way you pass an array to a kernel, you get it back in the same way.
+
+# %% id=ownership-run
+with agt.record() as trace:
+    shared = agt.ones(4).sync().share()
+    another = shared.share()
+    print(shared)
+    owner = agt.arange(4).sync()
+    lent = owner.borrow()
+    print(lent)
+    (sum_,) = add(4, shared, lent, agt.zeros(4).partition(256)).map(lambda used: used[2:]).sync()
+
+print(agt.d2h(sum_.unpartition()).sync(), "and the owner still has", owner)
+assert trace.find("d2d") == []
+assert shared.share_count == 2
+assert not owner.moved
+
+# %% [markdown] id=ownership-when
+# Which one? *Owned* along a chain, where each stage hands on to the next. *Shared* for what many read and nobody needs to own, such as weights. (`op.shared()`, which runs
+# once, does that to its result. Do not mix it up with `op.share()`: that only makes a shared handle of the array, and the operation still runs
+# each time.) *Borrowed* where you are going to need the array yourself. A loan has one catch: it must not outlive the owner. So it cannot be given to `spawn`,
+# which may go on for longer than you do; chapter 06 comes back to that.
+
+# %% [markdown] id=exercise-lend
+# ### Exercise: lend it
+#
+# `matrix` is an array on the device (`n` x `n`), `xs` is a list of host vectors. Write `apply_all(matrix, xs)`: one operation that yields a tuple with the product of the matrix
+# and each vector, on the host. The caller goes on using `matrix` afterwards.
+
+
+# %% id=04-lend starter
+def apply_all(matrix, xs):
+    n = xs[0].size
+    products = [agt.matvec_naive(n, n, matrix, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
+
+
+# %% id=04-lend solution
+def apply_all(matrix, xs):
+    n = xs[0].size
+    products = [
+        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+    ]
+    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
+
+
+# %% id=04-lend mutant cause="the caller's `matrix` was moved by share()"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    products = [agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
+
+
+# %% id=04-lend mutant cause="was moved into matvec_naive()"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    lent = matrix.borrow()
+    first = agt.matvec_naive(n, n, matrix, agt.h2d(xs[0]), agt.zeros(n).partition(32))
+    products = [
+        agt.matvec_naive(n, n, lent, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs[1:]
+    ]
+    return agt.zip(*[launch.last().unpartition().to_host() for launch in (first, *products)])
+
+
+# %% id=04-lend mutant cause="`d2d` ran 3 times, and 0 times is right"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    copies = [agt.dup(matrix.borrow()).last() for _ in xs]
+    products = [
+        agt.matvec_naive(n, n, copy, agt.h2d(x), agt.zeros(n).partition(32))
+        for copy, x in zip(copies, xs, strict=True)
+    ]
+    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
+
+
+# %% id=04-lend mutant cause="should return an operation, and returned list"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    products = [
+        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+    ]
+    return [launch.last().unpartition().to_host() for launch in products]
+
+
+# %% id=04-lend mutant cause="`matvec_naive` ran 1 time"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    for x in xs:
+        launch = agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
+        return agt.zip(launch.last().unpartition().to_host())
+
+
+# %% id=04-lend mutant cause="for vector 0, element 0 is"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    products = [
+        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
+        for x in reversed(xs)
+    ]
+    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
+
+
+# %% id=04-lend mutant cause="building the operation already ran something"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    results = []
+    for x in xs:
+        launch = agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
+        results.append(launch.last().unpartition().to_host().sync())
+    return agt.value(tuple(results))
+
+
+# %% id=04-lend-check
+check("04-lend", apply_all)
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - `and_then` runs the operation that its function returns; `map` takes what its function returns as it is. Both functions run when the work is submitted, and get
+#   handles.
+# - A chain has one baton, its stream: that is what keeps its stages in order. Arrays have to be handed on, and a launch hands on all that it was given.
+# - The laws say that a chain may be cut and bracketed anywhere: the trace stays the same.
+# - `zip` is for results, in order, on one stream. `overlap` is for time: a stream for each arm, forked and joined by events.
+# - To write an operation twice is to run it twice. `shared()` and `unzip()` run their source once, and order its users by an event where
+#   they are on other streams.
+# - Owned arrays are given away, shared ones are read by many, borrowed ones come back.
+#
+# What others call these things is in the [glossary](../docs/glossary.md), and what people often believe that is not so in
+# the [misconceptions](../docs/misconceptions.md).
+#
+# **Next:** [05_scheduling.ipynb](05_scheduling.ipynb), about the chef: who decides on which stream all this happens, and when does that pay?
+
+# %% id=score
+score(when, bracket, together, twice)
+
+# %% id=progress
+progress()

@@ -82,6 +82,7 @@ from asyncgpu_tutor.runtime import (
     work,
 )
 from asyncgpu_tutor.scheduling import SchedulingPolicy, SingleStream, StreamPoolRoundRobin
+from asyncgpu_tutor.serving import Server
 from asyncgpu_tutor.trace import Span, Trace
 
 __version__ = "0.1.0"
@@ -110,6 +111,7 @@ __all__ = [
     "Partition",
     "Prepared",
     "SchedulingPolicy",
+    "Server",
     "SharedOp",
     "SingleStream",
     "Span",

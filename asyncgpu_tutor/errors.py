@@ -15,6 +15,7 @@
      │   ├─ CaptureError            what a CUDA graph or a prepared pipeline cannot hold
      │   └─ NotReadyError           a host result touched before its copy is done
      ├─ DeviceUnavailableError      the device asked for is not on this machine
+     ├─ ServerBusyError             too many requests wait already
      ├─ KernelCompileError          the source is not CUDA C; has line and column
      │   └─ UnsupportedFeatureError CUDA C that the simulated device does not run
      └─ DeviceError                 a device failed while it worked
@@ -72,6 +73,7 @@ __all__ = [
     "RaceError",
     "ReadOnlyError",
     "RunawayKernelError",
+    "ServerBusyError",
     "StreamRaceError",
     "UninitialisedReadError",
     "UnsupportedFeatureError",
@@ -132,6 +134,10 @@ class NotReadyError(UsageError):
 
 class DeviceUnavailableError(AsyncGpuError):
     """The device that was asked for is not on this machine."""
+
+
+class ServerBusyError(AsyncGpuError):
+    """A server has as many requests waiting as it was told to hold."""
 
 
 class KernelCompileError(AsyncGpuError):

@@ -109,14 +109,20 @@ class _Replayed(ABC, Generic[T]):
             raise blamed from blamed.__cause__
         return self._result
 
-    def run_awaited(self, stream: Stream) -> Generator[Any, None, T]:
-        """Run, and look at the event once a turn of the loop; what takes longer is watched as others are."""
+    def start_on(self, stream: object) -> DeviceFuture[T]:
+        """Run it once more, now, on this stream; what is returned can be awaited, or left alone.
+
+        For loops that start many runs before they await the first: an operation starts when it is awaited.
+        """
         forbid_nested_wait(f"an operation ({self.label!r})")
-        running_loop()
-        self._start(stream)
-        submission = adopt(self.label, stream, self.kernels, self)
-        submission.handles = self._result
-        return (yield from DeviceFuture[T].of(submission).__await__())
+        mine = adopt_stream(stream, self.device)
+        if self.unseen(mine):
+            self._start(mine)
+            submission = adopt(self.label, mine, self.kernels, self)
+            submission.handles = self._result
+        else:
+            submission = submit(partial(evaluate, self.launch()), mine, None, label=self.label)
+        return DeviceFuture[T].of(submission)
 
     def _start(self, stream: Stream) -> None:
         with self._lock:
@@ -352,7 +358,8 @@ class _Launch(DeviceOp[T]):
     def __await__(self) -> Generator[Any, None, T]:
         stream, policy = choose(None)
         if self.what.unseen(stream):
-            return self.what.run_awaited(stream)
+            running_loop()
+            return self.what.start_on(stream).__await__()
         return DeviceFuture(partial(evaluate, self), stream, policy, self.label).__await__()
 
 

@@ -30,6 +30,7 @@ PUBLIC = [
     "Partition",
     "Prepared",
     "SchedulingPolicy",
+    "Server",
     "SharedOp",
     "SingleStream",
     "Span",

@@ -1,0 +1,278 @@
+"""A small server loop: requests in, a pipeline on each of several streams, results out.
+
+The pipeline is built once for each lane, a lane being a stream with memory of its own. After that a
+request costs a copy into the lane's input, one launch, and a copy of the result: no memory is allocated on
+the device.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.array import as_shape
+from asyncgpu_tutor.device import Stream
+from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, ServerBusyError, UsageError
+from asyncgpu_tutor.host import in_containers
+from asyncgpu_tutor.memory import pinned
+from asyncgpu_tutor.ops import CudaGraph, DeviceOp, Prepared
+from asyncgpu_tutor.ops.operation import as_op
+from asyncgpu_tutor.runtime import create_stream, current_device
+
+__all__ = ["Server"]
+
+T = TypeVar("T")
+Host = npt.NDArray[Any]
+
+
+class _Lane(Generic[T]):
+    """A stream, an input, and the pipeline that reads it."""
+
+    def __init__(self, slot: Host, captured: Prepared[T] | CudaGraph[T], stream: Stream) -> None:
+        self.slot = slot
+        self.captured = captured
+        self.stream = stream
+
+    def start(self, request: Host) -> Awaitable[T]:
+        """Copy a request in and launch; what is returned can be awaited more than once."""
+        np.copyto(self.slot, request)
+        return self.captured.start_on(self.stream)
+
+
+class Server(Generic[T]):
+    """Runs one pipeline for many requests, several at a time.
+
+    To be used as ``async with Server(...) as server``, and then ``await server(x)`` for a request, or
+    ``async for y in server.map(xs)`` for many. Leaving the block turns away those that still wait for a lane,
+    and waits for the work of those that were cancelled.
+
+    Parameters
+    ----------
+    pipeline : callable
+        Gets a host array, in pinned memory, and returns the `DeviceOp` that reads it, and that ends in a copy
+        to the host. It is called once for each lane, and what it returns is prepared: see
+        `DeviceOp.prepare`.
+    shape : int or tuple of int
+        Of a request.
+    dtype : dtype
+        Of a request.
+    lanes : int
+        How many requests the device works on at a time, each on a stream of its own.
+    waiting : int
+        How many more may wait for a lane; what comes then is turned away.
+    graphs : bool
+        Whether the driver gets each lane as a CUDA graph. Without, its calls are made one by one, as they
+        have to be for what a graph cannot hold.
+
+    Raises
+    ------
+    UsageError
+        If there would be no lane.
+    CaptureError
+        If the pipeline cannot be prepared.
+    """
+
+    def __init__(
+        self,
+        pipeline: Callable[[Host], DeviceOp[T]],
+        shape: int | tuple[int, ...],
+        dtype: npt.DTypeLike = np.float32,
+        *,
+        lanes: int = 4,
+        waiting: int = 1024,
+        graphs: bool = True,
+    ) -> None:
+        if lanes < 1 or waiting < 0:
+            raise UsageError(
+                f"a server needs at least one lane, and no fewer than 0 requests that may wait: got lanes="
+                f"{lanes}, waiting={waiting}"
+            )
+        self.shape = as_shape(shape)
+        self.dtype = np.dtype(dtype)
+        self._waiting = waiting
+        self._device = current_device()
+        self._lanes = [self._lane(pipeline, graphs) for _ in range(lanes)]
+        self._free: deque[_Lane[T]] = deque(self._lanes)
+        self._queue: deque[asyncio.Future[_Lane[T]]] = deque()
+        self._left_behind: set[asyncio.Task[None]] = set()
+        self._open = False
+
+    def __repr__(self) -> str:
+        busy = len(self._lanes) - len(self._free)
+        return (
+            f"<Server on {self._device.name}: {busy} of {len(self._lanes)} lanes busy, "
+            f"{len(self._queue)} waiting>"
+        )
+
+    def _lane(self, pipeline: Callable[[Host], DeviceOp[T]], graphs: bool) -> _Lane[T]:
+        slot = pinned(self.shape, self.dtype)
+        slot[...] = np.zeros((), self.dtype)
+        stream = create_stream()
+        prepared = as_op(pipeline(slot), pipeline).prepare()
+        captured = prepared.launch().graph_on(stream) if graphs else prepared
+        return _Lane(slot, captured, stream)
+
+    # ------------------------------------------------------------------ its life
+    async def __aenter__(self) -> Server[T]:
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open = False
+        while self._queue:
+            waiter = self._queue.popleft()
+            if not waiter.done():
+                waiter.set_exception(UsageError("the server was closed before this request's turn"))
+        while self._left_behind:
+            await asyncio.wait(self._left_behind)
+
+    # ------------------------------------------------------------------ requests
+    async def __call__(self, request: Host) -> T:
+        """The pipeline's result for a request, as arrays of the caller's own.
+
+        A request that is cancelled leaves its lane when the device is done with it.
+
+        Raises
+        ------
+        ArrayShapeError, ArrayDTypeError
+            If it does not fit; no lane is taken.
+        ServerBusyError
+            If too many wait already.
+        DeviceError
+            If the device failed in it.
+        """
+        self._check(request)
+        lane = self._free.popleft() if self._free else await self._turn()
+        run: Awaitable[T] | None = None
+        try:
+            run = lane.start(request)
+            result = in_containers(_own, await run)
+        except asyncio.CancelledError:
+            self._leave_behind(lane, run)
+            raise
+        except BaseException:
+            self._give(lane)
+            raise
+        self._give(lane)
+        return result
+
+    async def map(self, requests: Iterable[Host] | AsyncIterable[Host]) -> AsyncGenerator[T, None]:
+        """The results for many requests, in their order.
+
+        A request is taken from `requests` when there is a lane for it, so a source without end is fine.
+
+        Raises
+        ------
+        DeviceError
+            At the result of a request that failed. What was begun by then is waited for.
+        """
+        under_way: deque[tuple[_Lane[T], Awaitable[T]]] = deque()
+        try:
+            async for request in _each(requests):
+                self._check(request)
+                if under_way and not self._free:
+                    yield await self._oldest(under_way)
+                lane = self._free.popleft() if self._free else await self._turn()
+                under_way.append((lane, lane.start(request)))
+            while under_way:
+                yield await self._oldest(under_way)
+        finally:
+            for lane, run in under_way:
+                self._leave_behind(lane, run)
+
+    async def _oldest(self, under_way: deque[tuple[_Lane[T], Awaitable[T]]]) -> T:
+        lane, run = under_way[0]
+        try:
+            result = in_containers(_own, await run)
+        except asyncio.CancelledError:
+            raise  # it stays among those under way
+        except BaseException:
+            under_way.popleft()
+            self._give(lane)
+            raise
+        under_way.popleft()
+        self._give(lane)
+        return result
+
+    # ------------------------------------------------------------------ lanes
+    def _check(self, request: Host) -> None:
+        if not self._open:
+            raise UsageError(
+                "the server is closed: use it inside of `async with Server(...) as server`"
+            )
+        if np.shape(request) != self.shape:
+            raise ArrayShapeError(
+                f"a request to this server has shape {self.shape}, and this one has {np.shape(request)}"
+            )
+        if request.dtype != self.dtype:
+            raise ArrayDTypeError(
+                f"a request to this server has dtype {self.dtype}, and this one has {request.dtype}: "
+                f"convert it with astype({str(self.dtype)!r})"
+            )
+
+    async def _turn(self) -> _Lane[T]:
+        """A lane, when it is this request's turn."""
+        if len(self._queue) >= self._waiting:
+            raise ServerBusyError(
+                f"{len(self._lanes)} requests are under way and {len(self._queue)} wait: try again later, "
+                "or let more of them wait (waiting=...)"
+            )
+        waiter: asyncio.Future[_Lane[T]] = asyncio.get_running_loop().create_future()
+        self._queue.append(waiter)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self._give(waiter.result())  # it was given a lane just before it was cancelled
+            else:
+                with suppress(ValueError):
+                    self._queue.remove(waiter)
+            raise
+
+    def _give(self, lane: _Lane[T]) -> None:
+        """A lane is free: for who waits longest, if there is one."""
+        while self._queue:
+            waiter = self._queue.popleft()
+            if not waiter.done():
+                waiter.set_result(lane)
+                return
+        self._free.append(lane)
+
+    def _leave_behind(self, lane: _Lane[T], run: Awaitable[T] | None) -> None:
+        """Nobody wants the result any more, but the device still reads and writes the lane's memory."""
+
+        async def finish() -> None:
+            with suppress(Exception):
+                if run is not None:
+                    await run
+            self._give(lane)
+
+        task = asyncio.get_running_loop().create_task(finish())
+        self._left_behind.add(task)
+        task.add_done_callback(self._left_behind.discard)
+
+
+async def _each(requests: Iterable[Host] | AsyncIterable[Host]) -> AsyncGenerator[Host, None]:
+    if isinstance(requests, AsyncIterable):
+        async for request in requests:
+            yield request
+    else:
+        for request in requests:
+            yield request
+
+
+def _own(handle: Any) -> Any:
+    """What a caller may keep: the next run writes to the lane's arrays again."""
+    return handle.copy() if isinstance(handle, np.ndarray) else handle  # pyright: ignore[reportUnknownVariableType] - whatever is in it

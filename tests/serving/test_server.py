@@ -1,0 +1,216 @@
+"""The server loop: every request answered or refused, in bounded memory, on bounded lanes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import (
+    ArrayDTypeError,
+    ArrayShapeError,
+    CaptureError,
+    DeviceAssertError,
+    ServerBusyError,
+    UsageError,
+)
+from asyncgpu_tutor.sim import SimDevice
+
+N = 32
+DOUBLE = """
+extern "C" __global__ void twice(unsigned int n, const float* x, float* y) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) { assert(x[i] >= 0.0f); y[i] = 2.0f * x[i]; }
+}"""
+
+
+def pipeline(slot: Any) -> agt.DeviceOp[Any]:
+    """Twice the input; fails for negative numbers, on a simulated device."""
+    source = (
+        DOUBLE if agt.current_device().simulated else DOUBLE.replace("assert(x[i] >= 0.0f);", "")
+    )
+    launch = agt.Kernel(source)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
+    return launch.last().unpartition().to_host()
+
+
+def request(number: float) -> Any:
+    return np.full(N, number, np.float32)
+
+
+@pytest.mark.parametrize("graphs", [True, False])
+def test_each_request_gets_its_own_answer(device: Device, graphs: bool) -> None:
+    async def main() -> list[Any]:
+        async with agt.Server(pipeline, N, lanes=3, graphs=graphs) as server:
+            return await asyncio.gather(*(server(request(n)) for n in range(20)))
+
+    answers = asyncio.run(main())
+    assert [answer.tolist() for answer in answers] == [[2.0 * n] * N for n in range(20)]
+
+
+@pytest.mark.parametrize("graphs", [True, False])
+def test_map_keeps_the_order(device: Device, graphs: bool) -> None:
+    async def main() -> list[float]:
+        async with agt.Server(pipeline, N, lanes=3, graphs=graphs) as server:
+            return [float(y[0]) async for y in server.map(request(n) for n in range(20))]
+
+    assert asyncio.run(main()) == [2.0 * n for n in range(20)]
+
+
+def test_as_many_at_a_time_as_there_are_lanes(sim: SimDevice) -> None:
+    async def main(lanes: int) -> agt.Trace:
+        async with agt.Server(pipeline, N, lanes=lanes) as server:
+            with agt.record() as trace:
+                await asyncio.gather(*(server(request(n)) for n in range(12)))
+        return trace
+
+    for lanes in (1, 2, 4):
+        trace = asyncio.run(main(lanes))
+        assert len({span.stream for span in trace.find("twice")}) == lanes
+
+
+def test_a_source_is_asked_only_when_a_lane_is_free(device: Device) -> None:
+    asked = 0
+
+    def endless() -> Iterator[Any]:
+        nonlocal asked
+        while True:
+            asked += 1
+            yield request(asked)
+
+    async def main() -> None:
+        async with agt.Server(pipeline, N, lanes=2) as server:
+            results = server.map(endless())
+            for number in range(1, 6):
+                assert (await anext(results))[0] == 2.0 * number
+                assert asked <= number + 2
+            await results.aclose()
+            assert (await server(request(7.0)))[0] == 14.0
+
+    asyncio.run(main())
+
+
+def test_an_asynchronous_source(device: Device) -> None:
+    async def numbers() -> AsyncIterator[Any]:
+        for number in range(5):
+            await asyncio.sleep(0)
+            yield request(number)
+
+    async def main() -> list[float]:
+        async with agt.Server(pipeline, N) as server:
+            return [float(y[0]) async for y in server.map(numbers())]
+
+    assert asyncio.run(main()) == [0.0, 2.0, 4.0, 6.0, 8.0]
+
+
+def test_a_result_is_the_callers_own(device: Device) -> None:
+    async def main() -> tuple[Any, Any]:
+        async with agt.Server(pipeline, N, lanes=1) as server:
+            return await server(request(1.0)), await server(request(2.0))
+
+    first, second = asyncio.run(main())
+    assert (first[0], second[0]) == (2.0, 4.0)
+
+
+def test_a_request_that_fails_harms_no_other(sim: SimDevice) -> None:
+    async def main() -> list[Any]:
+        async with agt.Server(pipeline, N, lanes=2) as server:
+            asked = [server(request(n)) for n in (1, -1, 2, -2, 3, 4)]
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+            return [*answers, await server(request(5.0))]
+
+    answers = asyncio.run(main())
+    assert [type(a) for a in (answers[1], answers[3])] == [DeviceAssertError] * 2
+    assert [float(a[0]) for i, a in enumerate(answers) if i not in (1, 3)] == [2, 4, 6, 8, 10]
+
+
+def test_map_stops_at_a_failure_and_the_server_goes_on(sim: SimDevice) -> None:
+    async def main() -> list[float]:
+        got: list[float] = []
+        async with agt.Server(pipeline, N, lanes=2) as server:
+            results = server.map(request(n) for n in (1, 2, -1, 4, 5))
+            got += [float((await anext(results))[0]) for _ in range(2)]
+            with pytest.raises(DeviceAssertError):
+                await anext(results)
+            got += [float(y[0]) async for y in server.map(request(n) for n in (6, 7, 8))]
+        return got
+
+    assert asyncio.run(main()) == [2, 4, 12, 14, 16]
+
+
+def test_a_cancelled_request_gives_its_lane_back(device: Device) -> None:
+    async def main() -> list[float]:
+        async with agt.Server(pipeline, N, lanes=2) as server:
+            tasks = [asyncio.ensure_future(server(request(n))) for n in range(8)]
+            await asyncio.sleep(0)
+            for task in tasks[1::2]:  # some under way, some still waiting
+                task.cancel()
+            done = await asyncio.gather(*tasks, return_exceptions=True)
+            assert all(isinstance(d, asyncio.CancelledError) for d in done[1::2])
+            more = await asyncio.gather(*(server(request(n)) for n in range(8)))
+            return [float(a[0]) for a in [*done[::2], *more]]
+
+    assert asyncio.run(main()) == [0, 4, 8, 12, *range(0, 16, 2)]
+
+
+def test_too_many_are_turned_away_at_once(device: Device) -> None:
+    async def main() -> list[Any]:
+        async with agt.Server(pipeline, N, lanes=1, waiting=2) as server:
+            asked = [server(request(n)) for n in range(5)]
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+    answers = asyncio.run(main())
+    assert [isinstance(a, ServerBusyError) for a in answers] == [False] * 3 + [True] * 2
+    assert [float(a[0]) for a in answers[:3]] == [0.0, 2.0, 4.0]
+
+
+def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
+    async def main() -> None:
+        async with agt.Server(pipeline, N) as server:
+            with pytest.raises(ArrayShapeError, match=r"\(32,\).*\(3,\)"):
+                await server(np.zeros(3, np.float32))
+            with pytest.raises(ArrayDTypeError, match="astype"):
+                await server(np.zeros(N))
+        with pytest.raises(UsageError, match="closed"):
+            await server(request(1.0))
+
+    asyncio.run(main())
+    with pytest.raises(UsageError, match="at least one lane"):
+        agt.Server(pipeline, N, lanes=0)
+    with pytest.raises(CaptureError, match="pageable"):
+        agt.Server(lambda _: agt.h2d(np.zeros(3, np.float32)).to_host(), N)
+
+
+def test_closing_waits_for_what_was_left_and_refuses_the_rest(device: Device) -> None:
+    async def main() -> list[Any]:
+        async with agt.Server(pipeline, N, lanes=1) as server:
+            tasks = [asyncio.ensure_future(server(request(n))) for n in range(3)]
+            await asyncio.sleep(0)
+            tasks[0].cancel()
+            await asyncio.sleep(0)
+            del server
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    first, *others = asyncio.run(main())
+    assert isinstance(first, asyncio.CancelledError)
+    assert any(isinstance(other, UsageError) for other in others)
+
+
+def test_memory_does_not_grow(sim: SimDevice) -> None:
+    async def main() -> tuple[int, int]:
+        async with agt.Server(pipeline, N, lanes=2) as server:
+            await server(request(0.0))
+            before = sim.heap.live
+            async for _ in server.map(request(n) for n in range(200)):
+                assert agt.in_flight() < 100
+            return before, sim.heap.live
+
+    before, after = asyncio.run(main())
+    assert before == after
+    gc.collect()
+    assert sim.heap.live == 0

@@ -59,6 +59,14 @@ def test_an_array_stays_where_it_was_made(pair: tuple[Any, Any]) -> None:
         assert agt.d2h(array).sync().tolist() == [1.0] * 4
 
 
+def test_what_is_pinned_is_pinned_for_both(pair: tuple[Any, Any]) -> None:
+    first, second = pair
+    with agt.using(first):
+        array = agt.pin(np.ones(8, np.float32))
+    assert second.is_pinned(array[2:])
+    assert not second.is_pinned(np.ones(8, np.float32))
+
+
 def test_a_stream_brings_its_device(pair: tuple[Any, Any]) -> None:
     first, second = pair
     with agt.using(second):

@@ -99,7 +99,6 @@ class SimDevice:
         self.log: SpanLog | None = None
         self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
         self._functions: dict[tuple[str, str, Reference | None], SimFunction] = {}
-        self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
         self._streams: weakref.WeakSet[SimStream] = weakref.WeakSet()
         self._next_stream = 0
         self._submission: int | None = None
@@ -224,14 +223,15 @@ class SimDevice:
         """A host array that counts as page-locked."""
         array: HostBuffer = np.empty(shape, dtype)
         key = id(array)
-        self._pinned[key] = weakref.ref(array, lambda _: self._pinned.pop(key, None))
+        known = self.machine.pinned
+        known[key] = weakref.ref(array, lambda _: known.pop(key, None))
         return array
 
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether `pinned` made this array, or the one that it is a view of."""
         root: Any = array
         while root is not None:
-            known = self._pinned.get(id(root))
+            known = self.machine.pinned.get(id(root))
             if known is not None and known() is root:
                 return True
             root = getattr(root, "base", None)

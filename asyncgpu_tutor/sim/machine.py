@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from asyncgpu_tutor.device import HostBuffer
 from asyncgpu_tutor.errors import DeviceError, HostBufferError
 from asyncgpu_tutor.sim.engine import Command, Engine, EngineEvent
 from asyncgpu_tutor.sim.order import Access, Clock
@@ -74,6 +75,8 @@ class Machine:
         self.host = 0.0
         self.seen = Clock()  # the work that the host knows to be complete
         self.engine = Engine()
+        # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
+        self.pinned: dict[int, weakref.ref[HostBuffer]] = {}
         self._calls = 0
         self._lent: list[tuple[Access, Callable[[], None]]] = []
         self._waiters: list[_Waiter] = []

@@ -29,6 +29,8 @@ class CupyReplay:
         self._calls = tuple(calls)  # they keep memory, host arrays and functions alive
         self._packed: dict[int, Packer] = {}
         self._events: dict[int, Any] = {}
+        # A policy may choose one stream for two: then nothing has to be waited for.
+        self._recorded_on = {c.args[0]: c.stream for c in calls if c.verb == "record"}
         with guarded("preparing calls"), device.active():
             for place, call in enumerate(calls):
                 if call.verb == "launch":
@@ -56,7 +58,10 @@ class CupyReplay:
     def bind(self, streams: Sequence[int]) -> list[Bound]:
         """The calls on these streams, each a function of CuPy's with its arguments."""
         return [
-            self._bind(place, call, streams[call.stream]) for place, call in enumerate(self._calls)
+            self._bind(place, call, streams[call.stream])
+            for place, call in enumerate(self._calls)
+            if call.verb != "wait_event"
+            or streams[call.stream] != streams[self._recorded_on[call.args[0]]]
         ]
 
     def _bind(self, place: int, call: Call, stream: int) -> Bound:
@@ -86,7 +91,8 @@ class CupyReplay:
             if call.verb == "record":
                 events[call.args[0]] = stream.record()
             elif call.verb == "wait_event":
-                stream.wait_event(events[call.args[0]])
+                if streams[self._recorded_on[call.args[0]]] is not stream:
+                    stream.wait_event(events[call.args[0]])
             else:
                 getattr(self._device, call.verb)(*call.args, stream)
 

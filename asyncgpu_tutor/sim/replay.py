@@ -36,12 +36,15 @@ class SimReplay:
     def enqueue(self, streams: Sequence[Stream]) -> None:
         """Make all calls; each costs the host what a call with its arguments ready costs."""
         events: dict[int, Event] = {}
+        recorded_on: dict[int, Stream] = {}
         for index, piece, records, awaits in self.steps:
             if piece is not None:
                 self.device.enqueue(piece, streams[index])
             elif records is not None:
                 events[records] = streams[index].record()
-            elif awaits is not None:
+                recorded_on[records] = streams[index]
+            elif awaits is not None and streams[index] is not recorded_on[awaits]:
+                # A policy may choose one stream for two: then nothing has to be waited for.
                 streams[index].wait_event(events[awaits])
 
     def instantiate(self, name: str) -> SimGraph:

@@ -7,7 +7,7 @@ cupti-python 13.0.1 on an H200.
 
 - **Which operation**: each call is made with an *external correlation id* of ours. CUPTI reports, for each
   call into CUDA, its own correlation id and ours; and each kernel with CUPTI's. Its records of calls have to
-  be on for that, so the few calls are named that enqueue.
+  be on for that, if only those of the few calls that enqueue.
 - **Which time**: `cupti.get_timestamp` reads the clock of the records between two readings of the host's. The
   narrowest of many such brackets, at the start and at the end, places one clock on the other; between
   them it is a straight line.
@@ -20,6 +20,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -41,21 +42,22 @@ PAGEABLE = 1  # CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
 SIGNS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "NV_COMPUTE_PROFILER_PERFWORKS_DIR")
 LIBRARIES = ("ToolsInjection", "nsight-compute", "nsight_compute", "libcuda-injection")
 
-RUNTIME_CALLS = (
-    "cudaMemcpyAsync_v3020",
-    "cudaMemsetAsync_v3020",
-    "cudaLaunchKernel_v7000",
-    "cudaGraphLaunch_v10000",
-)
-DRIVER_CALLS = (
-    "cuLaunchKernel",
-    "cuLaunchKernelEx",
-    "cuGraphLaunch",
-    "cuMemcpyAsync",
-    "cuMemcpyHtoDAsync_v2",
-    "cuMemcpyDtoHAsync_v2",
-    "cuMemcpyDtoDAsync_v2",
-    "cuMemsetD8Async",
+# Calls that enqueue: CUPTI keeps records of these, and of no others, such as the queries of a waiting task.
+CALLS = frozenset(
+    {
+        "cudaMemcpyAsync_v3020",
+        "cudaMemsetAsync_v3020",
+        "cudaLaunchKernel_v7000",
+        "cudaGraphLaunch_v10000",
+        "cuLaunchKernel",
+        "cuLaunchKernelEx",
+        "cuGraphLaunch",
+        "cuMemcpyAsync",
+        "cuMemcpyHtoDAsync_v2",
+        "cuMemcpyDtoHAsync_v2",
+        "cuMemcpyDtoDAsync_v2",
+        "cuMemsetD8Async",
+    }
 )
 
 
@@ -121,29 +123,26 @@ class _Session:
     def _switch_on(self) -> None:
         cupti = self._cupti
         kind = cupti.ActivityKind
-        for wanted in (kind.CONCURRENT_KERNEL, kind.MEMCPY, kind.MEMSET, kind.EXTERNAL_CORRELATION):
+        # Ids of ours are reported for calls of which there are records, and for no others.
+        calls = (kind.RUNTIME, kind.DRIVER)
+        work = (kind.CONCURRENT_KERNEL, kind.MEMCPY, kind.MEMSET)
+        for wanted in (*work, kind.EXTERNAL_CORRELATION, *calls):
             cupti.activity_enable(wanted)
             self._on.append(wanted)
-        self._calls(1)
-
-    def _calls(self, enable: int) -> None:
-        cupti = self._cupti
-        for name in RUNTIME_CALLS:
-            number = getattr(cupti.runtime_api_trace_cbid, name, None)
-            if number is not None:
-                cupti.activity_enable_runtime_api(number, enable)
-        for name in DRIVER_CALLS:
-            number = getattr(cupti.driver_api_trace_cbid, name, None)
-            if number is not None:
-                cupti.activity_enable_driver_api(number, enable)
+        for names, switch in (
+            (cupti.runtime_api_trace_cbid, cupti.activity_enable_runtime_api),
+            (cupti.driver_api_trace_cbid, cupti.activity_enable_driver_api),
+        ):
+            for call in names:
+                if call.name not in CALLS and call.name not in {"INVALID", "SIZE", "FORCE_INT"}:
+                    with suppress(Exception):  # one that this driver does not know makes no records
+                        switch(call, 0)
 
     def _stop(self) -> None:
         cupti = self._cupti
         try:
             for kind in self._on:
                 cupti.activity_disable(kind)
-            if self._on:
-                self._calls(0)
         finally:
             self._on.clear()
             cupti.unsubscribe(self._subscriber)
@@ -196,7 +195,10 @@ class CuptiRecorder:
         )
 
     def _warm_up(self) -> None:
-        """CUPTI's first records of each kind take long: let them be of work that is nobody's."""
+        """The first record makes CUPTI ask for a buffer, which takes a millisecond: not in the recording.
+
+        What is recorded here is nobody's, and stays in that buffer: to flush it would be to ask for another.
+        """
         memory = runtime.malloc(1024)
         try:
             runtime.memsetAsync(memory, 0, 1024, 0)
@@ -204,7 +206,6 @@ class CuptiRecorder:
             runtime.deviceSynchronize()
         finally:
             runtime.free(memory)
-        self._cupti.activity_flush_all(1)
 
     def before(self, stream: object) -> int:
         """What this thread calls from now on is known by the number that is returned."""

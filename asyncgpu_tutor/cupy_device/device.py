@@ -306,8 +306,10 @@ class CupyDevice:
         """Compile with NVRTC, once for each source."""
         function = self._functions.get((source, name))
         if function is None:
+            start = self.now()
             with guarded(f"loading {name}"), self.active():
                 kernel = compile_function(source, name)
+            self._host_span("call", f"load {name}", start)
             function = self._functions[source, name] = CupyFunction(name, kernel, int(kernel.ptr))
         return function
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cupy.cuda import runtime
+
 from asyncgpu_tutor.cupy_device.cupti import CuptiRecorder, CuptiRefusedError
 from asyncgpu_tutor.cupy_device.recorder import Recorder
 from asyncgpu_tutor.errors import UsageError
@@ -25,6 +27,9 @@ def open_recorder(log: SpanLog, ordinal: int, source: str) -> AnyRecorder:
     UsageError
         If CUPTI was asked for and cannot be used.
     """
+    facts = runtime.getDeviceProperties(ordinal)
+    slots = facts["multiProcessorCount"] * facts["maxThreadsPerMultiProcessor"]
+    log.about["threads_at_once"] = int(slots)
     if source == "events":
         return Recorder(log)
     try:

@@ -90,12 +90,12 @@ async def streams() -> Body:
 
 
 async def _scheduled(policy: agt.SchedulingPolicy) -> Body:
-    """The same six operations under some policy."""
+    """The same four operations under some policy."""
     rng = np.random.default_rng(5)
     rows, columns = 256, 1024
     a = agt.h2d(agt.pin(rng.random((rows, columns), np.float32)), "a").sync()
     x = agt.h2d(agt.pin(rng.random(columns, np.float32)), "x").sync()
-    outs = [agt.zeros(rows, name=f"out {i}").sync() for i in range(6)]
+    outs = [agt.zeros(rows, name=f"out {i}").sync() for i in range(4)]
 
     async def body() -> None:
         # A future submits its work when it is first awaited, so they are awaited together.
@@ -109,15 +109,15 @@ async def _scheduled(policy: agt.SchedulingPolicy) -> Body:
     return body
 
 
-@recorded("05_scheduling_single", "six independent operations under SingleStream")
+@recorded("05_scheduling_single", "four independent operations under SingleStream")
 async def single() -> Body:
     """Each waits for the one before it."""
     return await _scheduled(agt.SingleStream())
 
 
-@recorded("05_scheduling", "six independent operations under StreamPoolRoundRobin(4)")
+@recorded("05_scheduling", "four independent operations under StreamPoolRoundRobin(4)")
 async def round_robin() -> Body:
-    """Four at a time."""
+    """Each on a stream of its own."""
     return await _scheduled(agt.StreamPoolRoundRobin(4))
 
 

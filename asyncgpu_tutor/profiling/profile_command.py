@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--dim", type=int, default=256, help="size of the MLP that is profiled (256)")
     add("--streams", type=int, default=4, help="how many streams it has (4)")
     add(
-        "--run",
+        "--program",
         metavar="NAME",
         help="profile this program of the course instead (record-course --list)",
     )
@@ -76,8 +76,8 @@ def _trace(args: argparse.Namespace) -> Trace:
     if source is None:
         nsys.find()  # rather than after a run
         args.out.mkdir(parents=True, exist_ok=True)
-        if args.run:
-            program = ["record-course", "--only", args.run, "--tries", "1"]
+        if args.program:
+            program = ["record-course", "--only", args.program, "--tries", "1"]
         else:
             program = [
                 "mlp",

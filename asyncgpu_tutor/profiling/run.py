@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import Trace, ranges
+from asyncgpu_tutor import Span, Trace, ranges
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.runtime.recording import Source
 
@@ -89,7 +89,30 @@ async def record_run(run: Run, source: Source = "auto") -> Trace:
     with ranges.across(run.name), agt.record(source) as trace:
         await body()
     trace.about = {**trace.about, "run": run.name, "shows": run.about}
+    trace.spans[:] = _numbered(trace.spans)
     return trace
+
+
+def _numbered(spans: Sequence[Span]) -> list[Span]:
+    """With streams and operations numbered from 1 on: how many there were before is of no interest."""
+    streams = {number: i for i, number in enumerate(sorted({s.stream or 0 for s in spans} | {0}))}
+    ops = {number: i for i, number in enumerate(sorted({s.op or 0 for s in spans} | {0}))}
+    return [
+        replace(
+            span,
+            stream=None if span.stream is None else streams[span.stream],
+            op=None if span.op is None else ops[span.op],
+            name=_renamed(span, streams),
+        )
+        for span in spans
+    ]
+
+
+def _renamed(span: Span, streams: Mapping[int, int]) -> str:
+    words, _, number = span.name.rpartition(" ")
+    if span.kind == "wait" and words == "synchronize stream" and int(number) in streams:
+        return f"{words} {streams[int(number)]}"
+    return span.name
 
 
 def trace_of(name: str, source: Source = "auto") -> Trace:

@@ -69,8 +69,8 @@ class SimDevice:
         and 300 more for each thread. The usual 2**32 is about two seconds of interpreting; ``math.inf``
         turns it off.
     load_us : float
-        What the first launch of each kernel costs the host besides, in us: CUDA loads a kernel when it is
-        first needed. 0 is a program that was warmed up.
+        What it costs the host to compile and load a kernel that is new to the device, in us. 0 is a
+        program that was warmed up.
     """
 
     simulated = True
@@ -94,7 +94,6 @@ class SimDevice:
         self.adversary = None if adversary is None else Adversary(adversary)
         self.stand_in_above = stand_in_above
         self.load_us = load_us
-        self._loaded: set[SimFunction] = set()
         self.heap = Heap(spec.memory_bytes)
         self.log: SpanLog | None = None
         self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
@@ -281,6 +280,8 @@ class SimDevice:
         """
         function = self._functions.get((source, name, reference))
         if function is None:
+            if self.load_us:
+                self.call(f"load {name}", self.load_us)
             program = compile_source(source, fmad=False)
             signature = program.instantiate(name)
             stand_in = (
@@ -304,9 +305,6 @@ class SimDevice:
         """Enqueue one launch."""
         if not isinstance(function, SimFunction):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        if self.load_us and function not in self._loaded:
-            self._loaded.add(function)
-            self.call(f"load {function.name}", self.load_us)
         piece = pieces.kernel_launch(
             self.spec, function, grid, block, args, shared_mem, self.observers
         )

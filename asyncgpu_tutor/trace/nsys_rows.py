@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -116,7 +117,8 @@ class Export:
 
 def collect(database: Database, limit: int) -> Export:
     """Read all tables that a trace needs; those that are not there count as empty."""
-    tables = (CUPTI + "KERNEL", CUPTI + "MEMCPY", CUPTI + "MEMSET", "NVTX_EVENTS")
+    kinds = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
+    tables = (*(CUPTI + kind for kind in kinds), "NVTX_EVENTS")
     total = sum(database.count(table) for table in tables)
     if total > limit:
         raise UsageError(
@@ -128,7 +130,7 @@ def collect(database: Database, limit: int) -> Export:
         for row in database.rows("StringIds", ("id", "value"))
     }
     work = sorted(
-        [*_kernels(database, texts), *_copies(database), *_fills(database)],
+        [*_kernels(database, texts), *_copies(database), *_fills(database), *_graphs(database)],
         key=lambda w: (w.start, w.correlation),
     )
     ranges = _ranges(database, texts)
@@ -198,6 +200,14 @@ def _fills(database: Database) -> list[Work]:
     return [_work("memset", "memset", row, {"bytes": _int(row["bytes"], "bytes")}) for row in rows]
 
 
+def _graphs(database: Database) -> list[Work]:
+    """CUDA graphs as a whole: so nsys traces them unless it is told --cuda-graph-trace=node."""
+    return [
+        _work("graph", f"graph {row['graphId'] or ''}".strip(), row, {})
+        for row in database.rows(CUPTI + "GRAPH_TRACE", PLACE, ("graphId",), "start")
+    ]
+
+
 def _work(kind: SpanKind, name: str, row: Mapping[str, Value], detail: dict[str, object]) -> Work:
     start, end, device, stream, correlation = (_int(row[key], key) for key in PLACE)
     _in_order(start, end, name)
@@ -219,6 +229,7 @@ def _calls(
         for row in database.rows(CUPTI + "CUDA_EVENT", ("correlationId",), order)
     }
     found: list[Call] = []
+    threads: set[int] = set()  # those that enqueue: where another one waits, it holds up nothing
     needed = ("start", "end", "globalTid", "correlationId", "nameId")
     for row in database.rows(CUPTI + "RUNTIME", needed, (), "start"):
         start, end, thread, correlation, name_id = (_int(row[key], key) for key in needed)
@@ -227,6 +238,7 @@ def _calls(
         base = Call("launch", name, start, end, thread, correlation)
         if correlation in enqueued:
             found.append(base)
+            threads.add(thread)
         elif name.startswith(WAITS):
             found.append(_ordered(replace(base, kind="wait"), syncs.get(correlation)))
         elif correlation in syncs:
@@ -243,7 +255,7 @@ def _calls(
                 f"{database.path} has more than {4 * limit:,} calls into CUDA: profile a shorter stretch, or "
                 "give a higher limit"
             )
-    return found
+    return [call for call in found if call.kind != "wait" or call.thread in threads or not threads]
 
 
 def _ordered(call: Call, row: Mapping[str, Value] | None) -> Call:
@@ -297,6 +309,11 @@ def _about(database: Database) -> dict[str, object]:
         for row in database.rows("META_DATA_EXPORT", ("name", "value"))
     }
     about: dict[str, object] = {"source": "Nsight Systems"}
+    sizes = ("smCount", "maxWarpsPerSm", "threadsPerWarp")
+    for row in database.rows("TARGET_INFO_GPU", ("name",), sizes):
+        if all(isinstance(row[size], int) for size in sizes):
+            about["threads_at_once"] = math.prod(_int(row[size], size) for size in sizes)
+            break
     for key, name in (("profiler", "EXPORT_PRODUCT_VERSION"), ("schema", "EXPORT_SCHEMA_VERSION")):
         if name in facts:
             about[key] = facts[name][:100]

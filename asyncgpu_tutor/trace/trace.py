@@ -202,8 +202,9 @@ class Trace:
 
         Kernels, copies and fills become spans of their streams; the calls that enqueued them, and the
         waits, spans of the host; NVTX ranges, spans of kind ``"range"``. Work belongs to the operation in
-        whose NVTX range its call was made: run the program with ``ASYNCGPU_NVTX=1``. Streams are
-        numbered in the order of CUDA's own numbers; the null stream is 0.
+        whose NVTX range its call was made: run the program with ``ASYNCGPU_NVTX=1``. Waits of threads
+        that enqueue nothing are left out: they hold up no one. Streams are numbered in the order of CUDA's
+        own numbers; the null stream is 0.
 
         Parameters
         ----------

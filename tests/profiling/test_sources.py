@@ -1,0 +1,145 @@
+"""Where the times of a recording come from: a model, CUPTI, or CUDA events."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import cast
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.profiling import RUNS, record_run, trace_of
+from asyncgpu_tutor.runtime.recording import Source
+from tests.conftest import open_or_skip
+
+NAMES = ["02_streams_and_events", "07_async_mlp"]
+
+
+@pytest.fixture
+def cuda() -> Device:
+    return open_or_skip("cuda")
+
+
+@pytest.fixture
+def cupti(cuda: Device) -> Device:
+    pytest.importorskip("cupti")
+    return cuda
+
+
+@pytest.mark.parametrize("source", ["cupti", "events"])
+def test_a_simulated_device_has_no_source_to_choose(sim: Device, source: Source) -> None:
+    with pytest.raises(UsageError, match="times of sim:0 are modelled"), agt.record(source):
+        pass
+
+
+def test_an_unknown_source_is_refused(device: Device) -> None:
+    with (
+        pytest.raises(UsageError, match="'auto', 'cupti', 'events'"),
+        agt.record(cast(Source, "nvml")),
+    ):
+        pass
+
+
+def test_a_simulated_trace_needs_no_words_about_its_source(sim: Device) -> None:
+    with agt.record() as trace:
+        agt.zeros(4).sync()
+    assert (trace.clock, trace.about) == ("simulated", {})
+
+
+@pytest.mark.gpu
+def test_events_say_that_they_are(cuda: Device) -> None:
+    with agt.using(cuda), agt.record("events") as trace:
+        agt.zeros(4).sync()
+    assert trace.clock == "CUDA events"
+    assert "CUDA events" in trace.device
+    assert trace.about["source"] == "CUDA events"
+
+
+@pytest.mark.gpu
+def test_cupti_says_how_clocks_were_aligned(cupti: Device) -> None:
+    with agt.using(cupti), agt.record("cupti") as trace:
+        agt.zeros(4).sync()
+    assert trace.clock == "CUPTI"
+    assert "CUPTI" in trace.device
+    uncertainty = trace.about["alignment_us"]
+    assert isinstance(uncertainty, float)
+    assert 0 < uncertainty < 50
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NAMES)
+def test_both_sources_see_the_same_work_in_the_same_order(cupti: Device, name: str) -> None:
+    with agt.using(cupti):
+        traces = [trace_of(name, source) for source in ("cupti", "events")]
+    comparison = agt.compare(*traces)
+    assert comparison.same_work
+    assert comparison.same_order
+    assert "without_record" not in traces[0].about
+    for one, other in comparison.matches:
+        assert [one.stream, one.label] == [other.stream, other.label]
+
+
+@pytest.mark.gpu
+def test_cupti_gives_each_stream_an_order_and_no_work_before_its_call(cupti: Device) -> None:
+    with agt.using(cupti):
+        trace = trace_of("07_async_mlp", "cupti")
+    by_id = {span.id: span for span in trace}
+    for number in trace.streams:
+        line = [span for span in trace if span.stream == number]
+        for early, late in pairwise(line):
+            assert early.end <= late.start
+    for span in trace.device_spans:
+        assert span.duration > 0
+        calls = [by_id[i] for i in span.after if by_id[i].kind == "call"]
+        assert all(call.start <= span.start for call in calls)
+
+
+@pytest.mark.gpu
+def test_cupti_is_off_when_the_recording_is_over_and_can_be_used_again(cupti: Device) -> None:
+    async def twice() -> list[Trace]:
+        run = RUNS["07_async_mlp"]
+        return [await record_run(run, "cupti") for _ in range(2)]
+
+    with agt.using(cupti):
+        first, second = asyncio.run(twice())
+    assert len(first.device_spans) == len(second.device_spans) > 0
+
+
+@pytest.mark.gpu
+def test_cupti_is_not_used_beside_another_client(cupti: Device) -> None:
+    from cupti import cupti as theirs
+
+    other = theirs.subscribe(lambda *_: None, None)
+    try:
+        with agt.using(cupti):
+            with pytest.raises(UsageError, match="another client"), agt.record("cupti"):
+                pass
+            with agt.record() as trace:
+                agt.zeros(4).sync()
+    finally:
+        theirs.unsubscribe(other)
+    assert trace.clock == "CUDA events"
+    assert "another client" in str(trace.about["instead_of_cupti"])
+
+
+@pytest.mark.gpu
+def test_cupti_is_not_used_under_a_profiler(cupti: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "1")
+    with agt.using(cupti), agt.record() as trace:
+        agt.zeros(4).sync()
+    assert trace.clock == "CUDA events"
+    assert "another profiler" in str(trace.about["instead_of_cupti"])
+
+
+@pytest.mark.gpu
+def test_a_recording_inside_another_has_its_source(cuda: Device) -> None:
+    with agt.using(cuda), agt.record("events"):
+        with pytest.raises(UsageError, match="under way"), agt.record("cupti"):
+            pass
+        with agt.record() as inner:
+            agt.zeros(4).sync()
+    assert inner.clock == "CUDA events"

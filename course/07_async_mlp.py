@@ -8,11 +8,12 @@
 # - write three stages and a copy as *one* lazy operation, and run it in one line;
 # - run four batches at once, which share one set of weights, and say who keeps those weights alive;
 # - predict from two numbers whether more streams will make a program quicker;
-# - check a result, an order and an overlap, instead of believing them.
+# - check a result, an order and an overlap, instead of believing them;
+# - take it further: more batches than fit, a kernel with tiles, two devices.
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes |
+# | Time | 80 minutes |
 # | You need | [00_start_here](00_start_here.ipynb), NumPy, and to have seen `async def` and `await` |
 # | Device | the first cell of code says which one is in use |
 
@@ -934,11 +935,674 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 # %% id=07-softmax-check
 check("07-softmax", softmax)
 
+# %% [markdown] id=more-batches
+# ## More batches
+#
+# A server gets more than four requests. What does a batch cost if there are many?
+
+# %% id=more-batches-run
+print("batches   from start to end   for each   handles to W0")
+most_handles = {}
+for number in (1, 2, 4, 8, 16):
+    some = [agt.pin(x) for x in agt.data.seed_inputs(64, number).batches]
+    with agt.record() as trace:
+        tasks = [agt.spawn(mlp(x, w0, w1)) for x in some]
+        await asyncio.sleep(0)  # every task has its turn
+        most_handles[number] = w0.share_count
+        await asyncio.gather(*tasks)
+    del tasks
+    span = trace.metrics().makespan
+    print(f"{number:7} {span:16.0f} µs {span / number:7.0f} µs {most_handles[number]:15}")
+
+assert w0.share_count == 1
+if device.simulated:  # a GPU may be done with some of them by the time we look
+    assert all(handles == number + 1 for number, handles in most_handles.items())
+
+# %% [markdown] id=more-batches-read
+# At this size each costs what the host needs for it, the pace, however many there are. But look at the last column. Each
+# batch that is under way holds what it needs: handles, which cost nothing, and also its own input, hidden values and output on the device, which do.
+# With thousands of requests there is not enough room for all of them. So one limits how many are in flight.
+
+# %% [markdown] id=exercise-limited
+# ### Exercise: no more than so many
+#
+# Run a list of operations with at most `limit` of them in flight at any time. As soon as one is done, the next one starts.
+# Return the results in the order of the list. (`help(asyncio.Semaphore)`)
+
+# %% id=07-limited starter
+async def run_limited(ops, limit):
+    return await asyncio.gather(*ops)
+
+
+# %% id=07-limited solution
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run(op):
+        async with gate:
+            return await op
+
+    return await asyncio.gather(*[run(op) for op in ops])
+
+
+# %% id=07-limited mutant cause="5 were in flight at a time, and no more than 2 may be"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run(op):
+        async with gate:
+            task = agt.spawn(op)
+        return await task
+
+    return await asyncio.gather(*[run(op) for op in ops])
+
+
+# %% id=07-limited mutant cause="no more than 1 were in flight at a time, where 2 could have been"
+async def run_limited(ops, limit):
+    return [await op for op in ops]
+
+
+# %% id=07-limited mutant cause="its place stayed empty"
+async def run_limited(ops, limit):
+    results = []
+    for i in range(0, len(ops), limit):
+        results += await asyncio.gather(*ops[i : i + limit])
+    return results
+
+
+# %% id=07-limited mutant cause="3 were in flight at a time, and no more than 2 may be"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit + 1)
+
+    async def run(op):
+        async with gate:
+            return await op
+
+    return await asyncio.gather(*[run(op) for op in ops])
+
+
+# %% id=07-limited mutant cause="`sync` blocks the event loop"
+async def run_limited(ops, limit):
+    return [op.sync() for op in ops]
+
+
+# %% id=07-limited mutant cause="with result 0, element 0 is"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+    results = []
+
+    async def run(op):
+        async with gate:
+            results.append(await op)
+
+    await asyncio.gather(*[run(op) for op in ops])
+    return results
+
+
+# %% id=07-limited mutant cause="`d2h` ran 2 times, and 5 times is right"
+async def run_limited(ops, limit):
+    return await asyncio.gather(*ops[:limit])
+
+
+# %% id=07-limited mutant cause="`run_limited` returned 4 results, of 5 operations"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run(op):
+        async with gate:
+            return await op
+
+    return (await asyncio.gather(*[run(op) for op in ops]))[1:]
+
+
+# %% id=07-limited mutant cause="operation 1 of 5 did not run"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run():
+        async with gate:
+            return await ops[0]
+
+    return await asyncio.gather(*[run() for _ in ops])
+
+
+# %% id=07-limited mutant cause="with result 0, element 0 is 5"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run(op):
+        async with gate:
+            return await op
+
+    return (await asyncio.gather(*[run(op) for op in ops]))[::-1]
+
+
+# %% id=07-limited-check
+check("07-limited", run_limited)
+
+# %% [markdown] id=tiles
+# ## Larger matrices: a better GEMM
+#
+# From a certain size on, the length of a batch is the length of its GEMM. `sgemm_naive` is slow for a reason that the **microscope** shows: the
+# simulated device counts what each kernel does. (So these cells use it even if you have a GPU.)
+
+# %% id=tiles-naive
+def gemm_report(kernel, n, *before, after=()):
+    with agt.using("sim"):
+        a, b, c = agt.ones((n, n)), agt.ones((n, n)), agt.zeros((n, n)).partition(16, 16)
+        return agt.inspect(kernel(n, n, n, *before, a, b, *after, c))[kernel.name]
+
+
+naive = gemm_report(agt.sgemm_naive, 64, 1.0, after=[0.0])
+print(f"bytes it needs: {naive.bytes_needed:,}")
+print(f"bytes it moves: {naive.bytes_moved:,}")
+print(f"how often its warps ask global memory: {naive.counts.global_load_requests:,} times")
+assert naive.bytes_moved > 16 * naive.bytes_needed
+
+# %% [markdown] id=tiles-idea
+# (A **warp** is 32 threads of a block that go in step. *Global memory* is what we have called the device's memory so far.) Every number of `a` is
+# needed for a whole row of `c`, so 64 threads fetch it, each for itself.
+#
+# The threads of a block can do better, as they have a small and quick memory in common: an array that is declared `__shared__`
+# in the kernel exists once for each block. So a block computes its 16 x 16 elements of `c` in steps. For each step,
+#
+# 1. it fetches a **tile** of `a` and a tile of `b`, 16 x 16 numbers each: every thread one of each;
+# 2. it waits until all have done so: `__syncthreads()`, a **barrier**;
+# 3. every thread adds up 16 products, and finds all it needs in the two tiles;
+# 4. it waits again, so that nobody overwrites a tile that somebody still reads.
+#
+# ```text
+#      k                     n
+#   +-----------+         +-------+             step t: the tile of a moves to the right,
+#   |   [t ->]  | m       |  [t]  |                     the tile of b moves down
+#   |           |         |   |   | k
+#   +-----------+         |   v   |
+#         a               +-------+
+#                             b
+# ```
+#
+# Every number that is fetched is used 16 times. All threads of a block have to come to the barrier, also those beyond the edge of `c`.
+
+# %% [markdown] id=exercise-tiled
+# ### Exercise: GEMM with tiles
+#
+# Compute `c = a @ b`, with tiles of 16 x 16 and blocks of 16 x 16 threads. `a` has `m` rows of `k` numbers, `b` has `k` rows of `n`. The check uses sizes that
+# are no multiples of 16, watches for threads that do not wait for each other, and counts how often global memory is asked.
+
+# %% id=07-tiled starter
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    // your code
+}
+""")
+
+# %% id=07-tiled solution
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 16) {
+        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
+        __syncthreads();
+        for (unsigned int i = 0; i < 16; i++) {
+            sum += tile_a[y][i] * tile_b[i][x];
+        }
+        __syncthreads();
+    }
+    if (row < m && col < n) {
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=07-tiled mutant cause="and a 16th of that is enough"
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
+    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m && col < n) {
+        float sum = 0.0f;
+        for (unsigned int i = 0; i < k; i++) {
+            sum += a[row * k + i] * b[i * n + col];
+        }
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=07-tiled mutant cause="without a __syncthreads() between them"
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 16) {
+        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
+        for (unsigned int i = 0; i < 16; i++) {
+            sum += tile_a[y][i] * tile_b[i][x];
+        }
+        __syncthreads();
+    }
+    if (row < m && col < n) {
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=07-tiled mutant cause="without a __syncthreads() between them"
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 16) {
+        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
+        __syncthreads();
+        for (unsigned int i = 0; i < 16; i++) {
+            sum += tile_a[y][i] * tile_b[i][x];
+        }
+    }
+    if (row < m && col < n) {
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=07-tiled mutant cause="which nothing has written"
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    if (row >= m || col >= n) return;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 16) {
+        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
+        __syncthreads();
+        for (unsigned int i = 0; i < 16; i++) {
+            sum += tile_a[y][i] * tile_b[i][x];
+        }
+        __syncthreads();
+    }
+    if (row < m && col < n) {
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=07-tiled mutant cause="out of bounds"
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 16) {
+        tile_a[y][x] = a[row * k + t + x];
+        tile_b[y][x] = b[(t + y) * n + col];
+        __syncthreads();
+        for (unsigned int i = 0; i < 16; i++) {
+            sum += tile_a[y][i] * tile_b[i][x];
+        }
+        __syncthreads();
+    }
+    if (row < m && col < n) {
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=07-tiled mutant cause="with m=50, n=30, k=70"
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t + 16 <= k; t += 16) {
+        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
+        __syncthreads();
+        for (unsigned int i = 0; i < 16; i++) {
+            sum += tile_a[y][i] * tile_b[i][x];
+        }
+        __syncthreads();
+    }
+    if (row < m && col < n) {
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=07-tiled mutant cause="and a 16th of that is enough"
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 16) {
+        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+        __syncthreads();
+        for (unsigned int i = 0; i < 16; i++) {
+            if (t + i < k && col < n) sum += tile_a[y][i] * b[(t + i) * n + col];
+        }
+        __syncthreads();
+    }
+    if (row < m && col < n) {
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=07-tiled mutant cause="is right"
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 16) {
+        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
+        __syncthreads();
+        for (unsigned int i = 0; i < 16; i++) {
+            sum += tile_a[y][i] * tile_b[x][i];
+        }
+        __syncthreads();
+    }
+    if (row < m && col < n) {
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=07-tiled mutant cause="no thread wrote element"
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 16) {
+        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
+        __syncthreads();
+        for (unsigned int i = 0; i < 16; i++) {
+            sum += tile_a[y][i] * tile_b[i][x];
+        }
+        __syncthreads();
+    }
+    if (row < m && col < n && sum > 0.0f) {
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=07-tiled-check
+check("07-tiled", sgemm_tiled)
+
+# %% [markdown] id=tiles-read
+# Here is your kernel under the microscope, next to the naive one, at 256 x 256.
+
+# %% id=tiles-compare
+yours, naive = gemm_report(sgemm_tiled, 256), gemm_report(agt.sgemm_naive, 256, 1.0, after=[0.0])
+asked, before = yours.counts.global_load_requests, naive.counts.global_load_requests
+if asked:
+    print(f"requests to global memory: {asked:,} instead of {before:,}, one in {before / asked:.1f}")
+    print(f"modelled time: {yours.us:.1f} µs instead of {naive.us:.1f} µs")
+    print(f"what limits it now: {yours.bound}; what limited the naive one: {naive.bound}")
+else:
+    print("It does not load anything yet.")
+
+# %% [markdown] id=tiles-careful
+# Once it is right it asks for a sixteenth, but it does not take a sixteenth of the time: loads are only one of the things that take
+# time. Take one away, and the next one is what holds the kernel up. The microscope says which.
+
+# %% [markdown] id=two-devices
+# ## Two devices
+#
+# Some machines have two GPUs. `with agt.using(device):` says where what is described and spawned in the block will run. One event loop
+# waits for both. (We take two simulated devices here, since you may not have two real ones. Your own would be `"cuda:0"` and `"cuda:1"`.)
+
+# %% id=two-devices-open
+pair = agt.resolve("sim:0"), agt.resolve("sim:1")
+with agt.using(pair[0]):
+    million = agt.pin(np.ones(1_000_000, np.float32))
+print(*pair, sep="\n")
+
+# %% id=predict-engines
+engines = Prediction(
+    "Two copies from the host, on two streams of one device, wait for each other: there is one engine for "
+    "this direction. And two copies to two devices?",
+    queue="they wait as well: there is one host",
+    overlap="they overlap: each device has an engine of its own",
+)
+engines
+
+# %% id=commit-engines
+engines.commit(...)
+
+# %% id=run-engines
+async def two_copies(first, second):
+    with agt.using(first):
+        one = agt.spawn(agt.h2d(million).to_host().named("one"))
+    with agt.using(second):
+        other = agt.spawn(agt.h2d(million).to_host().named("other"))
+    return await one, await other
+
+
+with agt.using(pair[0]), agt.record() as one_device:
+    await two_copies(pair[0], pair[0])
+with agt.using(pair[0]), agt.record() as two_devices:
+    await two_copies(*pair)
+
+
+def together(trace):
+    first, second = trace.find("h2d")
+    return max(0, min(first.end, second.end) - max(first.start, second.start))
+
+
+# %% id=reveal-engines
+engines.reveal(
+    "overlap" if together(two_devices) > 1 else "queue",
+    f"The two copies overlap by {together(one_device):.0f} µs on one device, and by "
+    f"{together(two_devices):.0f} µs on two.",
+)
+
+# %% id=plot-engines
+compare([one_device, two_devices], ["Two copies, one device", "Two copies, two devices"])
+in_words(one_device, two_devices)
+
+# %% id=check-engines
+assert together(one_device) == 0
+assert together(two_devices) > 20
+assert {span.device for span in two_devices.device_spans} == {"sim:0", "sim:1"}
+
+# %% [markdown] id=misconception-devices
+# > **Misconception: what is on the GPU can be used by any GPU.**
+# >
+# > - *What you see:* `DeviceMismatchError`.
+# > - *Why:* each device has a memory of its own, and an array is in one of them.
+# > - *What helps:* a copy on each device that needs it. For weights that is once, at the start.
+
+# %% id=misconception-devices-run
+with agt.using(pair[0]):
+    here = await agt.ones(64, name="here").share()
+try:
+    with agt.using(pair[1]):
+        await agt.d2h(here)
+except agt.errors.DeviceMismatchError as error:
+    print(error)
+else:
+    raise AssertionError("an array of another device should be refused")
+
+# %% [markdown] id=exercise-two-devices
+# ### Exercise: two devices
+#
+# `recipe(x, w)` makes an operation from a batch (on the host) and weights (on a device). Run it for all batches: batch 0, 2, 4, ... on the first
+# of two devices, the others on the second, all in flight together. `weights` is a host array, and should be copied once to each device.
+# Return the results in order.
+
+# %% id=07-two-devices starter
+async def on_both(recipe, batches, weights, devices):
+    w = await agt.h2d(weights).share()
+    return await asyncio.gather(*[recipe(x, w) for x in batches])
+
+
+# %% id=07-two-devices solution
+async def on_both(recipe, batches, weights, devices):
+    copies = []
+    for device in devices:
+        with agt.using(device):
+            copies.append(await agt.h2d(weights).share())
+    tasks = []
+    for i, x in enumerate(batches):
+        with agt.using(devices[i % 2]):
+            tasks.append(agt.spawn(recipe(x, copies[i % 2])))
+    return await asyncio.gather(*tasks)
+
+
+# %% id=07-two-devices mutant cause="batch 1 ran on device sim:0, and belongs on sim:1"
+async def on_both(recipe, batches, weights, devices):
+    w = await agt.h2d(weights).share()
+    return await asyncio.gather(*[agt.spawn(recipe(x, w)) for x in batches])
+
+
+# %% id=07-two-devices mutant cause="is on sim:0, and the operation runs on sim:1"
+async def on_both(recipe, batches, weights, devices):
+    w = await agt.h2d(weights).share()
+    tasks = []
+    for i, x in enumerate(batches):
+        with agt.using(devices[i % 2]):
+            tasks.append(agt.spawn(recipe(x, w)))
+    return await asyncio.gather(*tasks)
+
+
+# %% id=07-two-devices mutant cause="the weights were copied 4 times"
+async def on_both(recipe, batches, weights, devices):
+    tasks = []
+    for i, x in enumerate(batches):
+        with agt.using(devices[i % 2]):
+            w = await agt.h2d(weights)
+            tasks.append(agt.spawn(recipe(x, w)))
+    return await asyncio.gather(*tasks)
+
+
+# %% id=07-two-devices mutant cause="no two operations were at work at the same time"
+async def on_both(recipe, batches, weights, devices):
+    copies = []
+    for device in devices:
+        with agt.using(device):
+            copies.append(await agt.h2d(weights).share())
+    results = []
+    for i, x in enumerate(batches):
+        with agt.using(devices[i % 2]):
+            results.append(await recipe(x, copies[i % 2]))
+    return results
+
+
+# %% id=07-two-devices mutant cause="batch 1 ran on device sim:0, and belongs on sim:1"
+async def on_both(recipe, batches, weights, devices):
+    copies = []
+    for device in devices:
+        with agt.using(device):
+            copies.append(await agt.h2d(weights).share())
+    half = (len(batches) + 1) // 2
+    tasks = []
+    for i, x in enumerate(batches):
+        side = int(i >= half)
+        with agt.using(devices[side]):
+            tasks.append(agt.spawn(recipe(x, copies[side])))
+    return await asyncio.gather(*tasks)
+
+
+# %% id=07-two-devices mutant cause="for batch 1, element 0 is"
+async def on_both(recipe, batches, weights, devices):
+    copies = []
+    for device in devices:
+        with agt.using(device):
+            copies.append(await agt.h2d(weights).share())
+    results = []
+    for side in (0, 1):
+        with agt.using(devices[side]):
+            results += [agt.spawn(recipe(x, copies[side])) for x in batches[side::2]]
+    return await asyncio.gather(*results)
+
+
+# %% id=07-two-devices mutant cause="`sync` blocks the event loop"
+async def on_both(recipe, batches, weights, devices):
+    copies = []
+    for device in devices:
+        with agt.using(device):
+            copies.append(agt.h2d(weights).sync().share())
+    tasks = []
+    for i, x in enumerate(batches):
+        with agt.using(devices[i % 2]):
+            tasks.append(agt.spawn(recipe(x, copies[i % 2])))
+    return await asyncio.gather(*tasks)
+
+
+# %% id=07-two-devices mutant cause="`relu` ran 2 times, and 4 times is right"
+async def on_both(recipe, batches, weights, devices):
+    tasks = []
+    for device, x in zip(devices, batches):
+        with agt.using(device):
+            w = await agt.h2d(weights)
+            tasks.append(agt.spawn(recipe(x, w)))
+    return await asyncio.gather(*tasks)
+
+
+# %% id=07-two-devices-check
+check("07-two-devices", on_both)
+
 # %% [markdown] id=extend
 # ## Where to take it
 #
-# - **A better GEMM.** Load tiles of the matrices into the shared memory of a block. What happens to the length? To the gain?
-# - **More batches.** Sixteen, on four streams. What is the most that `share_count` can be?
+# - **All of it on two devices.** Split the digits, and their weights.
+# - **Your GEMM in the network.** At which size does it begin to pay? What happens to the gain by four streams then?
 # - **A policy of your own.** Subclass `agt.SchedulingPolicy` and write `next_stream`.
 
 # %% [markdown] id=key-points
@@ -948,8 +1612,9 @@ check("07-softmax", softmax)
 # - `await` waits for one result. To have several things in flight, start them first: `TaskGroup` or `spawn`.
 # - `zip` is order, `overlap` is overlap.
 # - Streams pay when a batch takes the device longer than it takes the host. If not, the host is the bottleneck.
-# - A shared array lives until its last user is done.
+# - A shared array lives until its last user is done. Each device needs a copy of its own.
+# - In a block, threads can share what one of them has loaded. The barrier keeps the order.
 # - What you believe about time, check in a trace.
 
 # %% id=score
-score(in_a_row, small, large, handles)
+score(in_a_row, small, large, handles, engines)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from asyncgpu_tutor.errors import DeviceError
+from asyncgpu_tutor.exercises.chapter_07_scale import (
+    check_limited,
+    check_on_both,
+    check_tiled,
+    hostile_limited,
+    listed,
+)
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, waits
 from asyncgpu_tutor.exercises.trial import Observed, observe
@@ -17,7 +23,6 @@ from asyncgpu_tutor.launch import Kernel
 from asyncgpu_tutor.memory import h2d, pin, zeros
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.trace import Trace
-from asyncgpu_tutor.trace.words import count
 
 __all__ = ["EXERCISES"]
 
@@ -28,18 +33,8 @@ def _run_all(answer: Any, number: int, size: int) -> Observed[Any]:
     return observe(answer, [h2d(x).to_host().named(f"op {i}") for i, x in enumerate(arrays)])
 
 
-def _listed(name: str, results: object, number: int) -> Sequence[object]:
-    """What an answer returned, if it is a list with a result for each operation."""
-    if not isinstance(results, list | tuple):
-        raise Rejected(f"`{name}` should return the {number} results, in a list")
-    found = cast(Sequence[object], results)
-    if len(found) != number:
-        raise Rejected(f"`{name}` returned {count(len(found), 'result')}, of {number} operations")
-    return found
-
-
 def _in_order(results: object, number: int, size: int) -> None:
-    for i, result in enumerate(_listed("run_all", results, number)):
+    for i, result in enumerate(listed("run_all", results, number)):
         with case(f"{number} operations, for result {i},"):
             equal(result, np.full(size, i + 1, np.float32))
 
@@ -93,7 +88,7 @@ def check_outcomes(mine: Any, model: Any) -> None:
     """The error is where the result would be, and costs the others neither result nor overlap."""
     for failing in (1, 0, 2):
         expected, run = _one_fails(model, failing), _one_fails(mine, failing)
-        for i, outcome in enumerate(_listed("outcomes", run.result, 3)):
+        for i, outcome in enumerate(listed("outcomes", run.result, 3)):
             with case(f"operation {failing} of 3 failing, for outcome {i},"):
                 if i != failing:
                     equal(outcome, np.full(1_000_000, i + 1, np.float32))
@@ -172,5 +167,75 @@ EXERCISES = (
         explanation="With the largest input subtracted, the largest power is exp(0) = 1, and nothing can "
         "overflow. Every thread does the same two loops: that is naive, as the other kernels here are. "
         "For 64 outputs nobody notices.",
+    ),
+    Exercise(
+        name="07-limited",
+        title="No more than so many",
+        answer="run_limited",
+        check=check_limited,
+        hostile=hostile_limited,
+        hints=(
+            (
+                "Let each operation have a coroutine of its own, and think of a door that lets so many in "
+                "at a time."
+            ),
+            (
+                "`asyncio.Semaphore(limit)` is that door: `async with gate:` waits in front of it while "
+                "`limit` others are inside."
+            ),
+            (
+                "`async def run(op):` with `async with gate:` and `return await op` in it, and then "
+                "`return await asyncio.gather(*[run(op) for op in ops])`."
+            ),
+        ),
+        explanation="An operation that nobody has awaited costs nothing. So a thousand of them may stand in "
+        "front of the door, and memory is needed for those inside only.",
+    ),
+    Exercise(
+        name="07-tiled",
+        title="A kernel: GEMM with tiles",
+        answer="sgemm_tiled",
+        check=check_tiled,
+        hints=(
+            (
+                "For each step along `k`: every thread loads one element of each tile, *barrier*, every "
+                "thread adds up 16 products from the tiles, *barrier*."
+            ),
+            (
+                "The thread (x, y) loads `a[row * k + t + x]` and `b[(t + y) * n + col]`, if there are such "
+                "elements, and 0 if not: a zero adds nothing to the sum."
+            ),
+            (
+                "Threads without an element of `c` must not leave early: they load, and the barrier "
+                "waits for them. Only the last line, which writes, is for those with an element alone."
+            ),
+            (
+                "`for (unsigned int t = 0; t < k; t += 16)`: load both tiles, `__syncthreads();`, a loop "
+                "over `i` with `sum += tile_a[y][i] * tile_b[i][x];`, `__syncthreads();`. After it the write."
+            ),
+        ),
+        explanation="What one thread loads, 16 threads of its row or column use. The first barrier makes "
+        "sure that the tiles are full before anybody reads them; the second, that everybody has read "
+        "them before anybody overwrites them.",
+    ),
+    Exercise(
+        name="07-two-devices",
+        title="Two devices",
+        answer="on_both",
+        check=check_on_both,
+        hints=(
+            "An array is on one device, so each device needs its own copy of the weights. One will do.",
+            (
+                "`with agt.using(device):` makes a device the current one: what is spawned in the block goes "
+                "there."
+            ),
+            (
+                "First a loop over `devices` with `w = await agt.h2d(weights).share()`, each in its "
+                "`using`. Then a loop over the batches, with `devices[i % 2]` and `agt.spawn`. `gather` "
+                "in the end."
+            ),
+        ),
+        explanation="One event loop waits for both devices as it waits for one. Each has streams, copy "
+        "engines and SMs of its own, so what is on different devices need not share anything but the host.",
     ),
 )

@@ -83,8 +83,7 @@ def rejection(title: str, rejected: Rejected) -> Outcome:
     if rejected.got is not None and rejected.expected is not None:
         marked = " → ".join(f"`{span.name}`" for span in rejected.edge)
         if marked:
-            place = "edge" if len(rejected.edge) > 1 else "place"
-            lines.append(f"The first wrong {place}, marked in the picture: {marked}.")
+            lines.append(f"Marked in the picture is where it first goes wrong: {marked}.")
         lines.append(f"*Yours, in words:* {alt_text(rejected.got)}")
         lines.append(f"*Expected, in words:* {alt_text(rejected.expected)}")
     return Outcome(

@@ -37,7 +37,7 @@ def test_the_words_have_cause_edge_and_both_timelines(rejected: Outcome) -> None
     text = repr(rejected)
 
     assert "**Not yet.** *Title*: `b` ran on stream 2" in text
-    assert "first wrong edge, marked in the picture: `a` → `b`" in text
+    assert "Marked in the picture is where it first goes wrong: `a` → `b`." in text
     assert text.count("in words:*") == 2
 
 

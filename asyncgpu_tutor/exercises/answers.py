@@ -60,11 +60,14 @@ def untouched(exercise: Exercise, answer: object) -> bool:
 
 
 def _content(answer: object) -> object:
-    """What makes two answers the same: the text of a kernel, the code of a function."""
+    """What makes two answers the same: a kernel's text, the code of a function, of a class's methods."""
     if isinstance(answer, Kernel):
         return answer.facts.source.split()
     if isinstance(answer, str):
         return answer.split()
+    if isinstance(answer, type):
+        members = vars(answer).items()
+        return {k: _content(v) for k, v in members if hasattr(v, "__code__") or k[0] != "_"}
     code: object = getattr(answer, "__code__", None)
     return _code(code) if isinstance(code, CodeType) else answer
 

@@ -1099,7 +1099,7 @@ print(f"bytes it moves: {naive.bytes_moved:,}")
 print(f"how often its warps ask global memory: {naive.counts.global_load_requests:,} times")
 assert naive.bytes_moved > 16 * naive.bytes_needed
 
-# %% [markdown] id=tiles-idea
+# %% [markdown] id=tiles-idea unchecked="the size of a warp is a fact; the rest is the plan of the kernel below"
 # (A **warp** is 32 threads of a block that go in step. *Global memory* is what we have called the device's memory so far.) Every number of `a` is
 # needed for a whole row of `c`, so 64 threads fetch it, each for itself.
 #

@@ -551,6 +551,34 @@ async def pipeline(n, prepare, process):
 # %% id=06-prepare-check
 check("06-prepare", pipeline)
 
+# %% [markdown] id=prepare-text
+# And this is your `pipeline` at work, on the device of this notebook:
+
+# %% id=prepare-picture
+def prepare(i):
+    agt.work(60, f"prepare {i}")
+    return data[i]
+
+
+def process(x):
+    return agt.h2d(x).to_host()
+
+
+with agt.record() as yours:
+    prepared = await pipeline(4, prepare, process)
+
+yours.plot(title="Your pipeline", lanes=("host", "streams"))
+in_words(yours)
+
+# %% id=prepare-claims
+while_busy = overlap_between(yours, [s for s in yours if s.kind == "work"], yours.device_spans)
+print(f"The host prepares while the device is at work for {while_busy:.0f} µs.")
+assert [r[0] for r in prepared] == [1, 2, 3, 4]
+
+# %% [markdown] id=prepare-read
+# As long as host and device take turns, this is 0. Once they work at the same time, the preparation of three batches of the four costs
+# nothing, as long as it takes the host no longer than the copies take the device.
+
 # %% [markdown] id=responsive
 # ## Is anybody there?
 #

@@ -183,7 +183,7 @@ def _on_both(answer: Any, batches: Sequence[Array], weights: Array) -> Observed[
 
 def check_on_both(mine: Any, model: Any) -> None:
     """Even batches here and odd ones there, both at work at once, with one copy of the weights on each."""
-    for number, size in [(4, 500_000), (3, 300_000)]:
+    for number, size in [(4, 1_000_000), (3, 300_000)]:
         batches = [pin(np.full(size, i, np.float32)) for i in range(number)]
         weights = pin(np.arange(size, dtype=np.float32))
         expected = _on_both(model, batches, weights)

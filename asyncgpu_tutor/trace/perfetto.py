@@ -77,13 +77,18 @@ def _rows(lane: Lane) -> list[int]:
 
 
 def _flows(trace: Trace) -> list[_Flow]:
-    """Arrows from what enqueued a span and from what it waited for on other streams, and to waits."""
+    """Arrows from what enqueued a span and from what it waited for on other streams, and to waits.
+
+    An arrow goes forwards from start to start, so there is none to a wait from what began after it.
+    """
     by_id = {span.id: span for span in trace}
     found: list[_Flow] = []
     for span in trace:
         for number in span.after:
             before = by_id.get(number)
-            if before is not None and (before.device, before.stream) != (span.device, span.stream):
+            if before is None or before.start > span.start:
+                continue
+            if (before.device, before.stream) != (span.device, span.stream):
                 found.append(_Flow(len(found) + 1, before, span))
     return found
 
@@ -141,7 +146,7 @@ def _annotation(key: str, value: str | float) -> bytes:
     if isinstance(value, bool):
         return name + _whole(2, int(value))
     if isinstance(value, int) and 0 <= value < 2**63:
-        return name + _whole(4, value)
+        return name + _whole(3, value)
     return name + _text(6, str(value))
 
 

@@ -119,7 +119,7 @@ def _span(row: object) -> Span:
         if name not in fields:
             raise ValueError(f"it has no {name!r}")
     kind = fields["kind"]
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"unknown kind of span {kind!r}")
     number = _whole(fields["id"], "id")
     start, end = _time(fields["start"], "start"), _time(fields["end"], "end")

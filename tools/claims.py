@@ -2,7 +2,7 @@
 
 A **claim** is a sentence of a text cell that is no question and has
 
-- a number: any from 10 on, or one with a unit of time, rate or share (``300 µs``, ``15 percent``);
+- a number: any from 10 on but years, or one with a unit of time, rate or share (``300 µs``, ``15 percent``);
 - or a ratio (``twice as long``), or a word of order and overlap: see `ORDER`.
 
 Names in backticks are not words. Titles, key points and the tasks of exercises make no claims of their own.
@@ -42,6 +42,7 @@ ORDER = re.compile(
     rf"(?:twice|half|(?:{_COUNTED}) times) as)\b",
     re.IGNORECASE,
 )
+YEAR = re.compile(r"(?:19|20)\d\d")
 CHECKS = re.compile(r"\bassert\b|\.reveal\(|\braise AssertionError\b|\bPrediction\(")
 BELOW = 3  # programs: one that runs, and a picture, may come before the cell that checks
 FENCED = re.compile(r"```.*?```", re.DOTALL)
@@ -91,7 +92,11 @@ def claims(cells: Sequence[Cell], chapter: str) -> Iterator[Claim]:
         section = "\n".join(c.text for c in _section(shown, number))
         for sentence in sentences(cell.text):
             measured = MEASURED.findall(sentence)
-            numbers = [n for n in NUMBER.findall(sentence) if n in measured or _value(n) >= 10]
+            numbers = [
+                n
+                for n in NUMBER.findall(sentence)
+                if n in measured or (_value(n) >= 10 and not YEAR.fullmatch(n))
+            ]
             ordered = bool(measured or ORDER.search(sentence))
             if not numbers and not ordered:
                 continue

@@ -78,6 +78,7 @@ def test_a_claim_that_nothing_checks_is_named(sentence: str, code: str, missing:
         "Use `overlap` here.",
         "Three blocks have four threads each.",
         "A kernel runs.",
+        "It is known (Graham, 1969).",
     ],
 )
 def test_questions_names_and_small_numbers_are_no_claims(sentence: str) -> None:

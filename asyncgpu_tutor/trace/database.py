@@ -62,7 +62,7 @@ def opened(path: Path, what: str) -> Generator[Database]:
             yield Database(connection, path)
         finally:
             connection.close()
-    # The text of an error quotes the file, and need not be UTF-8; a length that is damaged asks for any amount.
+    # An error may quote the file, which need not be UTF-8; a damaged length may ask for any amount.
     except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
         raise UsageError(f"{path} cannot be read as {what}: {error}") from None
 

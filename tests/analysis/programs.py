@@ -1,0 +1,19 @@
+"""Traces of the course's programs on a simulated device, each recorded once."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.profiling import trace_of
+from asyncgpu_tutor.sim import Machine, SimDevice
+
+__all__ = ["recorded"]
+
+
+@cache
+def recorded(name: str) -> Trace:
+    """On a device on which loading a kernel takes time."""
+    with agt.using(SimDevice(machine=Machine(), load_us=500.0)):
+        return trace_of(name)

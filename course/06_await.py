@@ -335,7 +335,8 @@ print(f"sync took {a / c:.2f} times as long as all together")
 
 
 # %% id=06-difference starter
-async def difference(make, n): ...  # your code
+async def difference(make, n):
+    ...  # your code
 
 
 # %% id=06-difference solution
@@ -600,7 +601,7 @@ def long_one():  # many copies there and back, one after the other; some more wh
     return agt.zip(*[batch(i % 4) for i in range(rounds)]).named("long one")
 
 
-await long_one()  # not recorded
+_ = await long_one()  # not recorded
 
 # %% id=predict-heart
 beats = Prediction(

@@ -81,10 +81,10 @@ extern "C" __global__ void smooth(unsigned int rows, unsigned int n, float rate,
 """)
 
 # %% [markdown] id=borrow
-# Two things are new in the next cell. A thread has more than one element here, so we say ourselves how many blocks and threads we want,
-# with `grid=` and `block=` in place of `.partition`. And **`x.borrow()`**: pass an array to an operation and you have
-# given it away; the operation hands it on in its result. That is what you want in a chain. Here we write step after
-# step by hand, and want to keep `x` and `y` in our own pocket. So we *lend* them.
+# Two things are new in the next cell. A thread has more than one element here, so we say ourselves how many blocks and
+# threads we want, with `grid=` and `block=` in place of `.partition`. And **`x.borrow()`**: pass an array to an
+# operation and you have given it away; the operation hands it on in its result. That is what you want in a chain. Here
+# we write step after step by hand, and want to keep `x` and `y` in our own pocket. So we *lend* them.
 
 # %% id=smoothing
 def smoothing(x, y, rate=0.05):
@@ -304,13 +304,53 @@ in_words(ordered)
 assert kernel.stream != copy.stream
 assert happens_before(ordered, kernel, copy)
 if device.simulated:
-    waiting = [s for s in ordered if s.kind == "wait"]
-    assert min(s.start for s in waiting) < kernel.end  # all calls were made before that
+    waits = [s for s in ordered if s.kind == "wait"]
+    assert min(s.start for s in waits) < kernel.end  # all calls were made before that
     assert copy.start >= kernel.end
 
 # %% [markdown] id=event-read
 # The arrow is the event: from the end of the kernel to the start of the copy. And it is there on every run:
 # `happens_before` asks the trace not what the clock saw, but what was bound to be so.
+
+# %% [markdown] id=who-waits
+# ## Who waits for what
+#
+# There are several ways to wait by now, and it pays to keep them apart:
+#
+# | call | who waits | until |
+# |---|---|---|
+# | `two.wait_event(mark)` | stream two | the device has passed the mark |
+# | `mark.synchronize()` | Python | the device has passed the mark |
+# | `one.synchronize()` | Python | stream one has nothing left to do |
+# | `agt.synchronize()` | Python | no stream has anything left to do |
+# | `mark.done`, `one.done` | nobody | they answer a question, at once: true or false |
+#
+# The less you wait for, the sooner you go on. Below, a short kernel and a long one are on one stream, and there is a
+# mark between them. Python wants what the short one has made, so it waits for the mark. Then it has a job of its own
+# (`agt.work` stands for it), while the long kernel is at work.
+
+# %% id=who-waits-run
+def wait_for_the_first():
+    smoothing(few, few_y).async_on(one)
+    mark = one.record()
+    smoothing(x, y).async_on(one)
+    mark.synchronize()
+    agt.work(30, "behind the mark")
+    one.synchronize()
+    agt.work(30, "behind the stream")
+
+
+waiting, _ = recorded(wait_for_the_first)
+waiting.plot(title="Two waits", lanes=("host", "streams"))
+in_words(waiting)
+
+# %% id=who-waits-check
+first, second = waiting.find("smooth")
+(behind_mark,), (behind_stream,) = waiting.find("behind the mark"), waiting.find("behind the stream")
+if device.simulated:
+    assert first.end <= behind_mark.start < second.end
+    assert second.end <= behind_stream.start
+    assert overlap_between(waiting, behind_mark, second) > 0
 
 # %% [markdown] id=exercise-order
 # ### Exercise: order the race

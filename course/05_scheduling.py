@@ -13,7 +13,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes |
+# | Time | 70 minutes |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) and [04_combinators](04_combinators.ipynb) |
 # | Device | the first cell of code says which one is in use |
 
@@ -762,6 +762,51 @@ for name, trace in [("round robin", worst), ("idle first", better), ("yours", yo
     print(f"{name:12} {points:5.2f} {'#' * round(40 * points)}")
 compare([worst, yours], ["Round robin", "Yours"], lanes=("streams",));
 
+# %% [markdown] id=order-text
+# ## The order in which you ask
+#
+# There is a decision that no policy makes: in which *order* operations are submitted. That is up to your program, and a
+# stream never changes it: what is put in first comes out first. Here are the same nine jobs once more, on the same
+# three streams, with the same round robin. Only now the three long ones are submitted first.
+
+# %% id=predict-order
+order = Prediction(
+    f"Round robin scored {scored(worst, heavy, 3):.2f} on these jobs. And with the long ones first?",
+    same="about the same: it is the same work, and the same policy",
+    better="clearly better",
+    worse="clearly worse: the short ones have to wait for all the long ones",
+)
+order
+
+# %% id=predict-order-commit
+order.commit(...)
+
+# %% id=order-run
+longest_first = run_all(hunts(sorted(heavy, reverse=True)), agt.StreamPoolRoundRobin(3))
+compare([worst, longest_first], ["As they came", "The longest first"], lanes=("streams",))
+in_words(longest_first)
+
+# %% id=reveal-order
+before, after = scored(worst, heavy, 3), scored(longest_first, heavy, 3)
+order.reveal(
+    "better" if after > 1.15 * before else "worse" if after < 0.85 * before else "same",
+    f"The score is {after:.2f}.",
+)
+
+# %% [markdown] id=order-read
+# Three long jobs, three streams: each gets one, and the short ones fill up what is left at the ends. It is how one
+# packs a car: the suitcases first, then the shoes. If you know all jobs beforehand, sort them. With the longest first,
+# the greedy rule of the last exercise never takes more than a third longer than the best schedule there is (Graham,
+# 1969).
+#
+# It has a price, and you have just seen it: the short jobs come last. If each of them is a user who waits, you want
+# something else.
+
+# %% id=order-check
+if device.simulated:
+    assert after > 1.3 * before
+    assert len({span.stream for span in longest_first.device_spans[:3]}) == 3
+
 # %% [markdown] id=exercise-express
 # ### Exercise: express lanes
 #
@@ -916,6 +961,54 @@ class Express(agt.SchedulingPolicy):
 
 # %% id=05-express-check
 check("05-express", Express)
+
+# %% [markdown] id=dependent
+# ## Jobs that need each other
+#
+# So far each job stood alone, and the longest one was the critical path. Usually jobs need each other. Say: prepare
+# (two paces), then three branches (one, two, and six paces), then combine (two paces). Whatever you do, *prepare, the
+# longest branch, combine* come one after the other: twelve paces. That is the critical path of this program, before it has
+# run even once.
+
+# %% id=dependent-run
+def project():
+    def branches(_):
+        return agt.overlap(hunting(1, steps(1)), hunting(2, steps(2)), hunting(3, steps(6)))
+
+    return hunting(0, steps(4)).and_then(branches).and_then(lambda _: hunting(4, steps(2)))
+
+
+def steps(paces):
+    return paces * pace / step_us
+
+
+finished = {}
+for size in (1, 2, 4):
+    with agt.using(policy=agt.StreamPoolRoundRobin(size)):
+        if not device.simulated:
+            project().sync()
+        with agt.record() as finished[size]:
+            project().sync()
+    took = finished[size].metrics().device_makespan
+    print(f"{size} streams: {took / pace:4.1f} paces, score {12 * pace / took:.2f}")
+
+# %% id=dependent-picture
+finished[4].plot(
+    title="Fork and join, four streams", lanes=("host", "streams"), highlight="critical path"
+)
+path = [step.span for step in finished[4].metrics().critical_path if step.span.on_device]
+print("on the path, in paces:", [f"{span.duration / pace:.1f}" for span in path])
+
+# %% [markdown] id=dependent-read
+# On one stream all fifteen paces lie end to end. With more streams the branches lie side by side, and what is left is
+# the path: prepare, the longest branch, combine. **When the path that the run took is the path that the program
+# prescribes, you are done.** To get below it, you have to change the program: cut the longest branch.
+
+# %% id=dependent-check
+if device.simulated:
+    assert finished[1].metrics().device_makespan > 14.5 * pace
+    assert [round(span.duration / pace) for span in path] == [4, 6, 2]
+    assert 12 * pace / finished[4].metrics().device_makespan > 0.8
 
 # %% [markdown] id=cannot
 # ## When overlap cannot pay
@@ -1180,8 +1273,8 @@ if device.simulated:
     assert room["hunts"] > 2
 
 # %% [markdown] id=verdict-read
-# Only the hunts have much room between what one stream takes and the bound. (For the tiny ones even that is less than it
-# looks: between its calls the host is busy as well, with all that Python does around them.)
+# Only the hunts have much room between what one stream takes and the bound. (For the tiny ones even that is less than
+# it looks: between its calls the host is busy as well, with all that Python does around them.)
 #
 # What helps against each wall is no policy. Against the **host**: fewer and larger operations, or a recorded graph of
 # them, which a later page is about. Against an **engine**: copy less, or in both directions at once. Against the
@@ -1207,7 +1300,7 @@ if device.simulated:
 # something better to do.
 
 # %% id=score
-score(decisions, pool, spread, who_gains)
+score(decisions, pool, spread, order, who_gains)
 
 # %% id=progress
 progress()

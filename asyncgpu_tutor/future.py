@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from asyncgpu_tutor import ranges
 from asyncgpu_tutor.device import Stream
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import NotReadyError, UsageError
 from asyncgpu_tutor.runtime import Run, Submission, submit
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 
@@ -83,6 +83,36 @@ class DeviceFuture(Generic[T]):
     def state(self) -> FutureState:
         """Idle, executing, complete or failed."""
         return self._state
+
+    def poll(self) -> bool:
+        """Whether it is over, as far as one look tells: for loops that take what is there.
+
+        Gives the event loop no turn, so who polls has to await now and then. Always False for a simulated
+        device that is at work, whose clock does not move while somebody looks.
+        """
+        if self._state is FutureState.EXECUTING and self.stream.device.patience_us:
+            submission = self._submission
+            if (
+                submission is not None
+                and submission.event is not None
+                and submission.event.succeeded
+            ):
+                self._wake(None)
+        return self._state in (FutureState.COMPLETE, FutureState.FAILED)
+
+    def result(self) -> T:
+        """What it has computed; raises what went wrong.
+
+        Raises
+        ------
+        NotReadyError
+            If it is not over: await it.
+        """
+        if self._error is not None:
+            raise self._error
+        if self._state is not FutureState.COMPLETE:
+            raise NotReadyError(f"{self!r} has no result yet: await it")
+        return cast(T, self._result)
 
     def __await__(self) -> Generator[Any, None, T]:
         if self._state is FutureState.IDLE:

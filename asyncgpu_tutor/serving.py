@@ -8,8 +8,16 @@ the device.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+)
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -20,6 +28,7 @@ import numpy.typing as npt
 from asyncgpu_tutor.array import as_shape
 from asyncgpu_tutor.device import Stream
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, ServerBusyError, UsageError
+from asyncgpu_tutor.future import DeviceFuture, FutureState
 from asyncgpu_tutor.host import in_containers
 from asyncgpu_tutor.memory import pinned
 from asyncgpu_tutor.ops import CudaGraph, DeviceOp, Prepared
@@ -30,6 +39,9 @@ __all__ = ["Server"]
 
 T = TypeVar("T")
 Host = npt.NDArray[Any]
+_UnderWay = deque[tuple["_Lane[T]", DeviceFuture[T]]]
+
+TURN_EVERY_US = 100.0  # how long `map` may go on without giving the event loop a turn
 
 
 class _Lane(Generic[T]):
@@ -40,7 +52,7 @@ class _Lane(Generic[T]):
         self.captured = captured
         self.stream = stream
 
-    def start(self, request: Host) -> Awaitable[T]:
+    def start(self, request: Host) -> DeviceFuture[T]:
         """Copy a request in and launch; what is returned can be awaited more than once."""
         np.copyto(self.slot, request)
         return self.captured.start_on(self.stream)
@@ -155,7 +167,7 @@ class Server(Generic[T]):
         """
         self._check(request)
         lane = self._free.popleft() if self._free else await self._turn()
-        run: Awaitable[T] | None = None
+        run: DeviceFuture[T] | None = None
         try:
             run = lane.start(request)
             result = in_containers(_own, await run)
@@ -168,7 +180,7 @@ class Server(Generic[T]):
         self._give(lane)
         return result
 
-    async def map(self, requests: Iterable[Host] | AsyncIterable[Host]) -> AsyncGenerator[T, None]:
+    def map(self, requests: Iterable[Host] | AsyncIterable[Host]) -> AsyncGenerator[T, None]:
         """The results for many requests, in their order.
 
         A request is taken from `requests` when there is a lane for it, so a source without end is fine.
@@ -178,33 +190,78 @@ class Server(Generic[T]):
         DeviceError
             At the result of a request that failed. What was begun by then is waited for.
         """
-        under_way: deque[tuple[_Lane[T], Awaitable[T]]] = deque()
-        try:
-            async for request in _each(requests):
-                self._check(request)
-                if under_way and not self._free:
-                    yield await self._oldest(under_way)
-                lane = self._free.popleft() if self._free else await self._turn()
-                under_way.append((lane, lane.start(request)))
-            while under_way:
-                yield await self._oldest(under_way)
-        finally:
-            for lane, run in under_way:
-                self._leave_behind(lane, run)
+        if isinstance(requests, AsyncIterable):
+            return self._map_arriving(aiter(requests))
+        return self._map_ready(iter(requests))
 
-    async def _oldest(self, under_way: deque[tuple[_Lane[T], Awaitable[T]]]) -> T:
-        lane, run = under_way[0]
+    async def _map_ready(self, source: Iterator[Host]) -> AsyncGenerator[T, None]:
+        under_way: _UnderWay[T] = deque()
+        turn_due = 0.0
         try:
-            result = in_containers(_own, await run)
-        except asyncio.CancelledError:
-            raise  # it stays among those under way
-        except BaseException:
-            under_way.popleft()
+            while True:
+                request = next(source, None)
+                while under_way and (request is None or not self._free):
+                    # What is done already is taken without a turn of the loop, which takes longer than a
+                    # small request; but others have their turn.
+                    oldest = under_way[0][1]
+                    if time.perf_counter() > turn_due or not oldest.poll():
+                        await self._settled(oldest)
+                        turn_due = time.perf_counter() + TURN_EVERY_US * 1e-6
+                    yield self._taken(under_way)
+                if request is None:
+                    return
+                await self._begin(request, under_way)
+        finally:
+            self._abandon(under_way)
+
+    async def _map_arriving(self, source: AsyncIterator[Host]) -> AsyncGenerator[T, None]:
+        under_way: _UnderWay[T] = deque()
+        arrival: asyncio.Future[Host | None] | None = None
+        try:
+            while True:
+                if arrival is None:
+                    arrival = asyncio.ensure_future(_next(source))
+                # A result is not held back until the next request comes.
+                while under_way and not (
+                    arrival.done() and self._free and arrival.result() is not None
+                ):
+                    settled = asyncio.ensure_future(self._settled(under_way[0][1]))
+                    waits = {settled} if arrival.done() else {settled, arrival}
+                    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                    if under_way[0][1].state in (FutureState.COMPLETE, FutureState.FAILED):
+                        yield self._taken(under_way)
+                request = await arrival
+                arrival = None
+                if request is None:
+                    return
+                await self._begin(request, under_way)
+        finally:
+            if arrival is not None:
+                arrival.cancel()
+            self._abandon(under_way)
+
+    async def _begin(self, request: Host, under_way: _UnderWay[T]) -> None:
+        self._check(request)
+        lane = self._free.popleft() if self._free else await self._turn()
+        under_way.append((lane, lane.start(request)))
+
+    def _taken(self, under_way: _UnderWay[T]) -> T:
+        """The oldest result, which is there; its lane is free again."""
+        lane, run = under_way.popleft()
+        try:
+            return in_containers(_own, run.result())
+        finally:
             self._give(lane)
-            raise
-        under_way.popleft()
-        self._give(lane)
-        return result
+
+    def _abandon(self, under_way: _UnderWay[T]) -> None:
+        for lane, run in under_way:
+            self._leave_behind(lane, run)
+
+    @staticmethod
+    async def _settled(run: DeviceFuture[T]) -> None:
+        """Its end, good or bad."""
+        with suppress(Exception):
+            await run
 
     # ------------------------------------------------------------------ lanes
     def _check(self, request: Host) -> None:
@@ -212,7 +269,7 @@ class Server(Generic[T]):
             raise UsageError(
                 "the server is closed: use it inside of `async with Server(...) as server`"
             )
-        if np.shape(request) != self.shape:
+        if getattr(request, "shape", None) != self.shape:
             raise ArrayShapeError(
                 f"a request to this server has shape {self.shape}, and this one has {np.shape(request)}"
             )
@@ -250,7 +307,7 @@ class Server(Generic[T]):
                 return
         self._free.append(lane)
 
-    def _leave_behind(self, lane: _Lane[T], run: Awaitable[T] | None) -> None:
+    def _leave_behind(self, lane: _Lane[T], run: DeviceFuture[T] | None) -> None:
         """Nobody wants the result any more, but the device still reads and writes the lane's memory."""
 
         async def finish() -> None:
@@ -264,13 +321,8 @@ class Server(Generic[T]):
         task.add_done_callback(self._left_behind.discard)
 
 
-async def _each(requests: Iterable[Host] | AsyncIterable[Host]) -> AsyncGenerator[Host, None]:
-    if isinstance(requests, AsyncIterable):
-        async for request in requests:
-            yield request
-    else:
-        for request in requests:
-            yield request
+async def _next(source: AsyncIterator[Host]) -> Host | None:
+    return await anext(source, None)
 
 
 def _own(handle: Any) -> Any:

@@ -127,6 +127,9 @@ class CupyGraph:
     def launch(self, stream: Stream) -> None:
         """Enqueue all of it, behind what `stream` holds."""
         queue = self._device.own(stream)
+        if self._device.log is None:
+            self._device.call(self._name, self._graph.launch, (queue.cupy,))
+            return
         self._device.enqueue(
             "graph", self._name, queue, self._detail, self._graph.launch, (queue.cupy,)
         )

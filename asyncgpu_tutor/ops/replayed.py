@@ -114,8 +114,13 @@ class _Replayed(ABC, Generic[T]):
 
         For loops that start many runs before they await the first: an operation starts when it is awaited.
         """
-        forbid_nested_wait(f"an operation ({self.label!r})")
-        mine = adopt_stream(stream, self.device)
+        forbid_nested_wait("start_on()")
+        ours: Any = stream
+        mine = (
+            ours
+            if getattr(stream, "device", None) is self.device
+            else adopt_stream(stream, self.device)
+        )
         if self.unseen(mine):
             self._start(mine)
             submission = adopt(self.label, mine, self.kernels, self)
@@ -349,10 +354,14 @@ class _Launch(DeviceOp[T]):
 
     def sync_on(self, stream: object) -> T:
         """See `DeviceOp`."""
-        mine = adopt_stream(stream)
-        if self.what.unseen(mine):
+        what = self.what
+        ours: Any = (
+            stream  # it need not be asked for who knows it, if the device says itself that it does
+        )
+        mine = ours if getattr(stream, "device", None) is what.device else adopt_stream(stream)
+        if what.unseen(mine):
             forbid_nested_wait("sync_on()")
-            return self.what.run_through(mine)
+            return what.run_through(mine)
         return super().sync_on(mine)
 
     def __await__(self) -> Generator[Any, None, T]:

@@ -108,6 +108,26 @@ def test_an_asynchronous_source(device: Device) -> None:
     assert asyncio.run(main()) == [0.0, 2.0, 4.0, 6.0, 8.0]
 
 
+def test_a_result_is_not_held_back_until_the_next_request(device: Device) -> None:
+    async def main() -> list[float]:
+        answered = asyncio.Event()
+        got: list[float] = []
+
+        async def source() -> AsyncIterator[Any]:
+            for number in range(4):
+                yield request(number)
+                await answered.wait()  # the next one comes when this one is answered
+                answered.clear()
+
+        async with agt.Server(pipeline, N, lanes=3) as server:
+            async for y in server.map(source()):
+                got += [float(y[0])]
+                answered.set()
+        return got
+
+    assert asyncio.run(main()) == [0.0, 2.0, 4.0, 6.0]
+
+
 def test_a_result_is_the_callers_own(device: Device) -> None:
     async def main() -> tuple[Any, Any]:
         async with agt.Server(pipeline, N, lanes=1) as server:

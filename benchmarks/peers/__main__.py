@@ -1,0 +1,137 @@
+"""This package beside its peers, on one GPU, in one process, in turns.
+
+    python benchmarks/peers [--quick] [--out FOLDER]
+
+Prints tables, ratios first, and writes ``peers.json``, ``peers.md`` and ``peers.png`` to FOLDER. Needs an
+NVIDIA GPU and CuPy; cuda.core and PyTorch join in where they are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import platform
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import report
+import serving
+import waiting
+from timing import in_turns, median
+from work import Contender, Work, make_work
+
+import asyncgpu_tutor as agt
+
+SIZES = (64, 128, 256, 512, 1024, 2048)
+YARDSTICK = "CuPy by hand, four streams"
+PEERS = {"cuda_core": "cuda.core", "pytorch": "PyTorch"}
+
+
+def machine() -> dict[str, str]:
+    """What all of it ran on."""
+    found = {"python": platform.python_version(), "processor": platform.machine()}
+    query = "name,driver_version"
+    command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    found["gpu"] = told.strip().splitlines()[0] if told.strip() else "unknown"
+    told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    names = [
+        line.partition(":")[2].strip()
+        for line in told.splitlines()
+        if line.startswith("model name")
+    ]
+    found["cpu"] = names[0] if names else "unknown"
+    for name in ("numpy", "cupy-cuda12x", "cupy-cuda13x", "cuda-core", "cuda-bindings", "torch"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    found["command"] = " ".join(["python", *sys.argv])
+    return found
+
+
+def contenders(work: Work, loop: asyncio.AbstractEventLoop) -> list[Contender]:
+    """Everybody who can run here; who cannot is named."""
+    import by_hand
+    import ours
+
+    found = [*by_hand.contenders(work), *ours.contenders(work, loop)]
+    for module, name in PEERS.items():
+        try:
+            found += importlib.import_module(module).contenders(work)
+        except Exception as error:  # noqa: BLE001 - a peer that does not run is no reason to stop
+            print(f"{name} does not take part: {type(error).__name__}: {error}")
+    return found
+
+
+def _agrees(one: Contender, first: Contender, dim: int) -> bool:
+    """Whether it computes what the first one does; whoever does not is left out, and named."""
+    first.run()
+    want = first.results()
+    one.run()
+    got = one.results()
+    scale = max(float(np.abs(batch).max()) for batch in want)
+    apart = max(float(np.abs(a - b).max()) for a, b in zip(got, want, strict=True)) / scale
+    if apart > 1e-5:
+        print(f"{one.name} is left out at DIM {dim}: its results are {apart:.1e} apart")
+        return False
+    if apart:
+        one.note += f"{'; ' if one.note else ''}rounds otherwise"
+    return True
+
+
+def pipeline(dim: int, turns: int, loop: asyncio.AbstractEventLoop) -> list[dict[str, Any]]:
+    """Four batches of the MLP, by everybody."""
+    work = make_work(dim)
+    every = contenders(work, loop)
+    every = [one for one in every if _agrees(one, every[0], dim)]
+    times = in_turns({one.name: one.run for one in every}, turns)
+    base = median(times[YARDSTICK])
+    return [
+        {
+            "dim": dim,
+            "way": one.name,
+            "us": median(times[one.name]),
+            "ratio": median(times[one.name]) / base,
+            "note": one.note,
+        }
+        for one in every
+    ]
+
+
+def main() -> None:
+    """Measure everything and write it down."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer turns, smaller counts")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    args = parser.parse_args()
+    agt.use("cuda")
+    loop = asyncio.new_event_loop()
+    found: dict[str, Any] = {"machine": machine(), "pipeline": []}
+    for dim in SIZES:
+        turns = max(3, (10 if args.quick else 30) * 64 // max(dim, 64))
+        found["pipeline"] += pipeline(dim, turns, loop)
+    found["latency"] = waiting.latency()
+    found["processor"] = waiting.processor_share()
+    found["operations"] = waiting.cost_per_operation()
+    found["serving"] = []
+    for dim, count in ((64, 3000), (256, 2000), (512, 1000), (1024, 200)):
+        found["serving"] += serving.compare(make_work(dim), count // (4 if args.quick else 1), loop)
+    found["soak"] = serving.soak(make_work(64), 5000 if args.quick else 100_000, loop)
+    loop.close()
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "peers.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    text = report.text(found)
+    (args.out / "peers.md").write_text(text, encoding="utf-8")
+    report.figure(found, args.out / "peers.png")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Hand-written CuPy: streams, preallocated buffers, and a captured graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import cupy
+import cupyx
+import numpy as np
+from cupy.cuda import runtime
+from work import BATCHES, BLOCK, KERNELS, TILE, Contender, Work
+
+H2D, D2H = 1, 2  # cudaMemcpyKind
+
+
+class ByHand:
+    """Buffers, kernels and streams of one size."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        n = work.dim
+        options = ("--fmad=false",)  # as this package compiles
+        self.kernels = {k: cupy.RawKernel(s, k, options=options) for k, s in KERNELS.items()}
+        self.streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(BATCHES)]
+        self.w0, self.w1 = cupy.asarray(work.w0), cupy.asarray(work.w1)
+        self.x = [cupy.zeros((n, n), np.float32) for _ in range(BATCHES)]
+        self.hidden = [cupy.zeros((n, n), np.float32) for _ in range(BATCHES)]
+        self.out = [cupy.zeros(n, np.float32) for _ in range(BATCHES)]
+        self.host = [cupyx.empty_pinned(n, np.float32) for _ in range(BATCHES)]
+        self.size, self.one, self.zero = np.uint32(n), np.float32(1), np.float32(0)
+
+    def steps(self, i: int, stream: Any, capture: bool = False) -> Iterator[None]:
+        """The five calls of a batch, one at a time.
+
+        `set` and `get` refuse to be captured: there the copies are the runtime's own.
+        """
+        work, n = self.work, self.size
+        x, hidden, out, host = self.x[i], self.hidden[i], self.out[i], self.host[i]
+        with stream:
+            if capture:
+                source = work.xs[i].ctypes.data
+                runtime.memcpyAsync(x.data.ptr, source, x.nbytes, H2D, stream.ptr)
+            else:
+                x.set(work.xs[i])
+            yield
+            args = (n, n, n, self.one, x, self.w0, self.zero, hidden)
+            self.kernels["sgemm_naive"](work.grid, (TILE, TILE, 1), args)
+            yield
+            self.kernels["matvec_naive"](work.line, (BLOCK, 1, 1), (n, n, hidden, self.w1, out))
+            yield
+            self.kernels["relu"](work.line, (BLOCK, 1, 1), (n, out, out))
+            yield
+            if capture:
+                target = host.ctypes.data
+                runtime.memcpyAsync(target, out.data.ptr, host.nbytes, D2H, stream.ptr)
+            else:
+                out.get(out=host, blocking=False)
+            yield
+
+    def batch(self, i: int, stream: Any, capture: bool = False) -> None:
+        """One batch, enqueued."""
+        for _ in self.steps(i, stream, capture):
+            pass
+
+    def results(self) -> list[Any]:
+        """What the last run has computed."""
+        return [host.copy() for host in self.host]
+
+    # ------------------------------------------------------------------ ways to run
+    def sync_each_call(self) -> None:
+        """Wait after every call."""
+        for i in range(BATCHES):
+            for _ in self.steps(i, self.streams[0]):
+                self.streams[0].synchronize()
+
+    def sync_each_batch(self) -> None:
+        """Wait after every batch."""
+        for i in range(BATCHES):
+            self.batch(i, self.streams[0])
+            self.streams[0].synchronize()
+
+    def one_stream(self) -> None:
+        """Wait once, at the end."""
+        for i in range(BATCHES):
+            self.batch(i, self.streams[0])
+        self.streams[0].synchronize()
+
+    def four_streams(self) -> None:
+        """Each batch on a stream of its own."""
+        for i, stream in enumerate(self.streams):
+            self.batch(i, stream)
+        for stream in self.streams:
+            stream.synchronize()
+
+    def with_runtime_copies(self) -> None:
+        """The same, with the runtime's own copies: fewer of Python's, more of one's own."""
+        for i, stream in enumerate(self.streams):
+            self.batch(i, stream, capture=True)
+        for stream in self.streams:
+            stream.synchronize()
+
+    def one_batch(self) -> None:
+        """One batch alone."""
+        self.batch(0, self.streams[0])
+        self.streams[0].synchronize()
+
+    def graph(self) -> Any:
+        """All four batches, captured on four streams."""
+        first, *others = self.streams
+        first.begin_capture()
+        fork = cupy.cuda.Event(disable_timing=True)
+        fork.record(first)
+        for stream in others:
+            stream.wait_event(fork)
+        for i, stream in enumerate(self.streams):
+            self.batch(i, stream, capture=True)
+        for stream in others:
+            join = cupy.cuda.Event(disable_timing=True)
+            join.record(stream)
+            first.wait_event(join)
+        return first.end_capture()
+
+
+def contenders(work: Work) -> list[Contender]:
+    """All ways, the yardsticks first."""
+    mine = ByHand(work)
+    mine.four_streams()
+    graph = mine.graph()
+    stream = mine.streams[0]
+
+    def launch() -> None:
+        graph.launch(stream)
+        stream.synchronize()
+
+    ways = {
+        "CuPy by hand, four streams": mine.four_streams,
+        "CuPy by hand, one batch alone": mine.one_batch,
+        "CuPy by hand, four streams, memcpyAsync": mine.with_runtime_copies,
+        "CuPy by hand, one stream": mine.one_stream,
+        "CuPy by hand, wait for each batch": mine.sync_each_batch,
+        "CuPy by hand, wait for each call": mine.sync_each_call,
+        "CuPy, captured graph": launch,
+    }
+    return [Contender(name, run, mine.results) for name, run in ways.items()]

@@ -1,0 +1,117 @@
+"""The tables and the figure of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+Row = dict[str, Any]
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    lines = [[str(cell) for cell in row] for row in rows]
+    titles = list(head)
+    ruler = ["---", *["---:"] * (len(titles) - 1)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (titles, ruler, *lines))
+
+
+def _by_size(rows: list[Row], key: str, form: str) -> str:
+    sizes = sorted({row["dim"] for row in rows})
+    ways = list(dict.fromkeys(row["way"] for row in rows))
+    told = {(row["way"], row["dim"]): format(row[key], form) for row in rows}
+    return _table(
+        ["", *(f"DIM {n}" for n in sizes)],
+        ([way, *(told.get((way, n), "-") for n in sizes)] for way in ways),
+    )
+
+
+def text(found: dict[str, Any]) -> str:
+    """Everything as Markdown."""
+    where = ", ".join(f"{key} {value}" for key, value in found["machine"].items())
+    latency = found["latency"]
+    lengths = sorted({row["kernel_us"] for row in latency})
+    ways = list(dict.fromkeys(row["way"] for row in latency))
+    told = {(r["way"], r["kernel_us"]): f"{r['ratio']:.2f} ({r['us']:.1f})" for r in latency}
+    notes = dict.fromkeys((row["way"], row["note"]) for row in found["pipeline"] if row["note"])
+    return "\n\n".join(
+        [
+            "# Beside its peers",
+            f"Measured on: {where}.",
+            "## Four batches of the MLP: time as a ratio to hand-written CuPy on four streams",
+            _by_size(found["pipeline"], "ratio", ".2f"),
+            "The same in microseconds, medians of runs in turns:",
+            _by_size(found["pipeline"], "us", ".1f"),
+            "Notes: " + "; ".join(f"{way}: {note}" for way, note in notes) + ".",
+            "## Waiting for one kernel: ratio to launch and synchronize in CuPy (and microseconds)",
+            _table(
+                ["", *(f"{n} us" for n in lengths)],
+                ([way, *(told[way, n] for n in lengths)] for way in ways),
+            ),
+            "## One core's share that is busy while a kernel is waited for",
+            _table(
+                ["", "kernel, us", "busy"],
+                ([r["way"], r["kernel_us"], f"{r['core']:.2%}"] for r in found["processor"]),
+            ),
+            "## Host time of enqueueing one kernel",
+            _table(
+                ["", "ratio", "us"],
+                ([r["way"], f"{r['ratio']:.2f}", f"{r['us']:.2f}"] for r in found["operations"]),
+            ),
+            "## Requests a second: ratio to a loop by hand",
+            _by_size(found["serving"], "ratio", ".2f"),
+            "Requests a second:",
+            _by_size(found["serving"], "per_second", ",.0f"),
+            "Microseconds a request, median; for `server.map` from one result to the next:",
+            _by_size(found["serving"], "median_us", ",.0f"),
+            "99 % of requests are faster than (us):",
+            _by_size(found["serving"], "p99_us", ",.0f"),
+            _soaked(found["soak"]),
+            "",
+        ]
+    )
+
+
+def _soaked(soak: Row) -> str:
+    return (
+        f"After {soak['answered']:,} requests at DIM {soak['dim']} that were answered, "
+        f"{soak['cancelled']:,} that were cancelled and {soak['refused']:,} that were refused: "
+        f"{soak['host_bytes_more']:,} bytes more of host memory, {soak['device_bytes_more']:,} of "
+        f"device memory, {soak['in_flight_after']} submissions in flight."
+    )
+
+
+def figure(found: dict[str, Any], path: Path) -> None:
+    """Ratio to hand-written CuPy on four streams, against DIM."""
+    rows = found["pipeline"]
+    ways = {
+        "CuPy by hand, one stream": ("#9A9A9A", "s", ":"),
+        "CuPy, captured graph": ("#000000", "v", ":"),
+        "cuda.core by hand, four streams": ("#56B4E9", "^", "--"),
+        "PyTorch, four streams": ("#CC79A7", "D", "--"),
+        "PyTorch, CUDA graph": ("#CC79A7", "x", ":"),
+        "ours, built for each run": ("#E69F00", "o", "--"),
+        "ours, prepared, four streams": ("#E69F00", "o", "-"),
+        "ours, a graph": ("#009E73", "P", "-"),
+    }
+    fig, ax = plt.subplots(figsize=(8, 4.6), layout="constrained")
+    for way, (colour, marker, line) in ways.items():
+        points = [(row["dim"], row["ratio"]) for row in rows if row["way"] == way]
+        if points:
+            ax.plot(*zip(*points, strict=True), line, marker=marker, color=colour, label=way)
+    ax.axhline(1.0, color="#000000", linewidth=0.8)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    ax.set_xticks(sorted({row["dim"] for row in rows}), sorted({row["dim"] for row in rows}))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.set_xlabel("DIM")
+    ax.set_ylabel("time, ratio to CuPy by hand\non four streams (less is faster)")
+    ax.set_title(f"Four batches of the MLP on {found['machine']['gpu']} (measured)", fontsize=10)
+    ax.legend(fontsize=8, frameon=False, ncols=2)
+    ax.grid(alpha=0.3)
+    fig.savefig(path, dpi=110)

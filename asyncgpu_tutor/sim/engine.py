@@ -15,6 +15,7 @@ from asyncgpu_tutor.errors import DeviceError, UpstreamError
 
 __all__ = ["Command", "Engine", "EngineEvent", "Queue", "Work"]
 
+INFINITY = float("inf")
 Resource = Literal["compute", "h2d", "d2h", "none"]
 
 
@@ -185,33 +186,30 @@ class Engine:
     def run_to(self, *events: EngineEvent) -> bool:
         """Simulate until one of `events` has passed; False if none ever will."""
         while not any(event.passed for event in events):
-            if not self._step(float("inf")):
+            if not self._step(INFINITY):
                 return False
         return True
 
     def run_dry(self) -> None:
         """Simulate until nothing more can happen."""
-        while self._step(float("inf")):
+        while self._step(INFINITY):
             pass
 
     def next_time(self) -> float | None:
         """When something happens next, in us; None if nothing ever will."""
-        times = [self._end_of(run) for run in self._running if run.speed > 0]
-        times += [
-            start
-            for q in self._queues
-            if q.waiting and not q.running and (start := _earliest(q)) > self.now
-        ]
-        return min(times, default=None)
-
-    def _end_of(self, run: _Running) -> float:
-        # One expression for "when" and for "is it over", so that rounding cannot part the two.
-        return self.now + run.left / run.speed
+        now, soonest = self.now, INFINITY
+        for run in self._running:
+            if run.speed > 0 and (end := now + run.left / run.speed) < soonest:
+                soonest = end
+        for queue in self._queues:
+            if queue.waiting and not queue.running and now < (start := _earliest(queue)) < soonest:
+                soonest = start
+        return soonest if soonest < INFINITY else None
 
     def _step(self, limit: float) -> bool:
-        """Start what can start; else move on to the next moment. False if that lies after `limit`."""
+        """Start what can start, and move on to the next moment. False if that lies after `limit`."""
         if self._start_all():
-            return True
+            return True  # what this has set free can start now, too
         moment = self.next_time()
         if moment is None or moment > limit:
             return False
@@ -219,15 +217,25 @@ class Engine:
         return True
 
     def _progress(self, moment: float) -> None:
-        step = moment - self.now
-        done = [r for r in self._running if r.speed > 0 and self._end_of(r) <= moment]
+        now, step = self.now, moment - self.now
+        done: list[_Running] = []
+        going: list[_Running] = []
+        shared = False
         for run in self._running:
-            run.left = max(run.left - step * run.speed, 0.0)
+            speed, left = run.speed, run.left
+            # The expression for "when" in `next_time`, so that rounding cannot part the two.
+            if speed > 0 and now + left / speed <= moment:
+                done.append(run)
+                shared = shared or run.demand > 0
+                continue
+            left -= step * speed
+            run.left = max(0.0, left)
+            going.append(run)
         self.now = moment
         if not done:
             return
-        self._running = [run for run in self._running if run not in done]
-        if any(run.demand for run in done):
+        self._running = going
+        if shared:
             self._share()
         for run in done:
             run.queue.running = False
@@ -237,11 +245,15 @@ class Engine:
 
     # ------------------------------------------------------------------ starting
     def _start_all(self) -> bool:
-        """Start every command that can start now, oldest first. True if there was one."""
+        """Start every command that can start now, oldest first. True if one of them took no time."""
         heads = [(q.waiting[0].serial, q) for q in self._queues if q.waiting and not q.running]
-        heads.sort(key=lambda head: head[0])
-        started = [self._try_start(queue) for _, queue in heads]  # all of them, not only the first
-        return any(started)
+        if len(heads) > 1:
+            heads.sort(key=_serial)
+        again = False
+        for _, queue in heads:
+            if self._try_start(queue) and not queue.running:
+                again = True
+        return again
 
     def _try_start(self, queue: Queue) -> bool:
         command = queue.waiting[0]
@@ -322,7 +334,12 @@ class Engine:
             free[run.queue.device] = left - given
 
 
+def _serial(head: tuple[int, Queue]) -> int:
+    return head[0]
+
+
 def _earliest(queue: Queue) -> float:
     """When the head of a queue may start, for all that its stream and the host know."""
     command = queue.waiting[0]
-    return max(command.ready, queue.free_for(command.resource, command.gap))
+    ready, free = command.ready, queue.free_for(command.resource, command.gap)
+    return max(free, ready)

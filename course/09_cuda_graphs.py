@@ -1,0 +1,1322 @@
+"""Source of notebooks/09_cuda_graphs.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # CUDA graphs: one call for a whole pipeline
+#
+# **After this page you can**
+#
+# - tell from a timeline whether a program waits for its device or for its host;
+# - capture a pipeline as a CUDA graph, from an operation or piece by piece, and give it branches;
+# - run it again and again in a token loop, each time with new input;
+# - say what a graph cannot hold, and why, and make a pipeline fit for one;
+# - compute from two numbers when a graph pays, and name two cases in which it never does.
+#
+# | | |
+# |---|---|
+# | Time | 75 minutes |
+# | You need | [04_combinators](04_combinators.ipynb), [06_await](06_await.ipynb) and [07_async_mlp](07_async_mlp.ipynb) |
+# | Device | the first cell of code says which one is in use |
+
+# %% id=setup
+import asyncio
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.mlp import forward, upload
+from asyncgpu_tutor.timeline import compare
+
+device = agt.use("auto")
+stream = agt.create_stream()
+device
+
+# %% [markdown] id=why
+# ## A promise that was not kept
+#
+# The MLP of [chapter 7](07_async_mlp.ipynb) ran four batches on four streams, and at 64 x 64 the streams brought next to nothing. The device was done
+# with a batch before Python had submitted the next one. We said "the host is the bottleneck", and went on to larger matrices.
+#
+# But small work is common. A language model that writes *one* token, a robot that answers a hundred times a second, a
+# network of many thin layers: hundreds of kernels, each of a few microseconds. You cannot make them larger. What
+# you can do is make fewer *calls*.
+#
+# Here is such a network: `layers` thin layers, each a matrix times a vector and a `tanh`, in one kernel. One thread computes one
+# element.
+
+# %% id=kernel
+layer = agt.Kernel(r"""
+extern "C" __global__ void layer(unsigned int n, const float* w, const float* x, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < n) {
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += w[row * n + j] * x[j];
+        }
+        y[row] = tanhf(sum);
+    }
+}
+""")
+
+# %% [markdown] id=network-text
+# All memory is there from the start: the weights, and an array for the input, for the output, and for all that is between. The
+# layers lend these arrays (`borrow`), and `agt.zip` puts them in order, on one stream.
+
+
+# %% id=network
+def make_network(layers, n=64, seed=0):
+    """Weights, on the host and on the device; and arrays for the input and for the output of each layer."""
+    rng = np.random.default_rng(seed)
+    host = rng.standard_normal((layers, n, n), dtype=np.float32) * np.float32(1.2 / n**0.5)
+    weights = [agt.h2d(agt.pin(w), "w").sync() for w in host]
+    arrays = [agt.zeros(n, name=f"x{i}").sync() for i in range(layers + 1)]
+    return host, weights, arrays
+
+
+def network(weights, arrays):
+    """All layers as one operation; input is arrays[0], output is arrays[-1]."""
+    steps = [
+        layer(x.size, w.borrow(), x.borrow(), y.borrow().partition(64))
+        for w, x, y in zip(weights, arrays, arrays[1:])
+    ]
+    return agt.zip(*steps).named("network")
+
+
+def in_numpy(host, x):
+    for w in host:
+        x = np.tanh(w @ x)
+    return x
+
+
+host, weights, arrays = make_network(layers=8)
+x, y = arrays[0], arrays[-1]
+token = agt.pin(np.random.default_rng(1).standard_normal(64, dtype=np.float32))
+
+agt.memcpy(x.borrow(), token).sync()
+op = network(weights, arrays)
+op.sync()
+assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, token), atol=1e-4)
+
+# %% [markdown] id=memcpy-text
+# (`agt.memcpy(target, source)` copies *into* an array that is there already. The source may be on the host, as here. Where `h2d` makes a
+# new array each time, `memcpy` writes to the same place again. It becomes important soon.)
+
+# %% id=predict-busy
+busy = Prediction(
+    "Eight layers of 64 x 64, one after the other. For which part of the time is the device at work?",
+    most="more than two thirds: it has eight kernels to run",
+    half="between one third and two thirds",
+    little="less than one third",
+)
+busy
+
+# %% id=commit-busy
+busy.commit(...)
+
+
+# %% id=run-busy
+def recorded(op):
+    """The trace of one run. A real GPU is slow the first time, so that is for practice."""
+    if not device.simulated:
+        op.sync_on(stream)
+    with agt.record() as trace:
+        op.sync_on(stream)
+    return trace
+
+
+by_calls = recorded(op)
+by_calls.plot(title="Eight layers, eight calls")
+in_words(by_calls)
+
+# %% id=reveal-busy
+m = by_calls.metrics()
+share = m.device_active / m.makespan
+busy.reveal(
+    "most" if share > 2 / 3 else "half" if share > 1 / 3 else "little",
+    f"The device has work for {m.device_active:.0f} of {m.makespan:.0f} µs, the host is in its calls for "
+    f"{m.host['call']:.0f} µs.",
+)
+
+# %% [markdown] id=read-busy
+# A kernel is here and there, and between them the device is idle: it waits for Python's next call. (A recording on a real GPU that uses
+# CUDA events counts a part of this wait to the kernels. So the share that it shows is too high.)
+#
+# This is what **host-bound** means. A quicker GPU would not help at all. A second stream would not help either: it is the same
+# Python that would have to fill it.
+
+# %% id=check-busy
+assert [span.name for span in by_calls.device_spans] == ["layer"] * 8
+if device.simulated:
+    assert share < 1 / 3
+    assert m.host["call"] > 0.8 * m.makespan
+
+# %% [markdown] id=graph
+# ## Write the calls down, once
+#
+# Look at what Python does for each run: it finds the kernel, works out the grid, packs the arguments, and calls the driver. Then the same
+# for the next layer. And for the next run *all of it again*, with the same kernels, the same grids, the same addresses.
+#
+# A **CUDA graph** is the list of these calls, handed to the driver as a whole. It has a life in three acts:
+#
+# | | what happens | when |
+# |---|---|---|
+# | **capture** | the calls are written down. Nothing runs | once |
+# | **instantiate** | the driver checks the list and makes it ready | once |
+# | **launch** | *one* call starts everything on the list | again and again |
+#
+# An operation is a recipe already, so capturing it takes one line. `graph_on` does the first two acts:
+
+# %% id=capture
+with agt.record() as capturing:
+    graph = op.graph_on(stream)
+
+print(graph)
+assert graph.nodes == 8
+assert capturing.device_spans == []
+
+# %% [markdown] id=capture-read
+# The graph has a **node** for each kernel, copy and fill. And the device has done nothing so far: the recording has no span of it.
+#
+# `graph.launch()` is an operation like any other. It can be awaited, spawned, put into a chain. It yields what `op` would yield.
+
+# %% id=predict-gain
+sooner = Prediction(
+    "Eight layers as a graph, against eight calls. How much sooner is the run over?",
+    none="no sooner: it is the same work on the same device",
+    some="up to 3 times as soon",
+    much="more than 3 times as soon",
+)
+sooner
+
+# %% id=commit-gain
+sooner.commit(...)
+
+# %% id=run-gain
+by_graph = recorded(graph.launch())
+compare([by_calls, by_graph], ["eight calls", "one graph"])
+in_words(by_calls, by_graph)
+
+# %% id=reveal-gain
+ratio = by_calls.metrics().makespan / by_graph.metrics().makespan
+sooner.reveal(
+    "none" if ratio < 1.1 else "some" if ratio <= 3 else "much",
+    f"Calls: {by_calls.metrics().makespan:.0f} µs. Graph: {by_graph.metrics().makespan:.0f} µs.",
+)
+
+# %% [markdown] id=read-gain
+# The host makes one short call, and waits. The kernels follow each other without a hole. (On the simulated device, and where a recording uses CUPTI, you see them
+# one by one. CUDA events cannot look inside of a graph: there it is a single bar called `graph`, from the first node to the last.)
+
+# %% id=check-gain
+calls = [span.name for span in by_graph if span.kind == "call"]
+print(calls)
+assert calls == ["launch graph network"]
+assert ratio > 1
+if device.simulated:
+    assert ratio > 3
+assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, token), atol=1e-4)
+
+# %% [markdown] id=misconception-kernels
+# > **Misconception: a graph makes kernels faster.**
+# >
+# > - *What you see:* a run that takes a fraction of the time.
+# > - *Why:* what went away is the waiting *between* kernels. The driver starts what it was given before.
+# > - *What helps:* look at the kernels' own spans before you hope for a graph. If they fill the time, it has nothing to remove.
+
+# %% id=misconception-kernels-code
+with agt.using("sim"):
+    _, sim_weights, sim_arrays = make_network(layers=8)
+    sim_op = network(sim_weights, sim_arrays)
+    sim_graph = sim_op.graph_on(agt.create_stream())
+    traces = []
+    for run in (sim_op, sim_graph.launch()):
+        with agt.record() as trace:
+            run.sync()
+        traces.append(trace)
+
+for name, trace in zip(["calls", "graph"], traces):
+    kernels = trace.find("layer")
+    print(f"{name}: {trace.metrics().makespan:.0f} µs, one kernel {kernels[0].duration:.2f} µs")
+(one_by_one,), (at_once,) = [{round(s.duration, 6) for s in t.find("layer")} for t in traces]
+assert one_by_one == at_once
+assert traces[0].metrics().makespan > 3 * traces[1].metrics().makespan
+
+# %% [markdown] id=exercise-first-graph
+# ### Exercise: your first graph
+#
+# Run an operation `times` times on `stream`, as a graph that is captured once. Wait once, at the end: launches on one stream follow each other
+# by themselves. Return the graph, so that others can use it.
+
+
+# %% id=09-first-graph starter
+def replay(op, stream, times):
+    for _ in range(times):
+        op.sync_on(stream)
+
+
+# %% id=09-first-graph solution
+def replay(op, stream, times):
+    graph = op.graph_on(stream)
+    for _ in range(times):
+        graph.launch().async_on(stream)
+    stream.synchronize()
+    return graph
+
+
+# %% id=09-first-graph mutant cause="captured 5 times, and once is enough"
+def replay(op, stream, times):
+    for _ in range(times):
+        graph = op.graph_on(stream)
+        graph.launch().async_on(stream)
+    stream.synchronize()
+    return graph
+
+
+# %% id=09-first-graph mutant cause="`increment` ran 0 times"
+def replay(op, stream, times):
+    graph = op.graph_on(stream)
+    for _ in range(times):
+        graph.launch()
+    stream.synchronize()
+    return graph
+
+
+# %% id=09-first-graph mutant cause="called the driver for `increment` itself"
+def replay(op, stream, times):
+    graph = op.graph_on(stream)
+    for _ in range(times):
+        op.async_on(stream)
+    stream.synchronize()
+    return graph
+
+
+# %% id=09-first-graph mutant cause="the host waited 5 times"
+def replay(op, stream, times):
+    graph = op.graph_on(stream)
+    for _ in range(times):
+        graph.launch().sync_on(stream)
+    return graph
+
+
+# %% id=09-first-graph mutant cause="returned before the device was done"
+def replay(op, stream, times):
+    graph = op.graph_on(stream)
+    for _ in range(times):
+        graph.launch().async_on(stream)
+    return graph
+
+
+# %% id=09-first-graph mutant cause="should return the graph"
+def replay(op, stream, times):
+    graph = op.graph_on(stream)
+    for _ in range(times):
+        graph.launch().async_on(stream)
+    stream.synchronize()
+
+
+# %% id=09-first-graph-check
+check("09-first-graph", replay)
+
+# %% [markdown] id=tokens
+# ## Token by token
+#
+# So far each launch computes the same. All addresses and all numbers among the arguments were written down when the graph was captured, and
+# stay as they are. What *can* change is what lies at these addresses. So new input goes to the old place: into
+# `x`, the array that the first layer reads.
+#
+# `graph.update(op)` runs an operation between two launches. The next launch comes after it, on whatever stream, and Python does not wait. Here the graph ends with
+# a copy to the host, into a pinned array that we have made before:
+
+# %% id=token-graph
+result = agt.pinned(64)
+step = agt.zip(network(weights, arrays), agt.d2h(y.borrow(), out=result)).last().named("step")
+graph = step.graph_on(stream)
+print(graph)
+assert graph.nodes == 9
+
+# %% id=token-loop
+rng = np.random.default_rng(2)
+tokens = [agt.pin(rng.standard_normal(64, dtype=np.float32)) for _ in range(5)]
+
+
+async def token_loop(tokens):
+    results = []
+    for token in tokens:
+        graph.update(agt.memcpy(x.borrow(), token))
+        answer = await graph.launch()
+        results.append(answer.copy())
+    return results
+
+
+await token_loop(tokens)  # a first time, not recorded
+with agt.record() as looped:
+    answers = await token_loop(tokens)
+
+looped.plot(title="Five tokens: an update and a launch for each")
+in_words(looped)
+
+# %% id=token-check
+for token, answer in zip(tokens, answers):
+    assert np.allclose(answer, in_numpy(host, token), atol=1e-4)
+calls = [span.name for span in looped if span.kind == "call"]
+assert calls == ["enqueue h2d", "launch graph step"] * 5
+print("five tokens, five answers, two calls for each")
+
+# %% [markdown] id=whose-result-text
+# Why `answer.copy()`? The graph writes to the same memory each time. That holds for its output as well.
+
+# %% [markdown] id=misconception-result
+# > **Misconception: the result of a launch is mine for ever.**
+# >
+# > - *What you see:* a list of results that are all equal: to the last one.
+# > - *Why:* arrays of a graph are lent. Their addresses are part of it, so the next launch writes to the very same.
+# > - *What helps:* use a result before the next launch, or copy it.
+
+# %% id=misconception-result-code
+with agt.using("sim"):
+    mine = agt.create_stream()
+    number, there = agt.pinned(1), agt.pinned(1)
+    cell = agt.zeros(1).sync()
+    number[:] = 0
+    echo = agt.zip(agt.memcpy(cell.borrow(), number), agt.d2h(cell.borrow(), out=there)).last()
+    echo_graph = echo.graph_on(mine)
+    kept, copied = [], []
+    for i in (10, 20, 30):
+        number[:] = i
+        answer = echo_graph.launch().sync()
+        kept.append(answer)
+        copied.append(answer.copy())
+
+print("kept:  ", *[a[0] for a in kept])
+print("copied:", *[a[0] for a in copied])
+assert [a[0] for a in kept] == [30, 30, 30]
+assert [a[0] for a in copied] == [10, 20, 30]
+
+# %% [markdown] id=slot-text
+# That cell had another way to bring in new input, did you see it? The copy from the host is *inside* of this graph, and reads the pinned array
+# `number` anew at each launch. Such an array is an **input slot**: write to it, launch, and do not touch it until that launch is done. A slot saves the second call. `update` can do
+# what a slot cannot: the source may be another one each time, or on the device.
+#
+# For instance the output. A network that feeds on itself needs no host at all between its steps:
+
+# %% id=feedback
+start = tokens[0]
+steps = 6
+agt.memcpy(x.borrow(), start).sync_on(stream)
+with agt.record() as fed_back:
+    for _ in range(steps):
+        graph.launch().async_on(stream)
+        graph.update(agt.memcpy(x.borrow(), y.borrow()))
+    stream.synchronize()
+
+right = start
+for _ in range(steps):
+    right = in_numpy(host, right)
+assert np.allclose(result, right, atol=1e-3)
+assert len([span for span in fed_back if span.kind == "wait"]) == 1
+print(f"{steps} steps, each on the output of the one before, and the host has waited once")
+
+# %% [markdown] id=exercise-token-loop
+# ### Exercise: a token loop
+#
+# `graph` reads the device array `x`, and its launch yields an array on the host: the graph's own. Run it for each of the `tokens` (pinned arrays),
+# without blocking the event loop, and return a list of results, one for each token.
+
+
+# %% id=09-token-loop starter
+async def run_tokens(graph, x, tokens):
+    results = []
+    for token in tokens:
+        results.append(await graph.launch())
+    return results
+
+
+# %% id=09-token-loop solution
+async def run_tokens(graph, x, tokens):
+    results = []
+    for token in tokens:
+        graph.update(agt.memcpy(x.borrow(), token))
+        answer = await graph.launch()
+        results.append(answer.copy())
+    return results
+
+
+# %% id=09-token-loop mutant cause="for token 0, element 0 is"
+async def run_tokens(graph, x, tokens):
+    results = []
+    for token in tokens:
+        graph.update(agt.memcpy(x.borrow(), token))
+        results.append(await graph.launch())
+    return results
+
+
+# %% id=09-token-loop mutant cause="`h2d` ran 0 times"
+async def run_tokens(graph, x, tokens):
+    results = []
+    for token in tokens:
+        agt.memcpy(x.borrow(), token)
+        answer = await graph.launch()
+        results.append(answer.copy())
+    return results
+
+
+# %% id=09-token-loop mutant cause="for token 0, element 0 is"
+async def run_tokens(graph, x, tokens):
+    results = []
+    for token in tokens:
+        answer = await graph.launch()
+        graph.update(agt.memcpy(x.borrow(), token))
+        results.append(answer.copy())
+    return results
+
+
+# %% id=09-token-loop mutant cause="`sync` blocks the event loop"
+async def run_tokens(graph, x, tokens):
+    results = []
+    for token in tokens:
+        graph.update(agt.memcpy(x.borrow(), token))
+        results.append(graph.launch().sync().copy())
+    return results
+
+
+# %% id=09-token-loop mutant cause="the graph was launched 1 time, for 5 tokens"
+async def run_tokens(graph, x, tokens):
+    for token in tokens:
+        graph.update(agt.memcpy(x.borrow(), token))
+    answer = await graph.launch()
+    return [answer.copy() for _ in tokens]
+
+
+# %% id=09-token-loop mutant cause="should return the 5 results, in a list"
+async def run_tokens(graph, x, tokens):
+    for token in tokens:
+        graph.update(agt.memcpy(x.borrow(), token))
+        answer = await graph.launch()
+    return answer.copy()
+
+
+# %% id=09-token-loop-check
+check("09-token-loop", run_tokens)
+
+# %% [markdown] id=scope
+# ## Piece by piece
+#
+# Sometimes there is no single operation yet: a loop, an `if`, pieces from several modules. Then open a **scope**, and record one
+# piece after the other. After the block the graph is there.
+
+# %% id=scope-code
+slot = agt.pinned(64)
+
+with agt.CudaGraph.scope(stream, "by scope") as scope:
+    scope.record(agt.memcpy(x.borrow(), slot))
+    for w, a, b in zip(weights, arrays, arrays[1:]):
+        scope.record(layer(a.size, w.borrow(), a.borrow(), b.borrow().partition(64)))
+    handle = scope.record(agt.d2h(y.borrow(), out=result))
+
+graph = scope.graph
+print(graph)
+print("in the scope:", handle)
+assert graph.nodes == 10
+
+# %% [markdown] id=scope-read
+# Nothing runs in a scope. What `record` gives back are handles, to be passed on and not to be read. A launch yields a tuple of all that was recorded,
+# so here the array is the last entry. With `slot` as the input, a run is an assignment and one call:
+
+# %% id=scope-run
+for token in tokens:
+    slot[:] = token
+    answer = (await graph.launch())[-1]
+    assert np.allclose(answer, in_numpy(host, token), atol=1e-4)
+print("the same five answers")
+
+# %% [markdown] id=branches
+# ## Branches
+#
+# Work in a stream is in order, and so is what you have captured up to now. `agt.overlap` gives each arm a stream of its own, and joins them. In a capture its arms
+# become **branches** of the graph. Take four of our networks, each with weights and arrays of its own:
+
+# %% id=four-networks
+nets = [make_network(layers=8, seed=i) for i in range(4)]
+arms = [network(w, a).named(f"network {i}") for i, (_, w, a) in enumerate(nets)]
+
+one_arm = arms[0].graph_on(stream)
+four_arms = agt.overlap(*arms).named("four networks").graph_on(stream)
+print(four_arms)
+assert four_arms.nodes == 4 * one_arm.nodes
+
+# %% id=predict-branches
+four_for = Prediction(
+    "A graph of four networks side by side, against a graph of one. How much longer does it take?",
+    four="about 4 times: it is four times the work",
+    some="1.5 to 3 times",
+    one="hardly longer: less than 1.5 times",
+)
+four_for
+
+# %% id=commit-branches
+four_for.commit(...)
+
+# %% id=run-branches
+one_trace = recorded(one_arm.launch())
+four_trace = recorded(four_arms.launch())
+calls_trace = recorded(agt.overlap(*arms))
+compare(
+    [calls_trace, four_trace],
+    ["overlap, by calls", "overlap, as a graph"],
+    lanes=("host", "streams"),
+)
+in_words(calls_trace, four_trace)
+
+# %% id=reveal-branches
+longer = four_trace.metrics().makespan / one_trace.metrics().makespan
+four_for.reveal(
+    "one" if longer < 1.5 else "some" if longer <= 3 else "four",
+    f"One network: {one_trace.metrics().makespan:.0f} µs. Four: {four_trace.metrics().makespan:.0f} µs as a "
+    f"graph, {calls_trace.metrics().makespan:.0f} µs by calls.",
+)
+
+# %% [markdown] id=read-branches
+# There is the promise that streams alone could not keep. By calls, the four streams make the staircase that you know from chapter 7: whenever Python has
+# filled one, the one before is done. As a graph, all four start together, because nobody has to walk from one to the next. Each network
+# keeps one of the device's many multiprocessors busy, so there is room for all.
+
+# %% id=check-branches
+assert four_trace.metrics().makespan < calls_trace.metrics().makespan
+if device.simulated:
+    assert longer < 1.5
+    assert four_trace.metrics().max_concurrency == 4
+    assert calls_trace.metrics().makespan > 3 * four_trace.metrics().makespan
+for (weights_i, _, arrays_i), seed in zip(nets, range(4)):
+    out = agt.d2h(arrays_i[-1].borrow()).sync()
+    assert np.allclose(out, in_numpy(weights_i, np.zeros(64)), atol=1e-4)
+
+# %% [markdown] id=exercise-branches
+# ### Exercise: branches
+#
+# Make *one* graph of a list of operations, in which none has to wait for another. A launch should yield their results, in the order of the list.
+
+
+# %% id=09-branches starter
+def side_by_side(ops, stream):
+    return agt.zip(*ops).graph_on(stream)
+
+
+# %% id=09-branches solution
+def side_by_side(ops, stream):
+    return agt.overlap(*ops).graph_on(stream)
+
+
+# %% id=09-branches mutant cause="is made to wait for"
+def side_by_side(ops, stream):
+    first, *others = ops
+    both = agt.overlap(first, agt.zip(*others))
+    return both.map(lambda results: (results[0], *results[1])).graph_on(stream)
+
+
+# %% id=09-branches mutant cause="is made to wait for"
+def side_by_side(ops, stream):
+    with agt.CudaGraph.scope(stream) as scope:
+        for op in ops:
+            scope.record(op)
+    return scope.graph
+
+
+# %% id=09-branches mutant cause="should return one graph"
+def side_by_side(ops, stream):
+    return [op.graph_on(stream) for op in ops]
+
+
+# %% id=09-branches mutant cause="should return one graph"
+def side_by_side(ops, stream):
+    return agt.overlap(*ops)
+
+
+# %% id=09-branches mutant cause="for result 0, element 0 is 3"
+def side_by_side(ops, stream):
+    return agt.overlap(*reversed(ops)).graph_on(stream)
+
+
+# %% id=09-branches mutant cause="yields 2 results, of 3 operations"
+def side_by_side(ops, stream):
+    return agt.overlap(*ops[1:]).graph_on(stream)
+
+
+# %% id=09-branches-check
+check("09-branches", side_by_side)
+
+# %% [markdown] id=refused
+# ## What a graph cannot hold
+#
+# Three things are refused. Each time the question is the same: would it still make sense at the hundredth launch?
+#
+# **Memory is not allocated.** A capture writes down *addresses*. An array that is made for one run has an address that means nothing in the next one.
+# (CUDA itself knows nodes that allocate. Then each graph has a pool of memory that you cannot see. We prefer that you see it.)
+
+
+# %% id=refused-allocation
+def refused(op):
+    try:
+        op.graph_on(stream)
+    except agt.errors.CaptureError as error:
+        print("CaptureError:", error)
+    else:
+        raise AssertionError("this should have been refused")
+
+
+refused(agt.h2d(slot))
+print()
+refused(agt.d2h(y.borrow()))
+
+# %% [markdown] id=refused-pageable-text
+# **Ordinary host memory is not read.** For a copy from an ordinary, pageable array the driver reads the array *at the call*, into a buffer of its own. A graph's copy runs much
+# later, with nobody there to do that. So it takes pinned memory, which the device can read by itself.
+
+# %% id=refused-pageable
+refused(agt.memcpy(x.borrow(), np.zeros(64, np.float32)))
+
+# %% [markdown] id=refused-waiting-text
+# **Nobody waits inside.** In a capture nothing runs, so there is nothing that could ever be done.
+
+# %% id=refused-waiting
+try:
+    with agt.CudaGraph.scope(stream) as scope:
+        scope.record(network(weights, arrays))
+        stream.synchronize()
+except agt.errors.NestedSyncError as error:
+    print("NestedSyncError:", error)
+else:
+    raise AssertionError("waiting inside of a capture should have been refused")
+
+# %% [markdown] id=refused-after-text
+# For the same reason a graph has no `if` of Python's in it, and no `print`. They run when you capture, once, and what they decided is
+# what the graph does for ever. And a graph cannot be captured into another: capture the operation that it was made of.
+#
+# Kernels, copies and fills are what is left. It is the whole menu, and it is a *law* of this package: graph-safe, or refused. A refusal does no harm. The
+# capture has touched nothing, and the stream works as before:
+
+# %% id=refused-after
+agt.memcpy(x.borrow(), tokens[1]).sync_on(stream)
+network(weights, arrays).sync_on(stream)
+assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, tokens[1]), atol=1e-4)
+print("the stream is as good as new")
+
+# %% [markdown] id=exercise-no-allocation
+# ### Exercise: fit for a graph
+#
+# This pipeline copies `slot` to the device, applies ReLU, and copies the result back. It allocates three times. Rewrite it, so that it can be captured: it uses
+# the device arrays `x` and `y`, which are there already, reads the pinned array `slot`, and writes the pinned array `out`. (Keep `x` and `y`: lend them.)
+
+
+# %% id=09-no-allocation starter
+def capturable(slot, x, y, out):
+    n = slot.size
+    return (
+        agt.h2d(slot)
+        .and_then(lambda x: agt.relu(n, x, agt.zeros(n).partition(256)))
+        .last()
+        .unpartition()
+        .to_host()
+    )
+
+
+# %% id=09-no-allocation solution
+def capturable(slot, x, y, out):
+    n = slot.size
+    return agt.zip(
+        agt.memcpy(x.borrow(), slot),
+        agt.relu(n, x.borrow(), y.borrow().partition(256)),
+        agt.d2h(y.borrow(), out=out),
+    )
+
+
+# %% id=09-no-allocation mutant cause="h2d(): 'h2d' allocates memory"
+def capturable(slot, x, y, out):
+    n = slot.size
+    return (
+        agt.h2d(slot)
+        .and_then(lambda x: agt.relu(n, x, y.borrow().partition(256)))
+        .and_then(lambda _: agt.d2h(y.borrow(), out=out))
+    )
+
+
+# %% id=09-no-allocation mutant cause="zeros(): 'zeros' allocates memory"
+def capturable(slot, x, y, out):
+    n = slot.size
+    return (
+        agt.memcpy(x.borrow(), slot)
+        .and_then(lambda _: agt.relu(n, x.borrow(), agt.zeros(n).partition(256)))
+        .last()
+        .unpartition()
+        .and_then(lambda y: agt.d2h(y, out=out))
+    )
+
+
+# %% id=09-no-allocation mutant cause="a copy to the host into a new array"
+def capturable(slot, x, y, out):
+    n = slot.size
+    return agt.zip(
+        agt.memcpy(x.borrow(), slot),
+        agt.relu(n, x.borrow(), y.borrow().partition(256)),
+        agt.d2h(y.borrow()),
+    )
+
+
+# %% id=09-no-allocation mutant cause="is pageable"
+def capturable(slot, x, y, out):
+    n = slot.size
+    return agt.zip(
+        agt.memcpy(x.borrow(), slot.copy()),
+        agt.relu(n, x.borrow(), y.borrow().partition(256)),
+        agt.d2h(y.borrow(), out=out),
+    )
+
+
+# %% id=09-no-allocation mutant cause="in launch 0, element 0 is"
+def capturable(slot, x, y, out):
+    n = slot.size
+    agt.memcpy(x.borrow(), slot).sync()
+    return agt.zip(
+        agt.relu(n, x.borrow(), y.borrow().partition(256)),
+        agt.d2h(y.borrow(), out=out),
+    )
+
+
+# %% id=09-no-allocation mutant cause="array 'x' was moved"
+def capturable(slot, x, y, out):
+    n = slot.size
+    return agt.zip(
+        agt.memcpy(x, slot),
+        agt.relu(n, x, y.partition(256)),
+        agt.d2h(y, out=out),
+    )
+
+
+# %% id=09-no-allocation mutant cause="should return an operation"
+def capturable(slot, x, y, out):
+    n = slot.size
+    return (
+        agt.memcpy(x.borrow(), slot),
+        agt.relu(n, x.borrow(), y.borrow().partition(256)),
+        agt.d2h(y.borrow(), out=out),
+    )
+
+
+# %% id=09-no-allocation-check
+check("09-no-allocation", capturable)
+
+# %% [markdown] id=prepared
+# ## When you did not write the pipeline
+#
+# Rewriting is fine for ten lines. What about the MLP of chapter 7, which allocates in every batch, and was meant to? `op.prepare()` takes all decisions once: its functions run,
+# its arrays are allocated, its arguments are packed. What is left is a list of calls *and the memory that goes with it*. `prepared.launch()` makes these calls again. It is not a graph: the calls are
+# still made one by one, but without Python's part in them.
+
+# %% id=prepare
+inputs = agt.data.seed_inputs(dim=64, batches=4)
+expected = np.maximum(inputs.batches @ inputs.w0 @ inputs.w1, 0)
+w0, w1 = upload(inputs).sync()
+slots = [agt.pin(batch) for batch in inputs.batches]
+
+
+def four_batches():
+    return agt.overlap(*[forward(slot, w0, w1) for slot in slots]).named("four batches")
+
+
+prepared = four_batches().prepare()
+print(prepared)
+answers = prepared.launch().sync()
+assert np.allclose(answers, expected, atol=1e-6)
+
+# %% [markdown] id=prepared-read
+# `forward` is the pipeline of chapter 7, as the package has it. The pinned arrays that it reads are its input slots. And as
+# nothing is allocated in a *launch* of it, that can be captured:
+
+# %% id=prepared-graph
+graph = prepared.launch().graph_on(stream)
+print(graph)
+
+slots[0][:] = inputs.batches[3]  # another request has come
+answers = graph.launch().sync()
+assert np.allclose(answers[0], expected[3], atol=1e-6)
+slots[0][:] = inputs.batches[0]
+assert np.allclose(graph.launch().sync(), expected, atol=1e-6)
+
+# %% [markdown] id=three-ways-text
+# So there are three ways to run one pipeline. From left to right they demand more of you: that it is always the same pipeline, then that it stays in one place.
+
+
+# %% id=three-ways
+def took(run, times=30):
+    """Microseconds of a run on the host's clock, to the end of its waiting; the median of several."""
+    clock = []
+    for _ in range(1 if device.simulated else times):
+        start = device.now()
+        run()
+        clock.append(device.now() - start)
+    return float(np.median(clock))
+
+
+launch_prepared, launch_graph = prepared.launch(), graph.launch()
+ways = {
+    "built anew": lambda: four_batches().sync(),
+    "prepared": lambda: launch_prepared.sync(),
+    "graph": lambda: launch_graph.sync(),
+}
+times = {name: took(run) for name, run in ways.items()}
+for name, us in times.items():
+    print(f"{name:>10}: {us:6.0f} µs")
+assert times["graph"] < times["prepared"] < times["built anew"]
+
+# %% [markdown] id=measured unchecked="quoted measurements, of the machine that is named"
+# How close is that to the best one can do? We have measured it on an H200 (driver 580.159, CuPy 14.2, Python 3.12, 21 November 2026), against the same work written with CuPy by
+# hand. Four batches, in microseconds:
+#
+# | matrices | one batch, by hand | four streams, by hand | built anew | prepared | our graph | CuPy's graph |
+# |---|---|---|---|---|---|---|
+# | 64 x 64 | 35 | 118 to 140 | 650 | 115 to 120 | 41 to 50 | 39 to 42 |
+# | 256 x 256 | 79 | 180 | 620 | 181 | 132 | 129 |
+# | 512 x 512 | 185 | 429 | 765 | 425 | 424 | 416 |
+#
+# The first row keeps the promise: four batches in little more than the time of one. Read the last row as well. There, the graph brings nothing
+# over four streams. Which is what comes next.
+
+# %% [markdown] id=large
+# ## When it does not pay: large kernels
+#
+# A graph removes what the host adds between kernels. If kernels take longer than the calls, the host is ahead of the device, and what it adds
+# is hidden. Four layers, wider and wider, by calls and as a graph:
+
+# %% id=predict-large
+wide = Prediction(
+    "Layers of 2048 x 2048. How much sooner is a graph than the calls?",
+    much="more than 3 times as soon, as before",
+    some="1.5 to 3 times as soon",
+    none="hardly: less than 1.5 times",
+)
+wide
+
+# %% id=commit-large
+wide.commit(...)
+
+# %% id=run-large
+gains = {}
+print("    n    calls     graph   gain")
+for n in (64, 512, 2048):
+    _, wide_weights, wide_arrays = make_network(layers=4, n=n)
+    wide_op = network(wide_weights, wide_arrays)
+    calls_n, graph_n = recorded(wide_op), recorded(wide_op.graph_on(stream).launch())
+    us = [trace.metrics().makespan for trace in (calls_n, graph_n)]
+    gains[n] = us[0] / us[1]
+    print(f"{n:5}  {us[0]:5.0f} µs  {us[1]:5.0f} µs  {gains[n]:5.2f}")
+
+# %% id=reveal-large
+wide.reveal(
+    "much" if gains[2048] > 3 else "some" if gains[2048] >= 1.5 else "none",
+    f"It is {gains[2048]:.2f} times as soon with 2048, and {gains[64]:.1f} times with 64.",
+)
+
+# %% id=plot-large
+compare([calls_n, graph_n], ["2048 x 2048, calls", "2048 x 2048, graph"])
+in_words(calls_n, graph_n)
+
+# %% id=check-large
+assert gains[64] > gains[512] > gains[2048]
+if device.simulated:
+    assert gains[2048] < 1.5 and gains[64] > 3
+
+# %% [markdown] id=large-read
+# The kernels fill the picture from left to right, and with them the device is the limit. Nothing that the host does better can be seen any more. **A graph is for work that
+# is host-bound.** That is the question to put to a timeline, before you write any.
+
+# %% [markdown] id=exercise-layers
+# ### Exercise: the gain, layer by layer
+#
+# Does a graph bring more for a deep network than for a shallow one? Measure it. `make(count)` returns an operation with `count` small kernels. For each of the
+# `counts`, record a run of the operation and a run of its graph, both with `sync_on(stream)`, and divide their makespans. The capture should not be
+# in the recording. Return a dictionary: how many times as soon the graph is, by count.
+
+
+# %% id=09-layers starter
+def speedups(make, counts, stream):
+    gains = {}
+    for count in counts:
+        gains[count] = 1.0
+    return gains
+
+
+# %% id=09-layers solution
+def speedups(make, counts, stream):
+    gains = {}
+    for count in counts:
+        op = make(count)
+        graph = op.graph_on(stream)
+        with agt.record() as by_calls:
+            op.sync_on(stream)
+        with agt.record() as by_graph:
+            graph.launch().sync_on(stream)
+        gains[count] = by_calls.metrics().makespan / by_graph.metrics().makespan
+    return gains
+
+
+# %% id=09-layers mutant cause="it is upside down"
+def speedups(make, counts, stream):
+    gains = {}
+    for count in counts:
+        op = make(count)
+        graph = op.graph_on(stream)
+        with agt.record() as by_calls:
+            op.sync_on(stream)
+        with agt.record() as by_graph:
+            graph.launch().sync_on(stream)
+        gains[count] = by_graph.metrics().makespan / by_calls.metrics().makespan
+    return gains
+
+
+# %% id=09-layers mutant cause="the kernels alone"
+def speedups(make, counts, stream):
+    gains = {}
+    for count in counts:
+        op = make(count)
+        graph = op.graph_on(stream)
+        with agt.record() as by_calls:
+            op.sync_on(stream)
+        with agt.record() as by_graph:
+            graph.launch().sync_on(stream)
+        gains[count] = by_calls.metrics().serial / by_graph.metrics().serial
+    return gains
+
+
+# %% id=09-layers mutant cause="with 1 layer, the gain is"
+def speedups(make, counts, stream):
+    gains = {}
+    for count in counts:
+        op = make(count)
+        with agt.record() as by_calls:
+            op.sync_on(stream)
+        with agt.record() as by_graph:
+            op.graph_on(stream).launch().sync_on(stream)
+        gains[count] = by_calls.metrics().makespan / by_graph.metrics().makespan
+    return gains
+
+
+# %% id=09-layers mutant cause="with 1 layer, the gain is"
+def speedups(make, counts, stream):
+    gains = {}
+    for count in counts:
+        op = make(count)
+        graph = op.graph_on(stream)
+        with agt.record() as by_calls:
+            op.sync_on(stream)
+        with agt.record() as by_graph:
+            graph.launch().sync_on(stream)
+        gains[count] = by_calls.metrics().device_makespan / by_graph.metrics().device_makespan
+    return gains
+
+
+# %% id=09-layers mutant cause="with 4 layers, the gain is"
+def speedups(make, counts, stream):
+    gains = {}
+    graph = make(counts[0]).graph_on(stream)
+    for count in counts:
+        with agt.record() as by_calls:
+            make(count).sync_on(stream)
+        with agt.record() as by_graph:
+            graph.launch().sync_on(stream)
+        gains[count] = by_calls.metrics().makespan / by_graph.metrics().makespan
+    return gains
+
+
+# %% id=09-layers mutant cause="a number for each of the counts"
+def speedups(make, counts, stream):
+    gains = []
+    for count in counts:
+        op = make(count)
+        graph = op.graph_on(stream)
+        with agt.record() as by_calls:
+            op.sync_on(stream)
+        with agt.record() as by_graph:
+            graph.launch().sync_on(stream)
+        gains.append(by_calls.metrics().makespan / by_graph.metrics().makespan)
+    return gains
+
+
+# %% id=09-layers-check
+check("09-layers", speedups)
+
+# %% [markdown] id=one-off
+# ## When it does not pay: work that runs once
+#
+# A capture is not free. Python walks through the whole recipe, as in a run, and the driver has to make its list ready besides. All that has to be *earned
+# back*, and each launch earns what it saves:
+#
+# ```text
+#               cost of the capture
+# runs  =  --------------------------------
+#           time by calls - time by graph
+# ```
+
+# %% id=predict-even
+even = Prediction(
+    "Our network of eight thin layers: after how many runs has the graph earned its capture back?",
+    one="after the first: a launch is so much quicker",
+    few="after 2 to 10 runs",
+    many="after more than 10 runs",
+)
+even
+
+# %% id=commit-even
+even.commit(...)
+
+# %% id=measure-even
+thin = network(weights, arrays)
+by_calls_us = took(lambda: thin.sync_on(stream))
+costs = []
+for _ in range(1 if device.simulated else 10):
+    start = device.now()
+    graph = thin.graph_on(stream)
+    costs.append(device.now() - start)
+capture_us = float(np.median(costs))
+launch = graph.launch()
+launch.sync_on(stream)
+by_graph_us = took(lambda: launch.sync_on(stream))
+
+runs = capture_us / (by_calls_us - by_graph_us)
+print(f"capture {capture_us:.0f} µs, by calls {by_calls_us:.0f} µs, by graph {by_graph_us:.0f} µs")
+print(f"even after {runs:.1f} runs")
+
+# %% id=reveal-even
+even.reveal(
+    "one" if runs <= 1 else "few" if runs <= 10 else "many",
+    f"{capture_us:.0f} / ({by_calls_us:.0f} - {by_graph_us:.0f}) is {runs:.1f}.",
+)
+
+# %% [markdown] id=one-off-read
+# The capture costs about what a run by calls costs, since Python does about the same. So one run never pays, and a handful does. That is for calls that Python makes
+# anew each time. Somebody who compares with a *prepared* pipeline, whose calls are cheap, has less to save at each launch, and has to launch more often:
+
+# %% id=one-off-prepared
+assert by_graph_us < by_calls_us < capture_us + by_graph_us
+thin_prepared = thin.prepare()
+thin_launch = thin_prepared.launch()
+thin_launch.sync_on(stream)
+prepared_us = took(lambda: thin_launch.sync_on(stream))
+print(
+    f"prepared {prepared_us:.0f} µs: even after {capture_us / (prepared_us - by_graph_us):.1f} runs"
+)
+assert prepared_us < by_calls_us
+if device.simulated:
+    assert by_graph_us < prepared_us
+    assert capture_us / (prepared_us - by_graph_us) > 5 * runs
+
+# %% [markdown] id=exercise-break-even
+# ### Exercise: from how many runs on?
+#
+# Given the cost of the capture, and the time of a run by calls and by graph: what is the smallest number of runs for which capturing and launching takes *less* time than
+# the calls? Return an `int`, or `None` if no number is large enough.
+
+
+# %% id=09-break-even starter
+def break_even(capture, by_calls, by_graph):
+    return capture / by_calls
+
+
+# %% id=09-break-even solution
+def break_even(capture, by_calls, by_graph):
+    saved = by_calls - by_graph
+    if saved <= 0:
+        return None
+    return int(capture // saved) + 1
+
+
+# %% id=09-break-even mutant cause="with a capture of 100 µs, 30 µs by calls and 10 µs by graph, 5 runs"
+def break_even(capture, by_calls, by_graph):
+    saved = by_calls - by_graph
+    if saved <= 0:
+        return None
+    return int(np.ceil(capture / saved))
+
+
+# %% id=09-break-even mutant cause="ZeroDivisionError"
+def break_even(capture, by_calls, by_graph):
+    return int(capture // (by_calls - by_graph)) + 1
+
+
+# %% id=09-break-even mutant cause="no number of runs is large enough"
+def break_even(capture, by_calls, by_graph):
+    saved = abs(by_calls - by_graph)
+    if saved == 0:
+        return None
+    return int(capture // saved) + 1
+
+
+# %% id=09-break-even mutant cause="an `int`"
+def break_even(capture, by_calls, by_graph):
+    saved = by_calls - by_graph
+    if saved <= 0:
+        return None
+    return capture / saved
+
+
+# %% id=09-break-even mutant cause="runs take"
+def break_even(capture, by_calls, by_graph):
+    if by_calls <= by_graph:
+        return None
+    return int(capture // by_calls) + 1
+
+
+# %% id=09-break-even-check
+check("09-break-even", break_even)
+
+# %% [markdown] id=shapes
+# ## Several shapes
+#
+# One more thing is written down in a graph: sizes. The grid is fixed, the number of bytes of each copy is. So a graph answers requests of one shape. What do servers do that get others? They keep
+# a graph for each shape that has come up, and capture at the first request. That first one is slow, as you know why. (If there are too many shapes, round
+# them up: a request of 50 is put into a slot of 64, and the rest is padding.)
+
+# %% [markdown] id=exercise-shapes
+# ### Exercise: a graph for each shape
+#
+# Write a small server. `make(slot)` returns an operation that reads the pinned array `slot`, can be captured, and yields an array on the host. `make_server(make, stream)`
+# returns a function `answer(x)`, which gives the result for `x`, an array of *any* shape. It captures when a shape comes up for the first time,
+# and never again for that shape. What it returns belongs to the caller.
+
+
+# %% id=09-shapes starter
+def make_server(make, stream):
+    def answer(x):
+        return make(agt.pin(x)).sync_on(stream)
+
+    return answer
+
+
+# %% id=09-shapes solution
+def make_server(make, stream):
+    known = {}
+
+    def answer(x):
+        if x.shape not in known:
+            slot = agt.pinned(x.shape)
+            known[x.shape] = slot, make(slot).graph_on(stream)
+        slot, graph = known[x.shape]
+        slot[:] = x
+        return graph.launch().sync_on(stream).copy()
+
+    return answer
+
+
+# %% id=09-shapes mutant cause="captured 6 times, and 3 shapes came up"
+def make_server(make, stream):
+    def answer(x):
+        slot = agt.pin(x)
+        return make(slot).graph_on(stream).launch().sync_on(stream).copy()
+
+    return answer
+
+
+# %% id=09-shapes mutant cause="request 3, of shape (4, 8)"
+def make_server(make, stream):
+    known = []
+
+    def answer(x):
+        if not known:
+            slot = agt.pinned(x.shape)
+            known.extend([slot, make(slot).graph_on(stream)])
+        slot, graph = known
+        slot[: len(x)] = x
+        return graph.launch().sync_on(stream)[: len(x)].copy()
+
+    return answer
+
+
+# %% id=09-shapes mutant cause="request 3, of shape (4, 8)"
+def make_server(make, stream):
+    known = {}
+
+    def answer(x):
+        if len(x) not in known:
+            slot = agt.pinned(x.shape)
+            known[len(x)] = slot, make(slot).graph_on(stream)
+        slot, graph = known[len(x)]
+        slot[:, : x.shape[1]] = x
+        return graph.launch().sync_on(stream).copy()
+
+    return answer
+
+
+# %% id=09-shapes mutant cause="request 0, of shape (4, 16), element (0, 0) is"
+def make_server(make, stream):
+    known = {}
+
+    def answer(x):
+        if x.shape not in known:
+            slot = agt.pinned(x.shape)
+            known[x.shape] = slot, make(slot).graph_on(stream)
+        slot, graph = known[x.shape]
+        slot[:] = x
+        return graph.launch().sync_on(stream)
+
+    return answer
+
+
+# %% id=09-shapes mutant cause="request 2, of shape (4, 16), element (0, 0) is"
+def make_server(make, stream):
+    known = {}
+
+    def answer(x):
+        if x.shape not in known:
+            known[x.shape] = make(agt.pin(x)).graph_on(stream)
+        return known[x.shape].launch().sync_on(stream).copy()
+
+    return answer
+
+
+# %% id=09-shapes mutant cause="launched 0 times, for 6 requests"
+def make_server(make, stream):
+    known = {}
+
+    def answer(x):
+        if x.shape not in known:
+            slot = agt.pinned(x.shape)
+            known[x.shape] = slot, make(slot)
+        slot, op = known[x.shape]
+        slot[:] = x
+        return op.sync_on(stream).copy()
+
+    return answer
+
+
+# %% id=09-shapes-check
+check("09-shapes", make_server)
+
+# %% [markdown] id=decide
+# ## Shall it be a graph?
+#
+# | ask | if no |
+# |---|---|
+# | Is the host the limit: does the device have gaps? | leave it: kernels are what to improve |
+# | Does the same work come again, many times? | leave it: `await op` |
+# | In the same shapes? | a graph for each shape, or padding |
+# | Does it only launch, copy and fill, in memory that is there? | rewrite it, or `op.prepare()` first |
+# | Can inputs and outputs stay in one place? | `op.prepare()` for each place, or `update` |
+#
+# The words of others for all of this are in the [glossary](../docs/glossary.md), and more mistakes to recognise are among the
+# [misconceptions](../docs/misconceptions.md).
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - Small kernels are host-bound: the calls cost more than the work. A graph makes one call of many.
+# - `op.graph_on(stream)` or `CudaGraph.scope(stream)` captures. Nothing runs until `graph.launch()`, which is an operation.
+# - Arms of `overlap` become branches. They start together, since nobody has to walk from one to the next.
+# - Addresses and sizes are fixed. New input goes to the old place: with `update`, or from a pinned slot inside.
+# - Kernels, copies and fills, or refused. `op.prepare()` takes memory along, and its launch can be captured.
+# - A result is lent until the next launch.
+# - It pays for host-bound work that comes often. Large kernels have nothing to gain, and one-off work does not earn the capture back.
+
+# %% id=score
+score(busy, sooner, four_for, wide, even)
+
+# %% id=progress
+progress()

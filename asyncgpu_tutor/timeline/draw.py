@@ -21,7 +21,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from asyncgpu_tutor.timeline.fitting import BarName, Subtitle, text_width
 from asyncgpu_tutor.timeline.layout import Arrow, Bar, Layout
-from asyncgpu_tutor.timeline.style import KIND_LOOKS, OP_COLOURS, UNOWNED, Look, darker
+from asyncgpu_tutor.timeline.style import KIND_LOOKS, OP_COLOURS, UNOWNED, Look, darker, lighter
 from asyncgpu_tutor.timeline.words import duration, machine
 from asyncgpu_tutor.trace import DEVICE_KINDS, Trace, measure
 from asyncgpu_tutor.trace.words import KIND_WORDS, clock_words
@@ -243,7 +243,7 @@ def _names(ax: Axes, panel: Panel) -> None:
     for bar in panel.layout.bars:
         look = panel.look(bar)
         faded = panel.highlight is not None and bar.span.id not in panel.highlight
-        patch = {"facecolor": look.colour, "edgecolor": "none", "pad": 0.8}
+        patch = {"facecolor": lighter(look.colour), "edgecolor": "none", "pad": 1.2}
         name = BarName(
             bar,
             panel.text(bar),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from asyncgpu_tutor.trace import SpanKind
 
-__all__ = ["KIND_LOOKS", "OP_COLOURS", "UNOWNED", "Look", "darker"]
+__all__ = ["KIND_LOOKS", "OP_COLOURS", "UNOWNED", "Look", "darker", "lighter"]
 
 # Okabe and Ito's palette (Color Universal Design, 2008): eight colours that people with any of the
 # common forms of colour-blindness can tell apart.
@@ -50,3 +50,9 @@ def darker(colour: str, part: float = 0.55) -> str:
     """The colour, as #RRGGBB, with each channel multiplied by `part`: for outlines and patterns."""
     channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(channel * part):02X}" for channel in channels)
+
+
+def lighter(colour: str, part: float = 0.65) -> str:
+    """The colour, as #RRGGBB, with `part` of the way gone to white: for what names stand on in a pattern."""
+    channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(channel + part * (255 - channel)):02X}" for channel in channels)

@@ -329,7 +329,7 @@ pool.commit(...)
 by_size = {}
 for size in (1, 2, 3, 4, 8):
     by_size[size] = run_all(hunts([length] * 8), agt.StreamPoolRoundRobin(size))
-    print(f"{size} streams: {by_size[size].metrics().makespan:6.0f} µs")
+    print(f"pool of {size}: {by_size[size].metrics().makespan:6.0f} µs")
 
 # %% id=reveal-pool
 least = min(trace.metrics().makespan for trace in by_size.values())
@@ -966,7 +966,7 @@ check("05-express", Express)
 # ## Jobs that need each other
 #
 # So far each job stood alone, and the longest one was the critical path. Usually jobs need each other. Say: prepare
-# (two paces), then three branches (one, two, and six paces), then combine (two paces). Whatever you do, *prepare, the
+# (four paces), then three branches (one, two, and six paces), then combine (two paces). Whatever you do, *prepare, the
 # longest branch, combine* come one after the other: twelve paces. That is the critical path of this program, before it has
 # run even once.
 
@@ -990,7 +990,7 @@ for size in (1, 2, 4):
         with agt.record() as finished[size]:
             project().sync()
     took = finished[size].metrics().device_makespan
-    print(f"{size} streams: {took / pace:4.1f} paces, score {12 * pace / took:.2f}")
+    print(f"pool of {size}: {took / pace:4.1f} paces, score {12 * pace / took:.2f}")
 
 # %% id=dependent-picture
 finished[4].plot(

@@ -41,9 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--within",
-        default="record",
         metavar="RANGE",
-        help="only what this NVTX range holds (record)",
+        help="only what this NVTX range holds (record, or the program's name)",
     )
     add("--whole", action="store_true", help="the whole program, its warm-up too")
 
@@ -96,7 +95,8 @@ def _trace(args: argparse.Namespace) -> Trace:
         print(f"Export: {source}\n")
     if source.suffix == ".json":
         return Trace.load(source)
-    return Trace.from_nsys(source, within=None if args.whole else args.within)
+    within = args.within or args.program or "record"
+    return Trace.from_nsys(source, within=None if args.whole else within)
 
 
 def _draw(analysis: object, path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -17,9 +18,9 @@ __all__ = ["RUNS", "Body", "Run", "find_run", "record_run", "recorded", "trace_o
 Body = Callable[[], Awaitable[None]]
 Prepare = Callable[[], Awaitable[Body]]
 
-WARM_UP = (
-    25  # rounds on a GPU: modules, memory pools, and Python, which specialises code that runs often
-)
+# Rounds on a GPU: modules, memory pools, and Python, which specialises code that runs often.
+WARM_UP = 25
+ROUNDS = 3  # more, that are recorded and not looked at
 
 
 @dataclass(frozen=True)
@@ -82,21 +83,31 @@ async def record_run(run: Run, source: Source = "auto") -> Trace:
         See `asyncgpu_tutor.record`.
     """
     body = await run.prepare()
+    steady = not (run.cold or agt.current_device().simulated)
     if not run.cold:
         for _ in range(1 if agt.current_device().simulated else WARM_UP):
             await body()
     agt.synchronize()
-    with ranges.across(run.name), agt.record(source) as trace:
-        await body()
+    with agt.record(source) if steady else nullcontext():
+        # What comes right after a pause is slow: the first rounds of a recording are not looked at.
+        for _ in range(ROUNDS if steady else 0):
+            await body()
+        with ranges.across(run.name), agt.record("auto" if steady else source) as trace:
+            await body()
     trace.about = {**trace.about, "run": run.name, "shows": run.about}
     trace.spans[:] = _numbered(trace.spans)
     return trace
 
 
 def _numbered(spans: Sequence[Span]) -> list[Span]:
-    """With streams and operations numbered from 1 on: how many there were before is of no interest."""
-    streams = {number: i for i, number in enumerate(sorted({s.stream or 0 for s in spans} | {0}))}
-    ops = {number: i for i, number in enumerate(sorted({s.op or 0 for s in spans} | {0}))}
+    """With streams and operations numbered from 1 on, by first use: what came before is of no interest."""
+    streams = {0: 0}  # the null stream stays what it is
+    ops: dict[int, int] = {}
+    for span in spans:
+        if span.stream is not None:
+            streams.setdefault(span.stream, len(streams))
+        if span.op is not None:
+            ops.setdefault(span.op, len(ops) + 1)
     return [
         replace(
             span,

@@ -9,7 +9,7 @@
 # - capture a pipeline as a CUDA graph, from an operation or piece by piece, and give it branches;
 # - run it again and again in a token loop, each time with new input;
 # - say what a graph cannot hold, and why, and make a pipeline fit for one;
-# - compute from two numbers when a graph pays, and name two cases in which it never does.
+# - compute from two numbers when a graph pays, and name two cases in which it does not.
 #
 # | | |
 # |---|---|
@@ -363,6 +363,10 @@ calls = [span.name for span in looped if span.kind == "call"]
 assert calls == ["enqueue h2d", "launch graph step"] * 5
 print("five tokens, five answers, two calls for each")
 
+# %% [markdown] id=token-read
+# Updates go to the graph's own stream, launches to the streams of the policy, in turn. The arrows are events: what makes each launch wait for its update, and each
+# update for the launch before it. You have written none of them.
+
 # %% [markdown] id=whose-result-text
 # Why `answer.copy()`? The graph writes to the same memory each time. That holds for its output as well.
 
@@ -398,7 +402,7 @@ assert [a[0] for a in copied] == [10, 20, 30]
 # `number` anew at each launch. Such an array is an **input slot**: write to it, launch, and do not touch it until that launch is done. A slot saves the second call. `update` can do
 # what a slot cannot: the source may be another one each time, or on the device.
 #
-# For instance the output. A network that feeds on itself needs no host at all between its steps:
+# For instance the output. When a network feeds on itself, the host only has to keep the queue full:
 
 # %% id=feedback
 start = tokens[0]
@@ -416,6 +420,8 @@ for _ in range(steps):
 assert np.allclose(result, right, atol=1e-3)
 assert len([span for span in fed_back if span.kind == "wait"]) == 1
 print(f"{steps} steps, each on the output of the one before, and the host has waited once")
+fed_back.plot(title="Six steps, each on the output of the one before", lanes=("host", "streams"))
+in_words(fed_back)
 
 # %% [markdown] id=exercise-token-loop
 # ### Exercise: a token loop
@@ -651,7 +657,7 @@ check("09-branches", side_by_side)
 # Three things are refused. Each time the question is the same: would it still make sense at the hundredth launch?
 #
 # **Memory is not allocated.** A capture writes down *addresses*. An array that is made for one run has an address that means nothing in the next one.
-# (CUDA itself knows nodes that allocate. Then each graph has a pool of memory that you cannot see. We prefer that you see it.)
+# (CUDA itself knows nodes that allocate, from a pool that you do not see. We prefer that you see it.)
 
 
 # %% id=refused-allocation
@@ -690,7 +696,7 @@ else:
 
 # %% [markdown] id=refused-after-text
 # For the same reason a graph has no `if` of Python's in it, and no `print`. They run when you capture, once, and what they decided is
-# what the graph does for ever. And a graph cannot be captured into another: capture the operation that it was made of.
+# what the graph does for ever. And a graph cannot be captured into another here: capture the operation that it was made of.
 #
 # Kernels, copies and fills are what is left. It is the whole menu, and it is a *law* of this package: graph-safe, or refused. A refusal does no harm. The
 # capture has touched nothing, and the stream works as before:
@@ -843,7 +849,7 @@ slots[0][:] = inputs.batches[0]
 assert np.allclose(graph.launch().sync(), expected, atol=1e-6)
 
 # %% [markdown] id=three-ways-text
-# So there are three ways to run one pipeline. From left to right they demand more of you: that it is always the same pipeline, then that it stays in one place.
+# So there are three ways to run one pipeline. Each takes more out of the loop: `prepare` takes out Python's part, a graph takes out the calls as well.
 
 
 # %% id=three-ways
@@ -867,6 +873,11 @@ times = {name: took(run) for name, run in ways.items()}
 for name, us in times.items():
     print(f"{name:>10}: {us:6.0f} µs")
 assert times["graph"] < times["prepared"] < times["built anew"]
+
+# %% id=three-ways-plot
+traces = [recorded(op) for op in (four_batches(), launch_prepared, launch_graph)]
+compare(traces, list(ways), lanes=("host", "streams"))
+in_words(*traces)
 
 # %% [markdown] id=measured unchecked="quoted measurements, of the machine that is named"
 # How close is that to the best one can do? We have measured it on an H200 (driver 580.159, CuPy 14.2, Python 3.12, 21 November 2026), against the same work written with CuPy by
@@ -921,9 +932,9 @@ compare([calls_n, graph_n], ["2048 x 2048, calls", "2048 x 2048, graph"])
 in_words(calls_n, graph_n)
 
 # %% id=check-large
-assert gains[64] > gains[512] > gains[2048]
+assert gains[64] > gains[2048]
 if device.simulated:
-    assert gains[2048] < 1.5 and gains[64] > 3
+    assert gains[2048] < 1.5 < gains[512] < 3 < gains[64]
 
 # %% [markdown] id=large-read
 # The kernels fill the picture from left to right, and with them the device is the limit. Nothing that the host does better can be seen any more. **A graph is for work that
@@ -1059,9 +1070,9 @@ check("09-layers", speedups)
 # %% id=predict-even
 even = Prediction(
     "Our network of eight thin layers: after how many runs has the graph earned its capture back?",
-    one="after the first: a launch is so much quicker",
-    few="after 2 to 10 runs",
-    many="after more than 10 runs",
+    one="with the first: a launch is so much quicker",
+    few="with the second, or at most with the tenth",
+    many="later than that",
 )
 even
 
@@ -1081,7 +1092,12 @@ launch = graph.launch()
 launch.sync_on(stream)
 by_graph_us = took(lambda: launch.sync_on(stream))
 
-runs = capture_us / (by_calls_us - by_graph_us)
+
+def even_after(capture, slow, quick):
+    return capture / (slow - quick) if slow > quick else float("inf")
+
+
+runs = even_after(capture_us, by_calls_us, by_graph_us)
 print(f"capture {capture_us:.0f} µs, by calls {by_calls_us:.0f} µs, by graph {by_graph_us:.0f} µs")
 print(f"even after {runs:.1f} runs")
 
@@ -1093,21 +1109,17 @@ even.reveal(
 
 # %% [markdown] id=one-off-read
 # The capture costs about what a run by calls costs, since Python does about the same. So one run never pays, and a handful does. That is for calls that Python makes
-# anew each time. Somebody who compares with a *prepared* pipeline, whose calls are cheap, has less to save at each launch, and has to launch more often:
+# anew each time. Somebody who compares with a *prepared* pipeline, whose calls are cheap, has less to save at each launch, and has to launch more often. (`inf` means that there is nothing to save.)
 
 # %% id=one-off-prepared
 assert by_graph_us < by_calls_us < capture_us + by_graph_us
-thin_prepared = thin.prepare()
-thin_launch = thin_prepared.launch()
+thin_launch = thin.prepare().launch()
 thin_launch.sync_on(stream)
 prepared_us = took(lambda: thin_launch.sync_on(stream))
-print(
-    f"prepared {prepared_us:.0f} µs: even after {capture_us / (prepared_us - by_graph_us):.1f} runs"
-)
+runs_prepared = even_after(capture_us, prepared_us, by_graph_us)
+print(f"prepared {prepared_us:.0f} µs: even after {runs_prepared:.0f} runs")
 assert prepared_us < by_calls_us
-if device.simulated:
-    assert by_graph_us < prepared_us
-    assert capture_us / (prepared_us - by_graph_us) > 5 * runs
+assert runs_prepared > runs
 
 # %% [markdown] id=exercise-break-even
 # ### Exercise: from how many runs on?

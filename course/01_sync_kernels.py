@@ -923,8 +923,8 @@ check("01-meanwhile", with_a_job)
 # What others call these things is in the [glossary](../docs/glossary.md), and what people often believe that is not so in
 # the [misconceptions](../docs/misconceptions.md).
 #
-# **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb) puts these three kernels to work: a small neural network, four batches
-# at a time.
+# **Next:** [02_streams_and_events.ipynb](02_streams_and_events.ipynb), where one stream becomes two. In a hurry?
+# [07_async_mlp.ipynb](07_async_mlp.ipynb) puts these three kernels to work: a small neural network, four batches at a time.
 
 # %% id=score
 score(threads_started, no_check, waiting)

@@ -46,6 +46,22 @@ class DeviceFuture(Generic[T]):
         Where it will run, or runs.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_error",
+        "_label",
+        "_policy",
+        "_range",
+        "_result",
+        "_run",
+        "_spawned",
+        "_state",
+        "_submission",
+        "_waiters",
+        "_watched",
+        "stream",
+    )
+
     def __init__(
         self,
         run: Run[T] | None,

@@ -41,6 +41,7 @@ from asyncgpu_tutor.trace import SpanKind, SpanLog, call_name
 __all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]
 
 H2D, D2H, D2D = 1, 2, 3  # cudaMemcpyKind
+_thread = threading.local()  # `bound`: whether this thread has a device that was set
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
 
 
@@ -88,6 +89,7 @@ class CupyDevice:
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
         self.name = f"cuda:{ordinal}"
+        self._alone = int(runtime.getDeviceCount()) == 1  # then it is always the current one
         facts = runtime.getDeviceProperties(ordinal)
         self.description = f"{facts['name'].decode()}, times are measured with CUDA events"
         limits = Limits(
@@ -400,15 +402,22 @@ class CupyDevice:
         """
         before = self.ordinal
         try:
-            before = runtime.getDevice()
-            if before != self.ordinal:
-                runtime.setDevice(self.ordinal)
+            if not (self._alone and getattr(_thread, "bound", False)):
+                before = self._bind()
             return call(*args)
         except CUDA_ERRORS as error:
             raise translated(error, what) from error
         finally:
             if before != self.ordinal:
                 runtime.setDevice(before)
+
+    def _bind(self) -> int:
+        """Make it this thread's device; which one was. The driver's own calls need a thread that is bound."""
+        before = int(runtime.getDevice())
+        if before != self.ordinal or not getattr(_thread, "bound", False):
+            runtime.setDevice(self.ordinal)
+            _thread.bound = True
+        return before
 
     def _record(
         self,

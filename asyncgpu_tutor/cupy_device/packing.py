@@ -70,4 +70,5 @@ class Packer:
 
 
 def _letter(arg: Any) -> str:
-    return str(np.dtype(type(arg)).char) if isinstance(arg, np.generic) else POINTER
+    kind: Any = type(arg)
+    return str(np.dtype(kind).char) if issubclass(kind, np.generic) else POINTER

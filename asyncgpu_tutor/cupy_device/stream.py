@@ -26,7 +26,12 @@ class CupyEvent:
     def __init__(self, stream: CupyStream, heads: tuple[int, ...]) -> None:
         self.stream = stream
         self.heads = heads
-        self.event: Any = cupy.cuda.Event(disable_timing=True)
+        spare = stream.spare
+        self.event: Any = spare.pop() if spare else cupy.cuda.Event(disable_timing=True)
+
+    def __del__(self) -> None:
+        # Making an event takes longer than recording one, and nobody can ask this one any more.
+        self.stream.spare.append(self.event)
 
     @property
     def done(self) -> bool:
@@ -71,6 +76,7 @@ class CupyStream:
         self.cupy = stream
         self.number = number
         self.ptr = int(stream.ptr)
+        self.spare: list[Any] = []  # CuPy's events that nobody holds
         self.watcher = Watcher(device.ordinal, f"asyncgpu {device.name} stream {number}")
 
     def __repr__(self) -> str:

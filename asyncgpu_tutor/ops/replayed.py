@@ -44,7 +44,7 @@ class _Replayed(ABC, Generic[T]):
         self._lent: Any = None  # the handles that each run yields
         self._output: list[Any] = []  # those for take_output
         self._result: Any = None  # what each run delivers
-        self._one_stream = True
+        self._short = not device.simulated  # a simulated host pays for a submission
         self._last: Stream | None = None  # where it was used last
         self._lock = threading.Lock()
 
@@ -91,18 +91,15 @@ class _Replayed(ABC, Generic[T]):
     def unseen(self, stream: Stream) -> bool:
         """Whether a run on this stream can do without a submission: nobody records, no profiler looks."""
         device = stream.device
-        return (
-            device is self.device
-            and self._one_stream
-            and not device.simulated
-            and device.log is None
-            and not ranges.enabled()
-        )
+        return self._short and device is self.device and device.log is None and not ranges.enabled()
 
     def run_through(self, stream: Stream) -> T:
         """Run, and block until it is done."""
         try:
-            self._start(stream)
+            with self._lock:
+                if self._last is not stream:
+                    self._follow(stream)
+                self._enqueue((stream,))
             stream.synchronize()
         except DeviceError as error:
             blamed = adopt(self.label, stream, self.kernels, self).blame(error)
@@ -180,7 +177,7 @@ class Prepared(_Replayed[T]):
         self._capture = capture
         self._keep(handles)
         self._replay: Replay = capture.close()
-        self._one_stream = len(capture.streams) == 1
+        self._short = self._short and len(capture.streams) == 1
 
     def __repr__(self) -> str:
         return f"<Prepared {self.label!r}, {len(self._capture.calls)} calls on {self.device.name}>"

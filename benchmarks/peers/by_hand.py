@@ -9,7 +9,7 @@ import cupy
 import cupyx
 import numpy as np
 from cupy.cuda import runtime
-from work import BATCHES, BLOCK, KERNELS, TILE, Contender, Work
+from work import BLOCK, KERNELS, TILE, Contender, Work
 
 H2D, D2H = 1, 2  # cudaMemcpyKind
 
@@ -19,15 +19,15 @@ class ByHand:
 
     def __init__(self, work: Work) -> None:
         self.work = work
-        n = work.dim
+        n, count = work.dim, len(work.xs)
         options = ("--fmad=false",)  # as this package compiles
         self.kernels = {k: cupy.RawKernel(s, k, options=options) for k, s in KERNELS.items()}
-        self.streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(BATCHES)]
+        self.streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
         self.w0, self.w1 = cupy.asarray(work.w0), cupy.asarray(work.w1)
-        self.x = [cupy.zeros((n, n), np.float32) for _ in range(BATCHES)]
-        self.hidden = [cupy.zeros((n, n), np.float32) for _ in range(BATCHES)]
-        self.out = [cupy.zeros(n, np.float32) for _ in range(BATCHES)]
-        self.host = [cupyx.empty_pinned(n, np.float32) for _ in range(BATCHES)]
+        self.x = [cupy.zeros((n, n), np.float32) for _ in range(count)]
+        self.hidden = [cupy.zeros((n, n), np.float32) for _ in range(count)]
+        self.out = [cupy.zeros(n, np.float32) for _ in range(count)]
+        self.host = [cupyx.empty_pinned(n, np.float32) for _ in range(count)]
         self.size, self.one, self.zero = np.uint32(n), np.float32(1), np.float32(0)
 
     def steps(self, i: int, stream: Any, capture: bool = False) -> Iterator[None]:
@@ -70,19 +70,19 @@ class ByHand:
     # ------------------------------------------------------------------ ways to run
     def sync_each_call(self) -> None:
         """Wait after every call."""
-        for i in range(BATCHES):
+        for i in range(len(self.streams)):
             for _ in self.steps(i, self.streams[0]):
                 self.streams[0].synchronize()
 
     def sync_each_batch(self) -> None:
         """Wait after every batch."""
-        for i in range(BATCHES):
+        for i in range(len(self.streams)):
             self.batch(i, self.streams[0])
             self.streams[0].synchronize()
 
     def one_stream(self) -> None:
         """Wait once, at the end."""
-        for i in range(BATCHES):
+        for i in range(len(self.streams)):
             self.batch(i, self.streams[0])
         self.streams[0].synchronize()
 

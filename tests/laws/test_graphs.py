@@ -7,6 +7,7 @@ import gc
 import itertools
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,14 @@ def test_what_is_lent_can_be_spawned_and_is_not_the_callers(device: Device) -> N
         return await agt.d2h(array)
 
     assert asyncio.run(main())[0] == 3
+
+
+def test_a_launch_from_a_thread_that_has_done_nothing_yet(device: Device) -> None:
+    prepared = agt.full((N,), 3.0).to_host().prepare()
+    launch = prepared.launch()
+    stream = agt.create_stream()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(launch.sync_on, stream).result()[0] == 3
 
 
 # ---------------------------------------------------------------------- alive until done

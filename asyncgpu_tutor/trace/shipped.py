@@ -8,7 +8,7 @@ from pathlib import Path
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.trace.trace import Trace
 
-__all__ = ["FOLDER", "load", "names"]
+__all__ = ["FOLDER", "file", "load", "names"]
 
 FOLDER = Path(__file__).resolve().parents[1] / "recordings"
 
@@ -16,6 +16,22 @@ FOLDER = Path(__file__).resolve().parents[1] / "recordings"
 def names() -> list[str]:
     """Their names, sorted."""
     return sorted(file.stem for file in FOLDER.glob("*.json"))
+
+
+def file(name: str) -> Path:
+    """An original file of the profiler.
+
+    Raises
+    ------
+    UsageError
+        If there is none of that name.
+    """
+    known = {path.name: path for path in (FOLDER / "nsys").glob("*") if path.is_file()}
+    if name not in known:
+        raise UsageError(
+            f"there is no recorded file {name!r}; there are: {', '.join(sorted(known)) or 'none'}"
+        )
+    return known[name]
 
 
 def load(name: str) -> Trace:

@@ -194,6 +194,25 @@ class Trace:
 
         return names()
 
+    @staticmethod
+    def recorded_file(name: str) -> Path:
+        """Where a file of Nsight Systems is that comes with this package.
+
+        Parameters
+        ----------
+        name : str
+            ``"07_async_mlp.sqlite"``, an export for `from_nsys`, or ``"07_async_mlp.nsys-rep"``, the report
+            that it is of.
+
+        Raises
+        ------
+        UsageError
+            If there is no such file.
+        """
+        from asyncgpu_tutor.trace.shipped import file
+
+        return file(name)
+
     @classmethod
     def from_nsys(
         cls, path: str | Path, *, within: str | None = None, limit: int = 200_000

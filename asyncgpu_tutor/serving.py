@@ -41,7 +41,10 @@ T = TypeVar("T")
 Host = npt.NDArray[Any]
 _UnderWay = deque[tuple["_Lane[T]", DeviceFuture[T]]]
 
-TURN_EVERY_US = 100.0  # how long `map` may go on without giving the event loop a turn
+# A request: an array, or a function that writes one to the array that it is given.
+Request = Host | Callable[[Host], object]
+
+TURN_EVERY_US = 500.0  # how long `map` may go on without giving the event loop a turn
 
 
 class _Lane(Generic[T]):
@@ -52,9 +55,12 @@ class _Lane(Generic[T]):
         self.captured = captured
         self.stream = stream
 
-    def start(self, request: Host) -> DeviceFuture[T]:
-        """Copy a request in and launch; what is returned can be awaited more than once."""
-        np.copyto(self.slot, request)
+    def start(self, request: Request) -> DeviceFuture[T]:
+        """Write a request to the input and launch."""
+        if callable(request):
+            request(self.slot)
+        else:
+            np.copyto(self.slot, request)
         return self.captured.start_on(self.stream)
 
 
@@ -151,10 +157,16 @@ class Server(Generic[T]):
             await asyncio.wait(self._left_behind)
 
     # ------------------------------------------------------------------ requests
-    async def __call__(self, request: Host) -> T:
+    async def __call__(self, request: Request) -> T:
         """The pipeline's result for a request, as arrays of the caller's own.
 
         A request that is cancelled leaves its lane when the device is done with it.
+
+        Parameters
+        ----------
+        request : numpy.ndarray or callable
+            Of the server's shape and dtype; it is copied. Or a function that gets the lane's input, in pinned
+            memory, and writes the request there itself, which saves the copy.
 
         Raises
         ------
@@ -180,10 +192,15 @@ class Server(Generic[T]):
         self._give(lane)
         return result
 
-    def map(self, requests: Iterable[Host] | AsyncIterable[Host]) -> AsyncGenerator[T, None]:
+    def map(self, requests: Iterable[Request] | AsyncIterable[Request]) -> AsyncGenerator[T, None]:
         """The results for many requests, in their order.
 
         A request is taken from `requests` when there is a lane for it, so a source without end is fine.
+
+        Parameters
+        ----------
+        requests : iterable or asynchronous iterable
+            Of arrays or functions, as for a single request.
 
         Raises
         ------
@@ -194,7 +211,7 @@ class Server(Generic[T]):
             return self._map_arriving(aiter(requests))
         return self._map_ready(iter(requests))
 
-    async def _map_ready(self, source: Iterator[Host]) -> AsyncGenerator[T, None]:
+    async def _map_ready(self, source: Iterator[Request]) -> AsyncGenerator[T, None]:
         under_way: _UnderWay[T] = deque()
         turn_due = 0.0
         try:
@@ -210,13 +227,15 @@ class Server(Generic[T]):
                     yield self._taken(under_way)
                 if request is None:
                     return
-                await self._begin(request, under_way)
+                self._check(request)
+                lane = self._free.popleft() if self._free else await self._turn()
+                self._start(lane, request, under_way)
         finally:
             self._abandon(under_way)
 
-    async def _map_arriving(self, source: AsyncIterator[Host]) -> AsyncGenerator[T, None]:
+    async def _map_arriving(self, source: AsyncIterator[Request]) -> AsyncGenerator[T, None]:
         under_way: _UnderWay[T] = deque()
-        arrival: asyncio.Future[Host | None] | None = None
+        arrival: asyncio.Future[Request | None] | None = None
         try:
             while True:
                 if arrival is None:
@@ -234,16 +253,20 @@ class Server(Generic[T]):
                 arrival = None
                 if request is None:
                     return
-                await self._begin(request, under_way)
+                self._check(request)
+                lane = self._free.popleft() if self._free else await self._turn()
+                self._start(lane, request, under_way)
         finally:
             if arrival is not None:
                 arrival.cancel()
             self._abandon(under_way)
 
-    async def _begin(self, request: Host, under_way: _UnderWay[T]) -> None:
-        self._check(request)
-        lane = self._free.popleft() if self._free else await self._turn()
-        under_way.append((lane, lane.start(request)))
+    def _start(self, lane: _Lane[T], request: Request, under_way: _UnderWay[T]) -> None:
+        try:
+            under_way.append((lane, lane.start(request)))
+        except BaseException:  # of a function that was to write the request
+            self._give(lane)
+            raise
 
     def _taken(self, under_way: _UnderWay[T]) -> T:
         """The oldest result, which is there; its lane is free again."""
@@ -264,11 +287,13 @@ class Server(Generic[T]):
             await run
 
     # ------------------------------------------------------------------ lanes
-    def _check(self, request: Host) -> None:
+    def _check(self, request: Request) -> None:
         if not self._open:
             raise UsageError(
                 "the server is closed: use it inside of `async with Server(...) as server`"
             )
+        if callable(request):
+            return
         if getattr(request, "shape", None) != self.shape:
             raise ArrayShapeError(
                 f"a request to this server has shape {self.shape}, and this one has {np.shape(request)}"
@@ -321,7 +346,7 @@ class Server(Generic[T]):
         task.add_done_callback(self._left_behind.discard)
 
 
-async def _next(source: AsyncIterator[Host]) -> Host | None:
+async def _next(source: AsyncIterator[Request]) -> Request | None:
     return await anext(source, None)
 
 

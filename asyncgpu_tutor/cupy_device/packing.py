@@ -11,7 +11,6 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from cupy.cuda import driver
 
 __all__ = ["Packer"]
@@ -70,5 +69,5 @@ class Packer:
 
 
 def _letter(arg: Any) -> str:
-    kind: Any = type(arg)
-    return str(np.dtype(kind).char) if issubclass(kind, np.generic) else POINTER
+    dtype = getattr(arg, "dtype", None)  # memory has none
+    return POINTER if dtype is None else str(dtype.char)

@@ -122,7 +122,9 @@ def main() -> None:
     found["operations"] = waiting.cost_per_operation()
     found["serving"] = []
     for dim, count in ((64, 3000), (256, 2000), (512, 1000), (1024, 200)):
-        found["serving"] += serving.compare(make_work(dim), count // (4 if args.quick else 1), loop)
+        for in_place in (False, True):
+            counted = count // (4 if args.quick else 1)
+            found["serving"] += serving.compare(make_work(dim), counted, loop, in_place=in_place)
     found["soak"] = serving.soak(make_work(64), 5000 if args.quick else 100_000, loop)
     loop.close()
     args.out.mkdir(parents=True, exist_ok=True)

@@ -64,17 +64,29 @@ def text(found: dict[str, Any]) -> str:
                 ([r["way"], f"{r['ratio']:.2f}", f"{r['us']:.2f}"] for r in found["operations"]),
             ),
             "## Requests a second: ratio to a loop by hand",
-            _by_size(found["serving"], "ratio", ".2f"),
-            "Requests a second:",
-            _by_size(found["serving"], "per_second", ",.0f"),
-            "Microseconds a request, median; for `server.map` from one result to the next:",
-            _by_size(found["serving"], "median_us", ",.0f"),
-            "99 % of requests are faster than (us):",
-            _by_size(found["serving"], "p99_us", ",.0f"),
+            *_served(found["serving"]),
             _soaked(found["soak"]),
             "",
         ]
     )
+
+
+def _served(rows: list[Row]) -> list[str]:
+    told: list[str] = []
+    for in_place, words in (
+        (False, "copied into the input"),
+        (True, "written to the input in place"),
+    ):
+        some = [row for row in rows if row["in_place"] is in_place]
+        told += [
+            f"Requests are {words}. Ratio, then requests a second:",
+            _by_size(some, "ratio", ".2f"),
+            _by_size(some, "per_second", ",.0f"),
+            "Microseconds a request, median and 99th percentile (`server.map`: from result to result):",
+            _by_size(some, "median_us", ",.0f"),
+            _by_size(some, "p99_us", ",.0f"),
+        ]
+    return told
 
 
 def _soaked(soak: Row) -> str:

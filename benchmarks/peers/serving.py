@@ -49,7 +49,10 @@ class HandLoop:
             if len(waiting) == LANES:
                 self._finish(waiting, seen)
             start = time.perf_counter()
-            np.copyto(self.slots[lane], request)
+            if callable(request):
+                request(self.slots[lane])
+            else:
+                np.copyto(self.slots[lane], request)
             self.graphs[lane].launch(self.streams[lane])
             self.events[lane].record(self.streams[lane])
             waiting.append((lane, start))
@@ -92,9 +95,19 @@ def pipeline(work: Work) -> Callable[[Any], agt.DeviceOp[Any]]:
     return batch
 
 
-def compare(work: Work, count: int, loop: asyncio.AbstractEventLoop) -> list[Row]:
-    """Both loops, in turns, over the same requests."""
-    requests = [np.array(work.xs[i % BATCHES]) for i in range(count)]
+def compare(
+    work: Work, count: int, loop: asyncio.AbstractEventLoop, *, in_place: bool
+) -> list[Row]:
+    """Both loops, in turns, over the same requests.
+
+    They are copied into a lane's input, or written there `in_place`, as a socket's `recv_into` would.
+    """
+    copied = [np.array(work.xs[i % BATCHES]) for i in range(BATCHES)]
+
+    def write(slot: Any) -> None:
+        slot[0, 0] = 1.0
+
+    requests = [write if in_place else copied[i % BATCHES] for i in range(count)]
     hand = HandLoop(work)
     made = pipeline(work)
 
@@ -119,7 +132,7 @@ def compare(work: Work, count: int, loop: asyncio.AbstractEventLoop) -> list[Row
     async def ours(way: Callable[..., Any], seen: Callable[[float, Any], None]) -> float:
         async with agt.Server(made, work.xs[0].shape, lanes=LANES) as server:
             for _ in range(LANES):
-                await server(requests[0])
+                await server(copied[0])
             start = time.perf_counter()
             await way(server, seen)
             return time.perf_counter() - start
@@ -154,6 +167,7 @@ def compare(work: Work, count: int, loop: asyncio.AbstractEventLoop) -> list[Row
     return [
         {
             "dim": work.dim,
+            "in_place": in_place,
             "way": name,
             "per_second": median(rates[name]),
             "ratio": median(rates[name]) / base,

@@ -108,6 +108,27 @@ def test_an_asynchronous_source(device: Device) -> None:
     assert asyncio.run(main()) == [0.0, 2.0, 4.0, 6.0, 8.0]
 
 
+def test_a_request_may_write_itself(device: Device) -> None:
+    def writer(number: float) -> Any:
+        def write(slot: Any) -> None:
+            if number < 0:
+                raise ValueError("nothing arrived")
+            slot[:] = number
+
+        return write
+
+    async def main() -> list[float]:
+        async with agt.Server(pipeline, N, lanes=1) as server:
+            first = await server(writer(3.0))
+            with pytest.raises(ValueError, match="nothing arrived"):
+                await server(writer(-1.0))
+            with pytest.raises(ValueError, match="nothing arrived"):
+                await anext(server.map([writer(-1.0)]))
+            return [float(y[0]) for y in [first, *[y async for y in server.map([writer(4.0)])]]]
+
+    assert asyncio.run(main()) == [6.0, 8.0]
+
+
 def test_a_result_is_not_held_back_until_the_next_request(device: Device) -> None:
     async def main() -> list[float]:
         answered = asyncio.Event()

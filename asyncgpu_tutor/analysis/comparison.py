@@ -12,7 +12,6 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.trace import Metrics, Span, Trace, measure
 from asyncgpu_tutor.trace.intervals import gaps, union
 from asyncgpu_tutor.trace.lanes import Group
-from asyncgpu_tutor.trace.words import clock_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +110,7 @@ class Comparison:
     ) -> list[Axes]:
         """Draw all timelines on one axis: the same length is the same time in all of them.
 
-        Each begins with its first span. For the parameters see `asyncgpu_tutor.timeline.compare`.
+        Each begins with its first call or work. For the parameters see `asyncgpu_tutor.timeline.compare`.
         """
         from asyncgpu_tutor.timeline import compare as draw
 
@@ -281,7 +280,7 @@ def _difference(
 
 
 def _from_its_start(trace: Trace) -> Trace:
-    begin = min((span.start for span in trace), default=0.0)
+    """With time zero at the first call or work: a range may begin long before, and say nothing."""
+    begin = min((span.start for span in trace if span.kind != "range"), default=0.0)
     spans = [replace(s, start=s.start - begin, end=s.end - begin) for s in trace]
-    words = "" if trace.clock in trace.device else f" ({clock_words(trace.clock)})"
-    return Trace(spans, trace.clock, trace.device + words, trace.about)
+    return replace(trace, spans=spans)

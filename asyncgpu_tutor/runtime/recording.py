@@ -100,7 +100,10 @@ def record(source: Source = "auto") -> Generator[Trace]:
     origin = first.now()
     try:
         with on_open(attach):
-            yield trace
+            try:
+                yield trace
+            finally:
+                ranges.end(mark)
     except BaseException as error:
         try:
             _settle(devices)
@@ -115,7 +118,6 @@ def record(source: Source = "auto") -> Generator[Trace]:
         logs = [_recording.logs[device] for device in devices]
         spans: list[Span] = [s for log in logs for s in log.spans if begin < s.id < end]
         trace.fill(spans, origin)
-        ranges.end(mark)
         _describe(trace, first)
         if _recording.depth == 0:
             for device in _recording.logs:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import importlib.util
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+
+import asyncgpu_tutor as agt
+
+from tests.conftest import open_or_skip
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -33,3 +40,20 @@ def test_the_engine_is_given_the_work_that_the_text_says(simulator: ModuleType) 
     last_starts = 3 * simulator.COPY_IN
     chain = simulator.COPY_IN + simulator.KERNEL + simulator.COPY_OUT
     assert simulator.with_engine() == pytest.approx(last_starts + 10 * chain)
+
+
+@pytest.mark.gpu
+def test_everybody_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    with agt.using(open_or_skip("cuda")):
+        monkeypatch.syspath_prepend(str(FOLDER / "peers"))
+        loop = asyncio.new_event_loop()
+        every = importlib.import_module("by_hand").contenders(
+            work := importlib.import_module("work").make_work(64)
+        )
+        every += importlib.import_module("ours").contenders(work, loop)
+        every[0].run()
+        want = every[0].results()
+        for one in every:
+            one.run()
+            assert all(np.array_equal(a, b) for a, b in zip(one.results(), want, strict=True))
+        loop.close()

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-
 from tests.conftest import open_or_skip
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"

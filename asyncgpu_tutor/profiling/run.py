@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
+import gc
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -88,7 +89,8 @@ async def record_run(run: Run, source: Source = "auto") -> Trace:
         for _ in range(1 if agt.current_device().simulated else WARM_UP):
             await body()
     agt.synchronize()
-    with agt.record(source) if steady else nullcontext():
+    outer = agt.record(source) if steady else nullcontext()
+    with _no_collection(), outer:
         # What comes right after a pause is slow: the first rounds of a recording are not looked at.
         for _ in range(ROUNDS if steady else 0):
             await body()
@@ -97,6 +99,19 @@ async def record_run(run: Run, source: Source = "auto") -> Trace:
     trace.about = {**trace.about, "run": run.name, "shows": run.about}
     trace.spans[:] = _numbered(trace.spans)
     return trace
+
+
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """Without Python's garbage collector, as `timeit` does it: its pauses fall anywhere."""
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _numbered(spans: Sequence[Span]) -> list[Span]:

@@ -19,14 +19,14 @@ def names() -> list[str]:
 
 
 def file(name: str) -> Path:
-    """An original file of the profiler.
+    """A file beside the recordings: of the profiler's, or timed by events.
 
     Raises
     ------
     UsageError
         If there is none of that name.
     """
-    known = {path.name: path for path in (FOLDER / "nsys").glob("*") if path.is_file()}
+    known = {path.name: path for path in FOLDER.glob("*/*") if path.is_file()}
     if name not in known:
         raise UsageError(
             f"there is no recorded file {name!r}; there are: {', '.join(sorted(known)) or 'none'}"

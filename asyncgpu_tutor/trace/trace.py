@@ -196,13 +196,13 @@ class Trace:
 
     @staticmethod
     def recorded_file(name: str) -> Path:
-        """Where a file of Nsight Systems is that comes with this package.
+        """Where a file is that comes with this package beside the recordings.
 
         Parameters
         ----------
         name : str
-            ``"07_async_mlp.sqlite"``, an export for `from_nsys`, or ``"07_async_mlp.nsys-rep"``, the report
-            that it is of.
+            ``"07_async_mlp.sqlite"``, an export for `from_nsys`; ``"07_async_mlp.nsys-rep"``, the report that
+            it is of; ``"07_async_mlp.events.json"``, the same program timed by CUDA events, for `load`.
 
         Raises
         ------

@@ -1,0 +1,44 @@
+"""Draw docs/mlp_256.png: the MLP at DIM 256, simulated, by CUPTI and by Nsight Systems, on one axis.
+
+    python tools/profiling_picture.py
+
+The last two are the recordings that come with the package.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.analysis import Comparison
+from asyncgpu_tutor.profiling import trace_of
+from asyncgpu_tutor.sim import Machine, SimDevice
+
+NAME = "07_async_mlp"
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "mlp_256.png"
+
+
+def three() -> Comparison:
+    """The same program, timed by a model, by CUPTI and by Nsight Systems."""
+    with agt.using(SimDevice(machine=Machine())):
+        simulated = trace_of(NAME)
+    cupti = Trace.load_recording(NAME)
+    nsys = Trace.from_nsys(Trace.recorded_file(f"{NAME}.sqlite"), within=NAME)
+    # What is open around a batch says little here.
+    nsys.spans[:] = [span for span in nsys if not (span.kind == "range" and span.op is None)]
+    return agt.compare(simulated, cupti, nsys, titles=["Simulated", "CUPTI", "Nsight Systems"])
+
+
+def main() -> None:
+    """Write the picture."""
+    mpl.use("Agg")
+    axes = three().plot(width=11)
+    axes[0].figure.savefig(PICTURE, dpi=110)
+    print(f"wrote {PICTURE.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""What docs/profiling.md says is so: programs run, tables name what there is, numbers are those of traces."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.profiling import RUNS
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "profiling.md").read_text(encoding="utf-8")
+NAME = "07_async_mlp"
+
+
+def programs() -> list[str]:
+    return re.findall(r"(?ms)^```python\n(.*?)^```", TEXT)
+
+
+def test_the_example_runs_and_finds_what_it_is_about(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(programs()[0], {})
+    printed = capsys.readouterr().out
+    assert "Copies of pageable memory" in printed
+    assert re.search(r"makespan: [\d.]+ us in repaired, against [\d.]+ us in defect", printed)
+
+
+def test_a_program_is_added_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("asyncgpu_tutor.profiling.run.RUNS", dict(RUNS))
+    from asyncgpu_tutor.profiling.run import trace_of
+
+    exec(programs()[1], {"agt": agt})
+    with agt.using("sim"):
+        assert [s.label for s in trace_of("10_my_chapter").device_spans] == ["mine"]
+
+
+def test_each_defect_is_in_the_table_with_a_program_that_has_it() -> None:
+    rows = re.findall(r"^\| `([a-z ]+)` \|.*\| `(08_\w+)` \|$", TEXT, re.MULTILINE)
+    assert len(rows) == 7
+    for finding, program in rows:
+        assert [f.name for f in agt.diagnose(Trace.load_recording(program))] == [finding]
+        assert f"{program}_repaired" in RUNS
+    assert {p for _, p in rows} == {n for n in RUNS if n.startswith("08_") and "repaired" not in n}
+
+
+def test_the_three_clocks_compare_as_the_table_says() -> None:
+    cupti = Trace.load_recording(NAME)
+    nsys = Trace.from_nsys(Trace.recorded_file(f"{NAME}.sqlite"), within=NAME)
+    events = Trace.load(Trace.recorded_file(f"{NAME}.events.json"))
+    comparison = agt.compare(cupti, nsys, events)
+    assert [trace.clock for trace in comparison.traces] == [
+        "CUPTI",
+        "Nsight Systems",
+        "CUDA events",
+    ]
+    assert comparison.same_work
+    assert comparison.same_order
+    assert len(comparison.matches) == 28
+    for c, n, e in comparison.matches:
+        assert abs(c.duration - n.duration) < 1
+        assert 2 < e.duration - n.duration < 12
+
+
+def test_the_ranges_that_are_named_are_there_and_last_across_the_await() -> None:
+    trace = Trace.from_nsys(Trace.recorded_file(f"{NAME}.sqlite"))
+    ranges = [span for span in trace if span.kind == "range"]
+    assert {span.detail["domain"] for span in ranges} == {"asyncgpu_tutor"}
+    (whole,) = (span for span in ranges if span.name == NAME)
+    last = {span.name: span for span in ranges if span.start >= whole.start}
+    for number in range(4):
+        submitted, flight = last[f"batch {number}"], last[f"batch {number} in flight"]
+        work = [s for s in trace.device_spans if s.op == submitted.op]
+        assert len(work) == 7
+        assert flight.start <= submitted.start
+        assert flight.end >= max(span.end for span in work)
+    # Tasks interleave, so these ranges overlap without nesting: only start/end ranges can.
+    flights = [last[f"batch {number} in flight"] for number in range(4)]
+    assert all(early.start < late.start < early.end for early, late in pairwise(flights))
+
+
+def test_the_picture_is_of_three_traces_of_the_same_work() -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        tool: Any = importlib.import_module("profiling_picture")
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+    comparison = tool.three()
+    assert tool.PICTURE.exists()
+    assert comparison.same_work
+    makespans = comparison["device makespan"].values
+    assert makespans[0] == min(makespans)
+    idle = comparison["device idle"].values
+    assert idle[0] == min(idle)

@@ -29,13 +29,13 @@ CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help lab venv test test-lab quick lint format notebooks notebooks-build nbgrader doctor wheel clean
+.PHONY: help lab venv test test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks,"
 	@echo "make test-lab (the course in a browser), make notebooks-build (from course/), make nbgrader (for instructors),"
-	@echo "make venv, make doctor, make wheel, make clean."
+	@echo "make venv, make doctor, make profile (Nsight Systems), make wheel, make clean."
 	@echo "PYTHON=/path/to/python picks the interpreter, CUPY_EXTRA=cuda12, cuda13 or none the CuPy."
 
 $(VENV_STAMP):
@@ -110,6 +110,10 @@ notebooks: $(TEST_STAMP)
 
 doctor: $(TEST_STAMP)
 	@$(PY) -m asyncgpu_tutor doctor $(ARGS)
+
+# Runs the MLP under Nsight Systems, and says what the profile shows. Needs a GPU and nsys; says so where they are missing.
+profile: $(TEST_STAMP)
+	@$(PY) -m asyncgpu_tutor profile $(ARGS)
 
 wheel: $(TEST_STAMP)
 	$(PY) -m build --wheel --outdir dist .

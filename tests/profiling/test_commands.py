@@ -1,0 +1,156 @@
+"""``asyncgpu-tutor profile`` and ``record-course``, with a stand-in for nsys that knows one export."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.__main__ import main
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.profiling import RUNS, nsys
+
+EXPORT = Trace.recorded_file("07_async_mlp.sqlite")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+
+STAND_IN = """#!/bin/sh
+echo "$ASYNCGPU_NVTX: $*" >>"$LOG"
+for word; do case "$word" in --output=*) target="${word#--output=}" ;; esac; done
+case "$1" in
+profile) echo report >"$target" ;;
+export) cp "$EXPORT" "$target" ;;
+esac
+[ -z "$FAIL" ] || { echo "the $FAIL broke" >&2; exit 3; }
+"""
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("NSYS", raising=False)
+    monkeypatch.setattr(nsys, "PLACES", ())
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Writes down how it was called."""
+    script = tmp_path / "bin" / "nsys"
+    script.parent.mkdir()
+    script.write_text(STAND_IN)
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("NSYS", raising=False)
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("EXPORT", str(EXPORT))
+    monkeypatch.setenv("FAIL", "")
+    return tmp_path / "log"
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_without_nsys_it_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile"]) == 2
+    said = capsys.readouterr().err
+    assert "Nsight Systems is not on this machine" in said
+    assert "https://developer.nvidia.com/nsight-systems" in said
+    assert "load_recording" in said
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_a_named_nsys_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NSYS", "/nowhere/nsys")
+    with pytest.raises(UsageError, match="there is no such file"):
+        nsys.find()
+
+
+@posix
+def test_the_round_trip_runs_exports_analyses_and_draws(
+    stand_in: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["profile", "--program", "07_async_mlp", "--out", str(out)]) == 0
+    first, second = stand_in.read_text().splitlines()
+    assert first.startswith("1: profile --trace=cuda,nvtx --sample=none --cpuctxsw=none")
+    assert first.endswith("-m asyncgpu_tutor record-course --only 07_async_mlp --tries 1")
+    assert second.split()[1] == "export"
+    said = capsys.readouterr().out
+    assert "Why the device stood still" in said
+    assert sorted(path.name for path in out.iterdir()) == [
+        "analysis.png", "report.nsys-rep", "report.sqlite", "trace.json", "trace.pftrace"
+    ]  # fmt: skip
+    assert len(Trace.load(out / "trace.json").device_spans) == 28
+    assert (out / "analysis.png").read_bytes().startswith(b"\x89PNG")
+
+
+@posix
+def test_the_mlp_is_what_is_profiled_unless_told_otherwise(stand_in: Path, tmp_path: Path) -> None:
+    main(["profile", "--dim", "128", "--streams", "2", "--out", str(tmp_path / "out")])
+    first = stand_in.read_text().splitlines()[0]
+    assert first.endswith("asyncgpu_tutor mlp --dim 128 --streams 2 --device cuda")
+
+
+@posix
+@pytest.mark.usefixtures("stand_in")
+def test_what_nsys_says_when_it_fails_is_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FAIL", "profiler")
+    assert main(["profile", "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "failed with code 3" in said
+    assert "the profiler broke" in said
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_an_export_or_a_trace_needs_no_nsys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert (
+        main(["profile", "--from", str(EXPORT), "--within", "07_async_mlp", "--out", str(out)]) == 0
+    )
+    one = capsys.readouterr().out
+    assert main(["profile", "--from", str(out / "trace.json"), "--out", str(out)]) == 0
+    assert capsys.readouterr().out == one
+
+
+def test_a_range_that_is_not_there_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["profile", "--from", str(EXPORT), "--within", "nothing", "--out", str(tmp_path)]
+    assert main(arguments) == 2
+    assert "there is no NVTX range 'nothing'" in capsys.readouterr().err
+
+
+def test_programs_are_recorded_into_files_that_say_how(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        "record-course",
+        "--device",
+        "sim",
+        "--only",
+        "01_sync_kernels",
+        "--out",
+        str(tmp_path),
+    ]
+    assert main(arguments) == 0
+    assert "01_sync_kernels.json: 9 spans" in capsys.readouterr().out
+    trace = Trace.load(tmp_path / "01_sync_kernels.json")
+    assert trace.about["gpu"] == "simulated H200"
+    assert trace.about["run"] == "01_sync_kernels"
+    assert [span.name for span in trace.device_spans] == ["sgemm_naive", "matvec_naive", "relu"]
+
+
+def test_all_programs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record-course", "--list"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == list(RUNS)
+
+
+def test_an_unknown_program_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record-course", "--device", "sim", "--only", "07_async_mpl"]) == 2
+    assert "Did you mean '07_async_mlp'?" in capsys.readouterr().err

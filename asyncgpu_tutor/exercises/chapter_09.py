@@ -33,8 +33,8 @@ EXERCISES = (
                 "`stream.synchronize()` and `return graph`."
             ),
         ),
-        explanation="The capture has cost as much as a run, once. After that each run is one call, and "
-        "the stream keeps the runs in order, so one wait at the end is enough.",
+        explanation="The capture has cost as much as a run or two, once. After that each run is one call, "
+        "and the stream keeps the runs in order, so one wait at the end is enough.",
     ),
     Exercise(
         name="09-token-loop",

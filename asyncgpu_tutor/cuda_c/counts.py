@@ -53,7 +53,8 @@ class Counts:
     transcendental function 8. A branch that splits a warp is charged on both sides. A loop of up to 32
     turns with constant bounds counts as unrolled: its counter, comparison and branch are free, so are
     indices that are made of nothing else, and an array of one thread with such indices is in
-    registers. What does not change in a loop is computed in front of it, and not counted.
+    registers. What does not change in a loop is computed in front of it, and not counted. A value that has
+    been loaded is not loaded again, and not counted again, before something is stored or assigned.
 
     Exact are all numbers but those marked *sampled*. These are measured on up to 8 warps of each
     batch of blocks, evenly spread, on the first 16 executions of each access in the source and on
@@ -69,16 +70,17 @@ class Counts:
         Instructions of the warp that issues the most.
     chain_load_rounds : int
         On that warp's path: global loads that follow each other, where the loads of one statement
-        whose addresses do not depend on each other count as one round, and those of all turns of an
-        unrolled loop, too.
+        whose addresses do not depend on each other count as one round, and so do those of all turns of
+        an unrolled loop. An innermost loop with constant steps and one exit is unrolled four times.
     chain_dependent_loads : int
         Those of these rounds whose address, or the branch that led to them, depends on a value
         loaded before: the ones that a compiler or a warp cannot overlap.
     chain_doubles : int
         Instructions on that warp's path that compute in double precision.
     chain_fresh_loads : int
-        Loads of a warp, on average, that ask for a sector which the same load did not ask for the time
-        before. *Sampled*, on the first 16 executions of each.
+        Loads of a warp, on average, for which its block needs a sector that the same load has not asked
+        for before. Loads that go together count as one, as in `chain_load_rounds`. *Sampled*, on the first
+        16 executions of each load.
     loop_iterations : int
         Loop bodies entered, over all warps.
     flops : int
@@ -118,6 +120,9 @@ class Counts:
         Conditions evaluated by a warp, and those on which its lanes did not agree.
     shared_bytes : int
         Shared memory of a block, static and dynamic.
+    registers : int
+        An estimate of the registers of a thread: the most that its variables take which are in scope at
+        once, and 8. Variables that are no longer needed count; what unrolling needs more does not.
     lines : mapping of int to LineCounts
         The same by line of the source.
     """
@@ -155,6 +160,7 @@ class Counts:
     branches: int = 0
     divergent_branches: int = 0
     shared_bytes: int = 0
+    registers: int = 0
     lines: Mapping[int, LineCounts] = field(default_factory=dict[int, LineCounts])
 
 
@@ -162,7 +168,9 @@ class Counts:
 class Segment:
     """Code that a warp runs through without a branch, and what one pass costs.
 
-    `overlap` is the number of turns of the unrolled loops around it, whose loads go out together.
+    `overlap` is the number of turns of the unrolled loops around it, whose loads go out together; unless
+    an address is `carried`: it comes from a load of an earlier turn. `depth` is the number of loops around
+    it.
     """
 
     index: int
@@ -174,6 +182,8 @@ class Segment:
     special: int = 0
     doubles: int = 0
     overlap: int = 1
+    depth: int = 0
+    carried: bool = False
     branch: bool = False
     loop: bool = False
 
@@ -182,7 +192,8 @@ class Segment:
 class Site:
     """One access in the source.
 
-    `relaxed` reads are not checked for races: those of a compare-and-swap loop.
+    `relaxed` reads are not checked for races: those of a compare-and-swap loop. `overlap` is that of
+    its segment, where its loads do not wait for others. What a `free` one loads is at hand already.
     """
 
     index: int
@@ -190,6 +201,9 @@ class Site:
     write: bool = False
     volatile: bool = False
     relaxed: bool = False
+    segment: Segment | None = None
+    overlap: int = 1
+    free: bool = False
 
     @property
     def line(self) -> int:
@@ -199,15 +213,16 @@ class Site:
 
 class _SiteTally:
     __slots__ = (
+        "batch",
         "executions",
         "followed",
         "fresh",
         "global_lane_bytes",
         "global_requests",
-        "last",
         "lines",
         "sampled",
         "sectors",
+        "seen",
         "shared_conflicts",
         "shared_requests",
         "shared_sampled",
@@ -217,7 +232,8 @@ class _SiteTally:
         self.executions = 0
         self.fresh = 0
         self.followed = 0
-        self.last: NDArray[np.int64] | None = None
+        self.batch: Layout | None = None
+        self.seen: NDArray[np.int64] = np.zeros(0, np.int64)
         self.global_requests = 0
         self.global_lane_bytes = 0
         self.sampled = 0
@@ -235,9 +251,11 @@ class _SiteTally:
     def all_sectors(self) -> int:
         return round(self.global_requests * self.sectors / self.sampled) if self.sampled else 0
 
-    @property
-    def all_fresh(self) -> float:
-        return self.global_requests * self.fresh / self.followed if self.followed else 0.0
+    def fresh_rounds(self, overlap: int) -> float:
+        """Executions, over all warps, with new sectors; those of `overlap` turns go together."""
+        if not self.followed:
+            return 0.0
+        return self.global_requests * min(1 / overlap, self.fresh / self.followed)
 
     @property
     def all_lines(self) -> int:
@@ -333,6 +351,8 @@ class Tally:
 
         An element of 16 bytes at 5 begins at byte 80 of its allocation.
         """
+        if site.free:
+            return
         tally = self.by_site[site.index]
         tally.global_requests += mask.n_warps
         tally.global_lane_bytes += mask.n * size
@@ -345,21 +365,24 @@ class Tally:
             tally.lines += lines
 
     def _follow(self, tally: _SiteTally, mask: Mask, element: Any, size: int) -> None:
-        """Note for how many warps a load goes beyond the sectors that it had the time before."""
-        if varies(element):
-            now = np.unique(self._rows(mask, element)[0] // max(1, SECTOR // size))
-        else:
-            warps = self._sample[mask.warps[self._sample]] if not mask.full else self._sample
-            now = (warps << 40) + int(element) * size // SECTOR
-        before = tally.last
-        per_warp = 40 - (max(1, SECTOR // size).bit_length() - 1 if varies(element) else 0)
-        tally.followed += len(np.unique(now >> per_warp))
-        new = now if before is None else np.setdiff1d(now, before, assume_unique=True)
-        tally.fresh += len(np.unique(new >> per_warp))
-        tally.last = now
+        """Note whether the first block asks for a sector that it has not had."""
+        layout = mask.layout
+        lanes = layout.threads if mask.full else int(np.searchsorted(mask.index, layout.threads))
+        if not lanes:
+            return
+        part = element[:lanes] if varies(element) else np.full(lanes, element)
+        sector = part.astype(np.int64) * size // SECTOR
+        if tally.batch is not layout:
+            tally.batch, tally.seen = layout, np.zeros(0, np.int64)
+        new = np.setdiff1d(sector, tally.seen)
+        tally.followed += 1
+        tally.fresh += len(new) > 0
+        tally.seen = np.union1d(tally.seen, new)
 
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """Note an access to shared memory; `element` counts units of `size` bytes in the block."""
+        if site.free:
+            return
         tally = self.by_site[site.index]
         tally.shared_requests += mask.n_warps
         if not tally.due():
@@ -473,7 +496,9 @@ class Tally:
         chain, rounds, dependent, doubles = self.longest
         total["longest_chain"], total["chain_load_rounds"] = chain, rounds
         total["chain_dependent_loads"], total["chain_doubles"] = dependent, doubles
-        fresh = sum(tally.all_fresh for tally in self.by_site)
+        fresh = sum(
+            t.fresh_rounds(s.overlap) for s, t in zip(self.sites, self.by_site, strict=True)
+        )
         total["chain_fresh_loads"] = round(fresh / max(1, layout_facts["warps"]))
         total["shared_atomic_passes"] = self.shared_atomic_passes
         longest = [int(queue.max(initial=0)) for queue in self._queues.values()]

@@ -19,15 +19,18 @@ from asyncgpu_tutor.cuda_c.ast import (
     For,
     Increment,
     Index,
+    Jump,
     Member,
     Name,
     Node,
+    Return,
 )
 
-__all__ = ["assigned_names", "parts_of", "unrolled_turns"]
+__all__ = ["PARTLY", "assigned_names", "partly_unrolled", "parts_of", "unrolled_turns"]
 
 # Turns up to which a loop with known bounds counts as unrolled.
 UNROLLED = 32
+PARTLY = 4  # turns that are done at once where their number is not known: LLVM's choice
 
 _TESTS: dict[str, Callable[[int, int], bool]] = {
     "<": lambda a, b: a < b,
@@ -85,6 +88,24 @@ def unrolled_turns(
             return name, turns
         value = _STEPS[op](value, by)
     return None
+
+
+def partly_unrolled(node: For, fixed: Callable[[Expression], bool]) -> bool:
+    """Whether a compiler does four turns of a loop at once, and so has the loads of four under way.
+
+    LLVM unrolls an innermost loop with one exit if it can tell the number of turns cheaply: for that the
+    counter has to go in steps known at compile time. (llvm/lib/Transforms/Utils/LoopUnrollRuntime.cpp)
+    """
+    step = node.step
+    if isinstance(step, Assign):
+        steady = step.op in ("+", "-") and fixed(step.value)
+    else:
+        steady = isinstance(step, Increment)
+    inner = any(
+        isinstance(part, For | Return) or (isinstance(part, Jump) and part.word == "break")
+        for part in parts_of(node.body)
+    )
+    return steady and not inner and not node.after
 
 
 def assigned_names(node: Any) -> set[str]:

@@ -92,6 +92,11 @@ class LowerBase:
         self.shared_total = 0
         self.shared_seen: set[tuple[int, CType | None]] = set()
         self.depth = 0  # loops around what is being compiled, without those that are unrolled
+        # Loads whose value is at hand: nothing has been stored or assigned since.
+        self.at_hand: set[Any] = set()
+        self.nesting = 0  # loops around it, all of them
+        self.outer_words = 0  # of the callers of the function that is being expanded
+        self.most_words = 0  # that are live at once, as far as scopes tell
         self.overlap = 1  # turns of unrolled loops around it
         # What the file's own __shared__ variables need at the start of a kernel.
         self.file_entry: list[Execute] = []
@@ -115,14 +120,23 @@ class LowerBase:
         return self.exits - 1
 
     def new_site(self, at: Position, write: bool = False, volatile: bool = False) -> Site:
-        site = Site(len(self.sites), at, write, volatile)
+        site = Site(len(self.sites), at, write, volatile, segment=self.segment)
         self.sites.append(site)
         return site
 
     def new_segment(self, line: int) -> Segment:
-        segment = Segment(len(self.segments), line, overlap=self.overlap)
+        segment = Segment(len(self.segments), line, overlap=self.overlap, depth=self.nesting)
         self.segments.append(segment)
         return segment
+
+    def live_words(self) -> int:
+        """Registers that the variables take which are in scope here and in the callers."""
+        total, scope = self.outer_words, self.scope
+        while True:
+            total += sum(b.words for b in scope.names.values() if isinstance(b, Variable))
+            if scope.outer is None:
+                return total
+            scope = scope.outer
 
     def within(self, segment: Segment, lower: Callable[[], Any]) -> Any:
         """Lower something, with its costs going to `segment`."""
@@ -162,6 +176,11 @@ class LowerBase:
         place = address.place
         if isinstance(place, MemoryPlace) and place.register:
             return address.rounds
+        if address.key is not None:
+            if address.key in self.at_hand and address.site is not None:
+                address.site.free = True  # a compiler does not load it again
+                return address.rounds
+            self.at_hand.add(address.key)
         self.cost()
         origin = place.origin if isinstance(place, MemoryPlace) else address.origin
         if origin is not None and origin.near:
@@ -174,7 +193,7 @@ class LowerBase:
 
     def finish_costs(self) -> None:
         """Find the loads that must wait for others: those whose address comes from a load."""
-        tainted: set[Variable] = set()
+        tainted: dict[Variable, int] = {}  # and how many loops deep it gets its load
         every = {v for reads in self.loads.values() for r in reads for v in r}
         todo = list(every)
         while todo:
@@ -186,17 +205,27 @@ class LowerBase:
         while grew:
             grew = False
             for v in every:
-                if v not in tainted and (v.loaded or v.sources & tainted):
-                    tainted.add(v)
+                if not v.loaded and v.sources.isdisjoint(tainted):
+                    continue
+                depth = max((tainted[s] for s in v.sources if s in tainted), default=-1)
+                depth = max(depth, v.loaded_depth, 0)
+                if tainted.get(v, -1) < depth:
+                    tainted[v] = depth
                     grew = True
         for site, origin in self.watched_sites:
             site.relaxed = origin.compared
         for segment in self.segments:
             if segment.rounds:
-                waits = any(r & tainted for r in self.loads.get(segment.index, []))
+                reads = frozenset[Variable]().union(*self.loads.get(segment.index, []))
+                waits = not reads.isdisjoint(tainted)
                 segment.dependent = int(segment.rounds) - 1 + int(waits)
-                if not segment.dependent:
+                deepest = max((tainted[v] for v in reads if v in tainted), default=-1)
+                segment.carried = deepest >= segment.depth > 0
+                if not segment.carried:
                     segment.rounds /= segment.overlap  # the turns of an unrolled loop go together
+        for site in self.sites:
+            if site.segment is not None and not site.segment.carried:
+                site.overlap = site.segment.overlap
 
     # -- expressions
 
@@ -264,11 +293,14 @@ class LowerBase:
                 expr.product if source == target else None,
                 expr.rank,
                 depth=expr.depth,
+                key=expr.key,
             )
         run = expr.run
         if target is not BOOL and expr.constant is None and source is not BOOL:
             self.cost(of=[expr], doubles=DOUBLE in (source, target))
-        return self.fold(self.value(target, lambda t, m: change(run(t, m)), at, [expr]), [expr])
+        key = None if expr.key is None else (target.name, expr.key)
+        out = self.value(target, lambda t, m: change(run(t, m)), at, [expr], key=key)
+        return self.fold(out, [expr])
 
     def _convert_pointer(self, expr: Expr, target: CType, at: Position, explicit: bool) -> Expr:
         source = expr.type
@@ -307,7 +339,7 @@ class LowerBase:
             self.unsupported(at, "casting 'const' away is not supported")
         return Expr(
             target, expr.run, at, origin=expr.origin, reads=expr.reads, rounds=expr.rounds,
-            depth=expr.depth,
+            depth=expr.depth, key=expr.key,
         )  # fmt: skip
 
     def decay(self, expr: Expr) -> Expr:
@@ -317,7 +349,7 @@ class LowerBase:
         ctype = Pointer(expr.type.element, expr.type.const, expr.type.volatile)
         return Expr(
             ctype, expr.run, expr.at, origin=expr.origin, reads=expr.reads, rounds=expr.rounds,
-            depth=expr.depth,
+            depth=expr.depth, key=expr.key,
         )  # fmt: skip
 
     def condition(self, expr: Expr) -> Evaluate:

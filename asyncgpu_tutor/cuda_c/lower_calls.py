@@ -64,7 +64,12 @@ class LowerCalls(LowerStatements):
         handler = builtins.find(node.name)
         if handler is None:
             self._unknown_function(node)
-        return handler(self, node, used)
+        if node.name.startswith(("__sync", "__thread", "atomic", "__shfl")):
+            self.at_hand = set()
+        found = handler(self, node, used)
+        if node.name.startswith(("__sync", "__thread", "atomic")):
+            self.at_hand = set()
+        return found
 
     def _unknown_function(self, node: Call) -> NoReturn:
         name = node.name
@@ -226,6 +231,7 @@ class LowerCalls(LowerStatements):
         caller = (
             self.scope, self.in_kernel, self.break_exits, self.continue_exits, self.addressed,
         )  # fmt: skip
+        outer_words, self.outer_words = self.outer_words, self.live_words()
         outer_return = (self.returns, self.return_slot, self.return_exit, self.returned)
         self.calls.append(function.name)
         entry = self._bind_parameters(function, names, node, arguments)
@@ -248,6 +254,7 @@ class LowerCalls(LowerStatements):
         ctype = self.returns
         self.scope, self.in_kernel, self.break_exits, self.continue_exits, self.addressed = caller
         self.returns, self.return_slot, self.return_exit, self.returned = outer_return
+        self.outer_words = outer_words
         self.calls.pop()
         return self.value(ctype, result, node.at, parts, origin=origin)
 

@@ -57,6 +57,7 @@ class LowerDeclarations(LowerExpressions):
             self.declare(name, binding)
         except KeyError:
             self.fail(at, f"'{name}' has already been declared in this scope")
+        self.most_words = max(self.most_words, self.live_words())
 
     def declaration(self, node: Declaration) -> Execute:
         if "typedef" in node.storage:

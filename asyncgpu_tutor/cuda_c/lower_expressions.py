@@ -286,8 +286,10 @@ class LowerExpressions(LowerOperators):
         self.cost()
         segment = self.new_segment(node.right.at.line)
         self.control.append(left.reads)
+        at_hand = set(self.at_hand)
         right = self.within(segment, lambda: self.expression(node.right))
         rest = self.within(segment, lambda: self.condition(right))
+        self.at_hand &= at_hand
         self.control.pop()
         wants = node.op == "&&"
 
@@ -315,12 +317,15 @@ class LowerExpressions(LowerOperators):
         sides: list[Expr] = []
         segments = [self.new_segment(node.yes.at.line), self.new_segment(node.no.at.line)]
         self.control.append(test.reads)
+        at_hand = set(self.at_hand)
         for segment, part in zip(segments, (node.yes, node.no), strict=True):
+            self.at_hand = set(at_hand)
             lowered = self.within(segment, lambda part=part: self.decay(self.expression(part)))
             sides.append(lowered)
         ctype = self.common_type(sides[0], sides[1], node.at)
         for k, segment in enumerate(segments):
             sides[k] = self.within(segment, lambda k=k: self.convert(sides[k], ctype, node.at))
+        self.at_hand = set()
         self.control.pop()
         yes, no = sides[0].run, sides[1].run
         if test.constant is not None:

@@ -124,7 +124,9 @@ class LowerOperators(LowerPlaces):
             self.cost(cost, flops=1, special=int(slow), of=parts, doubles=kind is DOUBLE)
         elif not (op == "+" and any(_is_integer_product(p) and self.repeated([p]) for p in parts)):
             self.cost(of=parts)  # a product that is added costs nothing more: IMAD
-        out = self.value(kind, lambda t, m: function(a(t, m), b(t, m)), at, parts)
+        known = kind.is_integer and x.same is not None and y.same is not None
+        key = (op, x.same, y.same) if known else None
+        out = self.value(kind, lambda t, m: function(a(t, m), b(t, m)), at, parts, key=key)
         if op == "*":
             out.product = (a, b)
         return self.fold(out, parts)

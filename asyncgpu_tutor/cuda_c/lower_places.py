@@ -108,12 +108,13 @@ class LowerPlaces(LowerBase):
                 variable.volatile,
                 register=variable.thread,
             )
-            return self.read_memory(place, variable.type, at, reads, 0, depth=-1)
+            key = None if variable.volatile else ("memory", id(variable))
+            return self.read_memory(place, variable.type, at, reads, 0, depth=-1, key=key)
         place = RegisterPlace(variable, const=variable.const)
         run = self._register_reader(variable, at)
         return Expr(
             variable.type, run, at, place=place, reads=reads, origin=variable.origin,
-            rank=variable.rank, depth=variable.depth,
+            rank=variable.rank, depth=variable.depth, key=("variable", id(variable)),
         )  # fmt: skip
 
     def _register_reader(self, variable: Variable, at: Position) -> Evaluate:
@@ -167,6 +168,7 @@ class LowerPlaces(LowerBase):
         reads: frozenset[Variable],
         rounds: int,
         depth: int = CHANGING,
+        key: Any = None,
     ) -> Expr:
         """A place in memory as an expression. An array is not read: its value is its address.
 
@@ -176,7 +178,7 @@ class LowerPlaces(LowerBase):
         if isinstance(ctype, Array):
             return Expr(
                 ctype, pointer, at, place=place, origin=place.origin, reads=reads, rounds=rounds,
-                depth=depth,
+                depth=depth, key=key,
             )  # fmt: skip
         if isinstance(ctype, Void):
             self.fail(at, "a void pointer must be cast before it is followed")
@@ -186,7 +188,17 @@ class LowerPlaces(LowerBase):
         def run(t: Team, m: Mask) -> Any:
             return access.load(t, m, pointer(t, m), ctype, site)
 
-        return Expr(ctype, run, at, place=place, origin=Origin(), reads=reads, rounds=rounds)
+        return Expr(
+            ctype,
+            run,
+            at,
+            place=place,
+            origin=Origin(),
+            reads=reads,
+            rounds=rounds,
+            key=key,
+            site=site,
+        )
 
     def use(self, expr: Expr) -> Expr:
         """Charge for reading an expression's value, if it is in memory."""
@@ -241,13 +253,14 @@ class LowerPlaces(LowerBase):
         if axis is None:
             self.fail(node.at, f"'{name}' has no member '{node.name}'; it has x, y, z")
         attribute = _BUILTIN_VARIABLES[name]
+        key = (attribute, axis)
         if attribute == "thread_index":
-            return Expr(UINT, lambda t, m: t.thread_index[axis], node.at, depth=0)
+            return Expr(UINT, lambda t, m: t.thread_index[axis], node.at, depth=0, key=key)
         if attribute == "block_index":
-            return Expr(UINT, lambda t, m: t.block_index[axis], node.at, depth=0)
+            return Expr(UINT, lambda t, m: t.block_index[axis], node.at, depth=0, key=key)
         if attribute == "block_dim":
-            return Expr(UINT, lambda t, m: t.block_dim[axis], node.at, depth=0)
-        return Expr(UINT, lambda t, m: t.grid_dim[axis], node.at, depth=0)
+            return Expr(UINT, lambda t, m: t.block_dim[axis], node.at, depth=0, key=key)
+        return Expr(UINT, lambda t, m: t.grid_dim[axis], node.at, depth=0, key=key)
 
     # -- indices, dereferences, addresses
 
@@ -314,7 +327,9 @@ class LowerPlaces(LowerBase):
             place.register = base.place.register and index.changes < 0
         reads, rounds = Expr.joined([base, index])
         depth = max(base.changes, index.changes)
-        return self.read_memory(place, target, at, reads, rounds, depth)
+        known = not place.volatile and base.same is not None and index.same is not None
+        key = ("element", base.same, index.same) if known else None
+        return self.read_memory(place, target, at, reads, rounds, depth, key)
 
     def lower_dereference(self, node: Unary) -> Expr:
         base = self.decay(self.expression(node.operand))
@@ -361,11 +376,13 @@ class LowerPlaces(LowerBase):
         place = self.writable(expr, at)
         ctype = expr.type
         if isinstance(place, RegisterPlace):
+            self.at_hand.clear()
             self.note_assignment(place.variable, value)
             return self._register_writer(place, ctype)
         place.origin.write()
         if isinstance(ctype, Pointer) or (isinstance(ctype, Struct) and _has_pointer(ctype)):
             self.unsupported(at, "pointers in memory are not supported: keep them in variables")
+        self.at_hand.clear()
         if not place.register:
             self.cost()
         site = self.new_site(at, write=True, volatile=place.volatile)
@@ -377,6 +394,8 @@ class LowerPlaces(LowerBase):
 
     def note_assignment(self, variable: Variable, value: Expr | None) -> None:
         """Remember what a variable depends on."""
+        if value is None or value.rounds > 0:
+            variable.loaded_depth = max(variable.loaded_depth, self.nesting)
         if value is None:
             variable.loaded = True
             return

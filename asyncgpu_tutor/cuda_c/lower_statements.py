@@ -27,7 +27,13 @@ from asyncgpu_tutor.cuda_c.ast import (
     StructDef,
     Switch,
 )
-from asyncgpu_tutor.cuda_c.loops import assigned_names, parts_of, unrolled_turns
+from asyncgpu_tutor.cuda_c.loops import (
+    PARTLY,
+    assigned_names,
+    partly_unrolled,
+    parts_of,
+    unrolled_turns,
+)
 from asyncgpu_tutor.cuda_c.lower_declarations import LowerDeclarations, nothing
 from asyncgpu_tutor.cuda_c.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.team import Team
@@ -139,10 +145,13 @@ class LowerStatements(LowerDeclarations):
         segment.branch = True
         self.ranks.branch()
         self.control.append(reads)
+        at_hand = set(self.at_hand)
         then = self.block(Block(at=node.then.at, body=[node.then]))
         otherwise = None
         if node.otherwise is not None:
+            self.at_hand = set(at_hand)
             otherwise = self.block(Block(at=node.otherwise.at, body=[node.otherwise]))
+        self.at_hand = set()
         self.control.pop()
 
         def run(t: Team, m: Mask) -> Mask | None:
@@ -172,6 +181,8 @@ class LowerStatements(LowerDeclarations):
         unrolled = unrolled_turns(node, self._known)
         init = self.statement(node.init) if node.init is not None else None
         before = (self.depth, self.overlap)
+        self.nesting += 1
+        self.at_hand = set()
         changed = self._enter_loop(node, unrolled)
         test_node, step_node = node.test, node.step
         test_at = test_node.at if test_node is not None else node.at
@@ -199,6 +210,8 @@ class LowerStatements(LowerDeclarations):
         for variable, depth in changed:
             variable.depth = depth
         self.depth, self.overlap = before
+        self.nesting -= 1
+        self.at_hand = set()
         self.control.pop()
         self.break_exits.pop()
         self.continue_exits.pop()
@@ -242,13 +255,25 @@ class LowerStatements(LowerDeclarations):
 
     def _known(self, node: Expression) -> int | None:
         """The value of an integer expression, if it is known now; nothing is charged for it."""
+        value = self._looked_at(node)
+        if value is None or value.constant is None or value.constant != int(value.constant):
+            return None
+        return int(value.constant)
+
+    def _fixed(self, node: Expression) -> bool:
+        """Whether a compiler knows the value of an expression."""
+        value = self._looked_at(node)
+        return value is not None and value.changes < 0
+
+    def _looked_at(self, node: Expression) -> Expr | None:
+        """A simple expression, without charging for it; None for any other."""
         if any(isinstance(p, Assign | Call | Increment | Index | Member) for p in parts_of(node)):
             return None
         scratch = self.new_segment(node.at.line)
-        value = self.within(scratch, lambda: self.expression(node)).constant
+        value = self.within(scratch, lambda: self.expression(node))
         scratch.instructions = scratch.flops = scratch.rounds = scratch.doubles = 0
         self.loads.pop(scratch.index, None)
-        return None if value is None or value != int(value) else int(value)
+        return value
 
     def _enter_loop(
         self, node: For, unrolled: tuple[str, int] | None
@@ -263,6 +288,8 @@ class LowerStatements(LowerDeclarations):
             before, counter.depth = counter.depth, -1
             return [(counter, before)]
         self.depth += 1
+        if partly_unrolled(node, self._fixed):
+            self.overlap *= PARTLY
         found: list[tuple[Variable, int]] = []
         for name in sorted(assigned_names([node.test, node.step, node.body])):
             binding = self.scope.find(name)
@@ -281,7 +308,11 @@ class LowerStatements(LowerDeclarations):
         self.break_exits.append(leave)
         self.control.append(reads)
         self.scope = Scope(self.scope)
-        bodies = [self.sequence(case.body) for case in node.cases]
+        bodies: list[Execute] = []
+        for case in node.cases:
+            self.at_hand = set()
+            bodies.append(self.sequence(case.body))
+        self.at_hand = set()
         assert self.scope.outer is not None
         self.scope = self.scope.outer
         self.control.pop()

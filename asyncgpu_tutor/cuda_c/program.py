@@ -47,6 +47,10 @@ from asyncgpu_tutor.errors import (
 __all__ = ["Argument", "LaunchResult", "Program", "compile_source", "declare_types"]
 
 
+TEMPORARIES = 8  # registers that a kernel needs besides its variables
+MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
+
+
 @dataclass(frozen=True)
 class LaunchResult:
     """What a launch leaves behind, apart from what it wrote.
@@ -82,6 +86,7 @@ class _Kernel:
     segments: list[Segment]
     sites: list[Site]
     shared_bytes: int
+    registers: int
     globals: list[Variable]
 
 
@@ -252,6 +257,7 @@ class Program:
                 param.name, ctype, lowering.new_slot(), const=lowering.top_const(param.type)
             )
             variable.rank = lowering.ranks.parameter()
+            variable.parameter = True
             if isinstance(ctype, Pointer):
                 variable.origin.place(near=False)
             const = isinstance(ctype, Pointer) and ctype.const
@@ -282,6 +288,7 @@ class Program:
             lowering.segments,
             lowering.sites,
             lowering.shared_total,
+            min(TEMPORARIES + lowering.most_words, MOST_REGISTERS),
             [g.variable for g in self._global_list],
         )
         self._compiled[name] = kernel
@@ -350,6 +357,7 @@ class Program:
             "warps": len(wanted) * -(-launch.threads // 32),
             "blocks": len(wanted),
             "shared_bytes": kernel.shared_bytes + dynamic_shared,
+            "registers": kernel.registers,
         }
         needed = tuple(sum(r.needed(way) for r in regions.values()) for way in (0, 1))
         printed = "".join(launch.printed)

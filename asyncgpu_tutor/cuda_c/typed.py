@@ -10,7 +10,7 @@ from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.pointers import Ptr
 from asyncgpu_tutor.cuda_c.source import Position
 from asyncgpu_tutor.cuda_c.team import Team
-from asyncgpu_tutor.cuda_c.types import CType
+from asyncgpu_tutor.cuda_c.types import CType, size_of
 
 __all__ = [
     "CHANGING",
@@ -29,6 +29,7 @@ __all__ = [
     "Variable",
 ]
 
+IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
 CHANGING = 1 << 30  # the depth of what may change anywhere, such as a load
 
 Evaluate: TypeAlias = Callable[[Team, Mask], Any]
@@ -150,8 +151,12 @@ class Variable:
     depth : int
         How many loops deep it is changed; -1 for the counter of an unrolled loop, which is as good as a
         constant.
+    loaded_depth : int
+        How many loops deep the innermost assignment of a load is; -1 for none.
     thread : bool
         For `memory`: it is one thread's own. With known indices a compiler keeps it in registers.
+    parameter : bool
+        It is one of the kernel's, which are in constant memory.
     """
 
     name: str
@@ -166,7 +171,16 @@ class Variable:
     loaded: bool = False
     rank: float = 0
     depth: int = 0
+    loaded_depth: int = -1
     thread: bool = False
+    parameter: bool = False
+
+    @property
+    def words(self) -> int:
+        """Registers of 32 bits that it takes, if a compiler keeps it there."""
+        own = self.thread or not self.memory
+        nbytes = size_of(self.type) if own and not self.parameter else 0
+        return -(-nbytes // 4) if nbytes <= IN_REGISTERS else 0
 
 
 @dataclass
@@ -219,6 +233,10 @@ class Expr:
         Its place in the order by which NVVM sorts the operands of a sum: see `Ranks`.
     depth : int
         How many loops deep its value changes; see `Variable`.
+    key : tuple, optional
+        The same for expressions of the same value, while no variable is assigned to.
+    site : Site, optional
+        Where it loads, if it does.
     """
 
     type: CType
@@ -233,6 +251,13 @@ class Expr:
     rank: float = 0
     text: str | None = None
     depth: int = CHANGING
+    key: Any = None
+    site: Any = None
+
+    @property
+    def same(self) -> Any:
+        """`key`, also of constants."""
+        return self.key if self.constant is None else ("constant", self.constant)
 
     @property
     def changes(self) -> int:

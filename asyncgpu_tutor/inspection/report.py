@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from asyncgpu_tutor.cuda_c import Counts, LineCounts
 from asyncgpu_tutor.device import Dim3
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.sim import DeviceSpec, Launched, resident_blocks
+from asyncgpu_tutor.sim import DeviceSpec, Launched, blocks_by_registers, resident_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,10 @@ __all__ = ["KernelReport", "Report"]
 SECTOR = 32  # bytes
 WARP = 32  # threads
 # Everything in `Counts` adds up over launches but these.
-_LARGEST = {"longest_chain", "chain_load_rounds", "chain_dependent_loads", "shared_bytes"}
+_LARGEST = {
+    "longest_chain", "chain_load_rounds", "chain_dependent_loads", "chain_doubles", "chain_fresh_loads",
+    "atomic_queue", "shared_bytes", "registers",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,14 @@ class KernelReport:
         return self.counts.shared_bytes
 
     @property
+    def registers(self) -> int:
+        """Registers of a thread, estimated from the source; see `Counts`."""
+        return self.counts.registers
+
+    @property
     def blocks_per_sm(self) -> int:
         """How many of its blocks one SM holds at once."""
-        return resident_blocks(self.spec, self.threads, self.shared_bytes)
+        return resident_blocks(self.spec, self.threads, self.shared_bytes, self.registers)
 
     @property
     def occupancy(self) -> float:
@@ -83,7 +91,10 @@ class KernelReport:
 
     @property
     def occupancy_limits(self) -> tuple[str, ...]:
-        """What keeps another block off an SM: of "threads", "blocks" and "shared memory" the scarcest."""
+        """What keeps another block off an SM.
+
+        Of "threads", "blocks", "shared memory" and "registers" the scarcest.
+        """
         spec = self.spec
         allowed = {
             "threads": spec.threads_per_sm // (math.ceil(self.threads / WARP) * WARP),
@@ -91,6 +102,7 @@ class KernelReport:
         }
         if self.shared_bytes:
             allowed["shared memory"] = spec.shared_bytes_per_sm // self.shared_bytes
+        allowed["registers"] = blocks_by_registers(spec, self.threads, self.registers)
         least = min(allowed.values())
         return tuple(name for name, blocks in allowed.items() if blocks == least)
 

@@ -95,7 +95,7 @@ def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, Cell]]:
             ("FLOP per byte needed", lambda k: f"{k.intensity:.3g}"),
             ("FLOP per byte moved", lambda k: f"{k.intensity_moved:.3g}"),
             ("modelled time, us", lambda k: f"{k.us:.2f}"),
-            ("  any launch, us", lambda k: f"{k.us - max(k.bounds.values()):.2f}"),
+            ("  beyond its bound, us", lambda k: f"{k.us - max(k.bounds.values()):.2f}"),
         ]
     )
     rows.extend((f"  {name}, us", _bound(name)) for name in kernels[0].bounds)

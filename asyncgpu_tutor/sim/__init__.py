@@ -2,7 +2,7 @@
 
 from asyncgpu_tutor.sim.device import SimDevice
 from asyncgpu_tutor.sim.machine import Machine
-from asyncgpu_tutor.sim.model import KernelTime, resident_blocks
+from asyncgpu_tutor.sim.model import KernelTime, blocks_by_registers, resident_blocks
 from asyncgpu_tutor.sim.observation import Launched
 from asyncgpu_tutor.sim.spec import DeviceSpec
 from asyncgpu_tutor.sim.specs import SPECS, derived, find_spec, save_spec
@@ -14,6 +14,7 @@ __all__ = [
     "Launched",
     "Machine",
     "SimDevice",
+    "blocks_by_registers",
     "derived",
     "find_spec",
     "resident_blocks",

@@ -1,11 +1,11 @@
 """How long a kernel takes, from what the interpreter counted.
 
-Six bounds, the largest of which holds. The longest warp has to go through its own instructions, loads and
-barriers one after another, once for every wave of blocks. The SMs start only so many blocks, issue only so
-many instructions, and look up only so many lines of L1 and words of shared memory in a clock. Memory
-delivers only so many bytes a second. (The classical view: Hong and Kim, "An analytical model for a GPU
-architecture", ISCA 2009; Volkov, "Understanding latency hiding on GPUs", 2016.) How well this predicts a
-real GPU is in docs/fidelity.md.
+Seven bounds, the largest of which holds, or nearly. The longest warp has to go through its own instructions,
+loads and barriers one after another, once for every wave of blocks. The SMs start only so many blocks, issue
+only so many instructions, of double precision fewer, and look up only so many lines of L1 and words of shared
+memory in a clock. Memory delivers only so many bytes a second. (The classical view: Hong and Kim, "An
+analytical model for a GPU architecture", ISCA 2009; Volkov, "Understanding latency hiding on GPUs", 2016.)
+How well this predicts a real GPU is in docs/fidelity.md.
 """
 
 from __future__ import annotations
@@ -17,9 +17,18 @@ from asyncgpu_tutor.cuda_c import Counts
 from asyncgpu_tutor.sim.engine import Work
 from asyncgpu_tutor.sim.spec import DeviceSpec
 
-__all__ = ["KernelTime", "copy_time", "kernel_time", "resident_blocks", "staging_time"]
+__all__ = [
+    "KernelTime",
+    "blocks_by_registers",
+    "copy_time",
+    "kernel_time",
+    "resident_blocks",
+    "staging_time",
+]
 
 INLINE = 64 << 10  # bytes
+SECTOR = 32  # bytes
+PER_SM = ("blocks", "issue", "doubles", "sectors", "shared")  # what each SM has for itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +38,11 @@ class KernelTime:
     Attributes
     ----------
     bounds : dict of str to float
-        In us: ``"latency"``, ``"blocks"``, ``"issue"``, ``"sectors"`` (global memory, as the load-store
-        units see it), ``"shared"`` (shared memory) and ``"memory"`` (L2 or device memory).
+        In us: ``"latency"``, ``"blocks"``, ``"issue"``, ``"doubles"`` (double precision), ``"sectors"``
+        (global memory, as the load-store units see it), ``"shared"`` (shared memory) and ``"memory"`` (L2
+        or device memory).
     us : float
-        The largest of them, behind the shortest time of a launch.
+        The largest of them, and more the nearer the chain is to it, behind the shortest time of a launch.
     demand : float
         The part of the device that the launch fills, 0 to 1: of its block slots, or of the throughput of
         its SMs or its memory, whichever is most.
@@ -53,38 +63,53 @@ class KernelTime:
         return Work(self.us, self.demand)
 
 
-def resident_blocks(spec: DeviceSpec, threads: int, shared_bytes: int) -> int:
-    """How many blocks of `threads` threads and `shared_bytes` bytes one SM holds at once; at least 1.
+def blocks_by_registers(spec: DeviceSpec, threads: int, registers: int) -> int:
+    """For how many blocks an SM has registers. Warps get them in portions of 8 for each thread."""
+    of_block = math.ceil(max(registers, 1) / 8) * 8 * math.ceil(threads / 32) * 32
+    return spec.registers_per_sm // of_block
 
-    Threads are counted in whole warps. Registers are not modelled.
+
+def resident_blocks(spec: DeviceSpec, threads: int, shared_bytes: int, registers: int = 0) -> int:
+    """How many blocks one SM holds at once; at least 1.
+
+    Parameters
+    ----------
+    threads, shared_bytes : int
+        Of a block. Threads are counted in whole warps.
+    registers : int
+        Of a thread.
     """
     by_threads = spec.threads_per_sm // (math.ceil(threads / 32) * 32)
     by_shared = spec.shared_bytes_per_sm // shared_bytes if shared_bytes else spec.blocks_per_sm
-    return max(1, min(spec.blocks_per_sm, by_threads, by_shared))
+    by_registers = blocks_by_registers(spec, threads, registers)
+    return max(1, min(spec.blocks_per_sm, by_threads, by_shared, by_registers))
 
 
 def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: int) -> KernelTime:
     """The time of one launch with blocks of `threads` threads and `shared_bytes` bytes each."""
-    slots = spec.sms * resident_blocks(spec, threads, shared_bytes)
+    slots = spec.sms * resident_blocks(spec, threads, shared_bytes, counts.registers)
     waves = math.ceil(counts.blocks / slots)
     # Blocks of a later wave start one by one, as others end, and not all behind the slowest.
     later = (waves - 1) * spec.wave_overlap
     # The SM that has most to do.
     most = math.ceil(counts.blocks / spec.sms)
     share = most / max(counts.blocks, 1)
-    needed = counts.load_bytes_needed + counts.store_bytes_needed
-    rate = spec.l2_gb_s if needed <= spec.l2_bytes else spec.dram_gb_s
     clocks = {
         "latency": (1 + later) * _chain(spec, counts),
         "blocks": most * spec.block_clocks,
         "issue": share * counts.warp_instructions / spec.issue_per_clock,
+        "doubles": share * counts.double_instructions / spec.doubles_per_clock,
         "sectors": share * _lookups(spec, counts),
-        "shared": share * (counts.shared_requests + counts.bank_conflicts),
+        "shared": share
+        * (counts.shared_requests + counts.bank_conflicts + counts.shared_atomic_passes),
     }
     bounds = {name: value / spec.clock_mhz for name, value in clocks.items()}
-    bounds["memory"] = needed / (rate * 1e3)
-    us = spec.launch_us + max(bounds.values())
-    busy = max(bounds[name] for name in ("blocks", "issue", "sectors", "shared")) / us
+    bounds["memory"] = _traffic(spec, counts)
+    # What throughput limits overlaps; the chain of the longest warp does so only in part.
+    throughput = max(value for name, value in bounds.items() if name != "latency")
+    p = spec.overlap
+    us = spec.launch_us + (bounds["latency"] ** p + throughput**p) ** (1 / p)
+    busy = max(bounds[name] for name in PER_SM) / us
     demand = max(
         counts.blocks / slots, busy * min(spec.sms, counts.blocks) / spec.sms, bounds["memory"] / us
     )
@@ -94,21 +119,35 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
 def _chain(spec: DeviceSpec, counts: Counts) -> float:
     """Clocks that the longest warp needs if nobody else is there."""
     per_warp = 1 / max(counts.warps, 1)
-    # The interpreter's rounds hold loads of every memory; those of global memory are not more than this.
-    rounds = min(counts.chain_load_rounds, math.ceil(counts.global_load_requests * per_warp))
-    # A request for one sector is a broadcast. The next round of its loop asks, seven times in eight, for
-    # the sector that has just come.
+    rounds = counts.chain_load_rounds
+    # The others find their sector where the last one left it.
+    fresh = min(counts.chain_fresh_loads, rounds)
+    # Who asks for one sector at a time is taken to find every other one: L2 hands them out in pairs.
     per_request = counts.load_sectors / max(counts.global_load_requests, 1)
-    fresh = min(1.0, max(0.0, per_request - 1))
-    round_clocks = spec.hit_clocks + fresh * (spec.load_clocks - spec.hit_clocks)
+    waits = min(1.0, per_request / 2)
     return (
         counts.longest_chain * spec.step_clocks
+        + counts.chain_doubles * max(spec.double_clocks, 1 / spec.doubles_per_clock)
         + min(rounds, 1) * spec.first_load_clocks
-        + max(rounds - 1, 0) * round_clocks
+        + max(fresh - 1, 0) * waits * spec.load_clocks
+        + (rounds - max(fresh, min(rounds, 1))) * spec.hit_clocks
         + counts.shared_requests * per_warp * spec.shared_clocks
+        + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks
         + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
-        + min(counts.atomic_requests, 1) * spec.atomic_clocks
+        + min(counts.atomic_queue, 1) * spec.atomic_clocks
+        + counts.atomic_queue * spec.atomic_queue_clocks
     )
+
+
+def _traffic(spec: DeviceSpec, counts: Counts) -> float:
+    """Time, in us, in which L2 and device memory deliver what is needed.
+
+    L1 keeps what is loaded, but passes on whatever is stored, sector by sector.
+    """
+    needed = counts.load_bytes_needed + counts.store_bytes_needed
+    through_l2 = counts.load_bytes_needed + counts.store_sectors * SECTOR
+    beyond = needed / spec.dram_gb_s if needed > spec.l2_bytes else 0.0
+    return max(through_l2 / spec.l2_gb_s, beyond) / 1e3
 
 
 def _lookups(spec: DeviceSpec, counts: Counts) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 __all__ = ["H200", "DeviceSpec"]
 
 GUIDE = "CUDA C++ Programming Guide, technical specifications per compute capability"
+THROUGHPUT = "CUDA C++ Programming Guide, throughput of native arithmetic instructions"
 DATASHEET = "NVIDIA H200 datasheet"
 GRAPH = (
     "measured: H200, driver 580.159, CuPy 14.2.0, 2026-11-21, median time a node of a CUDA graph of "
@@ -36,10 +37,12 @@ class DeviceSpec:
         Streaming multiprocessors.
     clock_mhz : float
         Clock of the SMs.
-    threads_per_sm, blocks_per_sm, shared_bytes_per_sm : int
+    threads_per_sm, blocks_per_sm, shared_bytes_per_sm, registers_per_sm : int
         What one SM can hold at once; together they limit occupancy.
     issue_per_clock : float
         Warp instructions that one SM issues in a clock.
+    doubles_per_clock : float
+        Of these, such as compute in double precision.
     sectors_per_clock : float
         32-byte sectors of global memory that the load-store units of one SM pass in a clock.
     request_clocks : float
@@ -58,11 +61,19 @@ class DeviceSpec:
     step_clocks : float
         Clocks that an instruction of the source adds to the longest warp. Less than a dependent
         instruction takes, since the compiler removes many and overlaps others.
+    double_clocks : float
+        Clocks that an instruction in double precision adds to that.
     first_load_clocks, load_clocks, hit_clocks : float
         Clocks until a warp's first load from global memory arrives; and what each further round of loads
         adds, which a compiler's unrolling hides in part: where new sectors are needed, and where not.
-    shared_clocks, barrier_clocks, atomic_clocks : float
-        What a request to shared memory and a barrier add to the longest warp; and the first atomic.
+    shared_clocks, barrier_clocks : float
+        What a request to shared memory and a barrier add to the longest warp.
+    shared_atomic_clocks, atomic_clocks, atomic_queue_clocks : float
+        What an atomic in shared memory adds to it, for each lane that has to wait its turn; what the first
+        one in global memory adds; and what each further one on the same word does.
+    overlap : float
+        How well the chain of the longest warp overlaps with what throughput limits: the exponent of the norm
+        in which the two are added. 1: one waits for the other; infinity: the longer is all that counts.
     wave_overlap : float
         What a further wave of blocks adds, as a part of the first one's time.
     h2d_gb_s, d2h_gb_s, h2d_us, d2h_us : float
@@ -101,7 +112,9 @@ class DeviceSpec:
     threads_per_sm: int
     blocks_per_sm: int
     shared_bytes_per_sm: int
+    registers_per_sm: int
     issue_per_clock: float
+    doubles_per_clock: float
     sectors_per_clock: float
     request_clocks: float
     block_clocks: float
@@ -113,12 +126,16 @@ class DeviceSpec:
     pause_us: float
     switch_us: float
     step_clocks: float
+    double_clocks: float
     first_load_clocks: float
     load_clocks: float
     hit_clocks: float
     shared_clocks: float
     barrier_clocks: float
+    shared_atomic_clocks: float
     atomic_clocks: float
+    atomic_queue_clocks: float
+    overlap: float
     wave_overlap: float
     h2d_gb_s: float
     d2h_gb_s: float
@@ -152,25 +169,31 @@ H200 = DeviceSpec(
     threads_per_sm=2048,
     blocks_per_sm=32,
     shared_bytes_per_sm=228 * 1024,
+    registers_per_sm=64 * 1024,
     issue_per_clock=4.0,
+    doubles_per_clock=2.0,
     sectors_per_clock=4.0,
-    request_clocks=0.35,
-    block_clocks=173.0,
+    request_clocks=0.2155,
+    block_clocks=160.8,
     l2_bytes=60 * 2**20,
-    l2_gb_s=7400.0,
+    l2_gb_s=4487,
     dram_gb_s=4800.0,
-    launch_us=1.14,
+    launch_us=1.184,
     start_us=6.0,
     pause_us=0.86,
     switch_us=4.2,
-    step_clocks=1.79,
-    first_load_clocks=335.0,
-    load_clocks=89.0,
-    hit_clocks=5.4,
-    shared_clocks=6.2,
-    barrier_clocks=59.0,
-    atomic_clocks=920.0,
-    wave_overlap=0.7,
+    step_clocks=1.937,
+    double_clocks=3.926,
+    first_load_clocks=135.9,
+    load_clocks=300.1,
+    hit_clocks=0.0001775,
+    shared_clocks=12.69,
+    barrier_clocks=50.42,
+    shared_atomic_clocks=201.8,
+    atomic_clocks=0.005324,
+    atomic_queue_clocks=1.508,
+    overlap=1.991,
+    wave_overlap=0.8818,
     h2d_gb_s=55.0,
     d2h_gb_s=55.0,
     h2d_us=2.5,
@@ -199,7 +222,9 @@ H200 = DeviceSpec(
         ("threads_per_sm", GUIDE),
         ("blocks_per_sm", GUIDE),
         ("shared_bytes_per_sm", GUIDE),
+        ("registers_per_sm", GUIDE),
         ("issue_per_clock", "four warp schedulers an SM: NVIDIA H100 Tensor Core GPU Architecture"),
+        ("doubles_per_clock", f"{THROUGHPUT}: 64 results a clock, 32 threads a warp"),
         ("sectors_per_clock", "128 bytes: NVIDIA H100 Tensor Core GPU Architecture, L1 cache"),
         ("request_clocks", FITTED),
         ("block_clocks", FITTED),
@@ -211,12 +236,16 @@ H200 = DeviceSpec(
         ("pause_us", f"{GRAPH}, and the same kernels on a stream: relu, matvec_naive"),
         ("switch_us", f"{GRAPH}, and the same on a stream: copies and kernels in turns"),
         ("step_clocks", FITTED),
+        ("double_clocks", FITTED),
         ("first_load_clocks", FITTED),
         ("load_clocks", FITTED),
         ("hit_clocks", FITTED),
         ("shared_clocks", FITTED),
         ("barrier_clocks", FITTED),
+        ("shared_atomic_clocks", FITTED),
         ("atomic_clocks", FITTED),
+        ("atomic_queue_clocks", FITTED),
+        ("overlap", FITTED),
         ("wave_overlap", FITTED),
         ("h2d_gb_s", f"{MEASURED}: 256 MiB, pinned"),
         ("d2h_gb_s", f"{MEASURED}: 256 MiB, pinned"),

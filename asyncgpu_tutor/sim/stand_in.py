@@ -45,7 +45,10 @@ WORTH = 8  # the grid has to have that many times the sample's blocks
 TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-9}
 
 # Of `Counts`: of the longest warp or of every block, and so not more for more blocks.
-UNSCALED = {"longest_chain", "chain_load_rounds", "chain_dependent_loads", "shared_bytes"}
+UNSCALED = {
+    "longest_chain", "chain_load_rounds", "chain_dependent_loads", "chain_doubles",
+    "chain_fresh_loads", "shared_bytes", "registers",
+}  # fmt: skip
 
 
 def work(counts: Counts, blocks: int) -> float:

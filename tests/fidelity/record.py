@@ -19,7 +19,14 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.calibrate.host import WAITED, host_costs
-from asyncgpu_tutor.cupy_device.measure import facts, node_time, stream_time, versions
+from asyncgpu_tutor.cupy_device.measure import (
+    facts,
+    graph_costs,
+    node_time,
+    registers,
+    stream_time,
+    versions,
+)
 from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU
 from asyncgpu_tutor.sim import SPECS
 
@@ -115,7 +122,7 @@ def pauses(device: Any) -> dict[str, float]:
         "h2d d2h": (h2d, d2h),
         "h2d memset": (h2d, fill),
     }
-    found: dict[str, float] = {}
+    found: dict[str, float] = graph_costs(device, relu, fill)
     for name, calls in rows.items():
 
         def ten(s: Any, calls: Any = calls) -> None:
@@ -154,6 +161,9 @@ def main() -> None:
     waited = result["pauses"]["matvec in a graph"]
     assert WAITED == 256, "which is the size of that kernel"
     result["host"] = host_costs(device, waited, SPECS["h200"].start_us)
+    result["registers"] = {
+        c.kernel: registers(device.get_function(c.source, c.kernel)) for c in kernel_cases()
+    }
     result["kernels"] = {c.name: kernel_time(device, c) for c in kernel_cases()}
     result["copies"] = copy_times(device)
     runs = {True: (60, 101), False: (4, 11)}

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from asyncgpu_tutor.sim import SPECS
 
 from .cases import COPIES, COPY_BYTES, DIMS, VARIANTS, MlpCase, kernel_cases
+from .counting import load
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "fidelity.md"
@@ -136,6 +137,17 @@ def _lines(predicted: dict[str, dict[str, float]], measured: dict[str, Any]) -> 
     yield "## Copies"
     yield ""
     yield from _table(predicted["copies"], measured["copies"])
+    yield ""
+    yield "## Registers of a thread"
+    yield ""
+    yield "The compiler's on the H200, and the interpreter's estimate. Up to 32 never limit occupancy there."
+    yield ""
+    yield "| kernel | compiler | estimate |"
+    yield "|---|---|---|"
+    counted = load()
+    sizes = {case.kernel: case.name for case in kernel_cases()}
+    for kernel, real in measured["registers"].items():
+        yield f"| {kernel} | {real} | {counted[sizes[kernel]].registers} |"
 
 
 def _table(predicted: dict[str, float], measured: dict[str, float]) -> Iterator[str]:

@@ -216,3 +216,27 @@ def run(code: str, value: str) -> subprocess.CompletedProcess[str]:
         check=False,
         env={**os.environ, "ASYNCGPU_NVTX": value},
     )
+
+
+def test_a_recording_is_a_range_across_whatever_it_holds(domain: FakeDomain, sim: object) -> None:
+    import asyncgpu_tutor as agt
+
+    async def main() -> None:
+        with agt.record():
+            await agt.zeros(4).named("one")
+
+    ranges.enable()
+    asyncio.run(main())
+    marks = [entry for entry in domain.log if entry[1] == "record"]
+    assert [mark[0] for mark in marks] == ["start", "end"]
+    between = domain.log[domain.log.index(marks[0]) : domain.log.index(marks[1])]
+    assert ("push", "one") in between
+
+
+def test_a_recording_that_fails_ends_its_range(domain: FakeDomain, sim: object) -> None:
+    import asyncgpu_tutor as agt
+
+    ranges.enable()
+    with pytest.raises(ZeroDivisionError), agt.record():
+        _ = 1 / 0
+    assert [entry[0] for entry in domain.log if entry[1] == "record"] == ["start", "end"]

@@ -55,11 +55,14 @@ class Tag:
         Name of the operation.
     over : bool
         Whether the submission has ended. A task that was created in it still has its tag.
+    captures : bool
+        Whether the calls are written down, and not made.
     """
 
     op: int
     label: str
     over: bool = False
+    captures: bool = False
 
 
 _TAG: ContextVar[Tag | None] = ContextVar("asyncgpu_tag", default=None)
@@ -418,6 +421,12 @@ def forbid_nested_wait(what: str) -> None:
     A wait there would block on work that has not been handed over yet, or block the event loop.
     """
     tag = current_tag()
+    if tag is not None and tag.captures:
+        raise NestedSyncError(
+            f"{what} was called during the {tag.label}: nothing runs in a capture, so there is nothing to "
+            "wait for. Describe work there (in a scope with scope.record(op)), launch what was captured, and "
+            "wait for that."
+        )
     if tag is not None:
         raise NestedSyncError(
             f"{what} was called while operation {tag.label!r} is being submitted: functions given to "

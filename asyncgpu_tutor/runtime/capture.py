@@ -158,7 +158,7 @@ class Capture(Submission[Any]):
     def under_way(self) -> Generator[None]:
         """A block that may not wait, as in a submission."""
         forbid_nested_wait(f"capturing {self.label!r}")
-        with Tagged(Tag(self.number, f"capture of {self.label}")):
+        with Tagged(Tag(self.number, f"capture of {self.label}", captures=True)):
             yield
 
     def close(self) -> Replay:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.arrays import varies
-from asyncgpu_tutor.cuda_c.counts import Site
 from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.pointers import Ptr
 from asyncgpu_tutor.cuda_c.regions import Region, inside, report_bounds
+from asyncgpu_tutor.cuda_c.tally import Site
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import KernelFault, UninitialisedReadError

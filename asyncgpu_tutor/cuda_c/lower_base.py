@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy as np
 
 from asyncgpu_tutor.cuda_c.access import NULL
 from asyncgpu_tutor.cuda_c.ast import Expression, Function, Name, StructDef, TypeName
-from asyncgpu_tutor.cuda_c.counts import Segment, Site
+from asyncgpu_tutor.cuda_c.lower_costs import LowerCosts
 from asyncgpu_tutor.cuda_c.source import Position, Source
 from asyncgpu_tutor.cuda_c.typed import (
     CHANGING,
@@ -18,9 +18,7 @@ from asyncgpu_tutor.cuda_c.typed import (
     Evaluate,
     Execute,
     Expr,
-    MemoryPlace,
     Origin,
-    Ranks,
     Scope,
     TypeBinding,
     Variable,
@@ -51,7 +49,7 @@ INTEGER_DIVISION = 16
 SLOW_FLOAT = 8
 
 
-class LowerBase:
+class LowerBase(LowerCosts):
     """State of the compilation of one kernel.
 
     Parameters
@@ -69,35 +67,19 @@ class LowerBase:
     def __init__(
         self, source: Source, functions: dict[str, list[Function]], outer: Scope, fmad: bool
     ) -> None:
+        super().__init__(outer)
         self.source = source
         self.functions = functions
         self.file_scope = outer
-        self.scope = outer
         self.fmad = fmad
-        self.ranks = Ranks()
         self.has_half = False
-        self.segments: list[Segment] = []
-        self.sites: list[Site] = []
         self.slots = 0
         self.exits = 0
-        self.segment = Segment(-1, 0)
-        # Loads of each segment: the variables that their addresses depend on.
-        self.loads: dict[int, list[frozenset[Variable]]] = {}
-        self.control: list[frozenset[Variable]] = []
-        # Loads, and what they may read from: those that atomicCAS also works on are let be.
-        self.watched_sites: list[tuple[Site, Origin]] = []
         self.addressed: set[str] = set()
         self.calls: list[str] = []
         self.kernel_name = ""
         self.shared_total = 0
         self.shared_seen: set[tuple[int, CType | None]] = set()
-        self.depth = 0  # loops around what is being compiled, without those that are unrolled
-        # Loads whose value is at hand: nothing has been stored or assigned since.
-        self.at_hand: set[Any] = set()
-        self.nesting = 0  # loops around it, all of them
-        self.outer_words = 0  # of the callers of the function that is being expanded
-        self.most_words = 0  # that are live at once, as far as scopes tell
-        self.overlap = 1  # turns of unrolled loops around it
         # What the file's own __shared__ variables need at the start of a kernel.
         self.file_entry: list[Execute] = []
 
@@ -118,114 +100,6 @@ class LowerBase:
     def new_exit(self) -> int:
         self.exits += 1
         return self.exits - 1
-
-    def new_site(self, at: Position, write: bool = False, volatile: bool = False) -> Site:
-        site = Site(len(self.sites), at, write, volatile, segment=self.segment)
-        self.sites.append(site)
-        return site
-
-    def new_segment(self, line: int) -> Segment:
-        segment = Segment(len(self.segments), line, overlap=self.overlap, depth=self.nesting)
-        self.segments.append(segment)
-        return segment
-
-    def live_words(self) -> int:
-        """Registers that the variables take which are in scope here and in the callers."""
-        total, scope = self.outer_words, self.scope
-        while True:
-            total += sum(b.words for b in scope.names.values() if isinstance(b, Variable))
-            if scope.outer is None:
-                return total
-            scope = scope.outer
-
-    def within(self, segment: Segment, lower: Callable[[], Any]) -> Any:
-        """Lower something, with its costs going to `segment`."""
-        before, self.segment = self.segment, segment
-        try:
-            return lower()
-        finally:
-            self.segment = before
-
-    # -- costs
-
-    def cost(
-        self,
-        instructions: int = 1,
-        flops: int = 0,
-        special: int = 0,
-        *,
-        of: Iterable[Expr] | None = None,
-        doubles: bool = False,
-    ) -> None:
-        """Charge an operation; none where its operands `of` are known before the innermost loop."""
-        if of is not None and not self.repeated(of):
-            instructions = 0
-        self.segment.instructions += instructions
-        self.segment.flops += flops
-        self.segment.special += special
-        if doubles:
-            self.segment.doubles += instructions
-
-    def repeated(self, parts: Iterable[Expr]) -> bool:
-        """Whether an operation has to be done in every turn of the innermost loop."""
-        return max((part.changes for part in parts), default=CHANGING) >= self.depth
-
-    def note_load(self, address: Expr) -> int:
-        """Charge a load; returns the rounds of the loaded value."""
-        address.rank = self.ranks.load()
-        place = address.place
-        if isinstance(place, MemoryPlace) and place.register:
-            return address.rounds
-        if address.key is not None:
-            if address.key in self.at_hand and address.site is not None:
-                address.site.free = True  # a compiler does not load it again
-                return address.rounds
-            self.at_hand.add(address.key)
-        self.cost()
-        origin = place.origin if isinstance(place, MemoryPlace) else address.origin
-        if origin is not None and origin.near:
-            return address.rounds
-        rounds = address.rounds + 1
-        self.segment.rounds = max(self.segment.rounds, rounds)
-        reads = address.reads.union(*self.control) if self.control else address.reads
-        self.loads.setdefault(self.segment.index, []).append(reads)
-        return rounds
-
-    def finish_costs(self) -> None:
-        """Find the loads that must wait for others: those whose address comes from a load."""
-        tainted: dict[Variable, int] = {}  # and how many loops deep it gets its load
-        every = {v for reads in self.loads.values() for r in reads for v in r}
-        todo = list(every)
-        while todo:
-            for source in todo.pop().sources:
-                if source not in every:
-                    every.add(source)
-                    todo.append(source)
-        grew = True
-        while grew:
-            grew = False
-            for v in every:
-                if not v.loaded and v.sources.isdisjoint(tainted):
-                    continue
-                depth = max((tainted[s] for s in v.sources if s in tainted), default=-1)
-                depth = max(depth, v.loaded_depth, 0)
-                if tainted.get(v, -1) < depth:
-                    tainted[v] = depth
-                    grew = True
-        for site, origin in self.watched_sites:
-            site.relaxed = origin.compared
-        for segment in self.segments:
-            if segment.rounds:
-                reads = frozenset[Variable]().union(*self.loads.get(segment.index, []))
-                waits = not reads.isdisjoint(tainted)
-                segment.dependent = int(segment.rounds) - 1 + int(waits)
-                deepest = max((tainted[v] for v in reads if v in tainted), default=-1)
-                segment.carried = deepest >= segment.depth > 0
-                if not segment.carried:
-                    segment.rounds /= segment.overlap  # the turns of an unrolled loop go together
-        for site in self.sites:
-            if site.segment is not None and not site.segment.carried:
-                site.overlap = site.segment.overlap
 
     # -- expressions
 

@@ -19,7 +19,7 @@ from asyncgpu_tutor.cuda_c.ast import (
     Unary,
 )
 from asyncgpu_tutor.cuda_c.lower_declarations import zero_of
-from asyncgpu_tutor.cuda_c.lower_statements import LowerStatements
+from asyncgpu_tutor.cuda_c.lower_loops import LowerLoops
 from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.source import Position
 from asyncgpu_tutor.cuda_c.team import Team
@@ -49,7 +49,7 @@ __all__ = ["LowerCalls", "addressed_names"]
 _MAX_SEGMENTS = 20_000
 
 
-class LowerCalls(LowerStatements):
+class LowerCalls(LowerLoops):
     """Compiles calls. A device function is compiled anew at each call, as if written there.
 
     That is what nvcc does with small functions; it makes references and templates simple, and it

@@ -11,13 +11,13 @@ from asyncgpu_tutor.cuda_c.ast import (
     Declaration,
     Declarator,
 )
-from asyncgpu_tutor.cuda_c.counts import Segment
 from asyncgpu_tutor.cuda_c.local_memory import LocalRegion
 from asyncgpu_tutor.cuda_c.lower_expressions import LowerExpressions
 from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.pointers import Label, Ptr
 from asyncgpu_tutor.cuda_c.shared_memory import SharedRegion
 from asyncgpu_tutor.cuda_c.source import Position
+from asyncgpu_tutor.cuda_c.tally import Segment
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.typed import (
     Alias,

@@ -20,7 +20,7 @@ from asyncgpu_tutor.cuda_c.ast import (
     StructDef,
     Unit,
 )
-from asyncgpu_tutor.cuda_c.counts import Counts, Segment, Site, Tally
+from asyncgpu_tutor.cuda_c.counts import Counts
 from asyncgpu_tutor.cuda_c.global_memory import GlobalRegion
 from asyncgpu_tutor.cuda_c.lower_calls import LowerCalls, addressed_names
 from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer
@@ -29,6 +29,7 @@ from asyncgpu_tutor.cuda_c.pointers import Label, Ptr
 from asyncgpu_tutor.cuda_c.preprocessor import preprocess
 from asyncgpu_tutor.cuda_c.signature import Signature, instance_of, signature_of
 from asyncgpu_tutor.cuda_c.source import Source
+from asyncgpu_tutor.cuda_c.tally import Segment, Site, Tally
 from asyncgpu_tutor.cuda_c.team import Dim, Launch, Limits, Team
 from asyncgpu_tutor.cuda_c.typed import (
     Constant,
@@ -40,11 +41,10 @@ from asyncgpu_tutor.cuda_c.typed import (
 )
 from asyncgpu_tutor.cuda_c.types import Array, Pointer, Scalar, leaves, size_of
 from asyncgpu_tutor.errors import (
-    KernelCompileError,
     UsageError,
 )
 
-__all__ = ["Argument", "LaunchResult", "Program", "compile_source", "declare_types"]
+__all__ = ["Argument", "LaunchResult", "Program", "compile_source"]
 
 
 TEMPORARIES = 8  # registers that a kernel needs besides its variables
@@ -418,22 +418,6 @@ class Program:
             label = Label(variable.name, start)
             values[variable.slot] = Ptr(region, 0, step, start, label)
         return values
-
-
-def declare_types(unit: Unit, lowering: LowerCalls, scope: Scope) -> None:
-    """Enter the types and plain constants of a file, as far as they can be understood."""
-    for node in unit.order:
-        try:
-            if isinstance(node, StructDef) and node.template is None:
-                scope.names[node.name] = TypeBinding(lowering.define_struct(node))
-            elif isinstance(node, Declaration):
-                for item in node.items:
-                    if "typedef" in node.storage:
-                        scope.names[item.name] = TypeBinding(lowering.resolve(item.type))
-                    elif item.init is not None and not item.dims:
-                        scope.names[item.name] = Constant(lowering.expression(item.init))
-        except KernelCompileError:
-            continue  # a head that needs it will complain
 
 
 @lru_cache(maxsize=256)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.counts import Site
 from asyncgpu_tutor.cuda_c.masks import Mask
+from asyncgpu_tutor.cuda_c.tally import Site
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.errors import RaceError
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c.ast import Function
+from asyncgpu_tutor.cuda_c.ast import Declaration, Function, StructDef, Unit
 from asyncgpu_tutor.cuda_c.lexer import tokenise
 from asyncgpu_tutor.cuda_c.lower_calls import LowerCalls
 from asyncgpu_tutor.cuda_c.parse_expressions import ExpressionParser
 from asyncgpu_tutor.cuda_c.parser import parse
 from asyncgpu_tutor.cuda_c.preprocessor import preprocess
 from asyncgpu_tutor.cuda_c.source import Position, Source
-from asyncgpu_tutor.cuda_c.typed import Scope, TypeBinding
+from asyncgpu_tutor.cuda_c.typed import Constant, Scope, TypeBinding
 from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, spelled
 from asyncgpu_tutor.errors import KernelCompileError
 
@@ -148,6 +148,22 @@ def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: st
     )
 
 
+def _declare_types(unit: Unit, lowering: LowerCalls, scope: Scope) -> None:
+    """Enter the types and plain constants of a file, as far as they can be understood."""
+    for node in unit.order:
+        try:
+            if isinstance(node, StructDef) and node.template is None:
+                scope.names[node.name] = TypeBinding(lowering.define_struct(node))
+            elif isinstance(node, Declaration):
+                for item in node.items:
+                    if "typedef" in node.storage:
+                        scope.names[item.name] = TypeBinding(lowering.resolve(item.type))
+                    elif item.init is not None and not item.dims:
+                        scope.names[item.name] = Constant(lowering.expression(item.init))
+        except KernelCompileError:
+            continue  # a head that needs it will complain
+
+
 def read_signature(source: str, name: str) -> Signature:
     """Parameters of a kernel, from its head alone.
 
@@ -165,8 +181,6 @@ def read_signature(source: str, name: str) -> Signature:
     KernelCompileError
         If there is no such kernel, or its head cannot be read.
     """
-    from asyncgpu_tutor.cuda_c.program import declare_types
-
     text = Source(source)
     prepared = preprocess(text, lenient=True)
     unit = parse(text, prepared, heads_only=True)
@@ -175,7 +189,7 @@ def read_signature(source: str, name: str) -> Signature:
         functions.setdefault(function.name, []).append(function)
     scope = Scope()
     lowering = LowerCalls(text, functions, scope, True)
-    declare_types(unit, lowering, scope)
+    _declare_types(unit, lowering, scope)
     function, inner, canonical = instance_of(text, functions, lowering, name)
     lowering.scope = inner
     return signature_of(text, function, lowering, canonical)

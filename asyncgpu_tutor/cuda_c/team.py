@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.arrays import varies
-from asyncgpu_tutor.cuda_c.counts import Tally
 from asyncgpu_tutor.cuda_c.masks import Layout, Mask
 from asyncgpu_tutor.cuda_c.source import Position, Source
+from asyncgpu_tutor.cuda_c.tally import Tally
 from asyncgpu_tutor.errors import FaultSite, KernelFault, RunawayKernelError
 
 if TYPE_CHECKING:

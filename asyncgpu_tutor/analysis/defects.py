@@ -39,7 +39,8 @@ def null_stream(trace: Trace) -> Iterable[Finding]:
 def hidden_synchronisation(trace: Trace) -> Iterable[Finding]:
     """The host waits although it has more to enqueue, and the device runs dry."""
     calls = calls_of(trace)
-    asked = sorted((calls[s.id].start, s) for s in trace.device_spans if s.id in calls)
+    asked = [(calls[s.id].start, s) for s in trace.device_spans if s.id in calls]
+    asked.sort(key=lambda pair: (pair[0], pair[1].id))
     busy = union((s.start, s.end) for s in trace.device_spans)
     guilty: list[Span] = []
     idle: list[float] = []

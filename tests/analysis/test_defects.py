@@ -151,3 +151,14 @@ def test_the_worst_comes_first(sim: Device) -> None:
     costs = [f.cost for f in agt.diagnose(trace)]
     assert len(costs) >= 2
     assert costs == sorted(costs, reverse=True)
+
+
+def test_several_pieces_of_work_of_one_call_are_no_trouble() -> None:
+    """As where a graph is launched."""
+    spans = [
+        agt.Span(0, "call", "launch graph g", 0, 1, "cuda:0"),
+        agt.Span(1, "kernel", "a", 2, 3, "cuda:0", 1, after=(0,)),
+        agt.Span(2, "kernel", "b", 2, 3, "cuda:0", 2, after=(0,)),
+        agt.Span(3, "wait", "synchronize", 1, 4, "cuda:0"),
+    ]
+    assert agt.diagnose(Trace(spans)) == []

@@ -25,7 +25,19 @@ from typing import Any, Protocol, cast
 
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["DOMAIN", "Token", "across", "disable", "enable", "enabled", "end", "span", "start"]
+__all__ = [
+    "DOMAIN",
+    "Domain",
+    "Token",
+    "across",
+    "disable",
+    "enable",
+    "enabled",
+    "end",
+    "into",
+    "span",
+    "start",
+]
 
 DOMAIN = "asyncgpu_tutor"  # profilers show and filter our ranges by it
 
@@ -33,22 +45,32 @@ _VARIABLE = "ASYNCGPU_NVTX"
 _OLDEST = "0.2.12"  # the first nvtx whose domains have push_range and start_range
 
 
-class _Domain(Protocol):
+class Domain(Protocol):
     """The part of `nvtx.Domain` that is used here (nvtx 0.2.12 and later)."""
 
-    def get_event_attributes(self, message: str) -> Any: ...
+    def get_event_attributes(self, message: str) -> Any:
+        """Prepare a name."""
+        ...
 
-    def push_range(self, attributes: Any) -> None: ...
+    def push_range(self, attributes: Any) -> None:
+        """Open a range on the thread's stack."""
+        ...
 
-    def pop_range(self) -> None: ...
+    def pop_range(self) -> None:
+        """Close the range on top of that stack."""
+        ...
 
-    def start_range(self, attributes: Any) -> int: ...
+    def start_range(self, attributes: Any) -> int:
+        """Open a range that goes by a number."""
+        ...
 
-    def end_range(self, range_id: int) -> None: ...
+    def end_range(self, range_id: int) -> None:
+        """Close the one of that number."""
+        ...
 
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
-_domain: _Domain | None = None
+_domain: Domain | None = None
 
 
 def enable() -> None:
@@ -73,7 +95,7 @@ def enable() -> None:
             "the installed nvtx is too old for NVTX ranges: "
             f"pip install --upgrade 'nvtx>={_OLDEST}'"
         )
-    _domain = cast(_Domain, domain)
+    _domain = cast(Domain, domain)
 
 
 def disable() -> None:
@@ -85,6 +107,17 @@ def disable() -> None:
 def enabled() -> bool:
     """Whether ranges are being marked."""
     return _domain is not None
+
+
+@contextmanager
+def into(domain: Domain) -> Generator[None]:
+    """Mark ranges in `domain` for a while: a stand-in for a profiler, which can be asked what it saw."""
+    global _domain  # noqa: PLW0603 - as in `enable`
+    before, _domain = _domain, domain
+    try:
+        yield
+    finally:
+        _domain = before
 
 
 def span(name: str) -> AbstractContextManager[None]:
@@ -99,7 +132,7 @@ def span(name: str) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _pushed(domain: _Domain, name: str) -> Generator[None]:
+def _pushed(domain: Domain, name: str) -> Generator[None]:
     domain.push_range(_attributes(domain, name))
     try:
         yield
@@ -112,8 +145,8 @@ class Token:
 
     __slots__ = ("_domain", "_id")
 
-    def __init__(self, domain: _Domain, name: str) -> None:
-        self._domain: _Domain | None = domain
+    def __init__(self, domain: Domain, name: str) -> None:
+        self._domain: Domain | None = domain
         self._id = domain.start_range(_attributes(domain, name))
 
     def end(self) -> None:
@@ -146,7 +179,7 @@ def across(name: str) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _started(domain: _Domain, name: str) -> Generator[None]:
+def _started(domain: Domain, name: str) -> Generator[None]:
     token = Token(domain, name)
     try:
         yield
@@ -155,7 +188,7 @@ def _started(domain: _Domain, name: str) -> Generator[None]:
 
 
 @lru_cache(maxsize=1024)
-def _attributes(domain: _Domain, name: str) -> Any:
+def _attributes(domain: Domain, name: str) -> Any:
     """Prepared once for each name: that is most of what marking a range costs."""
     return domain.get_event_attributes(message=name)
 

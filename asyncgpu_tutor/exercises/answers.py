@@ -11,7 +11,7 @@ import json
 from functools import cache
 from importlib.resources import files
 from types import CodeType, EllipsisType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -65,6 +65,8 @@ def _content(answer: object) -> object:
         return answer.facts.source.split()
     if isinstance(answer, str):
         return answer.split()
+    if isinstance(answer, tuple):  # a diagnosis and a program, say
+        return tuple(_content(part) for part in cast(tuple[object, ...], answer))
     if isinstance(answer, type):
         members = vars(answer).items()
         return {k: _content(v) for k, v in members if hasattr(v, "__code__") or k[0] != "_"}

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from asyncgpu_tutor import Trace, using
+from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.profiling.run import find_run, record_run
-from asyncgpu_tutor.sim import Machine, SimDevice
 
-__all__ = ["EXHIBITS", "LOADING_US", "exhibit"]
+__all__ = ["EXHIBITS", "exhibit"]
 
 EXHIBITS: Mapping[str, str] = {
     "A": "08_hidden_synchronisation",
@@ -22,15 +20,9 @@ EXHIBITS: Mapping[str, str] = {
     "G": "08_one_big_kernel",
 }
 
-# us; chosen so that it stands out and the rest can still be seen beside it. On GPUs it may be far more.
-LOADING_US = 900.0
 
-
-async def exhibit(letter: str, *, repaired: bool = False) -> Trace:
-    """The trace of a program of the course that has a defect.
-
-    It is the recording that comes with this package, made on a GPU. Where there is none, the program runs
-    now, on a simulated device of its own.
+def exhibit(letter: str, *, repaired: bool = False) -> Trace:
+    """The recording of a program that has a defect, on a GPU.
 
     Parameters
     ----------
@@ -50,14 +42,8 @@ async def exhibit(letter: str, *, repaired: bool = False) -> Trace:
         If there is no such exhibit.
     """
     if letter not in EXHIBITS:
-        raise UsageError(
-            f"there is no exhibit {letter!r}; there are {', '.join(map(repr, EXHIBITS))}"
-        )
-    name = EXHIBITS[letter] + ("_repaired" if repaired else "")
-    if name in Trace.recordings():
-        trace = Trace.load_recording(name)
-    else:
-        with using(SimDevice(machine=Machine(), load_us=LOADING_US)):
-            trace = await record_run(find_run(name))
+        listed = ", ".join(repr(known) for known in EXHIBITS)
+        raise UsageError(f"there is no exhibit {letter!r}; there are {listed}")
+    trace = Trace.load_recording(EXHIBITS[letter] + ("_repaired" if repaired else ""))
     about = {key: value for key, value in trace.about.items() if key not in {"run", "shows"}}
     return replace(trace, about=about)

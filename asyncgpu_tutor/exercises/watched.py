@@ -1,0 +1,116 @@
+"""A recording with NVTX ranges in it, as a profiler would show them, where there is no profiler."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from asyncgpu_tutor import ranges
+from asyncgpu_tutor.runtime import current_device, record
+from asyncgpu_tutor.trace import Span, Trace
+
+__all__ = ["Range", "RangeLog", "watched"]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range that has been closed.
+
+    Attributes
+    ----------
+    name : str
+    start, end : float
+        By the current device's host clock, in us.
+    mixed : bool
+        Whether it was pushed by one task and popped by another: it is not what either of them meant.
+    """
+
+    name: str
+    start: float
+    end: float
+    mixed: bool = False
+
+
+class RangeLog:
+    """What a profiler is told: a stand-in for `nvtx.Domain`, for `asyncgpu_tutor.ranges.into`.
+
+    As in NVTX, `push_range` and `pop_range` share one stack, so a pop closes what was pushed last, whoever
+    pushed it; `start_range` and `end_range` go by numbers.
+    """
+
+    def __init__(self) -> None:
+        self.closed: list[Range] = []
+        self._stack: list[tuple[str, float, object]] = []
+        self._open: dict[int, tuple[str, float]] = {}
+        self._next = 0
+
+    @property
+    def open(self) -> list[str]:
+        """Names of the ranges that nobody has closed yet."""
+        return [name for name, _, _ in self._stack] + [name for name, _ in self._open.values()]
+
+    def get_event_attributes(self, message: str) -> str:
+        """The name is all that is kept."""
+        return message
+
+    def push_range(self, attributes: str) -> None:
+        """Open a range on top of the stack."""
+        self._stack.append((attributes, _now(), _task()))
+
+    def pop_range(self) -> None:
+        """Close the one on top."""
+        name, start, task = self._stack.pop()
+        self.closed.append(Range(name, start, _now(), task is not _task()))
+
+    def start_range(self, attributes: str) -> int:
+        """Open a range that has a number."""
+        self._next += 1
+        self._open[self._next] = (attributes, _now())
+        return self._next
+
+    def end_range(self, range_id: int) -> None:
+        """Close the one of that number."""
+        name, start = self._open.pop(range_id)
+        self.closed.append(Range(name, start, _now()))
+
+
+def _now() -> float:
+    return current_device().now()
+
+
+def _task() -> object:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no event loop
+        return None
+
+
+@contextmanager
+def watched(log: RangeLog | None = None) -> Generator[Trace]:
+    """Record what happens in the block, NVTX ranges included, as spans of kind ``"range"``.
+
+    A profiler that is attached is not told of the ranges in the block.
+
+    Parameters
+    ----------
+    log : RangeLog, optional
+        Where to keep the ranges.
+
+    Yields
+    ------
+    Trace
+        Empty inside the block.
+    """
+    found = RangeLog() if log is None else log
+    origin, device = _now(), current_device().name
+    with record() as trace, ranges.into(found):
+        yield trace
+    number = max((span.id for span in trace), default=0)
+    # Longer ones first: those that begin together are then nested as they should be.
+    for one in sorted(found.closed, key=lambda r: (r.start, -r.end)):
+        number += 1
+        trace.spans.append(
+            Span(number, "range", one.name, one.start - origin, one.end - origin, device)
+        )

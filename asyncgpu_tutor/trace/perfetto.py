@@ -182,6 +182,8 @@ def _text(number: int, value: str) -> bytes:
 # ------------------------------------------------------------------ Chrome
 def _chrome(trace: Trace, tracks: list[_Track], flows: Iterable[_Flow]) -> str:
     place = {span.id: track.number for track in tracks for span in track.spans}
+    # Work of a foreign trace may be on no stream, and so on no track.
+    flows = [flow for flow in flows if flow.before.id in place and flow.after.id in place]
     title = f"{trace.device or 'device'} ({clock_words(trace.clock)})"
     events: list[dict[str, object]] = [_named("process_name", 0, title)]
     for rank, track in enumerate(tracks):

@@ -213,7 +213,7 @@ def traces(draw: st.DrawFn) -> Trace:
                 kind=kind,
                 start=start,
                 end=end,
-                stream=draw(st.integers(-2, 3)) if device else None,
+                stream=draw(st.none() | st.integers(-2, 3)) if device else None,
                 op=draw(st.none() | st.integers(0, 3)),
                 name=draw(st.sampled_from(["k", "h2d", "launch k", "malloc x", "load k"])),
                 after=draw(st.lists(st.integers(0, number - 1), max_size=3)) if number else [],
@@ -226,9 +226,11 @@ def traces(draw: st.DrawFn) -> Trace:
         return Trace()
 
 
-@given(traces())
-def test_whatever_is_taken_can_be_used(trace: Trace) -> None:
+@given(trace=traces())
+def test_whatever_is_taken_can_be_used(trace: Trace, tmp_path: Path) -> None:
     usable(trace)
+    trace.to_perfetto(tmp_path / "t.pftrace")
+    trace.to_perfetto(tmp_path / "t.json")
 
 
 def usable(trace: Trace) -> None:

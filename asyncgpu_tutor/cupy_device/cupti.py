@@ -40,7 +40,7 @@ PAGEABLE = 1  # CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
 # What a profiler leaves in the environment, and in the process, of a program that it runs. CUPTI says no to a
 # second client, but not to all of them.
 SIGNS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "NV_COMPUTE_PROFILER_PERFWORKS_DIR")
-LIBRARIES = ("ToolsInjection", "nsight-compute", "nsight_compute", "libcuda-injection")
+LIBRARIES = ("ToolsInjection", "/nsight-compute/", "/nsight-systems/", "libcuda-injection")
 
 # Calls that enqueue: CUPTI keeps records of these, and of no others, such as the queries of a waiting task.
 CALLS = frozenset(
@@ -310,9 +310,9 @@ def profiler_attached() -> str:
     except OSError:  # not Linux
         return ""
     for line in maps.splitlines():
-        name = line.rpartition("/")[2]
-        if any(library in name for library in LIBRARIES):
-            return name
+        path = line[line.find("/") :]
+        if any(library in path for library in LIBRARIES):
+            return path.rpartition("/")[2]
     return ""
 
 

@@ -14,6 +14,6 @@ __all__ = ["recorded"]
 
 @cache
 def recorded(name: str) -> Trace:
-    """On a device on which loading a kernel takes time."""
-    with agt.using(SimDevice(machine=Machine(), load_us=500.0)):
+    """On a device on which loading a kernel takes time, and which interprets no large launch whole."""
+    with agt.using(SimDevice(machine=Machine(), load_us=500.0, stand_in_above=2**24)):
         return trace_of(name)

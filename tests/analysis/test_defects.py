@@ -125,7 +125,7 @@ def test_too_few_streams_costs_the_waiting() -> None:
 def test_where_kernels_fill_the_device_more_streams_are_not_advised() -> None:
     """Three products, each of which fills the device, on one stream."""
     dim = 512
-    with agt.using(SimDevice(machine=Machine())):
+    with agt.using(SimDevice(machine=Machine(), stand_in_above=2**24)):
         a = agt.ones((dim, dim)).sync()
         outs = [agt.zeros((dim, dim)).sync() for _ in range(3)]
         stream = agt.create_stream()

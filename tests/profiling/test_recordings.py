@@ -19,7 +19,7 @@ MEGABYTE = 2**20
 
 @cache
 def simulated(name: str) -> Trace:
-    with agt.using(SimDevice(machine=Machine())):
+    with agt.using(SimDevice(machine=Machine(), stand_in_above=2**24)):
         return trace_of(name)
 
 

@@ -1310,6 +1310,33 @@ def make_server(make, stream):
 # %% id=09-shapes-check
 check("09-shapes", make_server)
 
+# %% [markdown] id=server
+# ## All of it together: a server
+#
+# You have met each part by now: a pipeline that is prepared, a graph of it, a slot for its input, a result that is copied before the next launch, an `await` that lets others
+# go on. `agt.Server` puts them together. It has a few **lanes**, each a stream with a slot and a graph of its own. A request takes a free
+# lane, or waits for one.
+
+# %% id=server-run
+requests = [batch for _ in range(3) for batch in inputs.batches]
+
+async with agt.Server(lambda slot: forward(slot, w0, w1), (64, 64), lanes=4) as server:
+    with agt.record() as served:
+        answers = [answer async for answer in server.map(requests)]
+
+served.plot(title=f"{len(requests)} requests on four lanes", lanes=("host", "streams"))
+in_words(served)
+
+# %% id=server-check
+calls = [span.name for span in served if span.kind == "call"]
+assert len([name for name in calls if name.startswith("launch graph")]) == len(requests)
+assert not [name for name in calls if name.startswith("malloc")]
+if device.simulated:
+    assert len(served.streams) == 4
+for i, answer in enumerate(answers):
+    assert np.allclose(answer, expected[i % 4], atol=1e-6)
+print(f"{len(requests)} requests, {len(calls)} calls, and nothing allocated on the device on the way")
+
 # %% [markdown] id=decide
 # ## Shall it be a graph?
 #

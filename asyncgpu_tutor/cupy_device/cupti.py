@@ -311,8 +311,10 @@ def profiler_attached() -> str:
         return ""
     for line in maps.splitlines():
         path = line[line.find("/") :]
-        if any(library in path for library in LIBRARIES):
-            return path.rpartition("/")[2]
+        name = path.rpartition("/")[2]
+        # CUPTI itself may come from a profiler's folder, and is then no sign of the profiler.
+        if any(library in path for library in LIBRARIES) and not name.startswith("libcupti"):
+            return name
     return ""
 
 

@@ -1,0 +1,1468 @@
+"""Source of notebooks/08_profiling.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # Profiling: find out why it is slow
+#
+# **After this page you can**
+#
+# - mark the parts of your program for a profiler, correctly across `await`;
+# - take a profile in three ways, with or without a GPU, and say what each can and cannot see;
+# - read a timeline from the top: is the device busy, if not why, and what is the end waiting for;
+# - recognise seven common defects by what they look like, and repair them;
+# - find your way in the window of NVIDIA's Nsight Systems.
+#
+# | | |
+# |---|---|
+# | Time | 70 minutes |
+# | You need | [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb) |
+# | Device | the first cell of code says which one is in use |
+
+# %% id=setup
+import asyncio
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import ranges
+from asyncgpu_tutor.analysis.window import nsight_window
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.exercises.watched import RangeLog, watched
+from asyncgpu_tutor.profiling import nsys
+from asyncgpu_tutor.profiling.exhibits import EXHIBITS, exhibit
+from asyncgpu_tutor.timeline import compare
+
+device = agt.use("auto")
+device
+
+# %% [markdown] id=slow
+# ## A program that is too slow
+#
+# Somebody wrote this program, and it is right. Four chunks of data go to the device, negative numbers become zero, and the
+# chunks come back. After each chunk the host writes a line of a report. It is slower than it has to be. *Where would you begin?*
+
+# %% id=slow-program
+N = 1_000_000
+data = [agt.pin(np.full(N, i + 1, np.float32)) for i in range(4)]
+
+
+def chunk(i):
+    def positive(array):
+        blocks = array.partition(256)
+        return agt.relu(N, blocks, blocks).last().unpartition()
+
+    return agt.h2d(data[i], "chunk").and_then(positive).to_host().named(f"chunk {i}")
+
+
+def report(i):
+    agt.work(30, f"report {i}")  # stands for some work of Python's
+
+
+async def first_version():
+    results = []
+    for i in range(4):
+        results.append(chunk(i).sync())
+        report(i)
+    return results
+
+
+# %% [markdown] id=slow-guess
+# Most people begin with the kernel. It is the part with the threads and the C in it, so surely it is the part that counts.
+
+# %% id=predict-kernel
+where = Prediction(
+    "For how much of its time, from the first call to the end, is a kernel of this program at work?",
+    most="more than half of it",
+    some="less than half, but more than a tenth",
+    little="less than a tenth of it",
+)
+where
+
+# %% id=predict-kernel-commit
+where.commit(...)
+
+# %% [markdown] id=warm
+# Then measure. A program has to be run once before it counts, for reasons that will be case E below.
+
+
+# %% id=slow-measure
+async def profiled(program):
+    await program()  # not recorded: the first time is special
+    with agt.record() as trace:
+        await program()
+    return trace
+
+
+before = await profiled(first_version)
+
+# %% id=reveal-kernel
+whole = before.metrics().makespan
+kernels = sum(span.duration for span in before.device_spans if span.kind == "kernel")
+share = kernels / whole
+where.reveal(
+    "most" if share > 0.5 else "some" if share > 0.1 else "little",
+    f"Kernels run for {kernels:.0f} µs of {whole:.0f} µs. A kernel that takes no time at all would make the "
+    f"program {share:.0%} shorter.",
+)
+
+# %% [markdown] id=loop
+# That is why one measures first. A week of work on that kernel could win you no more than this. The way out is a loop with
+# five steps:
+#
+# 1. **Annotate**: give names to the parts of your program.
+# 2. **Profile**: record one run.
+# 3. **Read**: say in a sentence what the end of the program is waiting for.
+# 4. **Fix**: change that, and only that.
+# 5. **Profile again**: has it gone? What is next? Is it enough?
+#
+# The third step is the hard one, and the one that people skip.
+
+# %% [markdown] id=annotate
+# ## Annotate
+#
+# A profiler sees kernels, copies and calls. It cannot know which request they were for. You have used one kind of name
+# already: `named("chunk 0")` puts a label on everything that an operation enqueues. The other kind is a **range**: a stretch of the
+# host's time with a name.
+#
+# Profilers of NVIDIA take such names through a small library called **NVTX**. The module `agt.ranges` speaks to it, in two ways:
+#
+# | | for code that | because |
+# |---|---|---|
+# | `with agt.ranges.span("report"):` | does *not* await | it is kept on a stack: last opened, first closed |
+# | `with agt.ranges.across("request"):` | awaits | it has a number, and closes when its own block ends |
+#
+# Ranges are off unless somebody asks for them, with `ASYNCGPU_NVTX=1` or `agt.ranges.enable()`, so you can leave them in the program for good.
+# And the operations of this course mark themselves: each run of an operation is a range with its name.
+#
+# If there is no profiler, who looks at ranges? Here `watched()` does: it is `record()`, and writes ranges down as well.
+
+
+# %% id=annotate-run
+async def request(i):
+    with ranges.across("request"):
+        result = await chunk(i)
+        with ranges.span("report"):
+            report(i)
+        return result
+
+
+async def two_requests(function):
+    with watched(RangeLog()) as trace:
+        await asyncio.gather(function(0), function(1))
+    return trace
+
+
+annotated = await two_requests(request)
+annotated.plot(title="Two requests, with ranges", lanes=("host", "streams"))
+in_words(annotated)
+
+# %% [markdown] id=annotate-read
+# Ranges are drawn in white, on top of the host's lane. `request` is ours, and so is `report`. The others are marked by the course:
+# `chunk 0` for as long as its calls are made, and `chunk 0 in flight` until its result is there. You see at once that both requests are under
+# way at the same time.
+
+# %% id=annotate-check
+first, second = [span for span in annotated.find("request") if span.kind == "range"]
+assert first.start <= second.start < first.end
+
+# %% [markdown] id=misconception-ranges
+# > **Misconception: a range shows what its block did.**
+# >
+# > - *What you see:* ranges of the wrong length around code that awaits, and conclusions that are wrong by as much.
+# > - *Why:* the usual kind of range is kept on a stack, and there is one stack for a thread. While one task waits, another opens a
+# >   range on top. Whoever is done first closes the one on top: not its own.
+# > - *What helps:* `across`, a start/end range in NVTX's words. (`nvtx.annotate` and `torch.cuda.nvtx.range` are of the other kind.)
+#
+# Two tasks with `span` around an `await`. The first one has little to do, the second one a lot:
+
+
+# %% id=misconception-ranges-run
+async def task(name, us, kind):
+    with kind(name):
+        await agt.sleep(us)
+
+
+async def lengths(kind):
+    log = RangeLog()
+    with watched(log):
+        await asyncio.gather(task("short", 100, kind), task("long", 5000, kind))
+    return {one.name: one.end - one.start for one in log.closed}
+
+
+for kind in (ranges.span, ranges.across):
+    measured = await lengths(kind)
+    print(kind.__name__, {name: f"{us:.0f} µs" for name, us in measured.items()})
+    wrong = measured["short"] > measured["long"]
+    assert wrong == (kind is ranges.span)
+
+# %% [markdown] id=misconception-ranges-read
+# With `span` the short task seems to be the longer one.
+
+# %% [markdown] id=exercise-annotate
+# ### Exercise: ranges around an `await`
+#
+# `handle` answers a request: it prepares the input, which does not await, and then processes it. Mark two ranges: `"prepare"` around the
+# preparation and nothing else; `"request"` around all of it. The check handles several requests together, and lets one of
+# them fail. (Name the *sort* of thing, without a number in it: NVTX keeps every name until the program ends.)
+
+
+# %% id=08-annotate starter
+async def handle(i, prepare, process):
+    x = prepare(i)
+    return await process(x)
+
+
+# %% id=08-annotate solution
+async def handle(i, prepare, process):
+    with agt.ranges.across("request"):
+        with agt.ranges.span("prepare"):
+            x = prepare(i)
+        return await process(x)
+
+
+# %% id=08-annotate mutant cause="was opened by one task and closed by another"
+async def handle(i, prepare, process):
+    with agt.ranges.span("request"):
+        with agt.ranges.span("prepare"):
+            x = prepare(i)
+        return await process(x)
+
+
+# %% id=08-annotate mutant cause="was never closed"
+async def handle(i, prepare, process):
+    token = agt.ranges.start("request")
+    with agt.ranges.span("prepare"):
+        x = prepare(i)
+    result = await process(x)
+    agt.ranges.end(token)
+    return result
+
+
+# %% id=08-annotate mutant cause="no range `request` holds all of request"
+async def handle(i, prepare, process):
+    with agt.ranges.span("request"):
+        with agt.ranges.span("prepare"):
+            x = prepare(i)
+        future = process(x).into_future()
+    return await future
+
+
+# %% id=08-annotate mutant cause="no range `request` holds all of request"
+async def handle(i, prepare, process):
+    with agt.ranges.span("prepare"):
+        x = prepare(i)
+    with agt.ranges.across("request"):
+        return await process(x)
+
+
+# %% id=08-annotate mutant cause="and nothing else"
+async def handle(i, prepare, process):
+    with agt.ranges.across("request"), agt.ranges.across("prepare"):
+        x = prepare(i)
+        return await process(x)
+
+
+# %% id=08-annotate mutant cause="should give 3 ranges called `request`, and gave 0"
+async def handle(i, prepare, process):
+    with agt.ranges.across(f"request {i}"):
+        with agt.ranges.span("prepare"):
+            x = prepare(i)
+        return await process(x)
+
+
+# %% id=08-annotate mutant cause="a NumPy array should come out"
+async def handle(i, prepare, process):
+    with agt.ranges.across("request"):
+        with agt.ranges.span("prepare"):
+            x = prepare(i)
+        await process(x)
+
+
+# %% id=08-annotate-check
+check("08-annotate", handle)
+
+# %% [markdown] id=profile
+# ## Profile
+#
+# There are three ways to get a timeline, and all of them give the same kind of trace. So everything on this page works on each.
+#
+# | | how | times | needs |
+# |---|---|---|---|
+# | in the program | `with agt.record() as trace:` | modelled on the simulated device; on a GPU from CUPTI, NVIDIA's library for profilers, or else from CUDA events | nothing |
+# | from outside | `nsys profile`, then `agt.Trace.from_nsys(file)` | measured by Nsight Systems | a GPU, and Nsight Systems |
+# | somebody else's | `agt.Trace.load_recording(name)`, `agt.Trace.load(file)` | whatever they were | the file |
+#
+# Each says of itself where its times are from. The recordings that come with this course were made on an H200:
+
+# %% id=profile-clock
+print("clock:", before.clock)
+print("about:", dict(before.about) or "nothing more to say")
+assert (before.clock == "simulated") == device.simulated
+
+recorded = agt.Trace.load_recording("02_streams_and_events")
+print("clock:", recorded.clock)
+print("about:", {key: recorded.about[key] for key in ("gpu", "driver", "date", "command")})
+print(
+    "There are",
+    len(agt.Trace.recordings()),
+    "recordings; the first ones:",
+    *agt.Trace.recordings()[:3],
+)
+assert recorded.clock == "CUPTI"
+
+# %% [markdown] id=profile-nsys
+# With Nsight Systems the program has to be a script, since the profiler starts it. This page has one beside it, with
+# the same functions:
+#
+# ```text
+# ASYNCGPU_NVTX=1 nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none -o report python 08_profiling.py
+# nsys export --type=sqlite -o report.sqlite report.nsys-rep
+# ```
+#
+# The first line runs it and writes `report.nsys-rep`, which the profiler's window opens. The two options with *none* leave out samples of the CPU,
+# without which the file stays small. The second line makes a database of it, for `agt.Trace.from_nsys("report.sqlite")`. One command does it all, analysis included, for
+# the MLP of the last page: `python -m asyncgpu_tutor profile`. Is Nsight Systems on this machine?
+
+# %% id=profile-nsys-here
+try:
+    print("here:", nsys.find())
+except UsageError as error:
+    print(error)
+
+# %% [markdown] id=read
+# ## Read
+#
+# Here is our slow program. Read it from the top, with five questions. Do not skip any.
+#
+# 1. **Is the device busy?** If it is, go to question 3.
+# 2. **Why does it stand still?** The pause before each piece of work ends for some reason, and that reason is the cause.
+# 3. **What is it busy with?** Copies, or kernels? And do they overlap?
+# 4. **What is the end waiting for?** The critical path: the chain of work without which the program cannot end sooner.
+# 5. **What is the host doing?** Making calls, waiting, or its own work?
+
+# %% id=read-plot
+before.plot(title="First version", lanes=("host", "streams"))
+in_words(before)
+
+# %% id=predict-cause
+cause = Prediction(
+    "In this timeline the device has pauses. What ends most of that time?",
+    dependency="work on another stream, which had to be done first",
+    engine="a copy engine that was busy with somebody else's copy",
+    host="the host, which asks for the next piece of work at last",
+)
+cause
+
+# %% id=predict-cause-commit
+cause.commit(...)
+
+# %% [markdown] id=analyse
+# `agt.analyse` goes through all pauses of the device, and puts each down to what ended it:
+
+# %% id=analyse-run
+analysis = agt.analyse(before)
+idle = analysis.idle_by_cause
+for name, us in idle.items():
+    print(f"{name:12} {us:7.1f} µs")
+
+# %% id=reveal-cause
+names = {"dependency": "dependency", "engine busy": "engine"}
+worst = max(idle, key=idle.get)
+m = before.metrics()
+cause.reveal(
+    names.get(worst, "host"),
+    f"Of {m.device_idle:.0f} µs of pauses, {idle['host late']:.0f} µs are put down to a host that was late.",
+)
+
+# %% [markdown] id=analyse-read
+# So the answers are: (1) not all the time; (2) the host is late; (3) copies, one after the other, on four streams that take
+# turns; (4) everything, since nothing overlaps anything; (5) it waits, then it reports, and only then it asks for more. In a
+# sentence: **the device waits for the host, because the host waits for the device.**
+#
+# All of it is one call, as a picture or as a text. In the picture, look at the depth of the queue: how much work has been asked for and is not
+# done. A queue that runs empty again and again belongs to a host that does not keep ahead.
+
+# %% id=analyse-picture
+analysis.plot()
+print(analysis.table())
+
+# %% id=analyse-check
+assert m.overlap == 0
+assert m.host["wait"] > 0
+assert len([span for span in before if span.kind == "wait"]) == 4
+assert analysis.depth.depths.count(0) >= 4
+
+# %% [markdown] id=fix
+# ## Fix, and profile again
+#
+# One change: ask for everything first, and report on each chunk when it is there.
+
+
+# %% id=fix-program
+async def second_version():
+    async def one(i):
+        with ranges.across("request"):
+            result = await chunk(i)
+            with ranges.span("report"):
+                report(i)
+            return result
+
+    return await asyncio.gather(*[one(i) for i in range(4)])
+
+
+after = await profiled(second_version)
+comparison = agt.compare(before, after, titles=["before", "after"])
+comparison.plot()
+print(comparison.table())
+
+# %% id=fix-check
+assert comparison.same_work
+assert after.metrics().makespan < before.metrics().makespan
+assert after.metrics().overlap > 0
+assert not [span for span in after if span.kind == "wait"]
+results = await second_version()
+assert [result[0] for result in results] == [1, 2, 3, 4]
+
+# %% [markdown] id=fix-read
+# The same work, sooner: streams overlap now, and the host does not wait in a call any more. And what limits it *now*? There always is something, and it is
+# something else than before. To find it, see who is busy nearly all of the time.
+
+# %% id=predict-next
+limit = Prediction(
+    "Who is closest to being busy all the time in the repaired program?",
+    copies="a copy engine",
+    kernels="the part that computes",
+    host="the host",
+)
+limit
+
+# %% id=predict-next-commit
+limit.commit(...)
+
+# %% id=reveal-next
+m = after.metrics()
+span_of = {"host": m.host["call"] + m.host["work"], "kernels": 0.0, "copies": 0.0}
+for (_, engine), us in m.engine_busy.items():
+    group = "kernels" if engine == "compute" else "copies"
+    span_of[group] = max(span_of[group], us)
+for group, us in span_of.items():
+    print(f"{group:8} {us / m.makespan:4.0%} of the time")
+limit.reveal(max(span_of, key=span_of.get), "The percentages above say so.")
+
+# %% [markdown] id=enough
+# When is it enough? When what is busy all the time is what *has* to be: the data have to go over the bus once, and no program can
+# be shorter than that. Chapter 05 called it the least time that a program can take. Until then: next round.
+
+# %% [markdown] id=busy
+# ## Busy is not the same as well used
+#
+# Question 1 has a trap. Here are six small products of a matrix and a vector on one stream, and the device does not pause
+# for a moment:
+
+# %% id=busy-run
+ROWS, COLUMNS = 256, 1024
+matrix = (await agt.h2d(agt.pin(np.ones((ROWS, COLUMNS), np.float32)), "matrix")).share()
+vector = (await agt.h2d(agt.pin(np.ones(COLUMNS, np.float32)), "vector")).share()
+
+
+def product(i):
+    out = agt.zeros(ROWS, name=f"out {i}").partition(256)
+    return agt.matvec_naive(ROWS, COLUMNS, matrix, vector, out).named(f"product {i}")
+
+
+async def six_products():
+    with agt.using(policy=policy):
+        await asyncio.gather(*[product(i) for i in range(6)])
+
+
+policy = agt.SingleStream()
+in_line = await profiled(six_products)
+m = in_line.metrics()
+print(f"the device is busy for {m.device_active / m.device_makespan:.0%} of its time")
+if device.simulated:
+    assert m.device_active / m.device_makespan > 0.9
+
+# %% id=predict-busy
+room = Prediction(
+    "The same kernels on six streams. What happens to the time from the first kernel to the last?",
+    same="nothing: the device was busy already",
+    longer="it grows: six kernels get in each other's way",
+    shorter="it shrinks to less than two thirds",
+)
+room
+
+# %% id=predict-busy-commit
+room.commit(...)
+
+# %% id=busy-again
+policy = agt.StreamPoolRoundRobin(6)
+side_by_side = await profiled(six_products)
+compare([in_line, side_by_side], ["One stream", "Six streams"])
+in_words(in_line, side_by_side)
+
+# %% id=reveal-busy
+one, six = in_line.metrics().device_makespan, side_by_side.metrics().device_makespan
+blocks = side_by_side.find("matvec_naive")[0].detail["grid"]
+room.reveal(
+    "shorter" if six < one / 1.5 else "longer" if six > one else "same",
+    f"{one:.0f} µs became {six:.0f} µs. Each launch has a grid of {tuple(blocks)}: a single block.",
+)
+assert tuple(blocks) == (1, 1, 1)
+
+# %% [markdown] id=misconception-busy
+# > **Misconception: the device is busy, so it cannot be made quicker.**
+# >
+# > - *What you see:* a utilisation near 100 percent, in a timeline as in `nvidia-smi`.
+# > - *Why:* busy means that *some* kernel ran. A kernel of one block uses one of the many SMs of the device, and the others
+# >   have nothing to do.
+# > - *What helps:* look at the grid. Few blocks: run several at once, or give each more to do.
+
+# %% id=misconception-busy-check
+if device.simulated:
+    assert side_by_side.metrics().max_concurrency >= 2
+    assert in_line.metrics().device_active / in_line.metrics().device_makespan > 0.9 * 1.00
+    assert one / six > 1.5
+
+# %% [markdown] id=nsight
+# ## The window of Nsight Systems
+#
+# You may never need it: what is on this page is enough for the programs of this course. But sooner or later you get a
+# `.nsys-rep` of a program that is not yours. Its window looks like much, and is what you know in another order.
+#
+# The course brings one: the MLP of the last page, run on an H200 under `nsys`. We read its export, and draw it as the window
+# arranges it. (The drawing is ours, the names of the rows are theirs. If you have Nsight Systems, open the report itself beside it.)
+
+# %% id=nsight-picture
+print("the report:", agt.Trace.recorded_file("07_async_mlp.nsys-rep").name)
+foreign = agt.Trace.from_nsys(agt.Trace.recorded_file("07_async_mlp.sqlite"), within="record")
+nsight_window(foreign)
+print(
+    "Above: CUDA HW, with a row for the kernels and one for the memory operations of each stream."
+)
+print("Below: the thread, with rows for the NVTX ranges and one for the calls of CUDA.")
+in_words(foreign)
+
+# %% id=nsight-check
+assert foreign.clock == "Nsight Systems"
+assert len([span for span in foreign if span.kind == "range"]) > 4
+assert foreign.find("sgemm_naive")[0].label == "batch 0"
+
+# %% [markdown] id=nsight-read unchecked="how the window of another program is used; its documentation is the source"
+# Read it in the order of the numbers:
+#
+# - **(1) NVTX**, in the row of a thread: your ranges. Find the request that you care about, and zoom in on it: drag with the mouse over the stretch
+#   while you hold <kbd>Ctrl</kbd> turns the wheel of most mice into a magnifier, and `Z` or *Zoom into selection* in the right-click menu takes you there. *Filter and Zoom in* hides the rest.
+# - **(2) CUDA API**, just below: the calls of this thread. Long green or red blocks with *Synchronize* in their names are our waits. Click on a launch: its kernel is
+#   highlighted above, which is our dotted arrow from call to kernel.
+# - **(3) Kernels** and **(4) Memory**, under *CUDA HW*: a stream's work, as on our lanes. At first they are folded into *All Streams*; the little triangle unfolds them. Look for gaps in
+#   the folded row: there, nobody works. That is question 1.
+#
+# A right click on a row offers *Show in Events View*: the table below the timeline then lists that row, with start and duration, as our
+# `table()` does. The same pane can show the **Expert Systems View**, a detective like the one that you are about to meet. `nsys analyze report.nsys-rep` is the same without a
+# window, and `nsys stats report.nsys-rep` has sums by kernel and by call. Their meaning is in NVIDIA's
+# [User Guide](https://docs.nvidia.com/nsight-systems/UserGuide/index.html) and its
+# [guide to analysis](https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html).
+#
+# | you want to know | here | in Nsight Systems |
+# |---|---|---|
+# | whose work it is | label of a span | NVTX row; project it on the GPU with the row *NVTX* under *CUDA HW* |
+# | whether the host waits | white, dotted spans on the host's lane | `cudaStreamSynchronize` and the like in *CUDA API* |
+# | whether a copy was pageable | `span.detail` | *Memcpy HtoD (Pageable)* when you point at it |
+# | gaps of the device | `analyse(trace).idle_by_cause` | rules *GPU Gaps*, *GPU Time Utilization* |
+# | what a stream waited for | an arrow, `span.after` | *cudaStreamWaitEvent* in *CUDA API* |
+#
+# For a browser there is a third window: `trace.to_perfetto("trace.pftrace")` writes a file that [ui.perfetto.dev](https://ui.perfetto.dev) opens. It reads the file in your
+# browser; nothing is sent anywhere.
+
+# %% [markdown] id=detective unchecked="how to know them; the section on the detective compares all of them with their traces"
+# ## Seven suspects
+#
+# Some mistakes are so common that it pays to know their faces. Here they are, with how one knows them.
+#
+# | suspect | one knows it by |
+# |---|---|
+# | `null stream` | work in the lane of stream 0 |
+# | `hidden synchronisation` | a wait on the host's lane, and calls for more work after it |
+# | `pageable copy` | calls for a copy that last about as long as the copy itself |
+# | `lazy module loading` | one call far longer than all others, when a kernel is first used |
+# | `allocation in the loop` | a `malloc` in every round, each after the one before was done with |
+# | `too few streams` | operations right behind each other on a stream, while the device has room |
+# | `one big kernel` | one kernel has most of the device's time, with blocks enough to fill it |
+#
+# Each of the cases below has an **exhibit**, the trace of a program with just one of them. Below it is a small program with the same defect. Write
+# the culprit's name in place of the dots, and repair the program. The check runs yours on a simulated device, and looks at *its* trace: the defect has to be gone,
+# no other may have come in its place, the results have to be right, and nothing may be left to luck.
+#
+# The exhibits are recordings of an H200: real traces, with all that is untidy about them.
+
+
+# %% id=show
+def show(letter):
+    trace = exhibit(letter)
+    trace.plot(title=f"Exhibit {letter}", lanes=("host", "streams"))
+    print(f"{len(trace.device_spans)} pieces of device work on streams {trace.streams}, in µs:")
+    for name, us in agt.analyse(trace).idle_by_cause.items():
+        print(f"  the device stood still, {name}: {us:.1f}")
+    return in_words(trace)
+
+
+# %% [markdown] id=case-a-text
+# ### Case A
+#
+# *"I start four tasks, and they are on four streams. Why do they take turns?"*
+
+# %% id=case-a-exhibit
+show("A")
+
+# %% [markdown] id=exercise-case-a
+# `program_a` gets operations, and returns their results in order.
+
+
+# %% id=08-case-a starter
+def settle():
+    """Came with the code of another project. Nobody remembers what for."""
+    agt.synchronize()
+
+
+async def program_a(ops):
+    tasks = []
+    for op in ops:
+        tasks.append(agt.spawn(op))
+        await asyncio.sleep(0)
+        settle()
+    return [await task for task in tasks]
+
+
+case_a = ..., program_a
+
+
+# %% id=08-case-a solution
+async def program_a(ops):
+    tasks = []
+    for op in ops:
+        tasks.append(agt.spawn(op))
+        await asyncio.sleep(0)
+    return [await task for task in tasks]
+
+
+case_a = "hidden synchronisation", program_a
+
+
+# %% id=08-case-a mutant cause="still shows it"
+async def program_a(ops):
+    tasks = []
+    for op in ops:
+        tasks.append(agt.spawn(op))
+        await asyncio.sleep(0)
+        agt.synchronize()
+    return [await task for task in tasks]
+
+
+case_a = "hidden synchronisation", program_a
+
+
+# %% id=08-case-a mutant cause="Is somebody waiting elsewhere now?"
+async def program_a(ops):
+    results = []
+    for op in ops:
+        results.append(await agt.spawn(op))
+    return results
+
+
+case_a = "hidden synchronisation", program_a
+
+
+# %% id=08-case-a mutant cause="still shows it"
+async def program_a(ops):
+    streams = [agt.create_stream() for _ in ops]
+    results = []
+    for op, stream in zip(ops, streams):
+        results.append(op.async_on(stream))
+        stream.synchronize()
+    return [result.numpy() for result in results]
+
+
+case_a = "hidden synchronisation", program_a
+
+
+# %% id=08-case-a mutant cause="the culprit is not"
+async def program_a(ops):
+    return await asyncio.gather(*ops)
+
+
+case_a = "too few streams", program_a
+
+
+# %% id=08-case-a mutant cause="a result was read before the device was done with it"
+async def program_a(ops):
+    results = [op.async_on(agt.create_stream()) for op in ops]
+    return [result.numpy() for result in results]
+
+
+case_a = "hidden synchronisation", program_a
+
+
+# %% id=08-case-a mutant cause="with a device that takes its time"
+async def program_a(ops):
+    tasks = [agt.spawn(op) for op in ops]
+    return [await task for task in asyncio.as_completed(tasks)]
+
+
+case_a = "hidden synchronisation", program_a
+
+
+# %% id=08-case-a mutant cause="should be two things"
+async def program_a(ops):
+    return await asyncio.gather(*ops)
+
+
+case_a = "hidden synchronisation"
+
+
+# %% id=08-case-a-check
+check("08-case-a", case_a)
+
+# %% [markdown] id=case-b-text
+# ### Case B
+#
+# *"The device is busy from start to end. I need a larger one, do I not?"*
+
+# %% id=case-b-exhibit
+show("B")
+
+# %% [markdown] id=exercise-case-b
+# `program_b` gets operations as well, six or more. Each has a kernel of one block.
+
+
+# %% id=08-case-b starter
+async def program_b(ops):
+    with agt.using(policy=agt.StreamPoolRoundRobin(2)):
+        return await asyncio.gather(*ops)
+
+
+case_b = ..., program_b
+
+
+# %% id=08-case-b solution
+async def program_b(ops):
+    with agt.using(policy=agt.StreamPoolRoundRobin(len(ops))):
+        return await asyncio.gather(*ops)
+
+
+case_b = "too few streams", program_b
+
+
+# %% id=08-case-b mutant cause="who is the culprit?"
+async def program_b(ops):
+    with agt.using(policy=agt.StreamPoolRoundRobin(len(ops))):
+        return await asyncio.gather(*ops)
+
+
+case_b = "too small a device", program_b
+
+
+# %% id=08-case-b mutant cause="still shows it"
+async def program_b(ops):
+    with agt.using(policy=agt.StreamPoolRoundRobin(3)):
+        return await asyncio.gather(*ops)
+
+
+case_b = "too few streams", program_b
+
+
+# %% id=08-case-b mutant cause="Is somebody waiting elsewhere now?"
+async def program_b(ops):
+    with agt.using(policy=agt.StreamPoolRoundRobin(len(ops))):
+        return list(await agt.zip(*ops))
+
+
+case_b = "too few streams", program_b
+
+
+# %% id=08-case-b mutant cause="too few streams is gone, and hidden synchronisation has come in its place"
+async def program_b(ops):
+    return [op.sync() for op in ops]
+
+
+case_b = "too few streams", program_b
+
+
+# %% id=08-case-b mutant cause="a result was read before the device was done with it"
+async def program_b(ops):
+    results = [op.async_on(agt.create_stream()) for op in ops]
+    return [result.numpy() for result in results]
+
+
+case_b = "too few streams", program_b
+
+
+# %% id=08-case-b mutant cause="`d2h` ran 4 times"
+async def program_b(ops):
+    return await asyncio.gather(*ops[:4])
+
+
+case_b = "too few streams", program_b
+
+
+# %% id=08-case-b mutant cause="program_b` returned"
+async def program_b(ops):
+    with agt.using(policy=agt.StreamPoolRoundRobin(len(ops))):
+        results = await asyncio.gather(*ops)
+    return results[:4]
+
+
+case_b = "too few streams", program_b
+
+
+# %% id=08-case-b-check
+check("08-case-b", case_b)
+
+# %% [markdown] id=case-c-text
+# ### Case C
+#
+# *"Half of it comes from a library. It is said to be asynchronous."*
+
+# %% id=case-c-exhibit
+show("C")
+
+# %% [markdown] id=exercise-case-c
+# Operations again, and their results in order.
+
+
+# %% id=08-case-c starter
+async def program_c(ops):
+    default = agt.current_device().default_stream
+    early = [op.async_on(default) for op in ops[:2]]
+    late = await asyncio.gather(*ops[2:])
+    agt.synchronize()
+    return [result.numpy() for result in early] + late
+
+
+case_c = ..., program_c
+
+
+# %% id=08-case-c solution
+async def program_c(ops):
+    return await asyncio.gather(*ops)
+
+
+case_c = "null stream", program_c
+
+
+# %% id=08-case-c mutant cause="the culprit is not"
+async def program_c(ops):
+    return await asyncio.gather(*ops)
+
+
+case_c = "hidden synchronisation", program_c
+
+
+# %% id=08-case-c mutant cause="still shows it"
+async def program_c(ops):
+    default = agt.current_device().default_stream
+    early = [op.async_on(default) for op in ops[:1]]
+    late = await asyncio.gather(*ops[1:])
+    agt.synchronize()
+    return [result.numpy() for result in early] + late
+
+
+case_c = "null stream", program_c
+
+
+# %% id=08-case-c mutant cause="null stream is gone, and too few streams has come in its place"
+async def program_c(ops):
+    with agt.using(policy=agt.SingleStream()):
+        return await asyncio.gather(*ops)
+
+
+case_c = "null stream", program_c
+
+
+# %% id=08-case-c mutant cause="null stream is gone, and hidden synchronisation has come in its place"
+async def program_c(ops):
+    early = [op.sync() for op in ops[:2]]
+    return early + await asyncio.gather(*ops[2:])
+
+
+case_c = "null stream", program_c
+
+
+# %% id=08-case-c mutant cause="a result was read before the device was done with it"
+async def program_c(ops):
+    early = [op.async_on(agt.create_stream()) for op in ops]
+    return [result.numpy() for result in early]
+
+
+case_c = "null stream", program_c
+
+
+# %% id=08-case-c mutant cause="with result 0, element 0 is"
+async def program_c(ops):
+    return await asyncio.gather(*ops[2:], *ops[:2])
+
+
+case_c = "null stream", program_c
+
+
+# %% id=08-case-c mutant cause="should return a list of results, and returned"
+async def program_c(ops):
+    await asyncio.gather(*ops)
+
+
+case_c = "null stream", program_c
+
+
+# %% id=08-case-c-check
+check("08-case-c", case_c)
+
+# %% [markdown] id=case-d-text unchecked="what somebody says, and may be wrong about"
+# ### Case D
+#
+# *"Four streams, four tasks, no wait anywhere. And hardly any two of them overlap."*
+
+# %% id=case-d-exhibit
+show("D")
+
+# %% [markdown] id=exercise-case-d
+# `make(x)` makes an operation that copies a NumPy array to the device, works on it, and copies it back. `arrays` come from a file.
+
+
+# %% id=08-case-d starter
+async def program_d(make, arrays):
+    return await asyncio.gather(*[make(x) for x in arrays])
+
+
+case_d = ..., program_d
+
+
+# %% id=08-case-d solution
+async def program_d(make, arrays):
+    return await asyncio.gather(*[make(agt.pin(x)) for x in arrays])
+
+
+case_d = "pageable copy", program_d
+
+
+# %% id=08-case-d mutant cause="the culprit is not"
+async def program_d(make, arrays):
+    return await asyncio.gather(*[make(agt.pin(x)) for x in arrays])
+
+
+case_d = "too few streams", program_d
+
+
+# %% id=08-case-d mutant cause="still shows it"
+async def program_d(make, arrays):
+    return await asyncio.gather(*[make(x.copy()) for x in arrays])
+
+
+case_d = "pageable copy", program_d
+
+
+# %% id=08-case-d mutant cause="still shows it"
+async def program_d(make, arrays):
+    with agt.using(policy=agt.StreamPoolRoundRobin(8)):
+        return await asyncio.gather(*[make(x) for x in arrays])
+
+
+case_d = "pageable copy", program_d
+
+
+# %% id=08-case-d mutant cause="with result 0, element 0 is"
+async def program_d(make, arrays):
+    buffer = agt.pinned(arrays[0].shape, arrays[0].dtype)
+    ops = []
+    for x in arrays:
+        buffer[:] = x
+        ops.append(make(buffer))
+    return await asyncio.gather(*ops)
+
+
+case_d = "pageable copy", program_d
+
+
+# %% id=08-case-d mutant cause="was changed while its copy may have been in flight"
+async def program_d(make, arrays):
+    buffer = agt.pinned(arrays[0].shape, arrays[0].dtype)
+    tasks = []
+    for x in arrays:
+        buffer[:] = x
+        tasks.append(agt.spawn(make(buffer)))
+        await asyncio.sleep(0)
+    return [await task for task in tasks]
+
+
+case_d = "pageable copy", program_d
+
+
+# %% id=08-case-d mutant cause="Is somebody waiting elsewhere now?"
+async def program_d(make, arrays):
+    return [await make(agt.pin(x)) for x in arrays]
+
+
+case_d = "pageable copy", program_d
+
+
+# %% id=08-case-d mutant cause="`d2h` ran 1 time"
+async def program_d(make, arrays):
+    return [await make(agt.pin(np.concatenate(arrays)))]
+
+
+case_d = "pageable copy", program_d
+
+
+# %% id=08-case-d-check
+check("08-case-d", case_d)
+
+# %% [markdown] id=case-e-text
+# ### Case E
+#
+# *"Our benchmark says some milliseconds a round. In production it is a hundred times less. Which of the two is wrong?"*
+
+# %% id=case-e-exhibit
+show("E")
+
+# %% [markdown] id=exercise-case-e
+# `make()` makes the operation of one round. The benchmark returns the trace of `rounds` rounds, as they are when the program has been running for a while.
+
+
+# %% id=08-case-e starter
+async def program_e(make, rounds):
+    with agt.record() as trace:
+        for _ in range(rounds):
+            await make()
+    return trace
+
+
+case_e = ..., program_e
+
+
+# %% id=08-case-e solution
+async def program_e(make, rounds):
+    await make()
+    with agt.record() as trace:
+        for _ in range(rounds):
+            await make()
+    return trace
+
+
+case_e = "lazy module loading", program_e
+
+
+# %% id=08-case-e mutant cause="the culprit is not"
+async def program_e(make, rounds):
+    await make()
+    with agt.record() as trace:
+        for _ in range(rounds):
+            await make()
+    return trace
+
+
+case_e = "allocation in the loop", program_e
+
+
+# %% id=08-case-e mutant cause="still shows it"
+async def program_e(make, rounds):
+    with agt.record() as trace:
+        await make()
+        for _ in range(rounds):
+            await make()
+    return trace
+
+
+case_e = "lazy module loading", program_e
+
+
+# %% id=08-case-e mutant cause="still shows it"
+async def program_e(make, rounds):
+    make()
+    with agt.record() as trace:
+        for _ in range(rounds):
+            await make()
+    return trace
+
+
+case_e = "lazy module loading", program_e
+
+
+# %% id=08-case-e mutant cause="still shows it"
+async def program_e(make, rounds):
+    first = agt.spawn(make())
+    with agt.record() as trace:
+        for _ in range(rounds):
+            await make()
+    await first
+    return trace
+
+
+case_e = "lazy module loading", program_e
+
+
+# %% id=08-case-e mutant cause="`relu` ran 3 times, and 4 times is right"
+async def program_e(make, rounds):
+    await make()
+    with agt.record() as trace:
+        for _ in range(rounds - 1):
+            await make()
+    return trace
+
+
+case_e = "lazy module loading", program_e
+
+
+# %% id=08-case-e mutant cause="should return the trace, and returned"
+async def program_e(make, rounds):
+    await make()
+    with agt.record() as trace:
+        for _ in range(rounds):
+            await make()
+    return trace.metrics().makespan / rounds
+
+
+case_e = "lazy module loading", program_e
+
+
+# %% id=08-case-e mutant cause="lazy module loading is gone, and hidden synchronisation has come in its place"
+async def program_e(make, rounds):
+    make().sync()
+    with agt.record() as trace:
+        for _ in range(rounds):
+            make().sync()
+    return trace
+
+
+case_e = "lazy module loading", program_e
+
+
+# %% id=08-case-e-check
+check("08-case-e", case_e)
+
+# %% [markdown] id=case-f-text unchecked="what somebody says, and may be wrong about"
+# ### Case F
+#
+# *"Each round needs the result of the one before, so nothing can overlap. What else can I do for the time between two rounds?"*
+
+# %% id=case-f-exhibit
+show("F")
+
+# %% [markdown] id=exercise-case-f
+# `x` goes to the device, `compute` makes an operation that works on it in place and gives the array back, the result comes back to the host, and `step` makes
+# the next `x` of it. Two calls in each round could be none.
+
+
+# %% id=08-case-f starter
+async def program_f(x, compute, step, rounds):
+    for _ in range(rounds):
+        y = await agt.h2d(x, "state").and_then(compute).to_host()
+        x = step(y)
+    return x
+
+
+case_f = ..., program_f
+
+
+# %% id=08-case-f solution
+async def program_f(x, compute, step, rounds):
+    room = await agt.zeros(x.shape, name="state")
+    for _ in range(rounds):
+        y = await agt.memcpy(room.borrow(), x).first().and_then(compute).to_host()
+        x = step(y)
+    return x
+
+
+case_f = "allocation in the loop", program_f
+
+
+# %% id=08-case-f mutant cause="the culprit is not"
+async def program_f(x, compute, step, rounds):
+    room = await agt.zeros(x.shape, name="state")
+    for _ in range(rounds):
+        y = await agt.memcpy(room.borrow(), x).first().and_then(compute).to_host()
+        x = step(y)
+    return x
+
+
+case_f = "hidden synchronisation", program_f
+
+
+# %% id=08-case-f mutant cause="still shows it"
+async def program_f(x, compute, step, rounds):
+    for _ in range(rounds):
+        room = await agt.zeros(x.shape, name="state")
+        y = await agt.memcpy(room.borrow(), x).first().and_then(compute).to_host()
+        x = step(y)
+    return x
+
+
+case_f = "allocation in the loop", program_f
+
+
+# %% id=08-case-f mutant cause="still shows it"
+async def program_f(x, compute, step, rounds):
+    with agt.using(policy=agt.SingleStream()):
+        for _ in range(rounds):
+            y = await agt.h2d(x, "state").and_then(compute).to_host()
+            x = step(y)
+    return x
+
+
+case_f = "allocation in the loop", program_f
+
+
+# %% id=08-case-f mutant cause="allocation in the loop is gone, and hidden synchronisation has come in its place"
+async def program_f(x, compute, step, rounds):
+    room = await agt.zeros(x.shape, name="state")
+    for _ in range(rounds):
+        y = agt.memcpy(room.borrow(), x).first().and_then(compute).to_host().sync()
+        x = step(y)
+    return x
+
+
+case_f = "allocation in the loop", program_f
+
+
+# %% id=08-case-f mutant cause="a result was read before the device was done with it"
+async def program_f(x, compute, step, rounds):
+    room = await agt.zeros(x.shape, name="state")
+    stream = agt.create_stream()
+    for _ in range(rounds):
+        y = agt.memcpy(room.borrow(), x).first().and_then(compute).to_host().async_on(stream)
+        x = step(y.numpy())
+    return x
+
+
+case_f = "allocation in the loop", program_f
+
+
+# %% id=08-case-f mutant cause="with a device that takes its time"
+async def program_f(x, compute, step, rounds):
+    room = await agt.zeros(x.shape, name="state")
+    stream = agt.create_stream()
+    for _ in range(rounds):
+        y = agt.memcpy(room.borrow(), x).first().and_then(compute).to_host().async_on(stream)
+        agt.work(200, "by then it is surely over")
+        x = step(y.numpy())
+    return x
+
+
+case_f = "allocation in the loop", program_f
+
+
+# %% id=08-case-f mutant cause="with 8 rounds, element"
+async def program_f(x, compute, step, rounds):
+    room = await agt.zeros(x.shape, name="state")
+    for _ in range(rounds):
+        y = await agt.memcpy(room.borrow(), x).first().and_then(compute).to_host()
+        x = step(y)
+    return y
+
+
+case_f = "allocation in the loop", program_f
+
+
+# %% id=08-case-f mutant cause="`relu` ran 1 time, and 8 times is right"
+async def program_f(x, compute, step, rounds):
+    y = await agt.h2d(x, "state").and_then(compute).to_host()
+    for _ in range(rounds):
+        x = step(y)
+    return x
+
+
+case_f = "allocation in the loop", program_f
+
+
+# %% id=08-case-f-check
+check("08-case-f", case_f)
+
+# %% [markdown] id=case-g-text
+# ### Case G
+#
+# *"More streams, more tasks, pinned memory: I have tried it all. It stays as it is."*
+
+# %% id=case-g-exhibit
+show("G")
+
+# %% [markdown] id=exercise-case-g
+# `job(part)` makes an operation that copies an array of numbers to the device, works on each number for a while, and copies them back. It takes an array of any
+# length, and the numbers do not need each other. What can you do about the copies at least?
+
+
+# %% id=08-case-g starter
+async def program_g(job, x):
+    return await job(x)
+
+
+case_g = ..., program_g
+
+
+# %% id=08-case-g solution
+async def program_g(job, x):
+    parts = np.array_split(x, 4)
+    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
+
+
+case_g = "one big kernel", program_g
+
+
+# %% id=08-case-g mutant cause="the culprit is not"
+async def program_g(job, x):
+    parts = np.array_split(x, 4)
+    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
+
+
+case_g = "too few streams", program_g
+
+
+# %% id=08-case-g mutant cause="still shows it"
+async def program_g(job, x):
+    with agt.using(policy=agt.StreamPoolRoundRobin(8)):
+        return await agt.spawn(job(x))
+
+
+case_g = "one big kernel", program_g
+
+
+# %% id=08-case-g mutant cause="still shows it"
+async def program_g(job, x):
+    parts = x[:50_000], x[50_000:]
+    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
+
+
+case_g = "one big kernel", program_g
+
+
+# %% id=08-case-g mutant cause="Is somebody waiting elsewhere now?"
+async def program_g(job, x):
+    return np.concatenate([await job(part) for part in np.array_split(x, 4)])
+
+
+case_g = "one big kernel", program_g
+
+
+# %% id=08-case-g mutant cause="Is somebody waiting elsewhere now?"
+async def program_g(job, x):
+    return np.concatenate(await agt.zip(*[job(part) for part in np.array_split(x, 4)]))
+
+
+case_g = "one big kernel", program_g
+
+
+# %% id=08-case-g mutant cause="one big kernel is gone, and hidden synchronisation has come in its place"
+async def program_g(job, x):
+    return np.concatenate([job(part).sync() for part in np.array_split(x, 4)])
+
+
+case_g = "one big kernel", program_g
+
+
+# %% id=08-case-g mutant cause="one big kernel is gone, and pageable copy has come in its place"
+async def program_g(job, x):
+    parts = np.array_split(np.array(x), 4)
+    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
+
+
+case_g = "one big kernel", program_g
+
+
+# %% id=08-case-g mutant cause="a result was read before the device was done with it"
+async def program_g(job, x):
+    results = [job(part).async_on(agt.create_stream()) for part in np.array_split(x, 4)]
+    return np.concatenate([result.numpy() for result in results])
+
+
+case_g = "one big kernel", program_g
+
+
+# %% id=08-case-g mutant cause="with 2,000,000 numbers, element"
+async def program_g(job, x):
+    tasks = [agt.spawn(job(part)) for part in np.array_split(x, 4)]
+    results = [await task for task in tasks]
+    return np.concatenate(results[::-1])
+
+
+case_g = "one big kernel", program_g
+
+
+# %% id=08-case-g-check
+check("08-case-g", case_g)
+
+# %% [markdown] id=diagnose
+# ## The detective
+#
+# You have done by eye what a program can do as well. `agt.diagnose` takes a trace and goes through the list of suspects. For each one
+# that it finds evidence of there is a **finding**: what was seen, what it costs, what to do. Here it is with the seven exhibits, and with their repaired twins:
+
+# %% id=diagnose-run
+times = {}
+print("exhibit                    with the defect    repaired")
+for letter, name in EXHIBITS.items():
+    guilty, twin = exhibit(letter), exhibit(letter, repaired=True)
+    (finding,) = agt.diagnose(guilty)
+    assert not agt.diagnose(twin)
+    assert finding.name == name.removeprefix("08_").replace("_", " ")
+    times[letter] = guilty.metrics().makespan, twin.metrics().makespan
+    print(f"{letter}  {finding.name:22} {times[letter][0]:9.0f} µs   {times[letter][1]:9.0f} µs")
+
+assert times["E"][0] > 100 * times["E"][1]
+assert times["G"][0] < times["G"][1]
+
+# %% [markdown] id=diagnose-read
+# One finding each, and none for the twins. But compare the times. Exhibit E became more than 100 times as short, others changed hardly at all, and G got *longer*: its
+# kernel was too short to be worth four launches from Python, so that the host is the limit now. (In your case G it is longer, and it pays.) **A finding is a reason to look, and not a
+# reason to change.** Whether a repair pays, the next profile says.
+#
+# The detective has a second weakness: he finds what he knows.
+
+
+# %% id=blind-spot
+async def one_by_one():
+    return [await chunk(i) for i in range(4)]
+
+
+unnoticed = await profiled(one_by_one)
+findings = [finding.name for finding in agt.diagnose(unnoticed)]
+print("findings:", findings or "none")
+print(f"overlap: {unnoticed.metrics().overlap:.0f} µs")
+for name, us in agt.analyse(unnoticed).idle_by_cause.items():
+    print(f"  the device stood still, {name}: {us:.1f} µs")
+assert unnoticed.metrics().overlap == 0
+if device.simulated:
+    assert not findings
+
+# %% [markdown] id=blind-spot-read
+# Four tasks' worth of work, one `await` after the other: nothing overlaps, and nothing is found. There is no wait on the host's lane, as an `await` does not
+# block anybody, and each kernel and each copy is as it should be. The five questions find it in a minute. (Which of them?) So use the detective first, since he is quick, and then read all the same.
+
+# %% id=blind-spot-picture
+unnoticed.plot(title="Nothing found, and nothing overlaps", lanes=("host", "streams"))
+in_words(unnoticed)
+
+# %% [markdown] id=where-next
+# ## Your own programs
+#
+# - Put `named` on operations and ranges on requests from the first day. You will be glad of them.
+# - Keep a trace of a good run: `trace.save("good.json")`. When the program has become slow, `agt.compare(agt.Trace.load("good.json"), trace)` says what is
+#   different.
+# - When a kernel *is* what the end is waiting for, this page has done its part. What is going on inside of it is asked with
+#   `agt.microscope`, or with Nsight Compute on a GPU.
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - Annotate, profile, read, fix *one* thing, profile again. What you would have fixed without a profile is seldom what counts.
+# - A range around an `await` has to be of the kind that needs no stack: `across`.
+# - Five questions: is the device busy, why not, with what, what does the end wait for, what does the host do.
+# - Busy is not well used: look at the grid.
+# - The seven suspects are quickly told from their traces. A finding is a reason to look; what it costs, a second profile says.
+# - Warm up before you measure.
+#
+# What others call these things is in the [glossary](../docs/glossary.md), and more of what people believe in the
+# [misconceptions](../docs/misconceptions.md).
+#
+# **Next:** [09_cuda_graphs.ipynb](09_cuda_graphs.ipynb), for the case that question 5 has the answer: a host that is busy making calls.
+
+# %% id=score
+score(where, cause, limit, room)
+
+# %% id=progress
+progress()

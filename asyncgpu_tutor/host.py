@@ -78,9 +78,9 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         """The array; `NotReadyError` before its operation has completed."""
         if not self._ready():
             raise NotReadyError(
-                f"the result of {self._what()} is not on the host yet: functions given to and_then and "
-                "map run when the work is submitted, and get handles, not data. Await or sync the "
-                "operation, and read what that returns."
+                f"the result of {self._what()} is not on the host yet: what async_on() returns is a "
+                "handle and no data, and so is what functions given to and_then, map and with_context "
+                "get. Await or sync the operation, or wait for its stream, and read then."
             )
         return self._array
 

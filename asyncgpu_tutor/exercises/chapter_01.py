@@ -17,7 +17,7 @@ from asyncgpu_tutor.exercises.schedule import (
     overlapping,
     waits,
 )
-from asyncgpu_tutor.exercises.trial import calling, observe
+from asyncgpu_tutor.exercises.trial import calling, observe, plainly
 from asyncgpu_tutor.exercises.values import as_kernel, equal, launched
 from asyncgpu_tutor.launch import relu
 from asyncgpu_tutor.memory import h2d, pin, zeros
@@ -108,8 +108,8 @@ def check_one_wait(mine: Any, model: Any) -> None:
         op = building.result
         if not isinstance(op, DeviceOp):
             raise Rejected(
-                f"`forward` should return an operation, and returned {type(op).__name__}: leave the "
-                "last step as it is, without `sync`"
+                f"`forward` should return an operation, and returned {type(op).__name__}: describe all "
+                "steps to the last, with `to_host()` at the end, and run none of them"
             )
         run = observe(cast(DeviceOp[Any], op).sync)
         with compared(run.trace, expected):
@@ -130,7 +130,7 @@ def _positive(x: Any) -> DeviceOp[Any]:
 
 
 def _with_a_job(answer: Callable[..., Any], x: Any, us: float) -> Any:
-    return np.asarray(answer(_positive(x), lambda: work(us, JOB)))
+    return np.asarray(plainly(answer, _positive(x), lambda: work(us, JOB)))
 
 
 def check_meanwhile(mine: Any, model: Any) -> None:

@@ -168,7 +168,7 @@ def _uploaded(arrays: object, number: int, size: int) -> None:
     if len(found) != number or not all(isinstance(array, DeviceArray) for array in found):
         raise Rejected(f"`upload_all` should return the {number} device arrays, in a list")
     for i, array in enumerate(found):
-        with case(f"{number} chunks, for chunk {i},"):
+        with case(f"{number} chunks, for chunk {i}"):
             back = calling(d2h(cast(DeviceArray, array).borrow()).sync)
             equal(back, np.full(size, i + 1, np.float32))
 
@@ -238,7 +238,7 @@ def _chunks(results: object, expected: list[Array]) -> None:
     if len(found) != len(expected):
         raise Rejected(f"`pipeline` should return the {len(expected)} results, in a list")
     for i, (got, right) in enumerate(zip(found, expected, strict=True)):
-        with case(f"{count(len(expected), 'chunk')}, for chunk {i},"):
+        with case(f"{count(len(expected), 'chunk')}, for chunk {i}"):
             equal(got, right)
 
 
@@ -251,6 +251,16 @@ def _copies_meet_kernels(trace: Trace) -> None:
         )
 
 
+def _waits_come_last(trace: Trace) -> None:
+    early = [span for span in trace if span.kind == "wait"][:1]
+    if early and early[0].start < trace.find("launch weigh")[-1].start:
+        raise Rejected(
+            "the host waited when chunks were still to be put into a queue: have the streams wait for "
+            "the table, by an event, and wait yourself at the end",
+            *early,
+        )
+
+
 def check_chunked(mine: Any, model: Any) -> None:
     """Copies and kernels overlap, the table is uploaded once, and nobody waits between chunks."""
     for number, streams in [(5, 3), (4, 2)]:
@@ -259,6 +269,7 @@ def check_chunked(mine: Any, model: Any) -> None:
         with case(f"{number} chunks and {streams} streams"), compared(run.trace, expected.trace):
             launches(run.trace, "h2d", number + 1)
             waits(run.trace, streams + 1, "wait when all chunks are on their way")
+            _waits_come_last(run.trace)
             others = set(run.trace.streams) - {stream.number for stream in given}
             if others:
                 raise Rejected(

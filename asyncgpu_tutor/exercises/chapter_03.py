@@ -10,7 +10,7 @@ from asyncgpu_tutor.array import DeviceArray
 from asyncgpu_tutor.exercises.building import built
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, overlapping, waits
-from asyncgpu_tutor.exercises.trial import observe
+from asyncgpu_tutor.exercises.trial import observe, plainly
 from asyncgpu_tutor.exercises.values import equal
 from asyncgpu_tutor.memory import d2h, h2d, pin, zeros
 from asyncgpu_tutor.ops import DeviceOp, value, with_context
@@ -160,7 +160,7 @@ def _loaded_and_fetched(answer: Any, host: Any, us: float) -> tuple[Any, Trace, 
     fetch = d2h(array.borrow()).named("fetch")
 
     def run() -> Any:
-        got = answer(load, fetch, lambda: work(us, JOB), stream)
+        got = plainly(answer, load, fetch, lambda: work(us, JOB), stream)
         return np.asarray(got)  # refuses to show what has not arrived
 
     run_ = observe(run)

@@ -85,19 +85,34 @@ def solution(name: str) -> Words:
     )
 
 
-def progress() -> Words:
-    """A list of all exercises: which are solved, and after how many attempts and hints."""
+def progress(chapter: str = "") -> Words:
+    """A list of the exercises: which are solved, and after how many attempts and hints.
+
+    Parameters
+    ----------
+    chapter : str, optional
+        Its number, such as ``"01"``; without it, the exercises of all chapters are listed.
+
+    Raises
+    ------
+    UsageError
+        If no chapter with exercises has this number.
+    """
+    listed = [e for e in EXERCISES.values() if not chapter or e.name.startswith(f"{chapter}-")]
+    if not listed:
+        known = ", ".join(dict.fromkeys(name.partition("-")[0] for name in EXERCISES))
+        raise UsageError(f"there is no chapter {chapter!r} with exercises. There are: {known}")
     records = ledger.load()
     lines = ["| exercise | | attempts | hints |", "|---|---|---|---|"]
     solved = 0
-    for exercise in EXERCISES.values():
+    for exercise in listed:
         record = records.get(exercise.name, ledger.Record())
         solved += record.solved
         state = "**solved**" if record.solved else "tried" if record.attempts else "open"
         lines.append(
             f"| `{exercise.name}` {exercise.title} | {state} | {record.attempts} | {record.hints} |"
         )
-    return Words("\n".join([f"Solved: {solved} of {len(EXERCISES)}.", "", *lines]))
+    return Words("\n".join([f"Solved: {solved} of {len(listed)}.", "", *lines]))
 
 
 def reset(name: str | None = None) -> Words:

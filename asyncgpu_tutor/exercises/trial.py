@@ -13,11 +13,13 @@ from typing import Any, Generic, TypeVar, cast
 from asyncgpu_tutor.device import Device
 from asyncgpu_tutor.errors import AsyncGpuError, NotReadyError
 from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.future import DeviceFuture
+from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.runtime import record, using
 from asyncgpu_tutor.sim import Machine, SimDevice
 from asyncgpu_tutor.trace import Trace
 
-__all__ = ["Observed", "calling", "observe", "private_device"]
+__all__ = ["Observed", "calling", "observe", "plainly", "private_device"]
 
 T = TypeVar("T")
 
@@ -70,9 +72,25 @@ def observe(function: Callable[..., T], *args: Any) -> Observed[T]:
     return Observed(result, trace)
 
 
+def plainly(answer: Callable[..., T], *args: Any) -> T:
+    """Call an answer that should be a plain function: the coroutine of an ``async def`` is rejected."""
+    result = answer(*args)
+    if asyncio.iscoroutine(result):
+        result.close()
+        raise Rejected(
+            "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. "
+            "Write it with `def`, and without `await`"
+        )
+    return result
+
+
 def told(error: Exception) -> str:
     """An exception in one line: its own first line, with its type where that says more."""
     text = str(error).partition("\n")[0]
+    asked = error.obj if isinstance(error, AttributeError) else None
+    if isinstance(error, AttributeError) and isinstance(asked, DeviceOp | DeviceFuture):
+        what = "an operation" if isinstance(asked, DeviceOp) else "a future"
+        return f"{what} has no `{error.name}`: run it first, and ask what comes out"
     line = getattr(getattr(error, "site", None), "line", None)
     where = f" (line {line} of the kernel)" if line is not None else ""
     if isinstance(error, AsyncGpuError):

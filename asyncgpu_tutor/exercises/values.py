@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.exercises.exercise import Rejected
 from asyncgpu_tutor.exercises.trial import calling
+from asyncgpu_tutor.host import HostArray
 from asyncgpu_tutor.launch import Kernel
 from asyncgpu_tutor.memory import full, h2d
 
@@ -17,8 +18,10 @@ __all__ = ["as_kernel", "equal", "launched"]
 
 Array = npt.NDArray[Any]
 
-# What outputs are full of before the launch: no kernel computes just this.
-UNWRITTEN = float(np.float32(-8.7654321e31))
+# What outputs are full of before the launch: no kernel computes just this. It is small enough for
+# `y[i] += ...` not to drown in it, so that adding to it can be told from not writing.
+UNWRITTEN = float(np.float32(-8765.4321))
+ROUNDING = 0.1  # of sums that begin at `UNWRITTEN`
 
 
 def as_kernel(answer: object, name: str) -> Kernel:
@@ -58,7 +61,8 @@ def equal(got: object, expected: Array) -> None:
     array = cast(Array, got)
     if not isinstance(got, np.ndarray) or array.dtype == object:
         what = got if not isinstance(got, np.ndarray) else array.tolist()
-        raise Rejected(f"a NumPy array should come out, and this did: {_brief(what)}")
+        cure = ": `.numpy()` gives the array" if isinstance(what, HostArray) else ""
+        raise Rejected(f"a NumPy array should come out, and this did: {_brief(what)}{cure}")
     if array.shape != expected.shape:
         raise Rejected(f"the result has shape {array.shape}, and not {expected.shape}")
     wrong = ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)
@@ -67,6 +71,11 @@ def equal(got: object, expected: Array) -> None:
         place = index[0] if len(index) == 1 else index
         if array[index] == UNWRITTEN:
             raise Rejected(f"no thread wrote element {place} of the output")
+        if abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING:
+            raise Rejected(
+                f"element {place} was added to what the output held before the launch, and that need not "
+                "be zero: add up in a variable of your own, and write that"
+            )
         raise Rejected(f"element {place} is {array[index]:.6g}, and {expected[index]:.6g} is right")
 
 

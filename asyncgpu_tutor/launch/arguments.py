@@ -72,6 +72,11 @@ def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
     if isinstance(given, np.ndarray):
         shape = np.shape(cast(Any, given))
         return f"{wanted}, and got a NumPy array of shape {shape}: copy it with agt.h2d(x) first"
+    if isinstance(given, tuple):
+        return (
+            f"{wanted}, and got {len(cast(Any, given))} results at once: a launch gives back all its arrays. "
+            "Pick one, as in launch.last(), and unpartition() it if it is partitioned"
+        )
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
 
 

@@ -47,6 +47,10 @@ class WithContext(DeviceOp[T]):
         return evaluate(as_op(self.function(context), self.function), context)
 
 
+def _kind(thing: object) -> str:
+    return "an operation" if isinstance(thing, DeviceOp) else type(thing).__name__
+
+
 class Download(DeviceOp[npt.NDArray[Any]]):
     """A copy to the host, into `out` if there is one; takes the array."""
 
@@ -55,7 +59,7 @@ class Download(DeviceOp[npt.NDArray[Any]]):
     def __init__(self, array: DeviceArray, out: npt.NDArray[Any] | None = None) -> None:
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise ArrayDTypeError(
-                f"d2h copies a DeviceArray to the host, and got {type(array).__name__}. "
+                f"d2h copies a DeviceArray to the host, and got {_kind(array)}. "
                 "Call unpartition() on a Partition; use op.to_host() on an operation."
             )
         self.array = array.take("into d2h()")

@@ -154,6 +154,12 @@ class ExecutionContext:
 
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:
         """Enqueue a copy within the device."""
+        for array in (target, source):
+            if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+                raise UsageError(
+                    f"context.copy copies from one device array to another, and got a "
+                    f"{type(array).__name__}: copy_from_host and copy_to_host are for host arrays"
+                )
         to, origin = self._touch(target), self._touch(source)
         _same(target, source.shape, source.dtype, f"array {source.name!r}")
         self._work.copy_from_device_async(to, origin, target.nbytes, self.stream)

@@ -34,6 +34,17 @@ def row(name: str = NAME) -> str:
     return line
 
 
+def test_progress_of_one_chapter_lists_its_exercises_and_no_others() -> None:
+    assert check(NAME, right).accepted
+    listed = str(progress("01"))
+    names = [name for name in EXERCISES if name.startswith("01-")]
+    assert listed.startswith(f"Solved: 1 of {len(names)}.")
+    assert all(f"`{name}`" in listed for name in names)
+    assert "`00-" not in listed
+    with pytest.raises(UsageError, match=r"no chapter '1' with exercises\. There are: 00, 01, "):
+        progress("1")
+
+
 def test_progress_goes_from_open_by_tried_to_solved_and_stays_there(folder: Path) -> None:
     assert "| open | 0 | 0 |" in row()
     assert not check(NAME, wrong).accepted
@@ -92,7 +103,9 @@ def test_reset_forgets_one_or_all() -> None:
 @pytest.mark.parametrize("call", [check, hint, solution, reset])
 def test_an_unknown_name_is_told_the_known_ones(call: object) -> None:
     args = ("01-gird", ...) if call is check else ("01-gird",)
-    with pytest.raises(UsageError, match=r"no exercise '01-gird'; there are .*'01-grid', '01-relu'"):
+    with pytest.raises(
+        UsageError, match=r"no exercise '01-gird'; there are .*'01-grid', '01-relu'"
+    ):
         call(*args)  # type: ignore[operator]
 
 

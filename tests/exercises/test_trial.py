@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Rejected
-from asyncgpu_tutor.exercises.trial import calling, observe, private_device
+from asyncgpu_tutor.exercises.trial import calling, observe, plainly, private_device
 from asyncgpu_tutor.exercises.values import equal, launched
 
 
@@ -66,6 +67,30 @@ def test_what_an_answer_raises_becomes_a_cause_of_one_line() -> None:
         calling(_interrupt)
 
 
+def test_a_result_asked_of_what_has_not_run_says_so() -> None:
+    op: Any = agt.ones(8).to_host()
+    with pytest.raises(Rejected, match="an operation has no `max`: run it first"):
+        calling(_largest, op)
+    future: Any = agt.ones(8).to_host().into_future()
+    with pytest.raises(Rejected, match="a future has no `max`: run it first"):
+        calling(_largest, future)
+
+
+def test_a_coroutine_where_a_plain_function_belongs_is_named_as_the_cause() -> None:
+    async def answer(x: int) -> int:
+        return x
+
+    assert plainly(lambda x: x + 1, 1) == 2
+    with pytest.raises(
+        Rejected, match="nothing of it ran: an `async def` runs when somebody awaits"
+    ):
+        plainly(answer, 1)
+
+
+def _largest(of: Any) -> Any:
+    return of.max()
+
+
 def _interrupt() -> None:
     raise KeyboardInterrupt
 
@@ -77,8 +102,15 @@ def test_what_no_thread_wrote_is_told_from_a_wrong_number() -> None:
             "y[threadIdx.x] = 1.0f; }"
         )
         got = launched(half, [8], (8,), (8,))
+        added = agt.Kernel(
+            'extern "C" __global__ void added(unsigned int n, float* y) { if (threadIdx.x < n) '
+            "y[threadIdx.x] += 1.0f; }"
+        )
+        sums = launched(added, [8], (8,), (8,))
     with pytest.raises(Rejected, match="no thread wrote element 4 of the output"):
         equal(got, np.ones(8, np.float32))
+    with pytest.raises(Rejected, match="element 0 was added to what the output held before"):
+        equal(sums, np.ones(8, np.float32))
     with pytest.raises(Rejected, match="element 1 is 1, and 2 is right"):
         equal(np.ones(3), np.array([1.0, 2.0, 3.0]))
     with pytest.raises(Rejected, match=r"shape \(3,\), and not \(1, 3\)"):

@@ -33,7 +33,7 @@ from asyncgpu_tutor.sim.adversary import Adversary, Whim
 from asyncgpu_tutor.sim.engine import Command, EngineEvent, Work
 from asyncgpu_tutor.sim.machine import Machine, Wake, exclusive
 from asyncgpu_tutor.sim.memory import Heap, SimMemory
-from asyncgpu_tutor.sim.model import staging_time
+from asyncgpu_tutor.sim.model import staging_time, unstaging_time
 from asyncgpu_tutor.sim.observation import Launched
 from asyncgpu_tutor.sim.order import Clock
 from asyncgpu_tutor.sim.pieces import Piece, SimFunction
@@ -262,6 +262,7 @@ class SimDevice:
         if not pinned:
             done = self.own(stream).record()
             self.block(done.state, done.before, "pageable copy", done.heads)
+            self.spend(unstaging_time(self.spec, host.nbytes))
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream

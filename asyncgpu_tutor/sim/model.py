@@ -24,6 +24,7 @@ __all__ = [
     "kernel_time",
     "resident_blocks",
     "staging_time",
+    "unstaging_time",
 ]
 
 INLINE = 64 << 10  # bytes
@@ -174,3 +175,11 @@ def staging_time(spec: DeviceSpec, nbytes: int) -> float:
     synchronization behavior"); the fixed cost is taken to grow up to there.
     """
     return spec.pageable_us * min(1.0, nbytes / INLINE) + nbytes / (spec.pageable_gb_s * 1e3)
+
+
+def unstaging_time(spec: DeviceSpec, nbytes: int) -> float:
+    """What the host pays, in us, for a copy to pageable memory behind the end of the copy itself.
+
+    It empties the staging buffer while the bus fills it, and is the slower of the two.
+    """
+    return max(0.0, nbytes / (spec.pageable_gb_s * 1e3) - nbytes / (spec.d2h_gb_s * 1e3))

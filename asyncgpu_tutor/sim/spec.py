@@ -15,10 +15,10 @@ GRAPH = (
 )
 GRAPHS = "measured by asyncgpu_tutor/cupy_device/measure.py: H200, driver 580.159, CuPy 14.2.0, 2026-11-21"
 FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-21"
-MLP = "set by hand to the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-21"
+MLP = "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-21"
 CALLS = (
     "measured by asyncgpu_tutor/calibrate through this package's own calls (H200, Python 3.12, 2026-11-21), "
-    "times 1.3: a program of different calls runs slower than a loop of equal ones"
+    "times a factor fitted to one half of the runs of the MLP: what runs once is slower than a loop"
 )
 MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
 
@@ -179,7 +179,7 @@ H200 = DeviceSpec(
     l2_gb_s=4487,
     dram_gb_s=4800.0,
     launch_us=1.184,
-    start_us=6.0,
+    start_us=2.894,
     pause_us=0.86,
     switch_us=4.2,
     step_clocks=1.937,
@@ -198,23 +198,23 @@ H200 = DeviceSpec(
     d2h_gb_s=55.0,
     h2d_us=2.5,
     d2h_us=1.7,
-    fill_us=1.0,
-    pageable_us=15.0,
-    pageable_gb_s=16.0,
-    submit_us=5.3,
-    call_launch_us=29.5,
-    call_h2d_us=9.4,
-    call_d2h_us=14.0,
-    call_memset_us=5.1,
-    call_malloc_us=2.6,
-    call_event_us=3.9,
-    call_query_us=1.4,
+    fill_us=1.15,
+    pageable_us=10.42,
+    pageable_gb_s=15.61,
+    submit_us=3.635,
+    call_launch_us=27.53,
+    call_h2d_us=11.75,
+    call_d2h_us=13.69,
+    call_memset_us=4.834,
+    call_malloc_us=3.065,
+    call_event_us=1.046,
+    call_query_us=1.609,
     replay_us=3.0,
     graph_launch_us=1.1,
     graph_node_us=0.2,
     graph_instantiate_us=0.7,
-    sync_us=4.0,
-    wake_us=24.0,
+    sync_us=1.929,
+    wake_us=24.2,
     sources=(
         ("memory_bytes", DATASHEET),
         ("sms", "reported by the device (cudaDeviceProp.multiProcessorCount)"),

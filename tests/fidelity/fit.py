@@ -128,11 +128,14 @@ def write(spec: DeviceSpec, names: list[str], words: list[str]) -> None:
 
 
 def take_over(spec: DeviceSpec) -> None:
-    """The same for what the recorded spec of calibrate has taken over from the H200."""
+    """The same for what the recorded spec of calibrate has taken over from the H200.
+
+    But for `start_us`, which its `sync_us` was worked out with.
+    """
     path = HERE / "recordings" / "h200_spec.json"
     told = json.loads(path.read_text())
     for name, row in told["constants"].items():
-        if "the H200" in row["source"]:
+        if "the H200" in row["source"] and name != "start_us":
             row["value"] = float(f"{getattr(spec, name):.4g}")
     path.write_text(json.dumps(told, indent=1) + "\n")
 

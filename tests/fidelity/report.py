@@ -100,7 +100,9 @@ def page(predicted: dict[str, dict[str, float]]) -> str:
 
 def _lines(predicted: dict[str, dict[str, float]], measured: dict[str, Any]) -> Iterator[str]:
     machine = measured["machine"]
-    yield from (HERE / "fidelity_head.md").read_text().splitlines()
+    head = (HERE / "fidelity_head.md").read_text()
+    launch = f"{SPECS['h200'].call_launch_us:.0f}"
+    yield from head.replace("{call_launch_us}", launch).splitlines()
     yield ""
     yield "## Measured on"
     yield ""

@@ -16,16 +16,18 @@ from .report import BY_CALIBRATE, HALVES, PAGE, errors, misordered, page, record
 Predicted = dict[str, dict[str, float]]
 
 # Median and worst error in percent, by group and half: calibrated on (True), and held out. Whoever
-# lowers one writes the new number here.
+# lowers one writes the new number here. Only a new recording, of another machine or of a package whose host path is
+# another one, may begin with higher ones. (Pageable copies: the worst is one of 64 KiB, which took 13 us in one
+# recording and 7 in the next.)
 PRESENT = {
-    ("mlp", True): (7.2, 19.7),
-    ("mlp", False): (6.3, 21.0),
-    (BY_CALIBRATE, True): (6.1, 27.5),
-    (BY_CALIBRATE, False): (3.9, 27.8),
-    ("kernels", True): (12.6, 109.1),
-    ("kernels", False): (9.9, 108.1),
-    ("copies", True): (14.6, 77.7),
-    ("copies", False): (13.1, 137.7),
+    ("mlp", True): (3.4, 16.6),
+    ("mlp", False): (4.0, 15.3),
+    (BY_CALIBRATE, True): (8.8, 26.6),
+    (BY_CALIBRATE, False): (9.1, 24.6),
+    ("kernels", True): (6.4, 57.5),
+    ("kernels", False): (9.7, 59.5),
+    ("copies", True): (7.7, 138.9),
+    ("copies", False): (6.3, 109.7),
 }
 GROUPS = ("mlp", BY_CALIBRATE, "kernels", "copies")
 WRONG = 0  # pairs of variants
@@ -59,6 +61,14 @@ def test_every_recorded_case_is_in_a_half() -> None:
     for group in GROUPS:
         halves = [HALVES[name] for name in recording()[group]]
         assert 0.4 < sum(halves) / len(halves) < 0.6
+
+
+def test_registers_are_said_to_limit_occupancy_where_they_do() -> None:
+    """Of an SM's 65,536 registers each of its 2,048 threads can have 32."""
+    counted = load()
+    estimated = {case.kernel: counted[case.name].registers for case in kernel_cases()}
+    for kernel, real in recording()["registers"].items():
+        assert (estimated[kernel] > 32) == (real > 32), kernel
 
 
 def test_the_kept_counts_are_the_interpreters() -> None:

@@ -16,9 +16,9 @@ from .report import BY_CALIBRATE, HALVES, PAGE, errors, misordered, page, record
 Predicted = dict[str, dict[str, float]]
 
 # Median and worst error in percent, by group and half: calibrated on (True), and held out. Whoever
-# lowers one writes the new number here. Only a new recording, of another machine or of a package whose host path is
-# another one, may begin with higher ones. (Pageable copies: the worst is one of 64 KiB, which took 13 us in one
-# recording and 7 in the next.)
+# lowers one writes the new number here. Only a new recording, of another machine or of a package whose
+# host path is another one, may begin with higher ones. (Pageable copies: the worst is one of 64 KiB,
+# which took 13 us in one recording and 7 in the next.)
 PRESENT = {
     ("mlp", True): (3.4, 16.6),
     ("mlp", False): (4.0, 15.3),

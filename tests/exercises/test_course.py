@@ -50,8 +50,18 @@ ANSWERS = [
     for chapter, cells in CHAPTERS.items()
     for name in cells
     for number, cell in enumerate(cells[name])
-    if cell.only is not None
+    if cell.only in ("starter", "solution")
 ]
+# By chapter, and there by name and number.
+MUTANTS = {
+    chapter: {
+        f"{cell.id}, wrong answer {number}": cell
+        for same in cells.values()
+        for number, cell in enumerate(c for c in same if c.only == "mutant")
+    }
+    for chapter, cells in CHAPTERS.items()
+    if any(cell.only == "mutant" for same in cells.values() for cell in same)
+}
 
 
 @pytest.fixture(autouse=True)
@@ -74,19 +84,46 @@ def checked(chapter: str, answer: Any) -> Outcome:
 
 
 @pytest.mark.parametrize(("chapter", "answer"), ANSWERS)
-def test_the_check_tells_right_from_wrong(chapter: str, answer: Any) -> None:
+def test_the_check_knows_right_from_untouched(chapter: str, answer: Any) -> None:
     outcome = checked(chapter, answer)
 
     if answer.only == "starter":
         assert outcome.status == "not attempted"
-    elif answer.only == "solution":
+    else:
         assert outcome.accepted, outcome.cause
         assert EXERCISES[answer.id].explanation in outcome.text
-    else:
-        assert outcome.status == "rejected"
-        assert answer.cause in outcome.cause
-        assert "\n" not in outcome.cause
-        assert outcome.cause in outcome.text
+
+
+@pytest.mark.parametrize("chapter", MUTANTS)
+def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
+    chapter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check that no wrong answer fails is none: in the chapter's modules, each can be seen to fail."""
+    reached: set[tuple[str, int]] = set()
+    plain = Rejected.__init__
+
+    def noted(self: Rejected, *args: Any) -> None:
+        frame = sys._getframe(1)
+        while frame is not None:
+            reached.add((frame.f_code.co_filename, frame.f_lineno))
+            frame = frame.f_back
+        plain(self, *args)
+
+    monkeypatch.setattr(Rejected, "__init__", noted)
+    for name, answer in MUTANTS[chapter].items():
+        outcome = checked(chapter, answer)
+        assert outcome.status == "rejected", name
+        assert answer.cause in outcome.cause, name
+        assert "\n" not in outcome.cause, name
+        assert outcome.cause in outcome.text, name
+
+    for source in sorted(Path(exercises.__file__).parent.glob(f"chapter_{chapter[:2]}*.py")):
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in REASONS:
+                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                assert any((str(source), line) in reached for line in lines), (
+                    f"{source.name}, line {node.lineno}: no wrong answer fails this"
+                )
 
 
 def test_each_exercise_is_in_one_chapter_with_all_that_belongs_to_it() -> None:
@@ -106,35 +143,6 @@ def test_each_exercise_is_in_one_chapter_with_all_that_belongs_to_it() -> None:
         texts = [cell.text for cell in cells[name]]
         assert len(set(texts)) == len(texts), f"{name}: an answer is there twice"
         assert len(exercise.hints) >= 2
-
-
-def test_each_reason_to_reject_is_given_to_some_wrong_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A check that no wrong answer fails is none: in the chapters' modules, each can be seen to fail."""
-    reached: set[tuple[str, int]] = set()
-    plain = Rejected.__init__
-
-    def noted(self: Rejected, *args: Any) -> None:
-        frame = sys._getframe(1)
-        while frame is not None:
-            reached.add((frame.f_code.co_filename, frame.f_lineno))
-            frame = frame.f_back
-        plain(self, *args)
-
-    monkeypatch.setattr(Rejected, "__init__", noted)
-    for parameter in ANSWERS:
-        chapter, answer = parameter.values
-        if answer.only == "mutant":
-            checked(chapter, answer)  # type: ignore[arg-type]
-
-    for source in sorted(Path(exercises.__file__).parent.glob("chapter_*.py")):
-        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in REASONS:
-                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-                assert any((str(source), line) in reached for line in lines), (
-                    f"{source.name}, line {node.lineno}: no wrong answer fails this"
-                )
 
 
 @pytest.mark.parametrize("name", EXERCISES)

@@ -302,12 +302,8 @@ assert (before.clock == "simulated") == device.simulated
 recorded = agt.Trace.load_recording("02_streams_and_events")
 print("clock:", recorded.clock)
 print("about:", {key: recorded.about[key] for key in ("gpu", "driver", "date", "command")})
-print(
-    "There are",
-    len(agt.Trace.recordings()),
-    "recordings; the first ones:",
-    *agt.Trace.recordings()[:3],
-)
+names = agt.Trace.recordings()
+print(f"There are {len(names)} recordings, such as {names[0]} and {names[-1]}.")
 assert recorded.clock == "CUPTI"
 
 # %% [markdown] id=profile-nsys
@@ -389,8 +385,9 @@ print(analysis.table())
 # %% id=analyse-check
 assert m.overlap == 0
 assert m.host["wait"] > 0
-assert len([span for span in before if span.kind == "wait"]) == 4
 assert analysis.depth.depths.count(0) >= 4
+if device.simulated:
+    assert len([span for span in before if span.kind == "wait"]) == 4
 
 # %% [markdown] id=fix
 # ## Fix, and profile again
@@ -419,7 +416,7 @@ print(comparison.table())
 assert comparison.same_work
 assert after.metrics().makespan < before.metrics().makespan
 assert after.metrics().overlap > 0
-assert not [span for span in after if span.kind == "wait"]
+assert after.metrics().host["wait"] < before.metrics().host["wait"]
 results = await second_version()
 assert [result[0] for result in results] == [1, 2, 3, 4]
 
@@ -451,7 +448,8 @@ limit.reveal(max(span_of, key=span_of.get), "The percentages above say so.")
 
 # %% [markdown] id=enough
 # When is it enough? When what is busy all the time is what *has* to be: the data have to go over the bus once, and no program can
-# be shorter than that. Chapter 05 called it the least time that a program can take. Until then: next round.
+# be shorter than that. Chapter 05 called it the least time that a program can take. Until then: next round. (If it is
+# the host, with nothing but its calls: chapter 09 has a remedy.)
 
 # %% [markdown] id=busy
 # ## Busy is not the same as well used
@@ -520,7 +518,7 @@ assert tuple(blocks) == (1, 1, 1)
 # %% id=misconception-busy-check
 if device.simulated:
     assert side_by_side.metrics().max_concurrency >= 2
-    assert in_line.metrics().device_active / in_line.metrics().device_makespan > 0.9 * 1.00
+    assert in_line.metrics().device_active / in_line.metrics().device_makespan > 0.9
     assert one / six > 1.5
 
 # %% [markdown] id=nsight
@@ -534,41 +532,42 @@ if device.simulated:
 
 # %% id=nsight-picture
 print("the report:", agt.Trace.recorded_file("07_async_mlp.nsys-rep").name)
-foreign = agt.Trace.from_nsys(agt.Trace.recorded_file("07_async_mlp.sqlite"), within="record")
+export = agt.Trace.recorded_file("07_async_mlp.sqlite")
+foreign = agt.Trace.from_nsys(export, within="07_async_mlp")
 nsight_window(foreign)
-print(
-    "Above: CUDA HW, with a row for the kernels and one for the memory operations of each stream."
-)
-print("Below: the thread, with rows for the NVTX ranges and one for the calls of CUDA.")
+print("Above: the GPU. Each stream has a row for its kernels and one for its copies and fills.")
+print("Below: the thread, with the NVTX ranges in several rows, and one row for the calls of CUDA.")
 in_words(foreign)
 
 # %% id=nsight-check
 assert foreign.clock == "Nsight Systems"
-assert len([span for span in foreign if span.kind == "range"]) > 4
+assert {"batch 0", "batch 0 in flight"} <= {span.name for span in foreign if span.kind == "range"}
+assert len(foreign.device_spans) == 28
 assert foreign.find("sgemm_naive")[0].label == "batch 0"
 
 # %% [markdown] id=nsight-read unchecked="how the window of another program is used; its documentation is the source"
 # Read it in the order of the numbers:
 #
-# - **(1) NVTX**, in the row of a thread: your ranges. Find the request that you care about, and zoom in on it: drag with the mouse over the stretch
-#   while you hold <kbd>Ctrl</kbd> turns the wheel of most mice into a magnifier, and `Z` or *Zoom into selection* in the right-click menu takes you there. *Filter and Zoom in* hides the rest.
-# - **(2) CUDA API**, just below: the calls of this thread. Long green or red blocks with *Synchronize* in their names are our waits. Click on a launch: its kernel is
-#   highlighted above, which is our dotted arrow from call to kernel.
-# - **(3) Kernels** and **(4) Memory**, under *CUDA HW*: a stream's work, as on our lanes. At first they are folded into *All Streams*; the little triangle unfolds them. Look for gaps in
-#   the folded row: there, nobody works. That is question 1.
+# - **(1) NVTX**, in the row of a thread: your ranges. Find the request that you care about, mark that stretch with the mouse, and choose
+#   *Zoom into Selection* in the menu of the right button. *Filter and Zoom in* also hides what is outside. (We have done the same with
+#   `within="07_async_mlp"`: the file has the whole program, its warm-up too.)
+# - **(2) CUDA API**, just below: the calls of this thread. Those with *Synchronize* in their names are our waits. Click on a launch, and its kernel is
+#   highlighted above: that is our dotted arrow from the call to the kernel.
+# - **(3) Kernels** and **(4) Memory**, under *CUDA HW*: a stream's work, as on our lanes. At first the streams may be folded into one row; the little triangle unfolds
+#   them. Look for gaps in the folded row: there, nobody works. That is question 1.
 #
 # A right click on a row offers *Show in Events View*: the table below the timeline then lists that row, with start and duration, as our
 # `table()` does. The same pane can show the **Expert Systems View**, a detective like the one that you are about to meet. `nsys analyze report.nsys-rep` is the same without a
-# window, and `nsys stats report.nsys-rep` has sums by kernel and by call. Their meaning is in NVIDIA's
+# window, and `nsys stats report.nsys-rep` has sums by kernel and by call. What all of them mean is in NVIDIA's
 # [User Guide](https://docs.nvidia.com/nsight-systems/UserGuide/index.html) and its
-# [guide to analysis](https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html).
+# [guide to analysis](https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html). Versions differ a little in names and places.
 #
 # | you want to know | here | in Nsight Systems |
 # |---|---|---|
-# | whose work it is | label of a span | NVTX row; project it on the GPU with the row *NVTX* under *CUDA HW* |
-# | whether the host waits | white, dotted spans on the host's lane | `cudaStreamSynchronize` and the like in *CUDA API* |
-# | whether a copy was pageable | `span.detail` | *Memcpy HtoD (Pageable)* when you point at it |
-# | gaps of the device | `analyse(trace).idle_by_cause` | rules *GPU Gaps*, *GPU Time Utilization* |
+# | whose work it is | label of a span | the range around its call, in the row *NVTX* |
+# | whether the host waits | white, dotted spans on the host's lane | `cudaStreamSynchronize` and the like in *CUDA API*. Rule `cuda_api_sync` |
+# | whether a copy was pageable | `span.detail["pageable"]` | point at it: the tooltip names the kind of memory. Rule `cuda_memcpy_async` |
+# | gaps of the device | `analyse(trace).idle_by_cause` | rules `gpu_gaps` and `gpu_time_util` |
 # | what a stream waited for | an arrow, `span.after` | *cudaStreamWaitEvent* in *CUDA API* |
 #
 # For a browser there is a third window: `trace.to_perfetto("trace.pftrace")` writes a file that [ui.perfetto.dev](https://ui.perfetto.dev) opens. It reads the file in your
@@ -593,16 +592,23 @@ assert foreign.find("sgemm_naive")[0].label == "batch 0"
 # the culprit's name in place of the dots, and repair the program. The check runs yours on a simulated device, and looks at *its* trace: the defect has to be gone,
 # no other may have come in its place, the results have to be right, and nothing may be left to luck.
 #
-# The exhibits are recordings of an H200: real traces, with all that is untidy about them.
+# The exhibits are recordings of an H200: real traces, with all that is untidy about them. Below each picture is what happened in it: how often, and how long the
+# shortest and the longest of them took. (`launch` and `enqueue` are calls of the host, and `relu` or `h2d` what the device made of them.)
 
 
 # %% id=show
 def show(letter):
     trace = exhibit(letter)
     trace.plot(title=f"Exhibit {letter}", lanes=("host", "streams"))
-    print(f"{len(trace.device_spans)} pieces of device work on streams {trace.streams}, in µs:")
+    for name in dict.fromkeys(span.name for span in trace):
+        spans = trace.find(name)
+        times = sorted(span.duration for span in spans)
+        grid = spans[0].detail.get("grid", [])
+        blocks = f"   {int(np.prod(grid))} blocks" if grid else ""
+        print(f"{len(spans):2} x {name:22} {times[0]:8.1f} to {times[-1]:8.1f} µs{blocks}")
     for name, us in agt.analyse(trace).idle_by_cause.items():
-        print(f"  the device stood still, {name}: {us:.1f}")
+        if us:
+            print(f"The device stood still, {name}: {us:.1f} µs")
     return in_words(trace)
 
 

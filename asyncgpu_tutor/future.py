@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Generator
 from enum import Enum
@@ -17,6 +18,8 @@ from asyncgpu_tutor.scheduling import SchedulingPolicy
 __all__ = ["DeviceFuture", "FutureState", "running_loop"]
 
 T = TypeVar("T")
+
+_waking = threading.Lock()
 
 
 class FutureState(Enum):
@@ -77,7 +80,7 @@ class DeviceFuture(Generic[T]):
         self.stream = stream
         self._submission: Submission[T] | None = None
         self._range: ranges.Token | None = None
-        self._watched = False
+        self._watched: asyncio.AbstractEventLoop | None = None  # the loop that it is watched for
         self._state = FutureState.IDLE
         self._result: T | None = None
         self._error: BaseException | None = None
@@ -106,7 +109,11 @@ class DeviceFuture(Generic[T]):
         Gives the event loop no turn, so who polls has to await now and then. Always False for a simulated
         device that is at work, whose clock does not move while somebody looks.
         """
-        if self._state is FutureState.EXECUTING and self.stream.device.patience_us:
+        if (
+            self._state is FutureState.EXECUTING
+            and self._watched is None  # else the watcher says so
+            and self.stream.device.patience_us
+        ):
             submission = self._submission
             if (
                 submission is not None
@@ -164,15 +171,17 @@ class DeviceFuture(Generic[T]):
         Short work is over sooner than anybody could be woken for it.
         """
         submission = self._submission
-        assert submission is not None
+        if submission is None:  # another thread is about to tell
+            return
         assert submission.event is not None
         device = self.stream.device
+        loop = running_loop()
         try:
-            if device.patience_us and not self._watched:
+            if device.patience_us and self._watched is None:
                 until = time.perf_counter() + device.patience_us * 1e-6
                 while True:
                     yield  # a task that yields nothing comes again in the loop's next turn
-                    if self._state is not FutureState.EXECUTING or self._watched:
+                    if self._state is not FutureState.EXECUTING or self._watched is not None:
                         return
                     if submission.event.succeeded:
                         self._wake(None)
@@ -180,8 +189,8 @@ class DeviceFuture(Generic[T]):
                     if time.perf_counter() > until:
                         return
         finally:  # also where the task was cancelled: somebody has to see the end of the work
-            if self._state is FutureState.EXECUTING and not self._watched:
-                self._watched = True
+            if self._state is FutureState.EXECUTING and self._watched is not loop:
+                self._watched = loop  # another loop may have been closed since
                 device.watch(submission.event, self._wake)
 
     def _waiter(self) -> asyncio.Future[None] | None:
@@ -192,9 +201,11 @@ class DeviceFuture(Generic[T]):
         return waiter if self._state is FutureState.EXECUTING else None
 
     def _wake(self, error: BaseException | None) -> None:
-        """Called once, by the device, from any thread."""
-        submission = self._submission
-        assert submission is not None
+        """Called by who sees its end: the device, from any thread, or a task. The first counts."""
+        with _waking:
+            submission, self._submission = self._submission, None
+        if submission is None:
+            return
         ranges.end(self._range)
         submission.settle()
         if error is None:
@@ -207,7 +218,6 @@ class DeviceFuture(Generic[T]):
         else:
             self._error = submission.blame(error)
             self._state = FutureState.FAILED
-        self._submission = None
         waiters, self._waiters = self._waiters, []
         for loop, waiter in waiters:
             try:

@@ -8,6 +8,7 @@ the device.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections import deque
 from collections.abc import (
@@ -44,6 +45,7 @@ _UnderWay = deque[tuple["_Lane[T]", DeviceFuture[T]]]
 # A request: an array, or a function that writes one to the array that it is given.
 Request = Host | Callable[[Host], object]
 
+CLOSED = "the server was closed before this request's turn"
 TURN_EVERY_US = 500.0  # how long `map` may go on without giving the event loop a turn
 
 
@@ -54,14 +56,27 @@ class _Lane(Generic[T]):
         self.slot = slot
         self.captured = captured
         self.stream = stream
+        self.run: DeviceFuture[T] | None = None  # the latest
+
+    @property
+    def at_work(self) -> bool:
+        """Whether nobody has seen its latest run end: one that was cancelled, where the lane is free."""
+        return self.run is not None and self.run.state is FutureState.EXECUTING
 
     def start(self, request: Request) -> DeviceFuture[T]:
         """Write a request to the input and launch."""
         if callable(request):
-            request(self.slot)
+            written = request(self.slot)
+            if inspect.iscoroutine(written):
+                written.close()
+                raise UsageError(
+                    "the function of a request is asynchronous, and has to write the input at once: await "
+                    "the data first, and make the request of what has come"
+                )
         else:
             np.copyto(self.slot, request)
-        return self.captured.start_on(self.stream)
+        self.run = self.captured.start_on(self.stream)
+        return self.run
 
 
 class Server(Generic[T]):
@@ -69,7 +84,7 @@ class Server(Generic[T]):
 
     To be used as ``async with Server(...) as server``, and then ``await server(x)`` for a request, or
     ``async for y in server.map(xs)`` for many. Leaving the block turns away those that still wait for a lane,
-    and waits for the work of those that were cancelled.
+    and waits for what the device is at work on, also for those that were cancelled.
 
     Parameters
     ----------
@@ -119,11 +134,10 @@ class Server(Generic[T]):
         self._lanes = [self._lane(pipeline, graphs) for _ in range(lanes)]
         self._free: deque[_Lane[T]] = deque(self._lanes)
         self._queue: deque[asyncio.Future[_Lane[T]]] = deque()
-        self._left_behind: set[asyncio.Task[None]] = set()
         self._open = False
 
     def __repr__(self) -> str:
-        busy = len(self._lanes) - len(self._free)
+        busy = len(self._lanes) - sum(not lane.at_work for lane in self._free)
         return (
             f"<Server on {self._device.name}: {busy} of {len(self._lanes)} lanes busy, "
             f"{len(self._queue)} waiting>"
@@ -152,15 +166,15 @@ class Server(Generic[T]):
         while self._queue:
             waiter = self._queue.popleft()
             if not waiter.done():
-                waiter.set_exception(UsageError("the server was closed before this request's turn"))
-        while self._left_behind:
-            await asyncio.wait(self._left_behind)
+                waiter.set_exception(UsageError(CLOSED))
+        for lane in self._lanes:
+            await self._quiet(lane)
 
     # ------------------------------------------------------------------ requests
     async def __call__(self, request: Request) -> T:
         """The pipeline's result for a request, as arrays of the caller's own.
 
-        A request that is cancelled leaves its lane when the device is done with it.
+        Where a request was cancelled, the next one on its lane waits until the device is done with it.
 
         Parameters
         ----------
@@ -179,18 +193,12 @@ class Server(Generic[T]):
         """
         self._check(request)
         lane = self._free.popleft() if self._free else await self._turn()
-        run: DeviceFuture[T] | None = None
         try:
-            run = lane.start(request)
-            result = in_containers(_own, await run)
-        except asyncio.CancelledError:
-            self._leave_behind(lane, run)
-            raise
-        except BaseException:
+            if lane.at_work:
+                await self._quiet(lane)
+            return in_containers(_own, await lane.start(request))
+        finally:
             self._give(lane)
-            raise
-        self._give(lane)
-        return result
 
     def map(self, requests: Iterable[Request] | AsyncIterable[Request]) -> AsyncGenerator[T, None]:
         """The results for many requests, in their order.
@@ -229,6 +237,8 @@ class Server(Generic[T]):
                     return
                 self._check(request)
                 lane = self._free.popleft() if self._free else await self._turn()
+                if lane.at_work:
+                    await self._quiet(lane, give=True)
                 self._start(lane, request, under_way)
         finally:
             self._abandon(under_way)
@@ -255,6 +265,8 @@ class Server(Generic[T]):
                     return
                 self._check(request)
                 lane = self._free.popleft() if self._free else await self._turn()
+                if lane.at_work:
+                    await self._quiet(lane, give=True)
                 self._start(lane, request, under_way)
         finally:
             if arrival is not None:
@@ -277,14 +289,24 @@ class Server(Generic[T]):
             self._give(lane)
 
     def _abandon(self, under_way: _UnderWay[T]) -> None:
-        for lane, run in under_way:
-            self._leave_behind(lane, run)
+        for lane, _ in under_way:
+            self._give(lane)
 
     @staticmethod
     async def _settled(run: DeviceFuture[T]) -> None:
         """Its end, good or bad."""
         with suppress(Exception):
             await run
+
+    async def _quiet(self, lane: _Lane[T], *, give: bool = False) -> None:
+        """Wait until the device neither reads nor writes the lane's memory; `give` it up if that fails."""
+        try:
+            if lane.run is not None:
+                await self._settled(lane.run)
+        except BaseException:
+            if give:
+                self._give(lane)
+            raise
 
     # ------------------------------------------------------------------ lanes
     def _check(self, request: Request) -> None:
@@ -294,6 +316,11 @@ class Server(Generic[T]):
             )
         if callable(request):
             return
+        if not hasattr(request, "dtype"):
+            raise ArrayDTypeError(
+                f"a request to this server is a NumPy array, or a function that writes one, and got "
+                f"{type(request).__name__}: use np.asarray(request, {str(self.dtype)!r})"
+            )
         if getattr(request, "shape", None) != self.shape:
             raise ArrayShapeError(
                 f"a request to this server has shape {self.shape}, and this one has {np.shape(request)}"
@@ -314,14 +341,18 @@ class Server(Generic[T]):
         waiter: asyncio.Future[_Lane[T]] = asyncio.get_running_loop().create_future()
         self._queue.append(waiter)
         try:
-            return await waiter
-        except asyncio.CancelledError:
+            lane = await waiter
+        except BaseException:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
                 self._give(waiter.result())  # it was given a lane just before it was cancelled
             else:
                 with suppress(ValueError):
                     self._queue.remove(waiter)
             raise
+        if not self._open:
+            self._give(lane)
+            raise UsageError(CLOSED)
+        return lane
 
     def _give(self, lane: _Lane[T]) -> None:
         """A lane is free: for who waits longest, if there is one."""
@@ -331,19 +362,6 @@ class Server(Generic[T]):
                 waiter.set_result(lane)
                 return
         self._free.append(lane)
-
-    def _leave_behind(self, lane: _Lane[T], run: DeviceFuture[T] | None) -> None:
-        """Nobody wants the result any more, but the device still reads and writes the lane's memory."""
-
-        async def finish() -> None:
-            with suppress(Exception):
-                if run is not None:
-                    await run
-            self._give(lane)
-
-        task = asyncio.get_running_loop().create_task(finish())
-        self._left_behind.add(task)
-        task.add_done_callback(self._left_behind.discard)
 
 
 async def _next(source: AsyncIterator[Request]) -> Request | None:

@@ -244,3 +244,38 @@ def test_no_waiting_inside_of_a_submission(device: Device, wait: Callable[[], ob
         with pytest.raises(NestedSyncError, match="while operation 'outer' is being submitted"):
             op.named("outer").sync()
     assert agt.value(3).sync() == 3
+
+
+def test_what_one_loop_has_left_another_can_await(device: Device) -> None:
+    future = agt.full((4,), 2.0).to_host().into_future()
+
+    async def leave() -> None:
+        task = asyncio.ensure_future(_awaited(future))
+        await asyncio.sleep(0)
+        task.cancel()
+
+    async def _awaited(future: Any) -> Any:
+        return await future
+
+    asyncio.run(leave())
+    assert asyncio.run(_awaited(future)).tolist() == [2.0] * 4
+    assert future.poll()
+
+
+def test_the_end_of_the_work_is_told_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch, told = device.watch, list[Any]()
+
+    def noting(event: Any, wake: Any) -> None:
+        told.append(wake)
+        watch(event, wake)
+
+    monkeypatch.setattr(device, "watch", noting)
+    future = agt.full((4,), 2.0).to_host().into_future()
+
+    async def main() -> Any:
+        result = await future
+        for wake in told:  # a watcher that comes late, behind who has looked himself
+            wake(None)
+        return result
+
+    assert asyncio.run(main()) is future.result()

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
@@ -255,3 +257,102 @@ def test_memory_does_not_grow(sim: SimDevice) -> None:
     assert before == after
     gc.collect()
     assert sim.heap.live == 0
+
+
+def test_a_map_that_was_left_keeps_no_lane_from_the_next_loop(device: Device) -> None:
+    server = agt.Server(pipeline, N, lanes=3)
+
+    async def leave() -> None:
+        async with server:
+            async for _ in server.map(request(n) for n in range(10)):
+                break
+
+    async def all_lanes() -> list[float]:
+        async with server:
+            return [
+                float(y[0]) for y in await asyncio.gather(*(server(request(n)) for n in (1, 2, 3)))
+            ]
+
+    for _ in range(2):
+        asyncio.run(leave())
+        assert asyncio.run(all_lanes()) == [2, 4, 6]
+
+
+def test_cancelling_all_there_is_loses_no_lane(device: Device) -> None:
+    server = agt.Server(pipeline, N, lanes=2)
+
+    async def interrupted() -> (
+        None
+    ):  # as asyncio.run does on Ctrl-C: every task, those that clean up too
+        await server.__aenter__()
+        tasks = [asyncio.ensure_future(server(request(n))) for n in range(4)]
+        for _ in range(3):
+            await asyncio.sleep(0)
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+        await asyncio.wait(tasks)
+
+    async def both_lanes() -> list[float]:
+        async with server:
+            return [
+                float(y[0]) for y in await asyncio.gather(*(server(request(n)) for n in (1, 2)))
+            ]
+
+    asyncio.run(interrupted())
+    assert asyncio.run(both_lanes()) == [2, 4]
+
+
+@settings(max_examples=40)
+@given(
+    cancelled=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 12)), max_size=12),
+    lanes=st.integers(1, 3),
+    mapped=st.booleans(),
+)
+def test_whoever_is_cancelled_when_ever_it_is_the_others_are_served(
+    sim: SimDevice, cancelled: list[tuple[int, int]], lanes: int, mapped: bool
+) -> None:
+    async def main() -> None:
+        async with agt.Server(pipeline, N, lanes=lanes) as server:
+
+            async def one(number: float) -> float:
+                return float((await server(request(number)))[0])
+
+            async def many(number: float) -> float:
+                return sum([float(y[0]) async for y in server.map([request(number)] * 3)]) / 3
+
+            tasks = [
+                asyncio.ensure_future((many if mapped and n % 2 else one)(n)) for n in range(8)
+            ]
+            for turn in range(13):
+                for number, when in cancelled:
+                    if when == turn:
+                        tasks[number].cancel()
+                await asyncio.sleep(0)
+            answers = await asyncio.gather(*tasks, return_exceptions=True)
+            gone = {number for number, _ in cancelled}
+            for number, answer in enumerate(answers):
+                assert answer == 2.0 * number or (
+                    number in gone and isinstance(answer, asyncio.CancelledError)
+                )
+            again = await asyncio.gather(*(one(n) for n in range(2 * lanes)))
+            assert again == [2.0 * n for n in range(2 * lanes)]
+
+    asyncio.run(main())
+    agt.synchronize()
+    gc.collect()
+    assert sim.heap.live == 0
+
+
+def test_what_is_no_request_is_told_what_one_is(device: Device) -> None:
+    async def later(slot: Any) -> None:
+        slot[:] = 1.0
+
+    async def main() -> None:
+        async with agt.Server(pipeline, N) as server:
+            wrong: Any = [0.0] * N
+            with pytest.raises(ArrayDTypeError, match=r"NumPy array.*got list"):
+                await server(wrong)
+            with pytest.raises(UsageError, match="asynchronous"):
+                await server(later)
+
+    asyncio.run(main())

@@ -354,6 +354,14 @@ cause.commit(...)
 
 # %% [markdown] id=analyse
 # `agt.analyse` goes through all pauses of the device, and puts each down to what ended it:
+#
+# | cause | the next piece of work had to wait because |
+# |---|---|
+# | `dependency` | what it needs, on another stream, was not done |
+# | `host late` | the host had not asked for it |
+# | `engine busy` | another stream's copy held the copy engine |
+# | `occupancy` | other kernels filled the device |
+# | `start-up` | nothing was in its way: it takes a moment to start |
 
 # %% id=analyse-run
 analysis = agt.analyse(before)
@@ -592,7 +600,7 @@ assert foreign.find("sgemm_naive")[0].label == "batch 0"
 # the culprit's name in place of the dots, and repair the program. The check runs yours on a simulated device, and looks at *its* trace: the defect has to be gone,
 # no other may have come in its place, the results have to be right, and nothing may be left to luck.
 #
-# The exhibits are recordings of an H200: real traces, with all that is untidy about them. Below each picture is what happened in it: how often, and how long the
+# The exhibits are recordings of an H200: real traces, with all that is untidy about them. With each picture comes a list of what happened in it: how often, and how long the
 # shortest and the longest of them took. (`launch` and `enqueue` are calls of the host, and `relu` or `h2d` what the device made of them.)
 
 
@@ -604,7 +612,7 @@ def show(letter):
         spans = trace.find(name)
         times = sorted(span.duration for span in spans)
         grid = spans[0].detail.get("grid", [])
-        blocks = f"   {int(np.prod(grid))} blocks" if grid else ""
+        blocks = f"   blocks: {int(np.prod(grid))}" if grid else ""
         print(f"{len(spans):2} x {name:22} {times[0]:8.1f} to {times[-1]:8.1f} µs{blocks}")
     for name, us in agt.analyse(trace).idle_by_cause.items():
         if us:
@@ -727,6 +735,21 @@ case_a = "hidden synchronisation"
 
 # %% id=08-case-a-check
 check("08-case-a", case_a)
+
+# %% [markdown] id=case-a-again
+# *Profile again*, the fifth step, is for you to take, too: here is your `program_a`, as it is now, with the four chunks from above
+# and on your device.
+
+
+# %% id=case-a-again-run
+async def with_chunks():
+    return await program_a([chunk(i) for i in range(4)])
+
+
+again = await profiled(with_chunks)
+again.plot(title="Your program_a", lanes=("host", "streams"))
+print("findings:", [finding.name for finding in agt.diagnose(again)] or "none")
+in_words(again)
 
 # %% [markdown] id=case-b-text
 # ### Case B
@@ -1153,7 +1176,7 @@ show("F")
 
 # %% [markdown] id=exercise-case-f
 # `x` goes to the device, `compute` makes an operation that works on it in place and gives the array back, the result comes back to the host, and `step` makes
-# the next `x` of it. Two calls in each round could be none.
+# the next `x` of it. One call in each round need not be there.
 
 
 # %% id=08-case-f starter

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from asyncgpu_tutor.array import DeviceArray, borrowed_in
 from asyncgpu_tutor.errors import ArrayDTypeError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
-from asyncgpu_tutor.runtime import ExecutionContext
+from asyncgpu_tutor.runtime import ExecutionContext, check_out
 
 __all__ = ["Download", "Value", "WithContext", "value", "with_context"]
 
@@ -62,6 +62,9 @@ class Download(DeviceOp[npt.NDArray[Any]]):
                 f"d2h copies a DeviceArray to the host, and got {_kind(array)}. "
                 "Call unpartition() on a Partition; use op.to_host() on an operation."
             )
+        if out is not None:
+            array.check()  # a wrong call moves nothing
+            check_out(array, out)
         self.array = array.take("into d2h()")
         self.out = out
 

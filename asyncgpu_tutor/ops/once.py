@@ -98,6 +98,9 @@ class _Once(DeviceOp[T]):
             self._handles = self._adopt(evaluate(source, context))
             if self._marked:
                 self._event = context.stream.record()
+        except CaptureError:
+            self.source = source  # nothing has run: as the message says, it can be prepared instead
+            raise
         except BaseException as error:  # noqa: BLE001 - every user of it has to get it
             self._error = error
         self._stream = context.stream

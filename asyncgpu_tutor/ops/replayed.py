@@ -42,7 +42,7 @@ class _Replayed(ABC, Generic[T]):
         self.device = device
         self.kernels: list[str] = []
         self._lent: Any = None  # the handles that each run yields
-        self._output: list[Any] = []  # those for take_output
+        self._output: list[Any] | None = None  # those for take_output
         self._result: Any = None  # what each run delivers
         self._short = not device.simulated  # a simulated host pays for a submission
         self._last: Stream | None = None  # where it was used last
@@ -66,6 +66,10 @@ class _Replayed(ABC, Generic[T]):
         CaptureError
             If it was taken before.
         """
+        if self._output is None:
+            raise CaptureError(
+                f"{self.label!r} is not captured yet: take its output after its scope has ended"
+            )
         if not self._output:
             raise CaptureError(
                 f"the output of {self.label!r} was taken already, and there is only one: keep it, or use "

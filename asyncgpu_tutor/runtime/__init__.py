@@ -1,7 +1,7 @@
 """Where operations run: devices, policies, submissions, recordings."""
 
 from asyncgpu_tutor.runtime.capture import Capture, CaptureStream
-from asyncgpu_tutor.runtime.context import ExecutionContext, borrowed_message
+from asyncgpu_tutor.runtime.context import ExecutionContext, borrowed_message, check_out
 from asyncgpu_tutor.runtime.devices import (
     adopt_stream,
     create_stream,
@@ -35,6 +35,7 @@ __all__ = [
     "adopt",
     "adopt_stream",
     "borrowed_message",
+    "check_out",
     "create_stream",
     "current_device",
     "current_policy",

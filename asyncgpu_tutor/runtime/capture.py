@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from asyncgpu_tutor.array import DeviceArray
 from asyncgpu_tutor.device import (
     Argument,
     Call,
@@ -73,6 +74,7 @@ class CaptureStream:
         self.capture = capture
         self.index = index
         self.device = capture.device
+        self.forked = index == 0  # whether what is captured here comes after what was there before
         self.seen: list[int] = []  # by stream, how many of its calls come before the next one here
 
     def __repr__(self) -> str:
@@ -109,6 +111,7 @@ class CaptureStream:
                 f"{event.capture.label!r}: capture both together, or launch one after the other"
             )
         self.seen = _later(self.seen, event.before)
+        self.forked = True
         self.capture.add("wait_event", (event.number,), self)
 
     def synchronize(self) -> None:
@@ -197,6 +200,11 @@ class Capture(Submission[Any]):
             raise CaptureError(
                 f"in the capture of {self.label!r} work can only go to its own streams, and {stream!r} is "
                 "none of them: use agt.overlap for side by side"
+            )
+        if not stream.forked:
+            raise CaptureError(
+                f"in the capture of {self.label!r} {stream!r} starts by itself: let it wait first for an "
+                "event of the stream that it comes from, as agt.overlap does"
             )
         if verb not in ("record", "wait_event"):
             mine = _at(stream.seen, stream.index) + 1
@@ -290,6 +298,16 @@ class CaptureContext(ExecutionContext):
                 f"{stream!r} is none of them: use agt.overlap for side by side"
             )
         return CaptureContext(stream, self._capture)
+
+    def copy_from_host(self, array: DeviceArray, host: HostBuffer) -> None:
+        """As outside, but from where the array is: what is written there later has to arrive."""
+        if not host.flags.c_contiguous:
+            raise CaptureError(
+                f"the host array of shape {host.shape} is not C-contiguous, so it would be copied to one "
+                "that is, and what is written to it later would not arrive: use a whole array of "
+                "agt.pinned(shape, dtype)"
+            )
+        super().copy_from_host(array, host)
 
     def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
         """Write the calls of something prepared down here too."""

@@ -157,6 +157,11 @@ class DeviceArray:
         return self._gone is not None
 
     @property
+    def lent(self) -> bool:
+        """Whether it is borrowed from nobody who could give the array away; see `lend`."""
+        return self.mode == "borrowed" and self._owner is None
+
+    @property
     def gone(self) -> str:
         """Where the array went, for messages; empty while the handle is good."""
         return self._gone or ""
@@ -209,9 +214,8 @@ class DeviceArray:
     def borrow(self) -> DeviceArray:
         """A handle that can be passed on while this one stays good. It cannot be spawned."""
         self.check()
-        return self._borrow_of(
-            self._owner or self
-        )  # a loan that is lent on ends with its owner too
+        # A loan that is lent on ends with its owner too.
+        return self._borrow_of(self._owner if self.mode == "borrowed" else self)
 
     def lend(self) -> DeviceArray:
         """A borrowed handle without an owner that could end it: for who keeps the memory alive anyway."""
@@ -367,7 +371,7 @@ def borrowed_in(things: Iterable[Any]) -> Iterator[str]:
             yield from borrowed_in(cast(tuple[Any, ...], thing))
             continue
         array: Any = thing.array if isinstance(thing, Partition) else thing
-        if isinstance(array, DeviceArray) and array.mode == "borrowed":
+        if isinstance(array, DeviceArray) and array.mode == "borrowed" and not array.lent:
             yield array.name
 
 

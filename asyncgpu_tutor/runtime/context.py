@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.runtime.submission import Submission
     from asyncgpu_tutor.scheduling import SchedulingPolicy
 
-__all__ = ["ExecutionContext"]
+__all__ = ["ExecutionContext", "check_out"]
 
 
 class ExecutionContext:
@@ -145,7 +145,8 @@ class ExecutionContext:
         if out is None:
             host = self._work.pinned(array.shape, array.dtype)
         else:
-            host = _target(array, out)
+            check_out(array, out)
+            host = out
             if not self.submission.blocking and not self._work.is_pinned(host):
                 warn_pageable(array.name, host.nbytes)
         self.keep(host)
@@ -187,7 +188,7 @@ class ExecutionContext:
     def _touch(self, array: DeviceArray) -> Memory:
         """Check that the array can be used here, and keep it alive."""
         memory = array.use_on(self.stream, self.device)
-        if array.mode == "borrowed" and self.submission.spawned:
+        if array.mode == "borrowed" and self.submission.spawned and not array.lent:
             raise BorrowedSpawnError(borrowed_message(array.name))
         self.keep_alive(array)
         return memory
@@ -202,14 +203,19 @@ def borrowed_message(name: str) -> str:
     )
 
 
-def _target(array: DeviceArray, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def check_out(array: DeviceArray, out: npt.NDArray[Any]) -> None:
+    """Raise unless `array` can be copied to the host array `out`; see `copy_to_host`."""
+    if not isinstance(out, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        raise ArrayDTypeError(
+            f"array {array.name!r} is copied into a NumPy array, and out is {type(out).__name__}: use "
+            "agt.pinned(shape, dtype)"
+        )
     _same(array, out.shape, out.dtype, "the host array")
     if not out.flags.c_contiguous or not out.flags.writeable:
         raise UsageError(
             f"array {array.name!r} can be copied to a host array that is C-contiguous and writeable, and "
             "this one is not: use agt.pinned(shape, dtype)"
         )
-    return out
 
 
 def _same(array: DeviceArray, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:

@@ -17,11 +17,14 @@ from hypothesis import given
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
 from asyncgpu_tutor.errors import (
+    ArrayDTypeError,
+    ArrayShapeError,
     CaptureError,
     DeviceMismatchError,
     HostBufferError,
     NestedSyncError,
     StreamRaceError,
+    UsageError,
 )
 from asyncgpu_tutor.sim import SimDevice
 
@@ -286,7 +289,9 @@ def test_a_branch_that_nothing_waits_for_is_refused(device: Device) -> None:
     x, y = arrays(1, 0)
 
     def stray(context: agt.ExecutionContext) -> Op:
-        context.fork().copy(y, x)
+        branch = context.fork()
+        branch.stream.wait_event(context.stream.record())
+        branch.copy(y, x)
         return agt.value(None)
 
     with pytest.raises(CaptureError, match="never waited for"):
@@ -391,3 +396,74 @@ def test_a_token_loop(device: Device) -> None:
         prepared.launch().async_on(agt.create_stream())
     agt.synchronize()
     assert agt.d2h(total).sync()[0] == 10
+
+
+# ---------------------------------------------------------------------- what people do next
+def test_what_a_graph_refuses_can_be_prepared(device: Device) -> None:
+    op = agt.zip(agt.zeros((N,)), agt.full((N,), 2.0)).last().to_host()
+    shared = agt.full((N,), 3.0).shared()
+    for refused in (op, shared):
+        with pytest.raises(CaptureError, match="prepare"):
+            refused.graph_on(agt.create_stream())
+    assert op.prepare().launch().graph_on(agt.create_stream()).launch().sync()[0] == 2
+    assert shared.to_host().sync()[0] == 3
+
+
+def test_what_is_lent_by_nobody_can_be_spawned(device: Device) -> None:
+    prepared = agt.full((N,), 3.0).prepare()
+
+    async def main() -> list[Any]:
+        array = await prepared.launch()
+        return [
+            await agt.spawn(prepared.launch().to_host()),
+            await agt.spawn(agt.d2h(array.borrow())),
+            await agt.spawn(agt.d2h(array)),
+        ]
+
+    assert [host[0] for host in asyncio.run(main())] == [3, 3, 3]
+
+
+def test_a_host_array_that_would_be_copied_first_is_refused(device: Device) -> None:
+    table, x = agt.pinned((N, 2)), arrays(0)[0]
+    with pytest.raises(CaptureError, match="not C-contiguous"):
+        agt.memcpy(x.borrow(), table[:, 0]).prepare()
+
+
+@pytest.mark.parametrize(
+    ("out", "error"),
+    [
+        (lambda: [0.0] * N, ArrayDTypeError),
+        (lambda: agt.pinned((N,), np.float64), ArrayDTypeError),
+        (lambda: agt.pinned((3,)), ArrayShapeError),
+        (lambda: agt.pinned((N, 2))[:, 0], UsageError),
+        (lambda: np.broadcast_to(np.float32(0), (N,)), UsageError),
+    ],
+)
+def test_a_wrong_out_is_refused_at_the_call_and_moves_nothing(
+    device: Device, out: Callable[[], Any], error: type[Exception]
+) -> None:
+    x = arrays(1)[0]
+    with pytest.raises(error):
+        agt.d2h(x, out=out())
+    assert agt.d2h(x).sync()[0] == 1
+
+
+def test_a_branch_that_comes_after_nothing_is_refused(device: Device) -> None:
+    x, y = arrays(1, 0)
+
+    def stray(context: agt.ExecutionContext) -> Op:
+        branch = context.fork()
+        branch.copy(y, x)
+        context.stream.wait_event(branch.stream.record())
+        return agt.value(None)
+
+    with pytest.raises(CaptureError, match="starts by itself"):
+        agt.with_context(stray).prepare()
+
+
+def test_no_output_before_the_end_of_the_scope(device: Device) -> None:
+    with agt.CudaGraph.scope(agt.create_stream()) as scope:
+        with pytest.raises(CaptureError, match="not captured yet"):
+            scope.graph.take_output()
+        scope.record(agt.value(None))
+    assert scope.graph.take_output() == (None,)

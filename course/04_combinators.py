@@ -638,7 +638,7 @@ print(first, second, sep="\n")
 # %% [markdown] id=exercise-four
 # ### Exercise: four arrays, one operation
 #
-# Here four arrays are made, with four waits. Rewrite it as one operation that yields all four, in this order.
+# Here four arrays are made, with four waits. Rewrite it as one operation that yields all four, in this order, on one stream.
 
 
 # %% id=04-four-arrays starter
@@ -732,7 +732,7 @@ def four_arrays():
 check("04-four-arrays", four_arrays)
 
 # %% [markdown] id=zip-overlap-text
-# ## What `zip` does not do
+# ## In turn, or together?
 #
 # Two operations in a `zip` need nothing of each other. So they could be done at the same time. Are they?
 
@@ -771,6 +771,8 @@ together.reveal(
 )
 
 # %% [markdown] id=misconception-zip
+# ## What `zip` does not do
+#
 # > **Misconception: `zip` runs its arms at the same time.**
 # >
 # > - *What you see:* two operations that need nothing of each other, and a timeline with one stream.
@@ -1175,8 +1177,8 @@ else:
 # | | you write | what the operation gets | and you? |
 # |---|---|---|---|
 # | **owned** | `x` | the array | it is gone; the result hands it back |
-# | **shared** | `x.share()` | one more handle to it, *for reading* | you have such a handle, too; the array lives until the last is gone |
-# | **borrowed** | `x.borrow()` | leave to use it | you keep it, and may not give it away meanwhile |
+# | **shared** | `x = x.share()`, once, and then `x` | one more handle to it, *for reading* | you have such a handle, too; the array lives until the last is gone |
+# | **borrowed** | `x.borrow()` | the right to use it | you keep it, and may not give it away meanwhile |
 #
 # None of the three copies anything. Whatever way you pass an array to a kernel, you get it back in the same way.
 
@@ -1188,9 +1190,9 @@ with agt.record() as trace:
     owner = agt.arange(4).sync()
     lent = owner.borrow()
     print(lent)
-    (sum_,) = add(4, shared, lent, agt.zeros(4).partition(256)).map(lambda used: used[2:]).sync()
+    total = add(4, shared, lent, agt.zeros(4).partition(256)).last().unpartition().sync()
 
-print(agt.d2h(sum_.unpartition()).sync(), "and the owner still has", owner)
+print(agt.d2h(total).sync(), "and the owner still has", owner)
 assert trace.find("d2d") == []
 assert shared.share_count == 2
 assert not owner.moved

@@ -299,7 +299,7 @@ def hunts(lengths):
 # %% [markdown] id=pace
 # ## How many streams?
 #
-# Two numbers are known from the pages before. The **pace** is how long the host takes from one job to the next. The
+# Two numbers decide, and soon a third. The **pace** is how long the host takes from one job to the next. The
 # **length** is how long the device takes for one. Let us measure the pace, with jobs that are as good as nothing, and
 # then make jobs that are three and a half times as long.
 
@@ -346,10 +346,12 @@ in_words(by_size[2], by_size[4], by_size[8])
 # %% [markdown] id=pool-read
 # With two streams, a job comes and both are busy: it waits behind another. With four, whenever a job comes, one stream
 # has just become free. With eight the picture is the same staircase, only drawn on more lanes: **the host cannot fill
-# more streams than length divided by pace.**
+# more streams than length divided by pace.** (Each policy makes streams of its own, and the device numbers all streams
+# that it ever made. So the numbers in the pictures climb. What counts is how many lanes there are.)
 #
 # There is a second limit. A job needs room on the device. Ours fill next to nothing. One that fills a third of it
-# leaves room for two more; a fourth stream would have nothing to give.
+# leaves room for two more; a fourth stream would have nothing to give. If what is left is too small for a whole job,
+# some blocks of one can start there: jobs that fill two fifths of the device keep three streams busy, not two.
 
 # %% id=pool-check
 if device.simulated:
@@ -362,8 +364,8 @@ if device.simulated:
 # ### Exercise: how many streams?
 #
 # Write it as a formula. Jobs last `length` µs, the host submits one every `pace` µs, and each fills the part `fills` of
-# the device (0.25 is a quarter of it; more than one is never needed for a job). How many streams are enough? As few as
-# possible, an integer, and at least one.
+# the device (0.25 is a quarter of it, and 1 is all of it). How many streams are enough for nobody to wait for a stream
+# while there is room? As few as possible, an integer, and at least one.
 
 # %% id=05-pool-size starter
 def streams_needed(length, pace, fills):
@@ -470,7 +472,8 @@ if device.simulated:
 # quick as what is at its head: this is called **head-of-line blocking**, and everybody who has queued in a supermarket
 # knows it.
 #
-# In the trace it is the time from the end of the call, when the job was handed over, to its start:
+# In the trace it is the time from the end of the call, when the job was handed over, to its start. Which call was it?
+# A span notes in `span.after` what it had to come after, by their `id`s, and its own call is one of them.
 
 # %% id=head-of-line-run
 def waited(trace):
@@ -519,7 +522,7 @@ class IdleFirst(agt.SchedulingPolicy):
 
 
 looking = run_all(hunts(mixed), IdleFirst(4))
-compare([in_turn, looking], ["Round robin", "An idle stream first"])
+looking.plot(title="An idle stream first", lanes=("host", "streams"))
 in_words(looking)
 
 # %% id=idle-first-check
@@ -582,7 +585,8 @@ path = [step.span.label for step in worst.metrics().critical_path if step.span.o
 print("on the path to the end, on the device:", ", ".join(path))
 
 # %% [markdown] id=busy-read
-# What stands out is the chain that *this run's* end had to wait for: three long jobs, one behind the other. They do not
+# What stands out is the chain that *this run's* end had to wait for: three long jobs, one behind the other. (A bar bears
+# the name of its kernel. Jobs 0, 3 and 6 are the three in the upper stream.) They do not
 # need each other. It was the policy that made a chain of them. **If what is on the path is there only because of a
 # queue, another schedule can do better.** If each piece needs the one before it, none can.
 
@@ -760,7 +764,7 @@ yours = told(hunts(heavy), heavy, LeastLoaded(3))
 for name, trace in [("round robin", worst), ("idle first", better), ("yours", yours)]:
     points = scored(trace, heavy, 3)
     print(f"{name:12} {points:5.2f} {'#' * round(40 * points)}")
-compare([worst, yours], ["Round robin", "Yours"], lanes=("streams",));
+yours.plot(title="Yours", lanes=("streams",));
 
 # %% [markdown] id=order-text
 # ## The order in which you ask
@@ -783,7 +787,7 @@ order.commit(...)
 
 # %% id=order-run
 longest_first = run_all(hunts(sorted(heavy, reverse=True)), agt.StreamPoolRoundRobin(3))
-compare([worst, longest_first], ["As they came", "The longest first"], lanes=("streams",))
+longest_first.plot(title="The same jobs, the longest first", lanes=("streams",))
 in_words(longest_first)
 
 # %% id=reveal-order
@@ -1019,13 +1023,13 @@ if device.simulated:
 # | program | its jobs |
 # |---|---|
 # | hunts | our narrow jobs, three paces each |
-# | full | `relu` in blocks of a single thread, 150,000 of them: silly, but no SM has room for more |
+# | full | `relu` in blocks of a single thread, 80,000 of them: silly, but no SM has room for more |
 # | uploads | 4 MB each, from pinned memory |
 # | tiny | `relu` on 64 numbers |
 
 # %% id=cannot-programs
 source = agt.pin(np.ones(1_000_000, np.float32))
-larges = [agt.zeros(150_000, name=f"large {i}").sync() for i in range(8)]
+larges = [agt.zeros(80_000, name=f"large {i}").sync() for i in range(8)]
 smalls = [agt.zeros(64, name=f"small {i}").sync() for i in range(8)]
 
 
@@ -1121,11 +1125,12 @@ if device.simulated:
 # | wall | in the trace |
 # |---|---|
 # | the host | `m.host["call"]`: it has to make all its calls |
-# | each copy engine | `m.engine_busy[device.name, "h2d"]` and `"d2h"`, where they were used |
+# | each copy engine | `m.engine_busy`: a dict with a time for each engine that was used, such as `("sim:0", "h2d")` |
 # | the SMs | for each kernel its duration, times the part of the device that it fills, all added up |
-# | the longest job | the work of each operation, added up, and of those the largest |
+# | the longest job | the work of each operation (`span.op` is its number), added up, and of those the largest |
 #
-# (`m` is `trace.metrics()`. The simulated device notes in `span.detail["fills"]` which part of the device a kernel
+# (`m` is `trace.metrics()`. The kernels count as an engine, too, `"compute"`. That is busy as soon as one small kernel
+# runs, so it is no wall. The simulated device notes in `span.detail["fills"]` which part of the device a kernel
 # fills. A GPU does not say, so there one looks at the grid: an H200 has room for 132 times 32 blocks and 132 times 2048
 # threads, at most.)
 
@@ -1133,7 +1138,8 @@ if device.simulated:
 # ### Exercise: how far down can it go?
 #
 # Given the trace of a program on one stream, return the least time, in µs, that any number of streams could bring it
-# to: the highest of the walls.
+# to: the highest of the walls. (The check uses a simulated device, also if yours is a GPU. So take the names of the
+# engines from the trace.)
 
 # %% id=05-when-it-pays starter
 def best_possible(trace):

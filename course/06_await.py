@@ -326,6 +326,21 @@ if device.simulated:
     assert b > a
 print(f"sync took {a / c:.2f} times as long as all together")
 
+# %% [markdown] id=gather-twice
+# A trap: here every batch is an operation of its own. Give `gather` *one and the same* operation twice, and it does not see two. It awaits each different
+# thing once, and gives you that result in both places. An operation is a recipe, so perhaps you wanted two meals. Then spawn each.
+
+# %% id=gather-twice-run
+op = batch(0)
+with agt.record() as same:
+    await asyncio.gather(op, op)
+with agt.record() as spawned:
+    await asyncio.gather(agt.spawn(op), agt.spawn(op))
+print("gather(op, op):    ", len(same.find("h2d")), "copy to the device")
+print("with spawn, twice: ", len(spawned.find("h2d")), "copies")
+assert len(same.find("h2d")) == 1
+assert len(spawned.find("h2d")) == 2
+
 # %% [markdown] id=exercise-difference
 # ### Exercise: measure the difference
 #
@@ -790,12 +805,13 @@ check("06-responsive", with_heartbeat)
 # ## Who keeps the array alive?
 #
 # With `sync` the caller stands there until all is done, and so do the caller's arrays. A task may go on long after the function that
-# spawned it has returned. So whoever spawns has to say who owns what the task uses. There are three kinds of handle:
+# spawned it has returned. So whoever spawns has to say who owns what the task uses. You know the three kinds of handle from chapter 04. New is
+# the last column:
 #
 # | handle | you write | afterwards you have | may be spawned |
 # |---|---|---|---|
 # | owned | `w` | nothing: it went into the operation, and comes out with its result | yes |
-# | shared | `w.share()` | a handle of your own still, as everybody else has | yes |
+# | shared | `w = w.share()`, once, and then `w` | `w`, a shared handle now, as everybody else has | yes |
 # | borrowed | `w.borrow()` | `w`, as before | **no** |
 #
 # Borrowing is a promise: *I keep `w` until you are done.* Nobody can hold the promise for a task that runs when they are gone. So it
@@ -1053,13 +1069,16 @@ with_fault.plot(title="One of three fails", lanes=("host", "streams"))
 in_words(with_fault)
 
 # %% [markdown] id=read-errors
-# The faulty one's stream has a fill and nothing after it: once a kernel has failed, the rest of *its* operation is skipped. The other streams
+# The faulty one's stream has a fill and nothing after it. A kernel that fails has no bar, since it never came to an end; its launch is there, in
+# the host's lane. And the copy back, which would have come next, is skipped, like the rest of *its* operation. The other streams
 # did not notice. (This is the simulated device. A real GPU is less kind: after an illegal access the CUDA context of the process
 # is gone, and everything in it fails. What fails for other reasons, such as a wrong shape or too little memory, ends alone there as well.)
 
 # %% id=check-errors
 assert fine == [True, False, True]
 assert copies == 2
+assert with_fault.find("launch beyond")
+assert not with_fault.find("beyond")
 assert (outcomes[0] == 1).all()
 assert (outcomes[2] == 1).all()
 
@@ -1485,7 +1504,7 @@ async def as_they_come(ops, use):
         use(await task)
 
 
-# %% id=06-as-completed mutant cause="no two operations were at work at the same time"
+# %% id=06-as-completed mutant cause="not all operations were under way: start all of them before"
 async def as_they_come(ops, use):
     for op in ops:
         use(await op)

@@ -316,7 +316,7 @@ EXERCISES = (
             ),
             (
                 "So `length / pace` jobs are at work at a time, if there is room. And there is room for "
-                "`1 / fills` of them."
+                "`1 / fills` of them; a part of a job counts, as some of its blocks can start."
             ),
             "The smaller of the two, rounded up: `math.ceil` is `-int(-x // 1)`, or `int(np.ceil(x))`.",
         ),

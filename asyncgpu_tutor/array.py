@@ -27,6 +27,7 @@ from asyncgpu_tutor.errors import (
 __all__ = ["DeviceArray", "Mode", "Partition", "as_shape", "borrowed_in"]
 
 Mode = Literal["owned", "shared", "borrowed"]
+_BY_SHARE = "by share()"  # where an owned array went that has become a shared one
 
 
 def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
@@ -168,6 +169,11 @@ class DeviceArray:
 
     def check(self) -> None:
         """Raise `UseAfterMoveError` unless this handle is still good."""
+        if self._gone == _BY_SHARE:
+            raise UseAfterMoveError(
+                f"array {self.name!r} was moved by share(), which makes a shared handle of it. Keep "
+                "that one, as in x = x.share(), and pass it on as often as you like."
+            )
         if self._gone is not None:
             raise UseAfterMoveError(
                 f"array {self.name!r} was moved {self._gone}. Use what that operation returns, or "
@@ -208,7 +214,7 @@ class DeviceArray:
                 f"array {self.name!r} is only borrowed here, so it cannot be shared: share the owner"
             )
         if self.mode == "owned":
-            self._gone = "by share()"
+            self._gone = _BY_SHARE
         return self._handle("shared")
 
     def borrow(self) -> DeviceArray:

@@ -84,6 +84,16 @@ def test_an_owned_array_is_moved_by_a_kernel_call(device: Device) -> None:
     assert agt.d2h(back).sync().tolist() == [1.0] * 8
 
 
+def test_who_goes_on_with_the_handle_from_before_share_is_told_to_keep_the_new_one(
+    device: Device,
+) -> None:
+    x = agt.ones((8,), name="x").sync()
+    handle = x.share()
+    with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\).*x = x\.share\(\)"):
+        x.share()
+    assert agt.d2h(handle.share()).sync().tolist() == [1.0] * 8
+
+
 def test_a_recipe_that_took_an_array_works_once(device: Device) -> None:
     op = agt.d2h(agt.ones((2,), name="x").sync())
     op.sync()

@@ -94,7 +94,8 @@ twice
 # %% [markdown] id=kernel-explained
 # In NumPy this is `y = 2 * x`. Here the loop is gone, and in its place each thread asks *which element is mine?*
 # Threads come in **blocks**; the number of its block, the size of a block, and its place in it give a thread
-# its `i`. The last block may be larger than what is left of the array, hence the `if`.
+# its `i`. The last block may be larger than what is left of the array, hence the `if`. You need not read the C word by
+# word yet: the next page does.
 
 # %% [markdown] id=describe
 # ## Describe first, run later
@@ -172,12 +173,12 @@ with agt.record() as blocking:
 
 with agt.record() as overlapped:
     task = agt.spawn(doubled(x))
-    await asyncio.sleep(0)  # let the task start
+    await asyncio.sleep(0)  # a task starts when Python next awaits something: let it
     agt.work(300, "Python's own job")
     await task
 
 # %% id=reveal
-first, second = blocking.metrics().makespan, overlapped.metrics().makespan
+first, second = blocking.metrics().makespan, overlapped.metrics().makespan  # from start to end, in µs
 if abs(first - second) < 10:
     truth = "same"
 else:
@@ -188,7 +189,8 @@ meanwhile.reveal(truth, f"From start to end: {first:.0f} µs with sync, {second:
 # ## A first timeline
 #
 # A picture shows why. Time runs from left to right. The upper lane is the host: Python. Below it is a **stream**:
-# a queue of work for the device, which does one thing in it after the other.
+# a queue of work for the device, which does one thing in it after the other. Which stream an operation gets is decided
+# for you, so its number may differ from run to run.
 
 # %% id=timeline-picture
 compare([blocking, overlapped], ["sync, then the job", "spawn, the job, await"])
@@ -196,11 +198,13 @@ in_words(blocking, overlapped)
 
 # %% [markdown] id=timeline-read
 # The device does the same in both: a copy in, a fill with zeros, the (short) kernel, a copy back. Look at the host. With
-# `sync` there is a stretch of **waiting** above the device's work, and the job comes after it. With `spawn` the job *is*
+# `sync` there is a stretch of **waiting** above the device's work (dotted, and called `synchronize event`), and the job comes after it. With `spawn` the job *is*
 # above the device's work: the two overlap. Python did not get quicker. It stopped waiting. (What is blank after the job
 # is the `await`. Python would be free for other tasks there.)
 #
-# Every picture can be had as text, too: in a sentence, as above, or with all that happened, in order. Here is the second one.
+# Every picture can be had as text, too: in a sentence, as above, or with all that happened, in order. Here is the second one. Below the list it has
+# numbers: `makespan` is the time from start to end, and `overlap` tells how long *streams* were at work side by side. Here it is 0, as there is
+# one stream only. Other chapters explain the rest.
 
 # %% id=timeline-table
 print(overlapped.table())
@@ -230,7 +234,7 @@ print(f"Job and device were both at work for {overlap:.0f} µs.")
 #
 # ### Exercise: read a trace
 #
-# For how many microseconds was Python waiting? Return the number for any trace. (The cell above this text needs it, too.)
+# For how many microseconds was Python waiting? Return the number for any trace. (One of the four assertions above asks for this very number.)
 
 # %% id=00-waited starter
 def waited(trace):
@@ -344,10 +348,11 @@ async def both(first, second):
 check("00-both", both)
 
 # %% [markdown] id=progress-text
-# What you have solved is kept in a file beside the notebook, `progress.json`, and listed here:
+# What you have solved is kept in a file beside the notebook, `progress.json`, and listed by `progress()`. With the number of
+# a chapter it is a short list:
 
 # %% id=progress
-progress()
+progress("00")
 
 # %% [markdown] id=key-points
 # ## Key points

@@ -479,7 +479,7 @@ check("03-zeros", blank)
 # yet, and none will be until the function has returned. What `copy_to_host` gives you then cannot be the numbers. It is a **handle**, a
 # `HostArray`: the name of an array whose numbers are to come.
 #
-# You can see one without writing anything by hand. `async_on`, which you know from the first chapter, starts an operation and returns at once,
+# You can see one without writing anything by hand. `async_on`, which you know from chapter 01, starts an operation and returns at once,
 # so what it returns is a handle.
 
 # %% id=handles-make
@@ -888,6 +888,14 @@ def load_and_fetch(load, fetch, job, stream):
     return fetch.sync_on(mine)
 
 
+# %% id=03-which-way mutant cause="nothing of it ran: an `async def` runs when somebody awaits it"
+async def load_and_fetch(load, fetch, job, stream):
+    task = agt.spawn(load)
+    job()
+    await task
+    return await fetch
+
+
 # %% id=03-which-way mutant cause="`h2d` ran 0 times"
 def load_and_fetch(load, fetch, job, stream):
     load.into_future()
@@ -1023,10 +1031,15 @@ async def largest(op):
     return await op.map(lambda numbers: numbers.max())
 
 
-# %% id=03-largest mutant cause="your code raised AttributeError"
+# %% id=03-largest mutant cause="a future has no `max`: run it first"
 async def largest(op):
     numbers = op.into_future()
     return numbers.max()
+
+
+# %% id=03-largest mutant cause="an operation has no `max`: run it first"
+async def largest(op):
+    return op.max()
 
 
 # %% id=03-largest mutant cause="and this came back: ndarray"
@@ -1112,4 +1125,4 @@ if device.simulated:
 score(kitchens, shelf, looking, starting)
 
 # %% id=progress
-progress()
+progress("03")

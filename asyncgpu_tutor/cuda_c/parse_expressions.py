@@ -28,6 +28,12 @@ from asyncgpu_tutor.cuda_c.types import BOOL, CHAR
 
 __all__ = ["ExpressionParser"]
 
+# What people write who come from Python, and what to write instead.
+PYTHON = dict.fromkeys(
+    ("np", "numpy"),
+    "a kernel is written for one element, with C's operators, fmaxf(), sqrtf() and such",
+) | {"math": "its functions are there without a prefix, as in sqrtf(x)"}
+
 _PRECEDENCE = {
     "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
     "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
@@ -130,6 +136,8 @@ class ExpressionParser(TypeParser):
                 self.advance()
                 name = self.identifier("the name of a member")
                 base = left if token.text == "." else Unary(at=token.at, op="*", operand=left)
+                if self.at("(") and isinstance(left, Name) and left.name in PYTHON:
+                    self.fail(f"there is no '{left.name}' in CUDA C: {PYTHON[left.name]}", left.at)
                 if self.at("("):
                     self.unsupported("member functions are not supported", name.at)
                 left = Member(at=name.at, base=base, name=name.text)

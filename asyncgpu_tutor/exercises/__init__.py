@@ -1,11 +1,11 @@
 """What the notebooks ask of a learner: predictions, exercises with checks, and captions for pictures.
 
 - `Prediction`: an answer before the reveal, scored against the trace.
-- `check`, `hint`, `solution`, `progress`, `reset`: exercises. `chapter_NN` declares those of a chapter;
-  `values` and `schedule` hold an answer against numbers and traces, on a device of its own (`trial`).
+- `check`, `hint`, `solution`, `solved`, `progress`, `reset`: exercises. `chapter_NN` declares
+  those of a chapter; `values` and `schedule` hold an answer against numbers and traces, on a device of its own (`trial`).
 """
 
-from asyncgpu_tutor.exercises.desk import check, hint, progress, reset, solution
+from asyncgpu_tutor.exercises.desk import check, hint, progress, reset, solution, solved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
 from asyncgpu_tutor.exercises.outcome import Outcome
 from asyncgpu_tutor.exercises.prediction import Prediction, Verdict, score
@@ -25,4 +25,5 @@ __all__ = [
     "reset",
     "score",
     "solution",
+    "solved",
 ]

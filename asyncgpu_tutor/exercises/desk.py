@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises import answers, ledger
 from asyncgpu_tutor.exercises.catalogue import EXERCISES
@@ -10,7 +12,7 @@ from asyncgpu_tutor.exercises.outcome import Outcome, rejection
 from asyncgpu_tutor.exercises.trial import private_device
 from asyncgpu_tutor.exercises.words import Words
 
-__all__ = ["check", "hint", "progress", "reset", "solution"]
+__all__ = ["check", "hint", "progress", "reset", "solution", "solved"]
 
 ADVERSARIES = (1, 2, 3, 4, 5)
 
@@ -83,6 +85,17 @@ def solution(name: str) -> Words:
         f"One solution, of several:\n\n```python\n{answers.solution_text(exercise)}\n```\n\n"
         f"{exercise.explanation}"
     )
+
+
+def solved(name: str) -> Any:
+    """The course's own answer to an exercise, as an object, for a picture that does not give it away.
+
+    Raises
+    ------
+    UsageError
+        If there is no exercise of that name.
+    """
+    return answers.model(_find(name))
 
 
 def progress(chapter: str = "") -> Words:

@@ -209,6 +209,13 @@ def test_a_macro_is_blamed_where_it_is_used() -> None:
     assert (error.line, error.column) == (3, 10)
 
 
+@pytest.mark.parametrize("name", ["np", "numpy", "math"])
+def test_what_python_has_is_not_said_to_run_on_a_gpu(name: str) -> None:
+    error = refuse(f"{HEAD}\n  x[i] = {name}.sqrt(x[i]); }}", errors.KernelCompileError)
+    assert f"there is no '{name}' in CUDA C" in str(error)
+    assert (error.line, error.column) == (3, 10)
+
+
 def test_an_unused_template_may_be_wrong_until_it_is_used() -> None:
     before = "template <typename T> __device__ T f(T a) { return a.nothing; }"
     body("x[i] = 1;", before=before)

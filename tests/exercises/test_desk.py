@@ -9,7 +9,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.exercises import check, hint, ledger, progress, reset, solution
+from asyncgpu_tutor.exercises import check, hint, ledger, progress, reset, solution, solved
 from asyncgpu_tutor.exercises.catalogue import EXERCISES
 
 NAME = "01-grid"
@@ -32,6 +32,13 @@ def wrong(n: int, threads: int) -> int:
 def row(name: str = NAME) -> str:
     (line,) = [line for line in str(progress()).splitlines() if f"`{name}`" in line]
     return line
+
+
+def test_what_is_solved_is_an_answer_and_counts_for_nobody(folder: Path) -> None:
+    assert [solved(NAME)(n, 32) for n in (1, 32, 33)] == [1, 1, 2]
+    assert not list(folder.iterdir())
+    with pytest.raises(UsageError, match="no exercise"):
+        solved("99-nothing")
 
 
 def test_progress_of_one_chapter_lists_its_exercises_and_no_others() -> None:

@@ -1,8 +1,8 @@
 """What the notebooks ask of a learner: predictions, exercises with checks, and captions for pictures.
 
 - `Prediction`: an answer before the reveal, scored against the trace.
-- `check`, `hint`, `solution`, `solved`, `progress`, `reset`: exercises. `chapter_NN` declares
-  those of a chapter; `values` and `schedule` hold an answer against numbers and traces, on a device of its own (`trial`).
+- exercises are done with `check`, `hint`, `solution`, `solved`, `progress`, `reset`. `chapter_NN` declares them;
+  `values` and `schedule` hold an answer against numbers and traces, on a device of its own (`trial`).
 """
 
 from asyncgpu_tutor.exercises.desk import check, hint, progress, reset, solution, solved

@@ -213,7 +213,7 @@ def test_a_macro_is_blamed_where_it_is_used() -> None:
 def test_what_python_has_is_not_said_to_run_on_a_gpu(name: str) -> None:
     error = refuse(f"{HEAD}\n  x[i] = {name}.sqrt(x[i]); }}", errors.KernelCompileError)
     assert f"there is no '{name}' in CUDA C" in str(error)
-    assert (error.line, error.column) == (3, 10)
+    assert (error.line, error.column) == (2, 10)
 
 
 def test_an_unused_template_may_be_wrong_until_it_is_used() -> None:

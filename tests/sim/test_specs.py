@@ -61,7 +61,7 @@ def test_a_slower_gpu_takes_longer() -> None:
 
 
 def test_costs_of_the_host_are_constants_of_a_spec(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "RUNS", 10)
+    monkeypatch.setattr(host, "RUNS", 3)
     costs = host.host_costs(SimDevice(), kernel_us=36.0, start_us=6.0)
     assert set(costs) <= CONSTANTS
     assert {"call_launch_us", "sync_us", "wake_us"} <= set(costs)

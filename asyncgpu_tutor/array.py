@@ -302,8 +302,8 @@ class DeviceArray:
             "it: run agt.d2h(x), or op.to_host()"
         )
 
-    def use_on(self, stream: Stream, device: Device) -> Memory:
-        """The allocation, for work on `stream` of `device`; the stream is remembered.
+    def use_on(self, stream: Stream | None, device: Device) -> Memory:
+        """The allocation, for work on `stream` of `device`; the stream, if there is one, is remembered.
 
         Raises
         ------
@@ -321,7 +321,8 @@ class DeviceArray:
                 f"{device.name}: copy it through the host (d2h, then h2d), or run the operation with a "
                 f"policy of {buffer.device.name}"
             )
-        buffer.stream = stream
+        if stream is not None:
+            buffer.stream = stream
         return buffer.memory
 
 

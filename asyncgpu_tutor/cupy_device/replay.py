@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CupyGraph", "CupyReplay"]
 
+MOST_BOUND = 64  # combinations of streams
 Bound = tuple[Callable[..., object], tuple[object, ...]]
 
 
@@ -52,6 +53,8 @@ class CupyReplay:
         if bound is None:
             for stream in streams:
                 device.own(stream)
+            if len(self._bound) >= MOST_BOUND:  # a program that makes a stream for each run
+                self._bound.clear()
             bound = self._bound[pointers] = self.bind(pointers)
         device.call("a prepared pipeline", _make_all, (bound,))
 

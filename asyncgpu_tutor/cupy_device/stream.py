@@ -23,11 +23,10 @@ NOT_READY = 600  # cudaErrorNotReady
 class CupyEvent:
     """A point in the work of a CUDA stream."""
 
-    def __init__(self, stream: CupyStream, heads: tuple[int, ...]) -> None:
+    def __init__(self, stream: CupyStream, heads: tuple[int, ...], event: Any) -> None:
         self.stream = stream
         self.heads = heads
-        spare = stream.spare
-        self.event: Any = spare.pop() if spare else cupy.cuda.Event(disable_timing=True)
+        self.event = event  # CuPy's
 
     def __del__(self) -> None:
         # Making an event takes longer than recording one, and nobody can ask this one any more.
@@ -97,7 +96,11 @@ class CupyStream:
         return event
 
     def _record(self, heads: tuple[int, ...]) -> CupyEvent:
-        event = CupyEvent(self, heads)
+        try:  # to ask first whether there is one would be asking for two threads to take it
+            spare = self.spare.pop()
+        except IndexError:
+            spare = cupy.cuda.Event(disable_timing=True)
+        event = CupyEvent(self, heads, spare)
         runtime.eventRecord(event.event.ptr, self.ptr)
         return event
 

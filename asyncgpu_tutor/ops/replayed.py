@@ -20,6 +20,7 @@ from asyncgpu_tutor.runtime import (
     Capture,
     CaptureStream,
     ExecutionContext,
+    Submission,
     adopt,
     adopt_stream,
     current_device,
@@ -44,6 +45,7 @@ class _Replayed(ABC, Generic[T]):
         self._lent: Any = None  # the handles that each run yields
         self._output: list[Any] | None = None  # those for take_output
         self._result: Any = None  # what each run delivers
+        self._arrays: list[DeviceArray] = []  # those in it
         self._short = not device.simulated  # a simulated host pays for a submission
         self._last: Stream | None = None  # where it was used last
         self._lock = threading.Lock()
@@ -106,8 +108,14 @@ class _Replayed(ABC, Generic[T]):
                 self._enqueue((stream,))
             stream.synchronize()
         except DeviceError as error:
-            blamed = adopt(self.label, stream, self.kernels, self).blame(error)
+            # Nothing is recorded: after a fault that fails too, and would hide this one.
+            submission = Submission[T](self.label, stream, blocking=True, spawned=False)
+            submission.kernels = self.kernels
+            blamed = submission.blame(error)
             raise blamed from blamed.__cause__
+        except BaseException:  # Ctrl-C, say: the device goes on
+            adopt(self.label, stream, self.kernels, self)
+            raise
         return self._result
 
     def start_on(self, stream: object) -> DeviceFuture[T]:
@@ -141,6 +149,11 @@ class _Replayed(ABC, Generic[T]):
         self._output = [handles]
         self._lent = in_containers(_to_lend, handles)
         self._result = in_containers(_buffer, self._lent)
+        in_containers(self._note, self._lent)
+
+    def _note(self, handle: Any) -> None:
+        if isinstance(handle, DeviceArray | Partition):
+            self._arrays.append(handle.array if isinstance(handle, Partition) else handle)
 
     def _follow(self, stream: Stream) -> None:
         """Come after the last use, wherever that was."""
@@ -149,6 +162,8 @@ class _Replayed(ABC, Generic[T]):
             stream.wait_event(last.record())
         if not isinstance(stream, CaptureStream):
             self._last = stream
+            for array in self._arrays:  # other libraries ask an array for its stream
+                array.use_on(stream, self.device)
 
     @abstractmethod
     def _run(self, context: ExecutionContext) -> None:
@@ -181,13 +196,13 @@ class Prepared(_Replayed[T]):
         self._capture = capture
         self._keep(handles)
         self._replay: Replay = capture.close()
-        self._short = self._short and len(capture.streams) == 1
+        self._short = self._short and capture.width == 1
 
     def __repr__(self) -> str:
         return f"<Prepared {self.label!r}, {len(self._capture.calls)} calls on {self.device.name}>"
 
     def _run(self, context: ExecutionContext) -> None:
-        branches = len(self._capture.streams) - 1
+        branches = self._capture.width - 1
         streams = [context.stream, *(context.fork().stream for _ in range(branches))]
         context.replay(self._replay, self._capture.calls, streams)
 

@@ -30,6 +30,7 @@ from asyncgpu_tutor.device import (
     forbid_nested_wait,
 )
 from asyncgpu_tutor.errors import CaptureError
+from asyncgpu_tutor.host import HostArray, in_containers
 from asyncgpu_tutor.runtime.context import ExecutionContext
 from asyncgpu_tutor.runtime.submission import Submission
 from asyncgpu_tutor.scheduling import SchedulingPolicy
@@ -140,6 +141,7 @@ class Capture(Submission[Any]):
         self.events = itertools.count()
         self.awaited: list[Event] = []
         self.closed = False
+        self.width = 0  # how many streams it has had
         self.streams: list[CaptureStream] = []
         self.root = self.branch()
 
@@ -155,6 +157,8 @@ class Capture(Submission[Any]):
 
     def context(self) -> ExecutionContext:
         """What an operation that is captured sees."""
+        if self.closed:
+            self._refuse("an operation")
         return CaptureContext(self.root, self)
 
     @contextmanager
@@ -181,21 +185,23 @@ class Capture(Submission[Any]):
                 )
         for event in self.awaited:
             event.synchronize()
+        # Streams and handles know this capture. Memory is too dear to wait for the garbage collector.
+        self.streams.clear()
+        del self.root
+        self.keep[:] = [in_containers(_without_handle, thing) for thing in self.keep]
         return self.device.prepare(self.calls)
 
     def branch(self) -> CaptureStream:
         """Another stream."""
-        stream = CaptureStream(self, len(self.streams))
+        stream = CaptureStream(self, self.width)
+        self.width += 1
         self.streams.append(stream)
         return stream
 
     def add(self, verb: Any, args: tuple[Any, ...], stream: Stream) -> None:
         """Write down one call."""
         if self.closed:
-            raise CaptureError(
-                f"the capture of {self.label!r} is over, and {verb} came after it: an operation that ran "
-                "inside a capture has no result outside. Launch what was captured, and use its result."
-            )
+            self._refuse(verb)
         if not isinstance(stream, CaptureStream) or stream.capture is not self:
             raise CaptureError(
                 f"in the capture of {self.label!r} work can only go to its own streams, and {stream!r} is "
@@ -210,6 +216,12 @@ class Capture(Submission[Any]):
             mine = _at(stream.seen, stream.index) + 1
             stream.seen = _later(stream.seen, [0] * stream.index + [mine])
         self.calls.append(Call(verb, args, stream.index))
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise CaptureError(
+            f"the capture of {self.label!r} is over, and {what} came after it: an operation that ran "
+            "inside a capture has no result outside. Launch what was captured, and use its result."
+        )
 
     def refuse_to_wait(self, what: str) -> NoReturn:
         """Nothing runs in a capture."""
@@ -299,6 +311,12 @@ class CaptureContext(ExecutionContext):
             )
         return CaptureContext(stream, self._capture)
 
+    def _touch(self, array: DeviceArray) -> Memory:
+        """As outside; but nothing uses the array yet, so its stream stays what it was."""
+        memory = array.use_on(None, self.device)
+        self.keep_alive(array)
+        return memory
+
     def copy_from_host(self, array: DeviceArray, host: HostBuffer) -> None:
         """As outside, but from where the array is: what is written there later has to arrive."""
         if not host.flags.c_contiguous:
@@ -337,6 +355,10 @@ class _Branches(SchedulingPolicy):
     def next_stream(self) -> CaptureStream:
         """A new one each time."""
         return self._capture.branch()
+
+
+def _without_handle(thing: Any) -> Any:
+    return thing.buffer if isinstance(thing, HostArray) else thing
 
 
 def _at(seen: list[int], index: int) -> int:

@@ -148,6 +148,7 @@ def submit(
 
 def adopt(label: str, stream: Stream, kernels: list[str], keep: object) -> Submission[Any]:
     """A submission for work that was enqueued without one; `keep` lives until it has completed."""
+    _reap()
     submission: Submission[Any] = Submission(label, stream, blocking=False, spawned=False)
     submission.kernels = kernels
     submission.keep.append(keep)

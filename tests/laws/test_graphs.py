@@ -20,6 +20,7 @@ from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
     CaptureError,
+    DeviceError,
     DeviceMismatchError,
     HostBufferError,
     NestedSyncError,
@@ -467,3 +468,103 @@ def test_no_output_before_the_end_of_the_scope(device: Device) -> None:
             scope.graph.take_output()
         scope.record(agt.value(None))
     assert scope.graph.take_output() == (None,)
+
+
+# ---------------------------------------------------------------------- without a submission
+@pytest.fixture
+def short() -> Callable[[Any], Any]:
+    """A captured pipeline that goes straight to the device, as on a GPU where nobody looks."""
+
+    def shorten(captured: Any) -> Any:
+        captured._short = True  # on a simulated device the host pays for submissions
+        return captured
+
+    return shorten
+
+
+def test_runs_that_are_left_alone_do_not_pile_up(
+    device: Device, short: Callable[[Any], Any]
+) -> None:
+    x, y = arrays(1, 0)
+    graph, stream = short(into(x, y).graph_on(agt.create_stream())), agt.create_stream()
+    before = agt.in_flight()
+    for _ in range(600):
+        graph.start_on(stream)
+        stream.synchronize()
+    assert agt.in_flight() < before + 400
+
+
+def test_a_run_that_is_interrupted_lives_until_it_is_done(
+    device: Device, short: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = agt.create_stream()
+    graph = short(into(*arrays(1, 0)).graph_on(agt.create_stream()))
+    there = weakref.ref(graph)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "synchronize", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            graph.launch().sync_on(stream)
+    del graph
+    gc.collect()
+    assert there() is not None
+    agt.synchronize()
+    gc.collect()
+    assert there() is None
+
+
+def test_a_run_that_fails_names_its_kernels_although_nothing_can_be_recorded(
+    sim: SimDevice, short: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = agt.create_stream()
+    graph = short(into(*arrays(1, 0)).graph_on(agt.create_stream()))
+
+    def fault(*_: object) -> None:
+        raise DeviceError("an illegal memory access")
+
+    before = agt.in_flight()
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "synchronize", fault)
+        patch.setattr(stream, "record", fault)
+        with pytest.raises(DeviceError, match=r"memcpy.*illegal.*scale"):
+            graph.launch().sync_on(stream)
+    assert agt.in_flight() == before
+
+
+@pytest.mark.parametrize(
+    "make", [lambda op: op, lambda op: op.launch().graph_on(agt.create_stream())]
+)
+def test_memory_goes_without_the_garbage_collector(
+    sim: SimDevice, make: Callable[[Any], Any]
+) -> None:
+    shared = agt.zeros((N,)).to_host().shared()
+    op = agt.overlap(agt.zip(shared, shared), agt.ones((N,)))
+    gc.collect()
+    before = sim.heap.live
+    gc.disable()
+    try:
+        captured = make(op.prepare())
+        captured.launch().sync()
+        assert sim.heap.live == before + 2
+        del captured, op, shared
+        assert sim.heap.live == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_other_libraries_are_told_where_a_graph_ran(
+    device: Device, short: Callable[[Any], Any], quick: bool
+) -> None:
+    x, y = arrays(1, 0)
+    source = y._buffer.stream  # what __cuda_array_interface__ tells on a GPU
+    graph = into(x, y).graph_on(agt.create_stream())
+    assert y._buffer.stream is source
+    if quick:
+        short(graph)
+    stream = agt.create_stream()
+    graph.start_on(stream)
+    assert y._buffer.stream is stream

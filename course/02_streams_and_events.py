@@ -1298,7 +1298,7 @@ if device.simulated:
     assert spans[best] < spans[1]
     assert spans[8] > spans[best]
     assert 1 < best < 8
-    assert paces[8] > 0.5 * spans[8] > busies[8]
+    assert paces[8] > busies[8]  # no part of the device has as much to do as the host
 
 # %% [markdown] id=exercise-chunks
 # ### Exercise: a pipeline of chunks

@@ -1,7 +1,7 @@
 """What the notebooks ask of a learner: predictions, exercises with checks, and captions for pictures.
 
 - `Prediction`: an answer before the reveal, scored against the trace.
-- exercises are done with `check`, `hint`, `solution`, `solved`, `progress`, `reset`. `chapter_NN` declares them;
+- `check`, `hint`, `solution`, `solved`, `progress`, `reset`: the exercises. `chapter_NN` has their checks;
   `values` and `schedule` hold an answer against numbers and traces, on a device of its own (`trial`).
 """
 

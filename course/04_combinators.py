@@ -628,7 +628,8 @@ assert what_happened(direct) == what_happened(spelled_out)
 # %% [markdown] id=zip
 # ## `zip`: several results
 #
-# `agt.zip(a, b, ...)` is one operation that yields a tuple with one result for each, as Python's own `zip` does with lists.
+# `agt.zip(a, b, ...)` is one operation that yields a tuple with one result for each, as Python's own `zip` does with lists. What goes in,
+# `a` and `b` and so on, are its **arms**.
 
 # %% id=zip-run
 ones_and_numbers = agt.zip(agt.ones(4), agt.arange(4))

@@ -349,7 +349,8 @@ in_words(by_size[2], by_size[4], by_size[8])
 # more streams than length divided by pace.** (Each policy makes streams of its own, and the device numbers all streams
 # that it ever made. So the numbers in the pictures climb. What counts is how many lanes there are.)
 #
-# There is a second limit. A job needs room on the device. Ours fill next to nothing. One that fills a third of it
+# There is a second limit. A job needs room on the device. What computes there are its **SMs**, *streaming multiprocessors*; a GPU
+# has many, and each has room for some blocks, no matter of which kernels. Our jobs fill next to nothing of all that. One that fills a third of it
 # leaves room for two more; a fourth stream would have nothing to give. If what is left is too small for a whole job,
 # some blocks of one can start there: jobs that fill two fifths of the device keep three streams busy, not two.
 
@@ -467,7 +468,7 @@ if device.simulated:
 # %% [markdown] id=head-of-line
 # ## Head-of-line blocking
 #
-# A pool of five has another trouble, and it is not in the makespan. Look for a short job that stands behind a long one.
+# A pool of five has another trouble, and it is not in the makespan, the time from start to end. Look for a short job that stands behind a long one.
 # Its own work takes half a pace, and it waits for many times that, while other streams are idle. A queue is only as
 # quick as what is at its head: this is called **head-of-line blocking**, and everybody who has queued in a supermarket
 # knows it.
@@ -551,7 +552,8 @@ if device.simulated:
 # - **The work, shared out.** `size` streams cannot do more than `size` µs of work in a µs.
 #
 # The larger of the two is a **lower bound**. A schedule's **score** is the bound divided by what it took: 1 cannot be
-# beaten, and 0.5 means that it took twice as long as it might have.
+# beaten, and 0.5 means that it took twice as long as it might have. (What it took is the `device_makespan`: from the first start on
+# the device to the last end there, without the calls before and the wait behind.)
 
 # %% id=score-function
 def lower_bound(lengths, size):

@@ -1148,7 +1148,7 @@ assert any(task.cancelled() for task in tasks)
 # | each as soon as it is there | `asyncio.as_completed` |
 
 # %% [markdown] id=exercise-three-arms
-# ### Exercise: three arms
+# ### Exercise: three endings
 #
 # Run a list of operations, all in flight together. Return a list with a report on each, in order, which is a pair:
 #

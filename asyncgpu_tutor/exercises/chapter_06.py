@@ -95,7 +95,7 @@ EXERCISES = (
     ),
     Exercise(
         name="06-three-arms",
-        title="Three arms for three endings",
+        title="Three endings, told apart",
         answer="reports",
         check=check_three_arms,
         hints=(

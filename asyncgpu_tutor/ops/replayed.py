@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -48,6 +49,7 @@ class _Replayed(ABC, Generic[T]):
         self._arrays: list[DeviceArray] = []  # those in it
         self._short = not device.simulated  # a simulated host pays for a submission
         self._last: Stream | None = None  # where it was used last
+        self._captured_on: weakref.ref[CaptureStream] | None = None  # the same in a capture
         self._lock = threading.Lock()
 
     def launch(self) -> DeviceOp[T]:
@@ -157,6 +159,11 @@ class _Replayed(ABC, Generic[T]):
 
     def _follow(self, stream: Stream) -> None:
         """Come after the last use, wherever that was."""
+        if isinstance(stream, CaptureStream):
+            before = self._captured_on() if self._captured_on is not None else None
+            if before is not None and before is not stream and before.shares_capture_with(stream):
+                stream.wait_event(before.record())
+            self._captured_on = weakref.ref(stream)
         last = self._last
         if last is not None and last is not stream:
             stream.wait_event(last.record())

@@ -9,6 +9,9 @@ from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from zlib import crc32
+
+import numpy as np
 
 from asyncgpu_tutor.device import HostBuffer
 from asyncgpu_tutor.errors import DeviceError, HostBufferError
@@ -56,6 +59,25 @@ class _Waiter:
     delay: float  # us that the host needs, from the event to the awaiting task
 
 
+@dataclass(eq=False, slots=True)
+class _Lent:
+    """A host array that a device reads, or is yet to read."""
+
+    access: Access
+    before: Clock  # what comes before that
+    source: HostBuffer
+    name: str
+    held: int  # a checksum of what it holds until then
+
+    def check(self) -> None:
+        if crc32(self.source.data) != self.held:
+            raise HostBufferError(
+                f"the pinned host array behind {self.name!r} was changed while its copy may have been in "
+                "flight: leave it alone until the operation has completed, or give each copy a host "
+                "array of its own"
+            )
+
+
 class Machine:
     """A host and the engine behind it.
 
@@ -78,7 +100,7 @@ class Machine:
         # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
         self.pinned: dict[int, weakref.ref[HostBuffer]] = {}
         self._calls = 0
-        self._lent: list[tuple[Access, Callable[[], None]]] = []
+        self._lent: list[_Lent] = []
         self._waiters: list[_Waiter] = []
         self._turning: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
 
@@ -106,9 +128,25 @@ class Machine:
         return start, self.host
 
     @exclusive
-    def lend(self, access: Access, check: Callable[[], None]) -> None:
-        """A device reads a host array; `check` it when the host has seen that `access` is complete."""
-        self._lent.append((access, check))
+    def lend(self, access: Access, before: Clock, source: HostBuffer, name: str) -> None:
+        """A device reads a host array; it is checked when the host has seen that `access` is complete."""
+        self._lent.append(_Lent(access, before, source, name, crc32(source.data)))
+
+    @exclusive
+    def fill(
+        self, access: Access, before: Clock, target: HostBuffer, write: Callable[[], None]
+    ) -> None:
+        """A device writes to a host array. Where that is lent, and the two are in order, it may."""
+        found = [
+            lent
+            for lent in self._lent
+            if (before.covers(lent.access) or lent.before.covers(access))
+            and np.may_share_memory(lent.source, target)
+            and crc32(lent.source.data) == lent.held
+        ]
+        write()
+        for lent in found:
+            lent.held = crc32(lent.source.data)
 
     @exclusive
     def observe(self, before: Clock) -> None:
@@ -120,11 +158,11 @@ class Machine:
             If a host array was changed while that work may have been reading it.
         """
         self.seen.merge(before)
-        back = [check for access, check in self._lent if self.seen.covers(access)]
+        back = [lent for lent in self._lent if self.seen.covers(lent.access)]
         if back:
-            self._lent = [lent for lent in self._lent if not self.seen.covers(lent[0])]
-            for check in back:
-                check()
+            self._lent = [lent for lent in self._lent if not self.seen.covers(lent.access)]
+            for lent in back:
+                lent.check()
 
     @exclusive
     def settle(self) -> None:

@@ -66,7 +66,9 @@ class Piece:
     detail : dict
         What is known of it from the start, for the span.
     at_end : callable, optional
-        Takes effect when the work is done.
+        Takes effect when the work is done: it writes to `fills`.
+    fills : numpy.ndarray, optional
+        Bytes of host memory.
     lent : numpy.ndarray, optional
         Bytes of pinned host memory that it reads, and that must not change until it has.
     """
@@ -79,6 +81,7 @@ class Piece:
     reads: Sequence[SimMemory] = ()
     detail: dict[str, object] = field(default_factory=dict[str, object])
     at_end: Callable[[], None] | None = None
+    fills: HostBuffer | None = None
     lent: HostBuffer | None = None
 
 
@@ -152,6 +155,7 @@ def download(spec: DeviceSpec, host: HostBuffer, memory: Memory) -> Piece:
         [source],
         {"bytes": target.nbytes},
         at_end=write,
+        fills=target,
     )
 
 

@@ -568,3 +568,25 @@ def test_other_libraries_are_told_where_a_graph_ran(
     stream = agt.create_stream()
     graph.start_on(stream)
     assert y._buffer.stream is stream
+
+
+def test_runs_in_one_capture_follow_each_other(device: Device) -> None:
+    x, y = arrays(1, 0)
+    prepared = into(x, y).prepare()
+    both = agt.overlap(prepared.launch(), prepared.launch())
+    for captured in (both.prepare(), both.graph_on(agt.create_stream())):
+        captured.launch().sync()
+        assert agt.d2h(y.borrow()).sync()[0] == 2
+
+
+def test_a_slot_may_be_read_and_written_in_turn(device: Device) -> None:
+    slot, x = agt.pin(np.ones(N, np.float32)), arrays(0)[0]
+    op = agt.memcpy(x.borrow(), slot).and_then(lambda pair: scale(pair[0], 2.0))
+    double = op.and_then(lambda y: agt.d2h(y, out=slot))
+    stream = agt.create_stream()
+    for run in (double, double.prepare().launch(), double.graph_on(stream).launch()):
+        slot[:] = 1
+        for _ in range(3):
+            run.async_on(stream)
+        stream.synchronize()
+        assert slot.tolist() == [8] * N

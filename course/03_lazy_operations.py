@@ -393,6 +393,14 @@ def upload(host):
     return agt.with_context(enqueue)
 
 
+# %% id=03-h2d mutant cause="the function calls the course's own `h2d`"
+def upload(host):
+    def enqueue(context):
+        return agt.h2d(host)
+
+    return agt.with_context(enqueue)
+
+
 # %% id=03-h2d-check
 check("03-h2d", upload)
 
@@ -467,6 +475,11 @@ def blank(shape, dtype):
 def blank(shape, dtype):
     array = agt.zeros(shape, dtype).sync()
     return agt.with_context(lambda context: agt.value(array))
+
+
+# %% id=03-zeros mutant cause="the function calls the course's own `zeros`"
+def blank(shape, dtype):
+    return agt.with_context(lambda context: agt.zeros(shape, dtype))
 
 
 # %% id=03-zeros-check
@@ -619,6 +632,14 @@ def download(array):
 def download(array):
     host = agt.d2h(array).sync()
     return agt.value(host)
+
+
+# %% id=03-d2h mutant cause="the function calls the course's own `d2h`"
+def download(array):
+    def enqueue(context):
+        return agt.d2h(array)
+
+    return agt.with_context(enqueue)
 
 
 # %% id=03-d2h-check

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,16 @@ def _random(seed: int, *shape: int) -> Any:
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
+OWN_LEAVES = frozenset({"arange", "d2h", "full", "h2d", "ones", "to_host", "zeros"})
+
+
+def _names(code: object) -> set[str]:
+    """What a function's code asks for by name, with what is defined in it."""
+    if not isinstance(code, CodeType):
+        return set()
+    return set(code.co_names).union(*(_names(constant) for constant in code.co_consts))
+
+
 def _by_hand(op: DeviceOp[Any]) -> None:
     """Some part of the operation was made with `with_context`."""
     parts = [op]
@@ -39,6 +50,17 @@ def _by_hand(op: DeviceOp[Any]) -> None:
     raise Rejected(
         f"that is the course's own `{op.label}`: build one by hand, with `agt.with_context`"
     )
+
+
+def _with_verbs(op: DeviceOp[Any]) -> None:
+    """The function that was given to `with_context` leaves nothing to the course's own operations."""
+    function = op.function if isinstance(op, WithContext) else None
+    borrowed = OWN_LEAVES.intersection(_names(getattr(function, "__code__", None)))
+    if borrowed:
+        raise Rejected(
+            f"the function calls the course's own `{min(borrowed)}`: use the verbs of the `context` that "
+            "it is given"
+        )
 
 
 def _on_device(result: object) -> DeviceArray:
@@ -74,6 +96,7 @@ def check_upload(mine: Any, model: Any) -> None:
             with compared(run.trace, expected):
                 launches(run.trace, "h2d", 1)
             array = _on_device(run.result)
+            _with_verbs(op)
         with case("a host array that changed before the operation was run"):
             equal(_content(array), host)
 
@@ -91,6 +114,7 @@ def check_blank(mine: Any, model: Any) -> None:
             if array.dtype != dtype:
                 raise Rejected(f"the array has dtype {array.dtype}")
             _by_hand(op)
+            _with_verbs(op)
             equal(_content(array), np.zeros(shape, dtype))
 
 
@@ -105,6 +129,7 @@ def check_download(mine: Any, model: Any) -> None:
                 launches(run.trace, "d2h", 1)
             equal(run.result, host)
             _by_hand(op)
+            _with_verbs(op)
 
 
 # ------------------------------------------------------------------ running

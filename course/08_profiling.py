@@ -28,7 +28,7 @@ from asyncgpu_tutor.analysis.window import nsight_window
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
 from asyncgpu_tutor.exercises.watched import RangeLog, watched
-from asyncgpu_tutor.profiling import nsys
+from asyncgpu_tutor.profiling import RUNS, nsys, record_run
 from asyncgpu_tutor.profiling.exhibits import EXHIBITS, exhibit
 from asyncgpu_tutor.timeline import compare
 
@@ -305,6 +305,27 @@ print("about:", {key: recorded.about[key] for key in ("gpu", "driver", "date", "
 names = agt.Trace.recordings()
 print(f"There are {len(names)} recordings, such as {names[0]} and {names[-1]}.")
 assert recorded.clock == "CUPTI"
+
+# %% [markdown] id=profile-compare
+# One kind of trace also means that you can lay two of them side by side, wherever they are from: `agt.compare`. Here is a program of
+# chapter 05, four kernels on four streams, as it runs here, and as it ran on the H200:
+
+# %% id=profile-compare-run
+here = await record_run(RUNS["05_scheduling"])
+there = agt.Trace.load_recording("05_scheduling")
+laid_out = agt.compare(here, there, titles=["here", "the H200"])
+laid_out.plot()
+print(laid_out.table())
+assert laid_out.same_work
+assert laid_out.same_order
+
+# %% [markdown] id=profile-compare-read
+# The same work in the same order. What differs is named below the table. (If "here" is the simulated device: its kernels take about as long as the
+# real ones, and its host is one that makes its calls without a break. A real Python takes breaks in between.)
+
+# %% id=profile-compare-check
+if device.simulated:
+    assert 0.8 < laid_out["kernel matvec_naive"].factor < 1.25
 
 # %% [markdown] id=profile-nsys
 # With Nsight Systems the program has to be a script, since the profiler starts it. This page has one beside it, with
@@ -1486,7 +1507,8 @@ in_words(unnoticed)
 # - Warm up before you measure.
 #
 # What others call these things is in the [glossary](../docs/glossary.md), and more of what people believe in the
-# [misconceptions](../docs/misconceptions.md).
+# [misconceptions](../docs/misconceptions.md). More on the three clocks, on what recording costs, and on the commands is in
+# [profiling](../docs/profiling.md).
 #
 # **Next:** [09_cuda_graphs.ipynb](09_cuda_graphs.ipynb), for the case that question 5 has the answer: a host that is busy making calls.
 

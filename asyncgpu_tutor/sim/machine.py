@@ -121,6 +121,7 @@ class Machine:
     def block_on(self, event: EngineEvent, delay: float) -> tuple[float, float]:
         """The host waits for `event`, and needs `delay` us to notice; start and end."""
         self._calls += 1
+        self._forget_closed()
         start = self.host
         if not self.engine.run_to(event):
             raise DeviceError("the simulated device waits for something that can never happen")
@@ -168,6 +169,7 @@ class Machine:
     def settle(self) -> None:
         """Simulate until nothing is left; the host's clock follows."""
         self._calls += 1
+        self._forget_closed()
         self.engine.run_dry()
         self.host = max(self.host, self.engine.now)
 
@@ -176,10 +178,16 @@ class Machine:
     def watch(self, event: EngineEvent, before: Clock, wake: Wake, delay: float) -> None:
         """Call `wake` once, when `event` has passed and the event loop has had its say."""
         loop = asyncio.get_running_loop()
+        self._forget_closed()
         self._waiters.append(_Waiter(loop, event, before, wake, delay))
         if loop not in self._turning:
             self._turning.add(loop)
             loop.call_soon(self._turn, loop, self._calls, 0)
+
+    def _forget_closed(self) -> None:
+        """Nobody comes any more for what a closed loop has waited for, and it holds on to arrays."""
+        if any(waiter.loop.is_closed() for waiter in self._waiters):
+            self._waiters = [w for w in self._waiters if not w.loop.is_closed()]
 
     @exclusive
     def timer(self, us: float) -> EngineEvent:

@@ -279,3 +279,18 @@ def test_the_end_of_the_work_is_told_once(device: Device, monkeypatch: pytest.Mo
         return result
 
     assert asyncio.run(main()) is future.result()
+
+
+def test_memory_that_a_closed_loop_has_left_comes_back(sim: SimDevice) -> None:
+    async def leave() -> None:
+        task = asyncio.ensure_future(_awaited(agt.zeros((4,))))
+        await asyncio.sleep(0)
+        task.cancel()
+
+    async def _awaited(op: Any) -> Any:
+        return await op
+
+    asyncio.run(leave())
+    agt.synchronize()
+    gc.collect()
+    assert sim.heap.live == 0

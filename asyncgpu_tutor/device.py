@@ -220,6 +220,8 @@ class Call:
         What it takes besides the stream. Events are numbers: what `record` and `wait_event` have in common.
     stream : int
         Which of the streams that the calls are made on; 0 is the one where they begin and end.
+    fresh : tuple of Memory
+        What was allocated for these calls, and is touched here first: what it held before is of no account.
     """
 
     verb: Literal[
@@ -233,6 +235,7 @@ class Call:
     ]
     args: tuple[Any, ...]
     stream: int
+    fresh: tuple[Memory, ...] = ()
 
 
 class Graph(Protocol):

@@ -141,6 +141,7 @@ class Capture(Submission[Any]):
         self.events = itertools.count()
         self.awaited: list[Event] = []
         self.closed = False
+        self._untouched: list[Memory] = []  # what was allocated, and not used yet
         self.width = 0  # how many streams it has had
         self.streams: list[CaptureStream] = []
         self.root = self.branch()
@@ -198,7 +199,9 @@ class Capture(Submission[Any]):
         self.streams.append(stream)
         return stream
 
-    def add(self, verb: Any, args: tuple[Any, ...], stream: Stream) -> None:
+    def add(
+        self, verb: Any, args: tuple[Any, ...], stream: Stream, fresh: tuple[Memory, ...] = ()
+    ) -> None:
         """Write down one call."""
         if self.closed:
             self._refuse(verb)
@@ -215,7 +218,10 @@ class Capture(Submission[Any]):
         if verb not in ("record", "wait_event"):
             mine = _at(stream.seen, stream.index) + 1
             stream.seen = _later(stream.seen, [0] * stream.index + [mine])
-        self.calls.append(Call(verb, args, stream.index))
+        touched = args[3] if verb == "launch" else args
+        first = [m for m in self._untouched if any(arg is m for arg in touched)]
+        self._untouched = [m for m in self._untouched if not any(m is f for f in first)]
+        self.calls.append(Call(verb, args, stream.index, (*fresh, *first)))
 
     def _refuse(self, what: str) -> NoReturn:
         raise CaptureError(
@@ -240,7 +246,9 @@ class Capture(Submission[Any]):
                 "into that, with agt.memcpy(target, source), agt.d2h(x, out=host), or a kernel with output "
                 "arrays of its own. Or make it once with op.prepare(), and capture the launch of that."
             )
-        return self.device.malloc(nbytes, name, self.stream)
+        memory = self.device.malloc(nbytes, name, self.stream)
+        self._untouched.append(memory)
+        return memory
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A new host array, where that is allowed."""
@@ -338,7 +346,7 @@ class CaptureContext(ExecutionContext):
             elif call.verb == "wait_event":
                 stream.wait_event(events[call.args[0]])
             else:
-                self._capture.add(call.verb, call.args, stream)
+                self._capture.add(call.verb, call.args, stream, call.fresh)
 
     def fork(self) -> ExecutionContext:
         """The same capture, on a new stream: arms of an `overlap` become branches."""

@@ -380,6 +380,8 @@ class SimDevice:
         before = target.clock.copy() if piece.fills is not None else target.clock
 
         def start() -> Work:
+            for memory in piece.fresh:
+                memory.spoiled = None
             for memory in (*piece.reads, *(piece.writes if kind == "kernel" else ())):
                 if memory.spoiled is not None:
                     raise UpstreamError(

@@ -69,6 +69,8 @@ class Piece:
         Takes effect when the work is done: it writes to `fills`.
     fills : numpy.ndarray, optional
         Bytes of host memory.
+    fresh : sequence of SimMemory
+        What counts as just allocated when this begins.
     lent : numpy.ndarray, optional
         Bytes of pinned host memory that it reads, and that must not change until it has.
     """
@@ -82,6 +84,7 @@ class Piece:
     detail: dict[str, object] = field(default_factory=dict[str, object])
     at_end: Callable[[], None] | None = None
     fills: HostBuffer | None = None
+    fresh: Sequence[SimMemory] = ()
     lent: HostBuffer | None = None
 
 

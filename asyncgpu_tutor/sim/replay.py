@@ -90,7 +90,9 @@ def _made(device: SimDevice, call: Call) -> tuple[float, Step]:
     if call.verb == "wait_event":
         return spec.call_event_us, (call.stream, None, None, cast(int, call.args[0]))
     piece = _piece(device, call)
-    return piece.cost, (call.stream, replace(piece, cost=spec.replay_us), None, None)
+    fresh = [pieces.sim_memory(memory) for memory in call.fresh]
+    again = replace(piece, cost=spec.replay_us, fresh=fresh)
+    return piece.cost, (call.stream, again, None, None)
 
 
 def _piece(device: SimDevice, call: Call) -> Piece:

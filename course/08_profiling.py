@@ -82,7 +82,7 @@ where
 where.commit(...)
 
 # %% [markdown] id=warm
-# Then measure. A program has to be run once before it counts, for reasons that will be case E below.
+# Then measure. A program has to be run once before it counts, for reasons that are one of the cases below.
 
 
 # %% id=slow-measure
@@ -483,8 +483,8 @@ limit.reveal(max(span_of, key=span_of.get), "The percentages above say so.")
 # %% [markdown] id=busy
 # ## Busy is not the same as well used
 #
-# Question 1 has a trap. Here are six small products of a matrix and a vector on one stream, and the device does not pause
-# for a moment:
+# Question 1 has a trap. Here are six small products of a matrix and a vector on one stream, and the device hardly
+# pauses:
 
 # %% id=busy-run
 ROWS, COLUMNS = 256, 1024

@@ -1133,6 +1133,12 @@ def diamond(source, left, right, join):
     return agt.overlap(right(s), left(s)).and_then(lambda both: join(*both))
 
 
+# %% id=04-diamond mutant cause="join() missing 1 required positional argument"
+def diamond(source, left, right, join):
+    source = source.shared()
+    return agt.overlap(left(source), right(source)).and_then(lambda results: join(results))
+
+
 # %% id=04-diamond mutant cause="`join` ran 0 times"
 def diamond(source, left, right, join):
     s = source.shared()

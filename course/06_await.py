@@ -773,6 +773,15 @@ async def with_heartbeat(op, beat):
     return await task
 
 
+# %% id=06-responsive mutant cause="`asyncio.sleep` counts on the clock on the wall"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await asyncio.sleep(50e-6)
+    return await task
+
+
 # %% id=06-responsive mutant cause="one every 50 µs"
 async def with_heartbeat(op, beat):
     task = agt.spawn(op)

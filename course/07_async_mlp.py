@@ -856,7 +856,7 @@ check("07-outcomes", outcomes)
 # positive and add up to 1. In NumPy it is `np.exp(x) / np.exp(x).sum()`. Write the kernel, with a thread for each output. It would
 # take the place of the ReLU in the chain.
 #
-# Beware of large numbers: `expf(100.0f)` overflows.
+# Beware of large numbers: `expf(100.0f)` overflows. And of small ones: `expf(-200.0f)` is 0, and so is a sum of such.
 
 # %% id=07-softmax starter
 softmax = agt.Kernel(r"""
@@ -897,6 +897,24 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
             sum += expf(x[j]);
         }
         y[i] = expf(x[i]) / sum;
+    }
+}
+""")
+
+# %% id=07-softmax mutant cause="blocks of 64 and numbers from -20"
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float top = 0.0f, sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            top = fmaxf(top, x[j]);
+        }
+        for (unsigned int j = 0; j < n; j++) {
+            sum += expf(x[j] - top);
+        }
+        y[i] = expf(x[i] - top) / sum;
     }
 }
 """)

@@ -190,7 +190,8 @@ def check_responsive(mine: Any, model: Any) -> None:
             if not due / 2 <= len(beats) <= due * 2:
                 raise Rejected(
                     f"`beat` was called {count(len(beats), 'time')} while the operation was under way, and "
-                    f"about {due} are right: one every 50 µs",
+                    f"about {due} are right: one every 50 µs, by `agt.sleep` (`asyncio.sleep` counts on "
+                    "the clock on the wall)",
                     *beats[-1:],
                 )
         equal(result, np.full(size, 3.0, np.float32))

@@ -99,13 +99,14 @@ def check_outcomes(mine: Any, model: Any) -> None:
 
 
 def check_softmax(mine: Any, _model: Any) -> None:
-    """Sizes that fit their blocks and sizes that do not; outputs for which `expf` overflows."""
+    """Sizes that fit their blocks and sizes that do not; inputs for which `expf` overflows, or gives 0."""
     kernel = as_kernel(mine, "softmax")
     sizes = [(64, 64), (64, 16), (100, 256), (1000, 128)]
-    for (n, threads), scale in product(sizes, (1.0, 100.0)):
-        x = np.random.default_rng(n).standard_normal(n, dtype=np.float32) * np.float32(scale)
+    for (n, threads), (scale, middle) in product(sizes, ((1.0, 0.0), (100.0, 0.0), (1.0, -200.0))):
+        x = np.random.default_rng(n).standard_normal(n, dtype=np.float32)
+        x = x * np.float32(scale) + np.float32(middle)
         grown = np.exp(x.astype(np.float64) - x.max())
-        with case(f"n={n}, blocks of {threads} and numbers up to {abs(x).max():.0f}"):
+        with case(f"n={n}, blocks of {threads} and numbers from {x.min():.0f} to {x.max():.0f}"):
             equal(launched(kernel, [n, x], (n,), (threads,)), grown / grown.sum())
 
 

@@ -178,6 +178,23 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
         ArrayDTypeError,
         "d2h copies a DeviceArray to the host, and got ndarray",
     ),  # type: ignore[arg-type]
+    (
+        lambda: agt.d2h(agt.ones(2)),  # type: ignore[arg-type]
+        ArrayDTypeError,
+        r"got an operation\. .*use op\.to_host\(\) on an operation",
+    ),
+    (
+        lambda: agt.relu(2, agt.ones(2), (ones(2), ones(2))),
+        ArrayDTypeError,
+        r"'output', and got 2 results at once: a launch gives back all its arrays",
+    ),
+    (
+        lambda: agt.with_context(
+            lambda context: agt.value(context.copy(context.empty((2,)), np.ones(2)))
+        ).sync(),  # type: ignore[arg-type]
+        UsageError,
+        "from one device array to another, and got ndarray: copy_from_host",
+    ),
     (lambda: agt.d2h(out()), ArrayDTypeError, r"got Partition. Call unpartition\(\)"),  # type: ignore[arg-type]
     (lambda: agt.memcpy(ones(3), ones(4)), ArrayShapeError, r"\(3,\) float32, 'x' is \(4,\)"),
     (

@@ -158,7 +158,7 @@ class ExecutionContext:
         for array in (target, source):
             if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
                 raise UsageError(
-                    f"context.copy copies from one device array to another, and got a "
+                    "context.copy copies from one device array to another, and got "
                     f"{type(array).__name__}: copy_from_host and copy_to_host are for host arrays"
                 )
         to, origin = self._touch(target), self._touch(source)

@@ -20,7 +20,16 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution, solved
+from asyncgpu_tutor.exercises import (
+    Prediction,
+    check,
+    hint,
+    in_words,
+    progress,
+    score,
+    solution,
+    solved,
+)
 from asyncgpu_tutor.timeline import compare
 
 device = agt.use("auto")

@@ -557,7 +557,7 @@ if device.simulated:
 
 # %% id=score-function
 def lower_bound(lengths, size):
-    return max(max(lengths), sum(lengths) / size)
+    return max(*lengths, sum(lengths) / size)
 
 
 def scored(trace, lengths, size):

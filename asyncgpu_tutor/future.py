@@ -152,9 +152,12 @@ class DeviceFuture(Generic[T]):
 
     def _start(self) -> None:
         running_loop()
-        run, self._run = self._run, None  # captured arrays go with it
+        with _waking:
+            run, self._run = self._run, None  # captured arrays go with it
+            if run is None:  # another thread has begun
+                return
+            self._state = FutureState.EXECUTING
         self._range = ranges.start(f"{self._label} in flight")
-        assert run is not None
         try:
             self._submission = submit(
                 run, self.stream, self._policy, label=self._label, spawned=self._spawned
@@ -162,8 +165,8 @@ class DeviceFuture(Generic[T]):
         except BaseException as error:
             self._state, self._error = FutureState.FAILED, error
             ranges.end(self._range)
+            self._release_all()
             raise
-        self._state = FutureState.EXECUTING
 
     def _look(self) -> Generator[None, None, None]:
         """Look at the event once a turn of the loop, for as long as the device advises; then have it watched.
@@ -171,7 +174,7 @@ class DeviceFuture(Generic[T]):
         Short work is over sooner than anybody could be woken for it.
         """
         submission = self._submission
-        if submission is None:  # another thread is about to tell
+        if submission is None:  # another thread submits it, or is about to tell
             return
         assert submission.event is not None
         device = self.stream.device
@@ -218,6 +221,9 @@ class DeviceFuture(Generic[T]):
         else:
             self._error = submission.blame(error)
             self._state = FutureState.FAILED
+        self._release_all()
+
+    def _release_all(self) -> None:
         waiters, self._waiters = self._waiters, []
         for loop, waiter in waiters:
             try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -294,3 +296,44 @@ def test_memory_that_a_closed_loop_has_left_comes_back(sim: SimDevice) -> None:
     agt.synchronize()
     gc.collect()
     assert sim.heap.live == 0
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_two_threads_that_await_one_future_start_it_once(device: Device, fails: bool) -> None:
+    begun = threading.Event()
+    runs: list[int] = []
+
+    async def await_beside() -> Any:
+        task = asyncio.ensure_future(_awaited(future))
+        await asyncio.sleep(0)
+        begun.set()
+        return await task
+
+    def beside() -> Any:
+        try:
+            return asyncio.run(await_beside())
+        except ZeroDivisionError:
+            return None
+        finally:
+            begun.set()
+
+    def submitted(_: agt.ExecutionContext) -> agt.DeviceOp[Any]:
+        runs.append(1)
+        others.append(pool.submit(beside))
+        assert begun.wait(30)
+        return agt.full((4,), 2.0 if not fails else 1 / 0).to_host()
+
+    async def _awaited(future: Any) -> Any:
+        return await future
+
+    others: list[Future[Any]] = []
+    future = agt.with_context(submitted).into_future()
+    with ThreadPoolExecutor(1) as pool:
+        if fails:
+            with pytest.raises(ZeroDivisionError):
+                asyncio.run(_awaited(future))
+            assert others[0].result(30) is None
+        else:
+            assert asyncio.run(_awaited(future)).tolist() == [2.0] * 4
+            assert others[0].result(30).tolist() == [2.0] * 4
+    assert runs == [1]

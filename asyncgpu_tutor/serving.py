@@ -122,10 +122,15 @@ class Server(Generic[T]):
         waiting: int = 1024,
         graphs: bool = True,
     ) -> None:
-        if lanes < 1 or waiting < 0:
+        if not (isinstance(lanes, int) and isinstance(waiting, int)) or lanes < 1 or waiting < 0:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(
                 f"a server needs at least one lane, and no fewer than 0 requests that may wait: got lanes="
                 f"{lanes}, waiting={waiting}"
+            )
+        if not callable(pipeline):
+            raise UsageError(
+                "the pipeline of a server is a function that gets a host array and returns the operation "
+                f"that reads it, and {pipeline!r} is none: each lane needs one of its own"
             )
         self.shape = as_shape(shape)
         self.dtype = np.dtype(dtype)

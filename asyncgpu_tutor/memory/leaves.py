@@ -260,7 +260,8 @@ def memcpy(
         and isinstance(source, DeviceArray | np.ndarray)  # pyright: ignore[reportUnnecessaryIsInstance] - the same
         and (target.shape, target.dtype) != (source.shape, source.dtype)
     ):
-        raise ArrayShapeError(
+        wrong = ArrayDTypeError if target.shape == source.shape else ArrayShapeError
+        raise wrong(
             f"memcpy needs two arrays of one shape and dtype: {target.name!r} is {target.shape} "
             f"{target.dtype}, {getattr(source, 'name', 'the host array')!r} is {source.shape} {source.dtype}"
         )

@@ -225,6 +225,12 @@ def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
     asyncio.run(main())
     with pytest.raises(UsageError, match="at least one lane"):
         agt.Server(pipeline, N, lanes=0)
+    no_number: Any = 2.5
+    with pytest.raises(UsageError, match=r"lanes=2\.5"):
+        agt.Server(pipeline, N, lanes=no_number)
+    no_function: Any = agt.zeros((N,)).to_host()
+    with pytest.raises(UsageError, match="is a function"):
+        agt.Server(no_function, N)
     with pytest.raises(CaptureError, match="pageable"):
         agt.Server(lambda _: agt.h2d(np.zeros(3, np.float32)).to_host(), N)
 

@@ -1,0 +1,234 @@
+"""What people do to graphs and prepared pipelines that nobody thought of when they were written."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import (
+    ArrayDTypeError,
+    ArrayShapeError,
+    CaptureError,
+    DeviceError,
+    UsageError,
+)
+from asyncgpu_tutor.sim import SimDevice
+
+from .kernels import scale
+from .test_graphs import N, Op, arrays, into
+
+
+# ---------------------------------------------------------------------- what people do next
+def test_what_a_graph_refuses_can_be_prepared(device: Device) -> None:
+    op = agt.zip(agt.zeros((N,)), agt.full((N,), 2.0)).last().to_host()
+    shared = agt.full((N,), 3.0).shared()
+    for refused in (op, shared):
+        with pytest.raises(CaptureError, match="prepare"):
+            refused.graph_on(agt.create_stream())
+    assert op.prepare().launch().graph_on(agt.create_stream()).launch().sync()[0] == 2
+    assert shared.to_host().sync()[0] == 3
+
+
+def test_what_is_lent_by_nobody_can_be_spawned(device: Device) -> None:
+    prepared = agt.full((N,), 3.0).prepare()
+
+    async def main() -> list[Any]:
+        array = await prepared.launch()
+        return [
+            await agt.spawn(prepared.launch().to_host()),
+            await agt.spawn(agt.d2h(array.borrow())),
+            await agt.spawn(agt.d2h(array)),
+        ]
+
+    assert [host[0] for host in asyncio.run(main())] == [3, 3, 3]
+
+
+def test_a_host_array_that_would_be_copied_first_is_refused(device: Device) -> None:
+    table, x = agt.pinned((N, 2)), arrays(0)[0]
+    with pytest.raises(CaptureError, match="not C-contiguous"):
+        agt.memcpy(x.borrow(), table[:, 0]).prepare()
+
+
+@pytest.mark.parametrize(
+    ("out", "error"),
+    [
+        (lambda: [0.0] * N, ArrayDTypeError),
+        (lambda: agt.pinned((N,), np.float64), ArrayDTypeError),
+        (lambda: agt.pinned((3,)), ArrayShapeError),
+        (lambda: agt.pinned((N, 2))[:, 0], UsageError),
+        (lambda: np.broadcast_to(np.float32(0), (N,)), UsageError),
+    ],
+)
+def test_a_wrong_out_is_refused_at_the_call_and_moves_nothing(
+    device: Device, out: Callable[[], Any], error: type[Exception]
+) -> None:
+    x = arrays(1)[0]
+    with pytest.raises(error):
+        agt.d2h(x, out=out())
+    assert agt.d2h(x).sync()[0] == 1
+
+
+def test_a_branch_that_comes_after_nothing_is_refused(device: Device) -> None:
+    x, y = arrays(1, 0)
+
+    def stray(context: agt.ExecutionContext) -> Op:
+        branch = context.fork()
+        branch.copy(y, x)
+        context.stream.wait_event(branch.stream.record())
+        return agt.value(None)
+
+    with pytest.raises(CaptureError, match="starts by itself"):
+        agt.with_context(stray).prepare()
+
+
+def test_no_output_before_the_end_of_the_scope(device: Device) -> None:
+    with agt.CudaGraph.scope(agt.create_stream()) as scope:
+        with pytest.raises(CaptureError, match="not captured yet"):
+            scope.graph.take_output()
+        scope.record(agt.value(None))
+    assert scope.graph.take_output() == (None,)
+
+
+# ---------------------------------------------------------------------- without a submission
+@pytest.fixture
+def short() -> Callable[[Any], Any]:
+    """A captured pipeline that goes straight to the device, as on a GPU where nobody looks."""
+
+    def shorten(captured: Any) -> Any:
+        captured._short = True  # on a simulated device the host pays for submissions
+        return captured
+
+    return shorten
+
+
+def test_runs_that_are_left_alone_do_not_pile_up(
+    device: Device, short: Callable[[Any], Any]
+) -> None:
+    x, y = arrays(1, 0)
+    graph, stream = short(into(x, y).graph_on(agt.create_stream())), agt.create_stream()
+    before = agt.in_flight()
+    for _ in range(600):
+        graph.start_on(stream)
+        stream.synchronize()
+    assert agt.in_flight() < before + 400
+
+
+def test_a_run_that_is_interrupted_lives_until_it_is_done(
+    device: Device, short: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = agt.create_stream()
+    graph = short(into(*arrays(1, 0)).graph_on(agt.create_stream()))
+    there = weakref.ref(graph)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "synchronize", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            graph.launch().sync_on(stream)
+    del graph
+    gc.collect()
+    assert there() is not None
+    agt.synchronize()
+    gc.collect()
+    assert there() is None
+
+
+def test_a_run_that_fails_names_its_kernels_although_nothing_can_be_recorded(
+    sim: SimDevice, short: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = agt.create_stream()
+    graph = short(into(*arrays(1, 0)).graph_on(agt.create_stream()))
+
+    def fault(*_: object) -> None:
+        raise DeviceError("an illegal memory access")
+
+    before = agt.in_flight()
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "synchronize", fault)
+        patch.setattr(stream, "record", fault)
+        with pytest.raises(DeviceError, match=r"memcpy.*illegal.*scale"):
+            graph.launch().sync_on(stream)
+    assert agt.in_flight() == before
+
+
+@pytest.mark.parametrize(
+    "make", [lambda op: op, lambda op: op.launch().graph_on(agt.create_stream())]
+)
+def test_memory_goes_without_the_garbage_collector(
+    sim: SimDevice, make: Callable[[Any], Any]
+) -> None:
+    shared = agt.zeros((N,)).to_host().shared()
+    op = agt.overlap(agt.zip(shared, shared), agt.ones((N,)))
+    gc.collect()
+    before = sim.heap.live
+    gc.disable()
+    try:
+        captured = make(op.prepare())
+        captured.launch().sync()
+        assert sim.heap.live == before + 2
+        del captured, op, shared
+        assert sim.heap.live == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_other_libraries_are_told_where_a_graph_ran(
+    device: Device, short: Callable[[Any], Any], quick: bool
+) -> None:
+    x, y = arrays(1, 0)
+    source = y._buffer.stream  # what __cuda_array_interface__ tells on a GPU
+    graph = into(x, y).graph_on(agt.create_stream())
+    assert y._buffer.stream is source
+    if quick:
+        short(graph)
+    stream = agt.create_stream()
+    graph.start_on(stream)
+    assert y._buffer.stream is stream
+
+
+def test_runs_in_one_capture_follow_each_other(device: Device) -> None:
+    x, y = arrays(1, 0)
+    prepared = into(x, y).prepare()
+    both = agt.overlap(prepared.launch(), prepared.launch())
+    for captured in (both.prepare(), both.graph_on(agt.create_stream())):
+        captured.launch().sync()
+        assert agt.d2h(y.borrow()).sync()[0] == 2
+
+
+def test_a_slot_may_be_read_and_written_in_turn(device: Device) -> None:
+    slot, x = agt.pin(np.ones(N, np.float32)), arrays(0)[0]
+    op = agt.memcpy(x.borrow(), slot).and_then(lambda pair: scale(pair[0], 2.0))
+    double = op.and_then(lambda y: agt.d2h(y, out=slot))
+    stream = agt.create_stream()
+    for run in (double, double.prepare().launch(), double.graph_on(stream).launch()):
+        slot[:] = 1
+        for _ in range(3):
+            run.async_on(stream)
+        stream.synchronize()
+        assert slot.tolist() == [8] * N
+
+
+def test_nothing_is_copied_in_a_capture_as_well_as_outside(sim: SimDevice) -> None:
+    nothing, host = agt.zeros((0,)).sync(), np.zeros(0, np.float32)
+    op = agt.memcpy(nothing.borrow(), host).and_then(lambda pair: agt.d2h(pair[0]))
+    assert op.prepare().launch().sync().shape == op.sync().shape == (0,)
+
+
+def test_memcpy_says_which_of_the_two_is_wrong(device: Device) -> None:
+    x = arrays(1)[0]
+    with pytest.raises(ArrayDTypeError, match="float64"):
+        agt.memcpy(x, np.zeros(N))
+    with pytest.raises(ArrayShapeError, match=r"\(3,\)"):
+        agt.memcpy(x, np.zeros(3))
+    assert agt.d2h(x).sync()[0] == 1

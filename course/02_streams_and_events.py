@@ -230,7 +230,7 @@ races.commit(...)
 # %% id=race-run
 def race():
     one, two = agt.create_stream(), agt.create_stream()
-    x = agt.h2d(readings[:64], "x").sync()
+    x = agt.h2d(readings[:64, :64], "x").sync()
     y = agt.zeros(x.shape, name="y").sync()
     smoothing(x, y).named("smoothing").async_on(one)
     return agt.d2h(y.borrow()).named("fetch").async_on(two)
@@ -452,7 +452,7 @@ check("02-order-the-race", in_order)
 
 # %% id=misconception-event-run
 with agt.using("sim"):
-    x_sim = agt.h2d(readings[:64], "x").sync()
+    x_sim = agt.h2d(readings[:64, :64], "x").sync()
     y_sim = agt.zeros(x_sim.shape, name="y").sync()
     a, b = agt.create_stream(), agt.create_stream()
 
@@ -470,7 +470,7 @@ with agt.using("sim"):
     there = agt.d2h(y_sim.borrow()).async_on(b)
     agt.synchronize()
     print("recorded behind it: fine")
-    assert np.allclose(there.numpy(), in_numpy(readings[:64]), atol=1e-4)
+    assert np.allclose(there.numpy(), in_numpy(readings[:64, :64]), atol=1e-4)
 
 # %% [markdown] id=fork-join
 # ## Fork and join

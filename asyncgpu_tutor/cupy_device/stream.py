@@ -23,14 +23,12 @@ NOT_READY = 600  # cudaErrorNotReady
 class CupyEvent:
     """A point in the work of a CUDA stream."""
 
-    def __init__(self, stream: CupyStream, heads: tuple[int, ...], event: Any) -> None:
+    def __init__(self, stream: CupyStream, heads: tuple[int, ...]) -> None:
         self.stream = stream
         self.heads = heads
-        self.event = event  # CuPy's
-
-    def __del__(self) -> None:
-        # Making an event takes longer than recording one, and nobody can ask this one any more.
-        self.stream.spare.append(self.event)
+        # A new one each time. To take it back in `__del__` would save a microsecond, and is wrong:
+        # where the garbage collector finds both, CuPy's own `__del__` has destroyed it by then.
+        self.event: Any = cupy.cuda.Event(disable_timing=True)
 
     @property
     def done(self) -> bool:
@@ -75,7 +73,6 @@ class CupyStream:
         self.cupy = stream
         self.number = number
         self.ptr = int(stream.ptr)
-        self.spare: list[Any] = []  # CuPy's events that nobody holds
         self.watcher = Watcher(device.ordinal, f"asyncgpu {device.name} stream {number}")
 
     def __repr__(self) -> str:
@@ -96,11 +93,7 @@ class CupyStream:
         return event
 
     def _record(self, heads: tuple[int, ...]) -> CupyEvent:
-        try:  # to ask first whether there is one would be asking for two threads to take it
-            spare = self.spare.pop()
-        except IndexError:
-            spare = cupy.cuda.Event(disable_timing=True)
-        event = CupyEvent(self, heads, spare)
+        event = CupyEvent(self, heads)
         runtime.eventRecord(event.event.ptr, self.ptr)
         return event
 

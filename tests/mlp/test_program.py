@@ -85,7 +85,7 @@ def test_each_batch_has_a_stream_and_its_stages_in_order(
     mlp("--trace", tmp_path / "trace.json")
     trace = agt.Trace.load(tmp_path / "trace.json")
 
-    assert trace.clock == device.clock
+    assert trace.clock in (device.clock, "CUPTI")
     assert list(lanes(trace).values()) == [STAGES] * 4  # so nothing of the warm-up is in it
 
 

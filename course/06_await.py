@@ -215,8 +215,10 @@ in_words(no_turn, one_turn)
 
 # %% id=misconception-spawn-check
 assert overlap_between(no_turn, "job", no_turn.device_spans) < 5
-assert overlap_between(one_turn, "job", one_turn.device_spans) > 20
+(job,) = one_turn.find("job")
+assert one_turn.device_spans[0].start < job.end  # and how far the device gets meanwhile, depends on it
 if device.simulated:
+    assert overlap_between(one_turn, "job", one_turn.device_spans) > 20
     assert one_turn.metrics().makespan < no_turn.metrics().makespan - 100
 
 # %% [markdown] id=ways

@@ -104,9 +104,9 @@ def _median(times: list[float]) -> float:
     return statistics.median(times[len(times) // 5 :])
 
 
-def _timed(run: Callable[[], object], between: Callable[[], object], runs: int = RUNS) -> float:
+def _timed(run: Callable[[], object], between: Callable[[], object]) -> float:
     times: list[float] = []
-    for _ in range(runs):
+    for _ in range(RUNS):
         start = time.perf_counter()
         run()
         times.append((time.perf_counter() - start) * 1e6)

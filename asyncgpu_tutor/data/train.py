@@ -120,10 +120,12 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m asyncgpu_tutor.data.train", description=main.__doc__
     )
     parser.add_argument("--output", type=Path, default=Path(__file__).with_name("weights.npz"))
-    parser.add_argument("--table", action="store_true", help="train all ten digits, write nothing")
+    parser.add_argument(
+        "--table", nargs="*", type=int, metavar="DIGIT", help="train these, or all; write nothing"
+    )
     options = parser.parse_args(arguments)
-    if options.table:
-        print(*map(_table_row, range(10)), sep="\n")
+    if options.table is not None:
+        print(*map(_table_row, options.table or range(10)), sep="\n")
         return
     (w0, w1), _ = best_weights(DIGIT)
     np.savez_compressed(

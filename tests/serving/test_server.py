@@ -308,7 +308,7 @@ def test_cancelling_all_there_is_loses_no_lane(device: Device) -> None:
     assert asyncio.run(both_lanes()) == [2, 4]
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     cancelled=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 12)), max_size=12),
     lanes=st.integers(1, 3),

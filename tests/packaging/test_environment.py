@@ -11,6 +11,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from .conftest import pip_for
+
 if TYPE_CHECKING:
     from .conftest import Run
 
@@ -105,7 +107,7 @@ def test_its_pip_part_can_be_installed_together(
     report = tmp_path / "report.json"
 
     dry = ("--dry-run", "--quiet", "--report", report)
-    run(fresh_python, "-m", "pip", "install", *dry, "-r", listed, cwd=tmp_path)
+    run(*pip_for(fresh_python), "install", *dry, "-r", listed, cwd=tmp_path)
 
     found = json.loads(report.read_text(encoding="utf-8"))["install"]
     names = {entry["metadata"]["name"].lower().replace("_", "-") for entry in found}

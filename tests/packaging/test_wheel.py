@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .conftest import pip_for
+
 if TYPE_CHECKING:
     from .conftest import Run
 
@@ -43,7 +45,7 @@ def test_wheel_holds_what_the_checkout_holds_and_nothing_else(root: Path, wheel:
 def test_installed_wheel_runs_the_main_job(
     wheel: Path, fresh_python: Path, tmp_path: Path, run: Run
 ) -> None:
-    run(fresh_python, "-m", "pip", "install", "--quiet", "--no-compile", wheel, cwd=tmp_path)
+    run(*pip_for(fresh_python), "install", "--quiet", "--no-compile", wheel, cwd=tmp_path)
 
     where = run(
         fresh_python, "-c", "import asyncgpu_tutor as a; print(a.__file__)", cwd=tmp_path

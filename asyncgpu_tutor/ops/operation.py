@@ -26,8 +26,9 @@ from asyncgpu_tutor.runtime import (
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 
 if TYPE_CHECKING:
+    from asyncgpu_tutor.ops.graphs import CudaGraph
     from asyncgpu_tutor.ops.once import SharedOp
-    from asyncgpu_tutor.ops.replayed import CudaGraph, Prepared
+    from asyncgpu_tutor.ops.replayed import Prepared
 
 __all__ = ["Bind", "DeviceOp", "as_op", "evaluate"]
 
@@ -257,7 +258,7 @@ class DeviceOp(Generic[T]):
         CaptureError
             If it allocates, or reads pageable host memory.
         """
-        from asyncgpu_tutor.ops.replayed import graph_on
+        from asyncgpu_tutor.ops.graphs import graph_on
 
         return graph_on(self, stream)
 

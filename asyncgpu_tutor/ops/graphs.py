@@ -1,0 +1,156 @@
+"""CUDA graphs: captured from an operation, or piece by piece in a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+from asyncgpu_tutor.device import Graph, Stream
+from asyncgpu_tutor.errors import CaptureError
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
+from asyncgpu_tutor.ops.replayed import Replayed
+from asyncgpu_tutor.runtime import Capture, CaptureStream, ExecutionContext, adopt_stream
+
+__all__ = ["CudaGraph", "GraphScope", "graph_on"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class CudaGraph(Replayed[T]):
+    """Work that the driver knows as a whole, and starts with one call.
+
+    Made by `DeviceOp.graph_on`, or piece by piece in a `CudaGraph.scope`. Addresses and arguments are those
+    of the capture. To vary an input, copy new data into an array that the graph reads: with `update`, or
+    from a pinned host array inside of the graph.
+
+    Attributes
+    ----------
+    label : str
+        Name of what was captured.
+    stream : Stream
+        Where updates run. A launch goes where its operation runs.
+    device : Device
+        Where it runs.
+    kernels : list of str
+        Names of its kernels, in order.
+    nodes : int
+        Number of kernels, copies and memsets; 0 before the end of its scope.
+    """
+
+    def __init__(self, label: str, stream: Stream) -> None:
+        super().__init__(label, stream.device)
+        self.stream = stream
+        self.nodes = 0
+        self._graph: Graph | None = None
+        self._capture: Capture | None = None  # keeps what the graph's addresses point at
+
+    def __repr__(self) -> str:
+        return f"<CudaGraph {self.label!r}, {self.nodes} nodes on {self.device.name}>"
+
+    @staticmethod
+    @contextmanager
+    def scope(stream: object, label: str = "graph") -> Generator[GraphScope]:
+        """Capture piece by piece: ``with CudaGraph.scope(stream) as scope: scope.record(op)``.
+
+        After the block there is ``scope.graph``. In it nothing runs, and nothing can be waited for.
+
+        Parameters
+        ----------
+        stream : Stream or cupy.cuda.Stream
+            See `CudaGraph.stream`. The capture does not touch it.
+        """
+        scope = GraphScope(Capture(label, adopt_stream(stream), allocates=False))
+        with scope.under_way():
+            yield scope
+
+    def fill(self, capture: Capture, handles: T) -> CudaGraph[T]:
+        """It is captured: make it ready to be launched; returns itself."""
+        self._keep(handles)
+        self._graph = capture.close().instantiate(self.label)
+        self._capture = capture
+        self.kernels = capture.kernels
+        self.nodes = sum(call.verb not in ("record", "wait_event") for call in capture.calls)
+        return self
+
+    def update(self, op: DeviceOp[U]) -> U:
+        """Run an operation between two launches, on the graph's stream, without waiting; its handles.
+
+        Such as ``graph.update(agt.memcpy(x.borrow(), token))``: the next launch sees the new input, wherever
+        it runs.
+        """
+        with self._lock:
+            self._follow(self.stream)
+        return as_op(op).async_on(self.stream)
+
+    def _run(self, context: ExecutionContext) -> None:
+        if isinstance(context.stream, CaptureStream):
+            raise CaptureError(
+                f"{self.label!r} is a CUDA graph already, and cannot be captured into another: capture the "
+                "operation that it was made of, or launch both, one after the other"
+            )
+        self._enqueue((context.stream,))
+
+    def _enqueue(self, streams: Sequence[Stream]) -> None:
+        if self._graph is None:
+            raise CaptureError(
+                f"{self.label!r} is not captured yet: launch it after its scope has ended"
+            )
+        self._graph.launch(streams[0])
+
+
+class GraphScope:
+    """A capture under way; see `CudaGraph.scope`.
+
+    Attributes
+    ----------
+    graph : CudaGraph
+        To be launched after the scope. A launch yields a tuple of all that was recorded.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self.graph: CudaGraph[tuple[Any, ...]] = CudaGraph(capture.label, capture.stream)
+        self._capture = capture
+        self._results: list[Any] = []
+        self._failure: BaseException | None = None
+
+    def record(self, op: DeviceOp[U]) -> U:
+        """Capture an operation; its handles, which hold nothing before a launch.
+
+        Raises
+        ------
+        CaptureError
+            If it does what a graph cannot hold, such as allocating; or after the scope.
+        """
+        try:
+            handles = evaluate(as_op(op), self._capture.context())
+        except BaseException as error:
+            self._failure = error  # a part of it may have been written down
+            raise
+        self._results.append(handles)
+        return handles
+
+    @contextmanager
+    def under_way(self) -> Generator[None]:
+        """The block of the scope; at its end the graph is made."""
+        try:
+            with self._capture.under_way():
+                yield
+        finally:
+            self._capture.closed = True
+        if self._failure is not None:
+            raise CaptureError(
+                f"the capture of {self.graph.label!r} is incomplete: an operation could not be recorded, "
+                f"because {self._failure}"
+            ) from self._failure
+        self.graph.fill(self._capture, tuple(self._results))
+
+
+def graph_on(op: DeviceOp[T], stream: object) -> CudaGraph[T]:
+    """See `DeviceOp.graph_on`."""
+    mine = adopt_stream(stream)
+    capture = Capture(op.label, mine, allocates=False)
+    handles = capture.run(partial(evaluate, op))
+    return CudaGraph[T](op.label, mine).fill(capture, handles)

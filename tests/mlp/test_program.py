@@ -90,9 +90,9 @@ def test_each_batch_has_a_stream_and_its_stages_in_order(
 
 
 @pytest.mark.slow
-def test_batches_overlap_at_dim_512(sim: Device, mlp: Mlp, tmp_path: Path) -> None:
+def test_batches_overlap_at_dim_448(sim: Device, mlp: Mlp, tmp_path: Path) -> None:
     # Only here is it a law: on a GPU it depends on how fast the host is.
-    mlp("--dim", 512, "--trace", tmp_path / "trace.json")
+    mlp("--dim", 448, "--trace", tmp_path / "trace.json")
 
     assert agt.Trace.load(tmp_path / "trace.json").metrics().max_concurrency > 1
 

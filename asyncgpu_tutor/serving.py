@@ -63,6 +63,11 @@ class _Lane(Generic[T]):
         """Whether nobody has seen its latest run end: one that was cancelled, where the lane is free."""
         return self.run is not None and self.run.state is FutureState.EXECUTING
 
+    async def quiet(self) -> None:
+        """Wait until the device neither reads nor writes its memory."""
+        if self.run is not None:
+            await _settled(self.run)
+
     def start(self, request: Request) -> DeviceFuture[T]:
         """Write a request to the input and launch."""
         if callable(request):
@@ -173,7 +178,7 @@ class Server(Generic[T]):
             if not waiter.done():
                 waiter.set_exception(UsageError(CLOSED))
         for lane in self._lanes:
-            await self._quiet(lane)
+            await lane.quiet()
 
     # ------------------------------------------------------------------ requests
     async def __call__(self, request: Request) -> T:
@@ -197,10 +202,8 @@ class Server(Generic[T]):
             If the device failed in it.
         """
         self._check(request)
-        lane = self._free.popleft() if self._free else await self._turn()
+        lane = await self._idle_lane()
         try:
-            if lane.at_work:
-                await self._quiet(lane)
             return in_containers(_own, await lane.start(request))
         finally:
             self._give(lane)
@@ -235,16 +238,12 @@ class Server(Generic[T]):
                     # small request; but others have their turn.
                     oldest = under_way[0][1]
                     if time.perf_counter() > turn_due or not oldest.poll():
-                        await self._settled(oldest)
+                        await _settled(oldest)
                         turn_due = time.perf_counter() + TURN_EVERY_US * 1e-6
                     yield self._taken(under_way)
                 if request is None:
                     return
-                self._check(request)
-                lane = self._free.popleft() if self._free else await self._turn()
-                if lane.at_work:
-                    await self._quiet(lane, give=True)
-                self._start(lane, request, under_way)
+                await self._begin(request, under_way)
         finally:
             self._abandon(under_way)
 
@@ -259,7 +258,7 @@ class Server(Generic[T]):
                 while under_way and not (
                     arrival.done() and self._free and arrival.result() is not None
                 ):
-                    settled = asyncio.ensure_future(self._settled(under_way[0][1]))
+                    settled = asyncio.ensure_future(_settled(under_way[0][1]))
                     waits = {settled} if arrival.done() else {settled, arrival}
                     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
                     if under_way[0][1].state in (FutureState.COMPLETE, FutureState.FAILED):
@@ -268,17 +267,15 @@ class Server(Generic[T]):
                 arrival = None
                 if request is None:
                     return
-                self._check(request)
-                lane = self._free.popleft() if self._free else await self._turn()
-                if lane.at_work:
-                    await self._quiet(lane, give=True)
-                self._start(lane, request, under_way)
+                await self._begin(request, under_way)
         finally:
             if arrival is not None:
                 arrival.cancel()
             self._abandon(under_way)
 
-    def _start(self, lane: _Lane[T], request: Request, under_way: _UnderWay[T]) -> None:
+    async def _begin(self, request: Request, under_way: _UnderWay[T]) -> None:
+        self._check(request)
+        lane = await self._idle_lane()
         try:
             under_way.append((lane, lane.start(request)))
         except BaseException:  # of a function that was to write the request
@@ -296,22 +293,6 @@ class Server(Generic[T]):
     def _abandon(self, under_way: _UnderWay[T]) -> None:
         for lane, _ in under_way:
             self._give(lane)
-
-    @staticmethod
-    async def _settled(run: DeviceFuture[T]) -> None:
-        """Its end, good or bad."""
-        with suppress(Exception):
-            await run
-
-    async def _quiet(self, lane: _Lane[T], *, give: bool = False) -> None:
-        """Wait until the device neither reads nor writes the lane's memory; `give` it up if that fails."""
-        try:
-            if lane.run is not None:
-                await self._settled(lane.run)
-        except BaseException:
-            if give:
-                self._give(lane)
-            raise
 
     # ------------------------------------------------------------------ lanes
     def _check(self, request: Request) -> None:
@@ -335,6 +316,17 @@ class Server(Generic[T]):
                 f"a request to this server has dtype {self.dtype}, and this one has {request.dtype}: "
                 f"convert it with astype({str(self.dtype)!r})"
             )
+
+    async def _idle_lane(self) -> _Lane[T]:
+        """A lane whose memory nobody uses, when it is this request's turn."""
+        lane = self._free.popleft() if self._free else await self._turn()
+        if lane.at_work:
+            try:
+                await lane.quiet()
+            except BaseException:
+                self._give(lane)
+                raise
+        return lane
 
     async def _turn(self) -> _Lane[T]:
         """A lane, when it is this request's turn."""
@@ -367,6 +359,12 @@ class Server(Generic[T]):
                 waiter.set_result(lane)
                 return
         self._free.append(lane)
+
+
+async def _settled(run: DeviceFuture[Any]) -> None:
+    """Its end, good or bad."""
+    with suppress(Exception):
+        await run
 
 
 async def _next(source: AsyncIterator[Request]) -> Request | None:

@@ -237,6 +237,11 @@ class Call:
     stream: int
     fresh: tuple[Memory, ...] = ()
 
+    @property
+    def is_work(self) -> bool:
+        """Whether the device does something; else it is only told of an order."""
+        return self.verb not in ("record", "wait_event")
+
 
 class Graph(Protocol):
     """Calls that the driver makes all at once."""

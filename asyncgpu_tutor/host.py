@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.errors import NotReadyError
 
-__all__ = ["HostArray", "deliver", "in_containers"]
+__all__ = ["HostArray", "buffers", "deliver", "in_containers"]
 
 
 class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -129,6 +129,10 @@ def _plain(thing: Any) -> Any:
     return thing.numpy() if isinstance(thing, HostArray) else thing
 
 
+def _buffer(thing: Any) -> Any:
+    return thing.buffer if isinstance(thing, HostArray) else thing
+
+
 def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
     """`function` of a result, or of each entry of it, in containers of the same kind.
 
@@ -143,6 +147,11 @@ def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
     if kind is dict:
         return {key: in_containers(function, part) for key, part in result.items()}
     return function(result)
+
+
+def buffers(result: Any) -> Any:
+    """NumPy arrays in place of their handles, whatever they hold; see `HostArray.buffer`."""
+    return in_containers(_buffer, result)
 
 
 def deliver(result: Any) -> Any:

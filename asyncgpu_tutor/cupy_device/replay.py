@@ -101,7 +101,7 @@ class CupyReplay:
 
     def instantiate(self, name: str) -> CupyGraph:
         """A CUDA graph, captured from a replay on streams that nobody else uses."""
-        nodes = sum(call.verb not in ("record", "wait_event") for call in self._calls)
+        nodes = sum(call.is_work for call in self._calls)
         count = max((call.stream for call in self._calls), default=0) + 1
         with guarded(f"capturing {name}"), self._device.active():
             streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
@@ -130,9 +130,6 @@ class CupyGraph:
     def launch(self, stream: Stream) -> None:
         """Enqueue all of it, behind what `stream` holds."""
         queue = self._device.own(stream)
-        if self._device.log is None:
-            self._device.call(self._name, self._graph.launch, (queue.cupy,))
-            return
         self._device.enqueue(
             "graph", self._name, queue, self._detail, self._graph.launch, (queue.cupy,)
         )

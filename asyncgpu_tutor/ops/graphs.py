@@ -72,7 +72,7 @@ class CudaGraph(Replayed[T]):
         self._graph = capture.close().instantiate(self.label)
         self._capture = capture
         self.kernels = capture.kernels
-        self.nodes = sum(call.verb not in ("record", "wait_event") for call in capture.calls)
+        self.nodes = sum(call.is_work for call in capture.calls)
         return self
 
     def update(self, op: DeviceOp[U]) -> U:

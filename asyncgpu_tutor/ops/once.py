@@ -13,7 +13,7 @@ from asyncgpu_tutor.host import HostArray, in_containers
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.runtime import CaptureStream, ExecutionContext, Submission
 
-__all__ = ["SharedOp", "entry", "unzip"]
+__all__ = ["SharedOp", "entry", "seen_by", "unzip"]
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class _Once(DeviceOp[T]):
         context.keep_alive(self._handles)
         if mine:
             return cast(T, self._handles)
-        return cast(T, in_containers(partial(_seen_by, context.submission), self._handles))
+        return cast(T, in_containers(partial(seen_by, context.submission), self._handles))
 
     def _follow(self, context: ExecutionContext) -> None:
         """The source ran on another stream: wait for it there."""
@@ -130,7 +130,8 @@ def _as_shared(handle: Any) -> Any:
     return handle
 
 
-def _seen_by(submission: Submission[Any], handle: Any) -> Any:
+def seen_by(submission: Submission[Any], handle: Any) -> Any:
+    """The handle, as it is to a submission that only uses it."""
     # The copy to the host belongs to the first user, which may go on long after it. This one waits for
     # the source only.
     if isinstance(handle, HostArray):

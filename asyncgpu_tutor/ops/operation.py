@@ -196,16 +196,17 @@ class DeviceOp(Generic[T]):
             If called while an operation is being submitted.
         """
         forbid_nested_wait("sync()")
-        stream, policy = choose(policy)
-        return wait(
-            submit(partial(evaluate, self), stream, policy, label=self.label, blocking=True)
-        )
+        return self._run_blocking(*choose(policy))
 
     def sync_on(self, stream: object) -> T:
         """Run on this stream, and block until it is done. Also takes a `cupy.cuda.Stream`."""
         forbid_nested_wait("sync_on()")
-        mine = adopt_stream(stream)
-        return wait(submit(partial(evaluate, self), mine, None, label=self.label, blocking=True))
+        return self._run_blocking(adopt_stream(stream), None)
+
+    def _run_blocking(self, stream: Stream, policy: SchedulingPolicy | None) -> T:
+        return wait(
+            submit(partial(evaluate, self), stream, policy, label=self.label, blocking=True)
+        )
 
     def async_on(self, stream: object) -> T:
         """Submit to this stream and return handles at once.

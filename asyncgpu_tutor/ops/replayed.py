@@ -14,7 +14,8 @@ from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.device import Device, Replay, Stream, forbid_nested_wait
 from asyncgpu_tutor.errors import CaptureError, DeviceError, DeviceMismatchError
 from asyncgpu_tutor.future import DeviceFuture, running_loop
-from asyncgpu_tutor.host import HostArray, in_containers
+from asyncgpu_tutor.host import buffers, in_containers
+from asyncgpu_tutor.ops.once import seen_by
 from asyncgpu_tutor.ops.operation import DeviceOp, choose, evaluate
 from asyncgpu_tutor.runtime import (
     Capture,
@@ -25,7 +26,6 @@ from asyncgpu_tutor.runtime import (
     adopt_stream,
     current_device,
     submit,
-    wait,
 )
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 
@@ -125,12 +125,7 @@ class Replayed(ABC, Generic[T]):
         For loops that start many runs before they await the first: an operation starts when it is awaited.
         """
         forbid_nested_wait("start_on()")
-        ours: Any = stream
-        mine = (
-            ours
-            if getattr(stream, "device", None) is self.device
-            else adopt_stream(stream, self.device)
-        )
+        mine = adopt_stream(stream, self.device)
         if self.unseen(mine):
             self._start(mine)
             submission = adopt(self.label, mine, self.kernels, self)
@@ -149,7 +144,7 @@ class Replayed(ABC, Generic[T]):
         """The result of what was captured."""
         self._output = [handles]
         self._lent = in_containers(_to_lend, handles)
-        self._result = in_containers(_buffer, self._lent)
+        self._result = buffers(self._lent)
         in_containers(self._note, self._lent)
 
     def _note(self, handle: Any) -> None:
@@ -235,27 +230,10 @@ class _Launch(DeviceOp[T]):
         """Enqueue the work; see `DeviceOp`."""
         return self.what.enqueue(context)
 
-    def sync(self, policy: SchedulingPolicy | None = None) -> T:
-        """See `DeviceOp`."""
-        forbid_nested_wait("sync()")
-        stream, policy = choose(policy)
+    def _run_blocking(self, stream: Stream, policy: SchedulingPolicy | None) -> T:
         if self.what.unseen(stream):
             return self.what.run_through(stream)
-        return wait(
-            submit(partial(evaluate, self), stream, policy, label=self.label, blocking=True)
-        )
-
-    def sync_on(self, stream: object) -> T:
-        """See `DeviceOp`."""
-        what = self.what
-        ours: Any = (
-            stream  # it need not be asked for who knows it, if the device says itself that it does
-        )
-        mine = ours if getattr(stream, "device", None) is what.device else adopt_stream(stream)
-        if what.unseen(mine):
-            forbid_nested_wait("sync_on()")
-            return what.run_through(mine)
-        return super().sync_on(mine)
+        return super()._run_blocking(stream, policy)
 
     def __await__(self) -> Generator[Any, None, T]:
         stream, policy = choose(None)
@@ -275,14 +253,8 @@ def _to_lend(handle: Any) -> Any:
     return handle.lend() if isinstance(handle, DeviceArray | Partition) else handle
 
 
-def _buffer(handle: Any) -> Any:
-    return handle.buffer if isinstance(handle, HostArray) else handle
-
-
 def _lent(context: ExecutionContext, handle: Any) -> Any:
     """A result as one run yields it."""
     if isinstance(handle, DeviceArray | Partition):
         return handle.take("by nobody: it is lent")
-    if isinstance(handle, HostArray):
-        return handle.seen_by(context.submission.completed, context.submission.describe)
-    return handle
+    return seen_by(context.submission, handle)

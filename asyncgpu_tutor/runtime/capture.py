@@ -30,7 +30,7 @@ from asyncgpu_tutor.device import (
     forbid_nested_wait,
 )
 from asyncgpu_tutor.errors import CaptureError
-from asyncgpu_tutor.host import HostArray, in_containers
+from asyncgpu_tutor.host import buffers
 from asyncgpu_tutor.runtime.context import ExecutionContext
 from asyncgpu_tutor.runtime.submission import Submission
 from asyncgpu_tutor.scheduling import SchedulingPolicy
@@ -189,7 +189,7 @@ class Capture(Submission[Any]):
         # Streams and handles know this capture. Memory is too dear to wait for the garbage collector.
         self.streams.clear()
         del self.root
-        self.keep[:] = [in_containers(_without_handle, thing) for thing in self.keep]
+        self.keep[:] = [buffers(thing) for thing in self.keep]
         return self.device.prepare(self.calls)
 
     def branch(self) -> CaptureStream:
@@ -205,23 +205,29 @@ class Capture(Submission[Any]):
         """Write down one call."""
         if self.closed:
             self._refuse(verb)
+        mine = self.own(stream)
+        if not mine.forked:
+            raise CaptureError(
+                f"in the capture of {self.label!r} {mine!r} starts by itself: let it wait first for an "
+                "event of the stream that it comes from, as agt.overlap does"
+            )
+        touched = args[3] if verb == "launch" else args
+        first = [m for m in self._untouched if any(arg is m for arg in touched)]
+        self._untouched = [m for m in self._untouched if not any(m is f for f in first)]
+        call = Call(verb, args, mine.index, (*fresh, *first))
+        if call.is_work:
+            number = _at(mine.seen, mine.index) + 1
+            mine.seen = _later(mine.seen, [0] * mine.index + [number])
+        self.calls.append(call)
+
+    def own(self, stream: Stream) -> CaptureStream:
+        """A stream, if it is one of this capture's."""
         if not isinstance(stream, CaptureStream) or stream.capture is not self:
             raise CaptureError(
                 f"in the capture of {self.label!r} work can only go to its own streams, and {stream!r} is "
                 "none of them: use agt.overlap for side by side"
             )
-        if not stream.forked:
-            raise CaptureError(
-                f"in the capture of {self.label!r} {stream!r} starts by itself: let it wait first for an "
-                "event of the stream that it comes from, as agt.overlap does"
-            )
-        if verb not in ("record", "wait_event"):
-            mine = _at(stream.seen, stream.index) + 1
-            stream.seen = _later(stream.seen, [0] * stream.index + [mine])
-        touched = args[3] if verb == "launch" else args
-        first = [m for m in self._untouched if any(arg is m for arg in touched)]
-        self._untouched = [m for m in self._untouched if not any(m is f for f in first)]
-        self.calls.append(Call(verb, args, stream.index, (*fresh, *first)))
+        return stream
 
     def _refuse(self, what: str) -> NoReturn:
         raise CaptureError(
@@ -312,12 +318,7 @@ class CaptureContext(ExecutionContext):
 
     def on(self, stream: Stream) -> ExecutionContext:
         """The same capture, on another of its streams."""
-        if not isinstance(stream, CaptureStream) or stream.capture is not self._capture:
-            raise CaptureError(
-                f"in the capture of {self._capture.label!r} work can only go to its own streams, and "
-                f"{stream!r} is none of them: use agt.overlap for side by side"
-            )
-        return CaptureContext(stream, self._capture)
+        return CaptureContext(self._capture.own(stream), self._capture)
 
     def _touch(self, array: DeviceArray) -> Memory:
         """As outside; but nothing uses the array yet, so its stream stays what it was."""
@@ -363,10 +364,6 @@ class _Branches(SchedulingPolicy):
     def next_stream(self) -> CaptureStream:
         """A new one each time."""
         return self._capture.branch()
-
-
-def _without_handle(thing: Any) -> Any:
-    return thing.buffer if isinstance(thing, HostArray) else thing
 
 
 def _at(seen: list[int], index: int) -> int:

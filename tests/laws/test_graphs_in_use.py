@@ -18,6 +18,7 @@ from asyncgpu_tutor.errors import (
     ArrayShapeError,
     CaptureError,
     DeviceError,
+    DeviceMismatchError,
     UsageError,
 )
 from asyncgpu_tutor.sim import SimDevice
@@ -107,6 +108,19 @@ def short() -> Callable[[Any], Any]:
         return captured
 
     return shorten
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_what_is_no_stream_is_refused(
+    device: Device, short: Callable[[Any], Any], quick: bool
+) -> None:
+    x, y = arrays(1, 0)
+    for captured in (into(x, y).prepare(), into(x, y).graph_on(agt.create_stream())):
+        if quick:
+            short(captured)
+        for run in (captured.start_on, captured.launch().sync_on, captured.launch().async_on):
+            with pytest.raises(DeviceMismatchError, match="is not a stream"):
+                run(x)  # it has a device, as a stream has
 
 
 def test_runs_that_are_left_alone_do_not_pile_up(

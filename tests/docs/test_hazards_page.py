@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from asyncgpu_tutor import errors
+from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("hazards", ROOT / "tools" / "hazards.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOL = load()
+TOOL = load("hazards")
 TEXT = TOOL.PAGE.read_text(encoding="utf-8")
 HAZARDS = TOOL.hazards(TEXT)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.profiling import RUNS
+from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "profiling.md").read_text(encoding="utf-8")
@@ -85,11 +84,7 @@ def test_the_ranges_that_are_named_are_there_and_last_across_the_await() -> None
 
 
 def test_the_picture_is_of_three_traces_of_the_same_work() -> None:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        tool: Any = importlib.import_module("profiling_picture")
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
+    tool: Any = load("profiling_picture")
     comparison = tool.three()
     assert tool.PICTURE.exists()
     assert comparison.same_work

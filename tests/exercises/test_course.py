@@ -7,11 +7,9 @@ Starters, solutions and wrong answers are cells of the sources in ``course/``, a
 from __future__ import annotations
 
 import ast
-import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,23 +18,16 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import exercises
 from asyncgpu_tutor.exercises import Outcome, Rejected, hint, schedule, solution
 from asyncgpu_tutor.exercises.catalogue import EXERCISES
+from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[2]
 FEWEST_MUTANTS = 3
 REASONS = {"Rejected", "equal", *schedule.__all__}
 
 
-def _tool() -> ModuleType:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        return importlib.import_module("build_notebooks")
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
-
-
 def _chapters() -> Iterator[tuple[str, dict[str, list[Any]]]]:
     """For each source its setup, and by id the cells."""
-    tool = _tool()
+    tool = load("build_notebooks")
     for source in sorted((ROOT / "course").glob("*.py")):
         cells: dict[str, list[Any]] = {}
         for cell in tool.parse(source.read_text(encoding="utf-8"), source.name):

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "course").glob("*.py"))
 
 
-def _tool() -> ModuleType:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        return importlib.import_module("claims")
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
-
-
-tool = _tool()
+tool = load("claims")
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

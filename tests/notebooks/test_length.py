@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.tools import tool as load
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _tool() -> ModuleType:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        return importlib.import_module("course_length")
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
-
-
-tool = _tool()
+tool = load("course_length")
 COURSE = {length.name: length for length in tool.course(ROOT)}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -10,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import nbformat
@@ -18,6 +16,7 @@ import pytest
 from nbclient import NotebookClient
 
 import asyncgpu_tutor as agt
+from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "01_sync_kernels"  # the chapter that is run as a whole
@@ -25,15 +24,7 @@ ANSWERS = "asyncgpu_tutor/exercises/answers"
 REGION = re.compile(r"### BEGIN SOLUTION\n.*?### END SOLUTION", re.DOTALL)
 
 
-def _tool() -> ModuleType:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        return importlib.import_module("export_nbgrader")
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
-
-
-TOOL = _tool()
+TOOL = load("export_nbgrader")
 SOURCES: dict[str, Any] = dict(TOOL.assignments())
 GRADED = [
     pytest.param(name, cell.id.removesuffix("-check"), id=cell.id.removesuffix("-check"))

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import nbformat
 import pytest
 
+from tests.tools import tool as load
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def tool() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        yield importlib.import_module("build_notebooks")
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
+def tool() -> ModuleType:
+    return load("build_notebooks")
 
 
 def test_what_is_made_from_the_sources_is_what_they_say_byte_for_byte(tool: ModuleType) -> None:

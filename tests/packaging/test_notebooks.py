@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import nbformat
 import pytest
 
+from tests.tools import tool as load
+
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted(p for f in ("notebooks", "solutions") for p in (ROOT / f).glob("**/*.ipynb"))
 
 
-def load_tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("notebooks_tool", ROOT / "tools/notebooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-tool = load_tool()
+tool = load("notebooks")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}")

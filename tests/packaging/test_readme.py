@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.tools import tool as load
 
 if TYPE_CHECKING:
     from .conftest import Run
@@ -33,11 +34,7 @@ def test_the_first_lines_run_and_show_the_overlap_that_the_text_promises(
 
 
 def test_the_picture_shows_what_its_alt_text_says() -> None:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        tool = importlib.import_module("readme_picture")
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
+    tool = load("readme_picture")
     zipped, overlapped = tool.traces((ROOT / "README.md").read_text(encoding="utf-8"))
 
     assert tool.PICTURE.exists()

@@ -19,6 +19,7 @@ from asyncgpu_tutor.exercises.schedule import (
     unordered,
     waits,
 )
+from asyncgpu_tutor.exercises.steps import step
 from asyncgpu_tutor.exercises.trial import Observed, calling, observe, private_device
 from asyncgpu_tutor.exercises.values import equal
 from asyncgpu_tutor.host import HostArray
@@ -34,23 +35,7 @@ __all__ = ["EXERCISES"]
 
 T = TypeVar("T")
 Array = npt.NDArray[Any]
-BLOCK = 128
 NO_WAIT = "an event makes the *device* wait, and Python goes on"
-
-# y = a * x + b, under a name of its own, so that it can be found in a trace.
-STEP = r"""
-extern "C" __global__ void NAME(unsigned int n, float a, float b, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = a * x[i] + b;
-}
-"""
-
-
-def _step(name: str, a: float, b: float, x: DeviceArray, y: DeviceArray) -> DeviceOp[Any]:
-    """A kernel called `name` that computes y = a * x + b on borrowed arrays."""
-    kernel = Kernel(STEP.replace("NAME", name))
-    return kernel(x.size, a, b, x.borrow(), y.borrow().partition(BLOCK)).named(name)
 
 
 def _apart(run: Callable[..., T], *args: Any) -> T:
@@ -76,7 +61,7 @@ def _read(handle: object, what: str) -> Array:
 def _two(answer: Any, n: int) -> tuple[Observed[Any], Stream, Stream]:
     one, two = create_stream(), create_stream()
     x = _on_device(np.zeros(n, np.float32), "x")
-    write, read = _step("write", 0.0, 7.0, x, x), d2h(x.borrow()).named("read")
+    write, read = step("write", 0.0, 7.0, x, x), d2h(x.borrow()).named("read")
     return observe(answer, write, read, one, two), one, two
 
 
@@ -102,8 +87,8 @@ def _fork(answer: Any, number: int, n: int) -> tuple[Observed[Any], Stream, list
     main, streams = create_stream(), [create_stream() for _ in range(number)]
     x = _on_device(np.zeros(n, np.float32), "x")
     results = [_on_device(np.zeros(n, np.float32), f"y{i}") for i in range(number)]
-    prepare = _step("prepare", 0.0, 1.0, x, x)
-    branches = [_step(f"branch{i}", i + 2.0, 0.0, x, y) for i, y in enumerate(results)]
+    prepare = step("prepare", 0.0, 1.0, x, x)
+    branches = [step(f"branch{i}", i + 2.0, 0.0, x, y) for i, y in enumerate(results)]
     combine = zip_ops(*[d2h(y.borrow()) for y in results]).named("combine")
     return observe(answer, prepare, branches, combine, main, streams), main, streams
 
@@ -293,7 +278,7 @@ FREE = [("a", "b"), ("c", "d"), ("d", "e"), ("e", "f")]
 def _six(answer: Any) -> tuple[Observed[Any], Stream, Stream]:
     one, two = create_stream(), create_stream()
     arrays = {name: _on_device(np.zeros(100_000, np.float32), name) for name in NEEDS}
-    ops = {name: _step(name, 0.0, 1.0, x, x) for name, x in arrays.items()}
+    ops = {name: step(name, 0.0, 1.0, x, x) for name, x in arrays.items()}
     return observe(answer, ops, one, two), one, two
 
 

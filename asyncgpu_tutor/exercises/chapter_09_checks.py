@@ -11,9 +11,9 @@ import numpy.typing as npt
 from asyncgpu_tutor.array import DeviceArray
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, unordered, waits
+from asyncgpu_tutor.exercises.steps import BLOCK, step, step_kernel
 from asyncgpu_tutor.exercises.trial import Observed, calling, observe, private_device
 from asyncgpu_tutor.exercises.values import equal
-from asyncgpu_tutor.launch import Kernel
 from asyncgpu_tutor.memory import d2h, h2d, pin, pinned, zeros
 from asyncgpu_tutor.ops import CudaGraph, DeviceOp
 from asyncgpu_tutor.ops import zip as zip_ops
@@ -33,22 +33,6 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
-BLOCK = 128
-
-# y = a * x + b, under a name of its own, so that it can be found in a trace.
-STEP = r"""
-extern "C" __global__ void NAME(unsigned int n, float a, float b, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = a * x[i] + b;
-}
-"""
-
-
-def _step(name: str, a: float, b: float, x: DeviceArray, y: DeviceArray) -> DeviceOp[Any]:
-    """A kernel called `name` that computes y = a * x + b on borrowed arrays."""
-    kernel = Kernel(STEP.replace("NAME", name))
-    return kernel(x.size, a, b, x.borrow(), y.borrow().partition(BLOCK)).named(name)
 
 
 def _zeros(n: int, name: str) -> DeviceArray:
@@ -76,7 +60,7 @@ def _replay(answer: Any, times: int) -> tuple[Observed[Any], bool]:
     """Run an operation that adds 1 to an array; also whether all was done on return."""
     stream = create_stream()
     x = _zeros(1000, "x")
-    run = observe(lambda: (answer(_step("increment", 1.0, 1.0, x, x), stream, times), stream.done))
+    run = observe(lambda: (answer(step("increment", 1.0, 1.0, x, x), stream, times), stream.done))
     result, done = run.result
     return Observed(result, run.trace), done
 
@@ -115,7 +99,7 @@ def _token_loop(answer: Any, number: int) -> tuple[Observed[Any], list[Array]]:
     x, y = _zeros(64, "x"), _zeros(64, "y")
     out = pinned(64)
     out[:] = 0
-    op = zip_ops(_step("model", 3.0, 1.0, x, y), d2h(y.borrow(), out=out)).last()
+    op = zip_ops(step("model", 3.0, 1.0, x, y), d2h(y.borrow(), out=out)).last()
     graph = op.graph_on(create_stream())
     tokens = [pin(_random(seed, 64)) for seed in range(number)]
     return observe(answer, graph, x, tokens), [3 * token + 1 for token in tokens]
@@ -162,7 +146,7 @@ def _branches(answer: Any, number: int, n: int) -> tuple[Observed[Any], list[str
     def arm(i: int) -> DeviceOp[Any]:
         x, out = _zeros(n, f"x{i}"), pinned(n)
         kept.append(x)
-        return zip_ops(_step(names[i], 0.0, i + 1.0, x, x), d2h(x.borrow(), out=out)).last()
+        return zip_ops(step(names[i], 0.0, i + 1.0, x, x), d2h(x.borrow(), out=out)).last()
 
     kept: list[DeviceArray] = []
     stream = create_stream()
@@ -226,7 +210,7 @@ def _speedups(answer: Any) -> Any:
     x = _zeros(n, "x")
 
     def make(number: int) -> DeviceOp[Any]:
-        return zip_ops(*[_step("layer", 0.5, 1.0, x, x) for _ in range(number)])
+        return zip_ops(*[step("layer", 0.5, 1.0, x, x) for _ in range(number)])
 
     return calling(answer, make, COUNTS, create_stream())
 
@@ -287,7 +271,7 @@ SHAPES = [(4, 16), (2, 16), (4, 16), (4, 8), (2, 16), (4, 16)]
 
 
 def _serve(answer: Any) -> tuple[Observed[list[Any]], list[Array]]:
-    doubled = Kernel(STEP.replace("NAME", "doubled"))
+    doubled = step_kernel("doubled")
 
     def make(slot: Array) -> DeviceOp[Array]:
         n = int(slot.size)

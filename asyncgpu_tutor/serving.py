@@ -45,6 +45,7 @@ _UnderWay = deque[tuple["_Lane[T]", DeviceFuture[T]]]
 # A request: an array, or a function that writes one to the array that it is given.
 Request = Host | Callable[[Host], object]
 
+_END: Any = object()  # of the requests: no request is this
 CLOSED = "the server was closed before this request's turn"
 TURN_EVERY_US = 500.0  # how long `map` may go on without giving the event loop a turn
 
@@ -232,8 +233,8 @@ class Server(Generic[T]):
         turn_due = 0.0
         try:
             while True:
-                request = next(source, None)
-                while under_way and (request is None or not self._free):
+                request = next(source, _END)
+                while under_way and (request is _END or not self._free):
                     # What is done already is taken without a turn of the loop, which takes longer than a
                     # small request; but others have their turn.
                     oldest = under_way[0][1]
@@ -241,7 +242,7 @@ class Server(Generic[T]):
                         await _settled(oldest)
                         turn_due = time.perf_counter() + TURN_EVERY_US * 1e-6
                     yield self._taken(under_way)
-                if request is None:
+                if request is _END:
                     return
                 await self._begin(request, under_way)
         finally:
@@ -249,14 +250,14 @@ class Server(Generic[T]):
 
     async def _map_arriving(self, source: AsyncIterator[Request]) -> AsyncGenerator[T, None]:
         under_way: _UnderWay[T] = deque()
-        arrival: asyncio.Future[Request | None] | None = None
+        arrival: asyncio.Future[Any] | None = None
         try:
             while True:
                 if arrival is None:
                     arrival = asyncio.ensure_future(_next(source))
                 # A result is not held back until the next request comes.
                 while under_way and not (
-                    arrival.done() and self._free and arrival.result() is not None
+                    arrival.done() and self._free and arrival.result() is not _END
                 ):
                     settled = asyncio.ensure_future(_settled(under_way[0][1]))
                     waits = {settled} if arrival.done() else {settled, arrival}
@@ -265,7 +266,7 @@ class Server(Generic[T]):
                         yield self._taken(under_way)
                 request = await arrival
                 arrival = None
-                if request is None:
+                if request is _END:
                     return
                 await self._begin(request, under_way)
         finally:
@@ -367,8 +368,8 @@ async def _settled(run: DeviceFuture[Any]) -> None:
         await run
 
 
-async def _next(source: AsyncIterator[Request]) -> Request | None:
-    return await anext(source, None)
+async def _next(source: AsyncIterator[Request]) -> Any:
+    return await anext(source, _END)
 
 
 def _own(handle: Any) -> Any:

@@ -235,6 +235,23 @@ def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
         agt.Server(lambda _: agt.h2d(np.zeros(3, np.float32)).to_host(), N)
 
 
+def test_a_request_that_is_nothing_is_not_the_end(device: Device) -> None:
+    nothing: Any = None
+    wanted = [request(1.0), nothing, request(2.0)]
+
+    async def arriving() -> AsyncIterator[Any]:
+        for one in wanted:
+            yield one
+
+    async def main() -> None:
+        async with agt.Server(pipeline, N, lanes=3) as server:
+            for source in (wanted, arriving()):
+                with pytest.raises(ArrayDTypeError, match="got NoneType"):
+                    _ = [y async for y in server.map(source)]
+
+    asyncio.run(main())
+
+
 def test_closing_waits_for_what_was_left_and_refuses_the_rest(device: Device) -> None:
     async def main() -> list[Any]:
         async with agt.Server(pipeline, N, lanes=1) as server:

@@ -1,0 +1,68 @@
+"""What the page on the benchmarks says of time is what was measured and is kept beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+PAGE = " ".join((FOLDER / "README.md").read_text(encoding="utf-8").split())
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    return json.loads((FOLDER / "results/peers.json").read_text(encoding="utf-8"))
+
+
+def ratios(
+    rows: list[dict[str, Any]], way: str, key: str = "dim", **only: object
+) -> dict[int, float]:
+    """The ratios of one way, by size."""
+    chosen = [r for r in rows if r["way"] == way and all(r[k] == v for k, v in only.items())]
+    return {row[key]: row["ratio"] for row in chosen}
+
+
+def test_operations_prepared_or_not(found: dict[str, Any]) -> None:
+    built = ratios(found["pipeline"], "ours, built for each run")
+    prepared = ratios(found["pipeline"], "ours, prepared, four streams")
+    core = ratios(found["pipeline"], "cuda.core by hand, four streams")
+
+    assert f"{built[64]:.1f} times as long at DIM 64, {built[256]:.1f} times at 256" in PAGE
+    assert max(built[1024], built[2048]) < 1.02
+    assert f"({prepared[64]:.2f} of the time at DIM 64)" in PAGE
+    assert all(prepared[dim] - core[dim] < 0.05 for dim in prepared)
+    assert core[64] < prepared[64] < 1
+
+
+def test_graphs_and_what_beats_them(found: dict[str, Any]) -> None:
+    ours = ratios(found["pipeline"], "ours, a graph")
+    raw = ratios(found["pipeline"], "CuPy, captured graph")
+    torch = ratios(found["pipeline"], "PyTorch, four streams, its own operators")
+
+    assert all(abs(ours[dim] / raw[dim] - 1) < 0.03 for dim in ours)
+    assert min(ours[d] / raw[d] for d in ours) < 1 < max(ours[d] / raw[d] for d in ours)
+    assert {dim for dim, ratio in torch.items() if ratio < 1} == {512, 1024, 2048}
+
+
+def test_serving(found: dict[str, Any]) -> None:
+    ours = ratios(found["serving"], "ours, server.map", in_place=True)
+
+    assert ours[512] >= 1
+    assert f"of 256 at {ours[256]:.2f} of its rate and of 64 at {ours[64]:.2f}" in PAGE
+    assert f"At 1024 it is {ours[1024]:.2f}" in PAGE
+
+
+def test_waiting(found: dict[str, Any]) -> None:
+    def of(way: str) -> float:
+        return ratios(found["latency"], way, "kernel_us")[10]
+
+    assert f"for a kernel of 10 us {of('ours, await, prepared'):.2f} times" in PAGE
+    assert f"{of('ours, await, built once'):.2f} where the operation was built before" in PAGE
+    assert f"{of('ours, await, built each time'):.2f} where it is built each time" in PAGE
+    (awaited,) = [row for row in found["processor"] if row["way"] == "ours, await"]
+    assert f"{awaited['core']:.1%}".replace("%", " %") + " of a core" in PAGE
+    late = {r["way"]: r["us"] for r in found["latency"] if r["kernel_us"] == 1000}
+    assert 400 < late["ours, await, prepared"] - late["CuPy, synchronize"] < 600

@@ -5,25 +5,26 @@ Layout, from the text to the result:
     source, lexer, preprocessor, condition, literals     text to tokens
     ast, parse_types .. parser                           tokens to a syntax tree
     types, typed, lower_costs, lower_base,
-    lower_places, lower_operators,
-    lower_expressions, lower_declarations,
-    lower_statements, loops, lower_loops,
-    lower_calls, builtins                                the tree to closures, floor by floor
+    lower_storage, lower_places, lower_operators,
+    lower_braces, lower_expressions,
+    lower_declarations, lower_statements, loops,
+    lower_loops, lower_calls, builtins                   the tree to closures, floor by floor
     arrays, values, masks, team                          arithmetic, active threads, a batch's state
     pointers, regions, global_memory, shared_memory,
     local_memory, access, races                          memory, and what is checked in it
     memory                                               what the host allocates
     counts, tally                                        what was done
-    signature, arguments, program                        kernels, launches
+    signature, arguments, compiled, program              kernels, launches
 
 It knows nothing of devices or time. No Python source is made from a kernel's text.
 """
 
 from __future__ import annotations
 
+from asyncgpu_tutor.cuda_c.compiled import LaunchResult
 from asyncgpu_tutor.cuda_c.counts import Counts, LineCounts
 from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer
-from asyncgpu_tutor.cuda_c.program import LaunchResult, Program, compile_source
+from asyncgpu_tutor.cuda_c.program import Program, compile_source
 from asyncgpu_tutor.cuda_c.signature import Parameter, Signature, read_signature
 from asyncgpu_tutor.cuda_c.team import Limits
 

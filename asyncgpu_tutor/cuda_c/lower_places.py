@@ -1,27 +1,23 @@
-"""Names, members, indices, addresses: reading and writing what has a place."""
+"""Names, members, indices, addresses: what has a place, and where it is."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import access
 from asyncgpu_tutor.cuda_c.ast import Expression, Index, Member, Name, Unary
-from asyncgpu_tutor.cuda_c.lower_base import LowerBase
+from asyncgpu_tutor.cuda_c.lower_storage import LowerStorage, pick_leaves
 from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.pointers import Ptr
 from asyncgpu_tutor.cuda_c.source import Position
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.typed import (
-    CHANGING,
     Alias,
     Constant,
-    Evaluate,
     Expr,
     MemoryPlace,
     Origin,
-    Place,
     RegisterPlace,
     TypeBinding,
     Variable,
@@ -39,7 +35,6 @@ from asyncgpu_tutor.cuda_c.types import (
     size_of,
     spelled,
 )
-from asyncgpu_tutor.errors import UninitialisedReadError
 
 __all__ = ["LowerPlaces"]
 
@@ -51,7 +46,7 @@ _BUILTIN_VARIABLES = {
 }
 
 
-class LowerPlaces(LowerBase):
+class LowerPlaces(LowerStorage):
     """Compiles what names storage."""
 
     # -- names
@@ -96,116 +91,6 @@ class LowerPlaces(LowerBase):
     def vector_type(self, name: str) -> CType:
         raise NotImplementedError
 
-    def read_variable(self, variable: Variable, at: Position) -> Expr:
-        """A variable as an expression with a place."""
-        reads = frozenset({variable})
-        slot = variable.slot
-        if variable.memory:
-            place = MemoryPlace(
-                lambda t, m: t.slots[slot],
-                variable.origin,
-                variable.const,
-                variable.volatile,
-                register=variable.thread,
-            )
-            key = None if variable.volatile else ("memory", id(variable))
-            return self.read_memory(place, variable.type, at, reads, 0, depth=-1, key=key)
-        place = RegisterPlace(variable, const=variable.const)
-        run = self._register_reader(variable, at)
-        return Expr(
-            variable.type, run, at, place=place, reads=reads, origin=variable.origin,
-            rank=variable.rank, depth=variable.depth, key=("variable", id(variable)),
-        )  # fmt: skip
-
-    def _register_reader(self, variable: Variable, at: Position) -> Evaluate:
-        slot = variable.slot
-        if not variable.unset:
-            return lambda t, m: t.slots[slot]
-        name = variable.name
-
-        def checked(t: Team, m: Mask) -> Any:
-            defined = t.defined[slot]
-            if defined is not True:
-                _require_defined(t, m, defined, name, at)
-            return t.slots[slot]
-
-        return checked
-
-    def reread(self, expr: Expr, at: Position) -> Expr:
-        """The same place, read at another point of the source."""
-        place = expr.place
-        if isinstance(place, RegisterPlace):
-            return self.read_register_place(place, expr.type, at)
-        if isinstance(place, MemoryPlace):
-            return self.read_memory(place, expr.type, at, expr.reads, 0)
-        return expr
-
-    def read_register_place(self, place: RegisterPlace, ctype: CType, at: Position) -> Expr:
-        variable = place.variable
-        whole = self._register_reader(variable, at)
-        first, count = place.first, place.count
-        run = whole
-        if count and isinstance(ctype, (Scalar, Pointer)):
-            run = _part(whole, first)
-        elif count:
-            run = _parts(whole, first, count)
-        return Expr(
-            ctype,
-            run,
-            at,
-            place=place,
-            reads=frozenset({variable}),
-            origin=variable.origin,
-            rank=variable.rank + first / 64,
-            depth=variable.depth,
-        )
-
-    def read_memory(
-        self,
-        place: MemoryPlace,
-        ctype: CType,
-        at: Position,
-        reads: frozenset[Variable],
-        rounds: int,
-        depth: int = CHANGING,
-        key: Any = None,
-    ) -> Expr:
-        """A place in memory as an expression. An array is not read: its value is its address.
-
-        `depth` is that of the address.
-        """
-        pointer = place.pointer
-        if isinstance(ctype, Array):
-            return Expr(
-                ctype, pointer, at, place=place, origin=place.origin, reads=reads, rounds=rounds,
-                depth=depth, key=key,
-            )  # fmt: skip
-        if isinstance(ctype, Void):
-            self.fail(at, "a void pointer must be cast before it is followed")
-        site = self.new_site(at, volatile=place.volatile)
-        self.watched_sites.append((site, place.origin))
-
-        def run(t: Team, m: Mask) -> Any:
-            return access.load(t, m, pointer(t, m), ctype, site)
-
-        return Expr(
-            ctype,
-            run,
-            at,
-            place=place,
-            origin=Origin(),
-            reads=reads,
-            rounds=rounds,
-            key=key,
-            site=site,
-        )
-
-    def use(self, expr: Expr) -> Expr:
-        """Charge for reading an expression's value, if it is in memory."""
-        if isinstance(expr.place, MemoryPlace) and not isinstance(expr.type, Array):
-            expr.rounds = self.note_load(expr)
-        return expr
-
     # -- members
 
     def lower_member(self, node: Member) -> Expr:
@@ -241,11 +126,7 @@ class LowerPlaces(LowerBase):
             return self.read_register_place(inner_place, field.type, node.at)
         if isinstance(field.type, Array):
             self.unsupported(node.at, "an array in a struct that has no name: give it one first")
-        run = base.run
-        if isinstance(field.type, (Scalar, Pointer)):
-            pick = _part(run, first)
-        else:
-            pick = _parts(run, first, count)
+        pick = pick_leaves(base.run, field.type, first, count)
         return self.value(field.type, pick, node.at, [base], origin=base.origin)
 
     def _builtin_member(self, node: Member, name: str) -> Expr:
@@ -351,121 +232,6 @@ class LowerPlaces(LowerBase):
         return Expr(
             ctype, place.pointer, node.at, origin=place.origin, reads=base.reads, rounds=base.rounds
         )
-
-    # -- writing
-
-    def writable(self, expr: Expr, at: Position) -> Place:
-        """The place of an expression that is about to be assigned to.
-
-        Raises
-        ------
-        KernelCompileError
-            If it has none, or is const.
-        """
-        place = expr.place
-        if place is None:
-            self.fail(at, "this cannot be assigned to: it is a value, not a variable")
-        if isinstance(expr.type, Array):
-            self.fail(at, "an array cannot be assigned to as a whole")
-        if place.const:
-            self.fail(at, "this cannot be assigned to: it is const")
-        return place
-
-    def writer(self, expr: Expr, at: Position, value: Expr | None) -> Any:
-        """A function `(team, mask, value, pointer)` that assigns; the pointer only for memory."""
-        place = self.writable(expr, at)
-        ctype = expr.type
-        if isinstance(place, RegisterPlace):
-            self.at_hand.clear()
-            self.note_assignment(place.variable, value)
-            return self._register_writer(place, ctype)
-        place.origin.write()
-        if isinstance(ctype, Pointer) or (isinstance(ctype, Struct) and _has_pointer(ctype)):
-            self.unsupported(at, "pointers in memory are not supported: keep them in variables")
-        self.at_hand.clear()
-        if not place.register:
-            self.cost()
-        site = self.new_site(at, write=True, volatile=place.volatile)
-
-        def store(t: Team, m: Mask, new: Any, ptr: Ptr) -> None:
-            access.store(t, m, ptr, ctype, new, site)
-
-        return store
-
-    def note_assignment(self, variable: Variable, value: Expr | None) -> None:
-        """Remember what a variable depends on."""
-        if value is None or value.rounds > 0:
-            variable.loaded_depth = max(variable.loaded_depth, self.nesting)
-        if value is None:
-            variable.loaded = True
-            return
-        variable.rank = value.rank
-        variable.sources |= value.reads
-        variable.loaded = variable.loaded or value.rounds > 0
-        if value.origin is not None:
-            variable.origin.unite(value.origin)
-
-    def _register_writer(self, place: RegisterPlace, ctype: CType) -> Any:
-        slot, first, count = place.variable.slot, place.first, place.count
-        unset = place.variable.unset
-        single = isinstance(ctype, (Scalar, Pointer))
-
-        def write(t: Team, m: Mask, new: Any, ptr: Any = None) -> None:
-            if unset:
-                _define(t, m, slot)
-            old = t.slots[slot]
-            if count:
-                whole = list(old)
-                if single:
-                    whole[first] = access.merge(m, new, whole[first])
-                else:
-                    whole[first : first + count] = access.merge(
-                        m, new, whole[first : first + count]
-                    )
-                t.slots[slot] = whole
-            elif m.full or t.born[slot] is m:
-                t.slots[slot] = new
-            else:
-                t.slots[slot] = access.merge(m, new, old)
-
-        return write
-
-
-def _define(t: Team, m: Mask, slot: int) -> None:
-    defined = t.defined[slot]
-    if defined is True:
-        return
-    if m.full or t.born[slot] is m:
-        t.defined[slot] = True
-        return
-    born = t.born[slot]
-    union = m.bits if defined is None else defined | m.bits
-    complete = born is not None and int(np.count_nonzero(union & born.bits)) == born.n
-    t.defined[slot] = True if complete else union
-
-
-def _require_defined(t: Team, m: Mask, defined: Any, name: str, at: Position) -> None:
-    missing = m.bits if defined is None else m.bits & ~defined
-    if missing.any() and t.launch.limits.check_uninitialised:
-        t.fault(
-            UninitialisedReadError,
-            at,
-            int(missing.argmax()),
-            f"reads '{name}', a local variable that nothing has been assigned to",
-            array=name,
-        )
-
-
-def _part(whole: Evaluate, index: int) -> Evaluate:
-    return lambda t, m: whole(t, m)[index]
-
-
-def _parts(whole: Evaluate, first: int, count: int) -> Evaluate:
-    return lambda t, m: whole(t, m)[first : first + count]
-
-
-def _has_pointer(ctype: CType) -> bool:
-    return any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype))
 
 
 def _closest(name: str, names: set[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Compiling a source, and launching its kernels."""
+"""Compiling a source: what the file declares, then kernel by kernel."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.arguments import Argument, check_shape, number_for, pointee, pointer_for
+from asyncgpu_tutor.cuda_c.arguments import Argument
 from asyncgpu_tutor.cuda_c.ast import (
     Braces,
     Declaration,
@@ -20,17 +19,14 @@ from asyncgpu_tutor.cuda_c.ast import (
     StructDef,
     Unit,
 )
-from asyncgpu_tutor.cuda_c.counts import Counts
-from asyncgpu_tutor.cuda_c.global_memory import GlobalRegion
+from asyncgpu_tutor.cuda_c.compiled import CompiledKernel, LaunchResult
 from asyncgpu_tutor.cuda_c.lower_calls import LowerCalls, addressed_names
-from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer
+from asyncgpu_tutor.cuda_c.memory import GlobalMemory
 from asyncgpu_tutor.cuda_c.parser import parse
-from asyncgpu_tutor.cuda_c.pointers import Label, Ptr
 from asyncgpu_tutor.cuda_c.preprocessor import preprocess
 from asyncgpu_tutor.cuda_c.signature import Signature, instance_of, signature_of
 from asyncgpu_tutor.cuda_c.source import Source
-from asyncgpu_tutor.cuda_c.tally import Segment, Site, Tally
-from asyncgpu_tutor.cuda_c.team import Dim, Launch, Limits, Team
+from asyncgpu_tutor.cuda_c.team import Dim, Limits
 from asyncgpu_tutor.cuda_c.typed import (
     Constant,
     Execute,
@@ -40,54 +36,12 @@ from asyncgpu_tutor.cuda_c.typed import (
     Variable,
 )
 from asyncgpu_tutor.cuda_c.types import Array, Pointer, Scalar, leaves, size_of
-from asyncgpu_tutor.errors import (
-    UsageError,
-)
 
-__all__ = ["Argument", "LaunchResult", "Program", "compile_source"]
+__all__ = ["Program", "compile_source"]
 
 
 TEMPORARIES = 8  # registers that a kernel needs besides its variables
 MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
-
-
-@dataclass(frozen=True)
-class LaunchResult:
-    """What a launch leaves behind, apart from what it wrote.
-
-    Attributes
-    ----------
-    counts : Counts
-        What it did.
-    printed : str
-        What it printed, in the order of its threads.
-    """
-
-    counts: Counts
-    printed: str
-
-
-@dataclass(frozen=True)
-class _Parameter:
-    variable: Variable
-    const: bool
-
-
-@dataclass
-class _Kernel:
-    """A kernel, compiled."""
-
-    name: str
-    parameters: list[_Parameter]
-    entry: list[Execute]
-    body: Execute
-    slots: int
-    exits: int
-    segments: list[Segment]
-    sites: list[Site]
-    shared_bytes: int
-    registers: int
-    globals: list[Variable]
 
 
 @dataclass
@@ -113,7 +67,7 @@ class Program:
         self._scope = Scope()
         self._global_list: list[_Global] = []
         self._shared_list: list[tuple[Declarator, set[str]]] = []
-        self._compiled: dict[str, _Kernel] = {}
+        self._compiled: dict[str, CompiledKernel] = {}
         self._signatures: dict[str, Signature] = {}
         self._memory: dict[str, GlobalMemory] = {}
         self._define(unit)
@@ -228,7 +182,7 @@ class Program:
             memory.readonly = item.readonly
             self._memory[name] = memory
 
-    def _find(self, name: str) -> _Kernel:
+    def _find(self, name: str) -> CompiledKernel:
         kernel = self._compiled.get(name)
         if kernel is None:
             lowering = self._lowering()
@@ -241,13 +195,13 @@ class Program:
 
     def _compile(
         self, function: Function, scope: Scope, name: str, lowering: LowerCalls
-    ) -> _Kernel:
+    ) -> CompiledKernel:
         lowering.kernel_name = name
         lowering.scope = names = Scope(scope)
         signature = signature_of(self._source, function, lowering, name)
         addressed = addressed_names(function.body)
         lowering.addressed = addressed
-        parameters: list[_Parameter] = []
+        parameters: list[Variable] = []
         entry: list[Execute] = list(lowering.file_entry)
         for param in function.params:
             if param.type.reference:
@@ -260,17 +214,15 @@ class Program:
             variable.parameter = True
             if isinstance(ctype, Pointer):
                 variable.origin.place(near=False)
-            const = isinstance(ctype, Pointer) and ctype.const
-            parameters.append(_Parameter(variable, const))
+            parameters.append(variable)
             if param.name in addressed and not isinstance(ctype, Pointer):
-                given, slot = variable, variable.slot
+                slot = variable.slot
                 value = Expr(ctype, lambda t, m, slot=slot: t.slots[slot], param.at)
                 variable = Variable(
                     param.name, ctype, lowering.new_slot(), memory=True, thread=True
                 )
                 variable.origin.place(near=True)
                 entry.append(lowering.parameter_entry(variable, value))
-                parameters[-1] = _Parameter(given, const)
             if param.name:
                 if param.name in names.names:
                     self._source.fail(param.at, f"two parameters are called '{param.name}'")
@@ -278,7 +230,7 @@ class Program:
         assert function.body is not None
         body = lowering.sequence(function.body.body)
         lowering.finish_costs()
-        kernel = _Kernel(
+        kernel = CompiledKernel(
             name,
             parameters,
             entry,
@@ -335,89 +287,16 @@ class Program:
             One of its subclasses, if the kernel does what no kernel may do. What it wrote until
             then stays written.
         """
-        kernel = self._find(name)
-        limits = limits or Limits()
-        check_shape(kernel.name, grid, block)
-        tally = Tally(kernel.segments, kernel.sites)
-        launch = Launch(kernel.name, self._source, grid, block, limits, tally, dynamic_shared)
-        blocks = grid[0] * grid[1] * grid[2]
-        launch.fence_time = np.zeros(blocks, np.int64)
-        launch.atomic_time = np.zeros(blocks, np.int64)
-        regions: dict[int, GlobalRegion] = {}
-        values = self._bind(kernel, args, launch, regions)
-        step = max(1, limits.batch_lanes // launch.threads)
-        wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
-        with np.errstate(all="ignore"):
-            for first in range(0, len(wanted), step):
-                self._run_batch(kernel, launch, wanted[first : first + step], values)
-        for region in regions.values():
-            region.memory.settle()
-        facts = {
-            "threads": len(wanted) * launch.threads,
-            "warps": len(wanted) * -(-launch.threads // 32),
-            "blocks": len(wanted),
-            "shared_bytes": kernel.shared_bytes + dynamic_shared,
-            "registers": kernel.registers,
-        }
-        needed = tuple(sum(r.needed(way) for r in regions.values()) for way in (0, 1))
-        printed = "".join(launch.printed)
-        if launch.dropped_lines:
-            printed += f"... and {launch.dropped_lines} more calls of printf\n"
-        return LaunchResult(tally.counts(facts, (needed[0], needed[1])), printed)
-
-    def _run_batch(
-        self, kernel: _Kernel, launch: Launch, numbers: NDArray[np.int64], values: dict[int, Any]
-    ) -> None:
-        team = Team(launch, numbers, kernel.slots, kernel.exits)
-        launch.tally.begin_batch(team.layout)
-        for slot, value in values.items():
-            team.slots[slot] = value
-            team.born[slot] = team.full
-        for step in kernel.entry:
-            step(team, team.full)
-        kernel.body(team, team.full)
-        launch.clock = team.clock
-        launch.tally.end_batch()
-
-    def _bind(
-        self,
-        kernel: _Kernel,
-        args: Sequence[Argument],
-        launch: Launch,
-        regions: dict[int, GlobalRegion],
-    ) -> dict[int, Any]:
-        if len(args) != len(kernel.parameters):
-            raise UsageError(
-                f"kernel '{kernel.name}' takes {len(kernel.parameters)} arguments, "
-                f"{len(args)} given"
-            )
-        pointers: list[tuple[Variable, GlobalPointer]] = []
-        values: dict[int, Any] = {}
-        for parameter, given in zip(kernel.parameters, args, strict=True):
-            variable = parameter.variable
-            if isinstance(variable.type, Pointer):
-                pointers.append((variable, pointer_for(kernel.name, variable, given)))
-            else:
-                values[variable.slot] = number_for(kernel.name, variable, given)
-        pointers += [(v, GlobalPointer(self._memory[v.name])) for v in kernel.globals]
-        # One region for one memory, however many parameters point into it.
-        facts: dict[int, tuple[GlobalMemory, int, bool]] = {}
-        for variable, pointer in pointers:
-            memory = pointer.memory
-            _, cell, watched = facts.get(id(memory), (memory, 8, False))
-            parts = leaves(pointee(variable))
-            sizes = [leaf.size for leaf, _ in parts if isinstance(leaf, Scalar)]
-            cell = min([cell, *sizes])
-            facts[id(memory)] = (memory, cell, watched or variable.origin.written)
-        for key, (memory, cell, watched) in facts.items():
-            regions[key] = GlobalRegion(memory, launch, cell, watched)
-        for variable, pointer in pointers:
-            region = regions[id(pointer.memory)]
-            start = pointer.offset_bytes
-            step = size_of(pointee(variable))
-            label = Label(variable.name, start)
-            values[variable.slot] = Ptr(region, 0, step, start, label)
-        return values
+        return self._find(name).launch(
+            self._source,
+            self._memory,
+            grid,
+            block,
+            args,
+            dynamic_shared,
+            limits or Limits(),
+            sample,
+        )
 
 
 @lru_cache(maxsize=256)

@@ -21,11 +21,7 @@ from asyncgpu_tutor.device import (
     current_operation,
     forbid_nested_wait,
 )
-from asyncgpu_tutor.errors import (
-    DeviceError,
-    DeviceMismatchError,
-    UpstreamError,
-)
+from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UpstreamError
 from asyncgpu_tutor.sim import pieces
 from asyncgpu_tutor.sim.adversary import Adversary, Whim
 from asyncgpu_tutor.sim.engine import Command, EngineEvent, Work
@@ -144,21 +140,7 @@ class SimDevice:
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds."""
-        import asyncio  # not needed until something awaits
-
-        loop = asyncio.get_running_loop()
-        woken = loop.create_future()
-
-        def release() -> None:
-            if not woken.done():
-                woken.set_result(None)
-
-        def wake(_: BaseException | None) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(release)
-
-        self.machine.watch(self.machine.timer(us), Clock(), wake, 0.0)
-        await woken
+        await self.machine.sleep(us)
 
     @exclusive
     def block(
@@ -218,23 +200,11 @@ class SimDevice:
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A host array that counts as page-locked."""
-        array: HostBuffer = np.empty(shape, dtype)
-        key = id(array)
-        known = self.machine.pinned
-        known[key] = weakref.ref(array, lambda _: known.pop(key, None))
-        return array
+        return self.machine.pinned(shape, dtype)
 
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
-        if array.nbytes == 0:
-            return True
-        root: Any = array
-        while root is not None:
-            known = self.machine.pinned.get(id(root))
-            if known is not None and known() is root:
-                return True
-            root = getattr(root, "base", None)
-        return False
+        return self.machine.is_pinned(array)
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""

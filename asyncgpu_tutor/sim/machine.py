@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -97,8 +97,7 @@ class Machine:
         self.host = 0.0
         self.seen = Clock()  # the work that the host knows to be complete
         self.engine = Engine()
-        # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
-        self.pinned: dict[int, weakref.ref[HostBuffer]] = {}
+        self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
         self._calls = 0
         self._lent: list[_Lent] = []
         self._waiters: list[_Waiter] = []
@@ -128,6 +127,28 @@ class Machine:
         self.host = max(self.host, event.at) + delay
         return start, self.host
 
+    # ------------------------------------------------------------------ host arrays
+    # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+        """A host array that counts as page-locked."""
+        array: HostBuffer = np.empty(shape, dtype)
+        key = id(array)
+        known = self._pinned
+        known[key] = weakref.ref(array, lambda _: known.pop(key, None))
+        return array
+
+    def is_pinned(self, array: HostBuffer) -> bool:
+        """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
+        if array.nbytes == 0:
+            return True
+        root: Any = array
+        while root is not None:
+            known = self._pinned.get(id(root))
+            if known is not None and known() is root:
+                return True
+            root = getattr(root, "base", None)
+        return False
+
     @exclusive
     def lend(self, access: Access, before: Clock, source: HostBuffer, name: str) -> None:
         """A device reads a host array; it is checked when the host has seen that `access` is complete."""
@@ -149,6 +170,7 @@ class Machine:
         for lent in found:
             lent.held = crc32(lent.source.data)
 
+    # ------------------------------------------------------------------ what the host has seen
     @exclusive
     def observe(self, before: Clock) -> None:
         """The host learns that the work `before` a point is complete.
@@ -197,6 +219,22 @@ class Machine:
         self.engine.submit(queue, Command("none", self.host + us, records=event))
         self.engine.orphan(queue)
         return event
+
+    async def sleep(self, us: float) -> None:
+        """Let other tasks run for `us` microseconds of the host's clock."""
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+
+        def release() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        def wake(_: BaseException | None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(release)
+
+        self.watch(self.timer(us), Clock(), wake, 0.0)
+        await woken
 
     @exclusive
     def _turn(self, loop: asyncio.AbstractEventLoop, calls: int, quiet: int) -> None:

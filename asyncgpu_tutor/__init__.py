@@ -11,15 +11,17 @@
 General layout, lower floors first; nothing imports upwards (see ARCHITECTURE.md):
 
     trace, errors               spans, and what can go wrong
-    kernels                     CUDA C and facts, one kernel a file
-    device, array, host         what a device must do; handles to its arrays; host arrays in flight
-    scheduling, cuda_c          policies; the interpreter of CUDA C
+    kernels, data               CUDA C and facts, one kernel a file; the inputs of the MLP
+    host, tag                   host arrays in flight; which operation a call belongs to
+    device                      what a device must do
+    array, scheduling, cuda_c   handles to a device's arrays; policies; the interpreter of CUDA C
     sim, cupy_device, timeline, ranges
     runtime                     which device, which policy, one run of one operation
     future                      waiting without blocking
     ops                         DeviceOp and the combinators
     memory, launch              the leaf operations; kernels as operations
     inspection, analysis        what the kernels of a run did; what a trace tells
+    serving                     a server loop
 """
 
 from asyncgpu_tutor import data, errors, ranges

@@ -32,10 +32,9 @@ from asyncgpu_tutor.device import (
     Limits,
     Memory,
     Stream,
-    current_operation,
-    forbid_nested_wait,
 )
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError
+from asyncgpu_tutor.tag import current_operation, forbid_nested_wait
 from asyncgpu_tutor.trace import SpanKind, SpanLog, call_name
 
 __all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]

@@ -9,8 +9,9 @@ from cupy.cuda import runtime
 
 from asyncgpu_tutor.cupy_device.guard import guarded
 from asyncgpu_tutor.cupy_device.watcher import Watcher
-from asyncgpu_tutor.device import Event, forbid_nested_wait
+from asyncgpu_tutor.device import Event
 from asyncgpu_tutor.errors import DeviceMismatchError
+from asyncgpu_tutor.tag import forbid_nested_wait
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.cupy_device.device import CupyDevice

@@ -6,13 +6,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from asyncgpu_tutor.device import forbid_nested_wait
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.inspection.report import Report
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.ops.operation import as_op
 from asyncgpu_tutor.runtime import current_device
 from asyncgpu_tutor.sim import Launched, SimDevice
+from asyncgpu_tutor.tag import forbid_nested_wait
 
 __all__ = ["inspect", "microscope"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.array import DeviceArray, Partition, borrowed_in
-from asyncgpu_tutor.device import Stream, forbid_nested_wait
+from asyncgpu_tutor.device import Stream
 from asyncgpu_tutor.errors import NotAnOperationError
 from asyncgpu_tutor.future import DeviceFuture
 from asyncgpu_tutor.runtime import (
@@ -24,6 +24,7 @@ from asyncgpu_tutor.runtime import (
     wait,
 )
 from asyncgpu_tutor.scheduling import SchedulingPolicy
+from asyncgpu_tutor.tag import forbid_nested_wait
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.ops.graphs import CudaGraph

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from asyncgpu_tutor import ranges
 from asyncgpu_tutor.array import DeviceArray, Partition
-from asyncgpu_tutor.device import Device, Replay, Stream, forbid_nested_wait
+from asyncgpu_tutor.device import Device, Replay, Stream
 from asyncgpu_tutor.errors import CaptureError, DeviceError, DeviceMismatchError
 from asyncgpu_tutor.future import DeviceFuture, running_loop
 from asyncgpu_tutor.host import buffers, in_containers
@@ -28,6 +28,7 @@ from asyncgpu_tutor.runtime import (
     submit,
 )
 from asyncgpu_tutor.scheduling import SchedulingPolicy
+from asyncgpu_tutor.tag import forbid_nested_wait
 
 __all__ = ["Prepared", "Replayed", "prepare"]
 

@@ -25,15 +25,13 @@ from asyncgpu_tutor.device import (
     Memory,
     Replay,
     Stream,
-    Tag,
-    Tagged,
-    forbid_nested_wait,
 )
 from asyncgpu_tutor.errors import CaptureError
 from asyncgpu_tutor.host import buffers
 from asyncgpu_tutor.runtime.context import ExecutionContext
 from asyncgpu_tutor.runtime.submission import Submission
 from asyncgpu_tutor.scheduling import SchedulingPolicy
+from asyncgpu_tutor.tag import Tag, Tagged, forbid_nested_wait
 
 __all__ = ["Capture", "CaptureEvent", "CaptureStream"]
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from asyncgpu_tutor import ranges
-from asyncgpu_tutor.device import Device, forbid_nested_wait
+from asyncgpu_tutor.device import Device
 from asyncgpu_tutor.errors import DeviceError, UsageError
 from asyncgpu_tutor.runtime.devices import current_device, known_devices, on_open
+from asyncgpu_tutor.tag import forbid_nested_wait
 from asyncgpu_tutor.trace import Span, SpanLog, Trace
 
 __all__ = ["Source", "record"]

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
 from asyncgpu_tutor import ranges
-from asyncgpu_tutor.device import Event, Stream, Tag, Tagged, forbid_nested_wait
+from asyncgpu_tutor.device import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, KernelFault, UpstreamError
 from asyncgpu_tutor.host import deliver
 from asyncgpu_tutor.runtime.context import ExecutionContext
 from asyncgpu_tutor.runtime.devices import current_device
 from asyncgpu_tutor.scheduling import SchedulingPolicy
+from asyncgpu_tutor.tag import Tag, Tagged, forbid_nested_wait
 
 __all__ = ["Run", "Submission", "adopt", "in_flight", "submit", "synchronize", "wait"]
 

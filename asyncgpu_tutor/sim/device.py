@@ -18,8 +18,6 @@ from asyncgpu_tutor.device import (
     HostBuffer,
     Memory,
     Stream,
-    current_operation,
-    forbid_nested_wait,
 )
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UpstreamError
 from asyncgpu_tutor.sim import pieces
@@ -36,6 +34,7 @@ from asyncgpu_tutor.sim.spec import H200, DeviceSpec
 from asyncgpu_tutor.sim.specs import find_spec
 from asyncgpu_tutor.sim.stand_in import LARGE, Reference, StandIn
 from asyncgpu_tutor.sim.stream import SimEvent, SimStream
+from asyncgpu_tutor.tag import current_operation, forbid_nested_wait
 from asyncgpu_tutor.trace import Draft, SpanKind, SpanLog, call_name
 
 __all__ = ["SimDevice", "SimFunction"]

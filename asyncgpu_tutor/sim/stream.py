@@ -5,11 +5,12 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.device import Event, current_operation, current_tag, forbid_nested_wait
+from asyncgpu_tutor.device import Event
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.sim.engine import Command, EngineEvent
 from asyncgpu_tutor.sim.machine import exclusive
 from asyncgpu_tutor.sim.order import Access, Clock
+from asyncgpu_tutor.tag import current_operation, current_tag, forbid_nested_wait
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.sim.device import SimDevice

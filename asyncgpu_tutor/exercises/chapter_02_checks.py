@@ -1,0 +1,323 @@
+"""What the exercises of 02_streams_and_events check. The rest of them is in `chapter_02`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.device import Stream
+from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
+from asyncgpu_tutor.exercises.schedule import (
+    launches,
+    on_stream,
+    ordered,
+    overlapping,
+    unordered,
+    waits,
+)
+from asyncgpu_tutor.exercises.steps import step
+from asyncgpu_tutor.exercises.trial import Observed, calling, observe, private_device
+from asyncgpu_tutor.exercises.values import equal
+from asyncgpu_tutor.host import HostArray
+from asyncgpu_tutor.launch import Kernel
+from asyncgpu_tutor.memory import d2h, h2d, pin, pinned, zeros
+from asyncgpu_tutor.ops import DeviceOp
+from asyncgpu_tutor.ops import zip as zip_ops
+from asyncgpu_tutor.runtime import create_stream, synchronize, work
+from asyncgpu_tutor.trace import Trace, overlap_between
+from asyncgpu_tutor.trace.words import count
+
+__all__ = [
+    "check_chunked",
+    "check_fewest_events",
+    "check_fork_join",
+    "check_order_the_race",
+    "check_two_buffers",
+    "hostile_chunked",
+    "hostile_two_buffers",
+]
+
+T = TypeVar("T")
+Array = npt.NDArray[Any]
+NO_WAIT = "an event makes the *device* wait, and Python goes on"
+
+
+def _apart(run: Callable[..., T], *args: Any) -> T:
+    """The solution's run, on a device of its own: its streams then have the numbers of the learner's."""
+    with private_device():
+        return run(*args)
+
+
+def _on_device(x: Array, name: str) -> DeviceArray:
+    return h2d(x, name).sync()
+
+
+def _read(handle: object, what: str) -> Array:
+    """What `async_on` has returned for a copy to the host; the device is done by now."""
+    if not isinstance(handle, HostArray):
+        raise Rejected(
+            f"{what} should come back, as `async_on` gives it, and this did: {type(handle).__name__}"
+        )
+    return handle.numpy()
+
+
+# ------------------------------------------------------------------ order the race
+def _two(answer: Any, n: int) -> tuple[Observed[Any], Stream, Stream]:
+    one, two = create_stream(), create_stream()
+    x = _on_device(np.zeros(n, np.float32), "x")
+    write, read = step("write", 0.0, 7.0, x, x), d2h(x.borrow()).named("read")
+    return observe(answer, write, read, one, two), one, two
+
+
+def check_order_the_race(mine: Any, model: Any) -> None:
+    """Both are where they belong, in order, by an event and not by a wait."""
+    for n in (100_000, 1000):
+        expected, *_ = _apart(_two, model, n)
+        run, one, two = _two(mine, n)
+        with compared(run.trace, expected.trace):
+            launches(run.trace, "write", 1)
+            launches(run.trace, "d2h", 1)
+            waits(run.trace, 0, NO_WAIT)
+            on_stream(run.trace, "write", one.number)
+            on_stream(run.trace, "d2h", two.number)
+            ordered(run.trace, "write", "d2h")
+        calling(synchronize)
+        equal(_read(run.result, "the result of `second`"), np.full(n, 7, np.float32))
+
+
+# ------------------------------------------------------------------ fork and join
+def _fork(answer: Any, number: int, n: int) -> tuple[Observed[Any], Stream, list[Stream]]:
+    """prepare: x = 1; branch i: y_i = (i + 2) * x; combine: all y_i come to the host."""
+    main, streams = create_stream(), [create_stream() for _ in range(number)]
+    x = _on_device(np.zeros(n, np.float32), "x")
+    results = [_on_device(np.zeros(n, np.float32), f"y{i}") for i in range(number)]
+    prepare = step("prepare", 0.0, 1.0, x, x)
+    branches = [step(f"branch{i}", i + 2.0, 0.0, x, y) for i, y in enumerate(results)]
+    combine = zip_ops(*[d2h(y.borrow()) for y in results]).named("combine")
+    return observe(answer, prepare, branches, combine, main, streams), main, streams
+
+
+def _combined(result: object, number: int, n: int) -> None:
+    calling(synchronize)
+    parts = cast(Sequence[object], result if isinstance(result, tuple) else ())
+    if len(parts) != number:
+        raise Rejected("`fork_join` should return what `combine` returns, as `async_on` gives it")
+    for i, part in enumerate(parts):
+        equal(_read(part, f"result {i}"), np.full(n, i + 2, np.float32))
+
+
+def check_fork_join(mine: Any, model: Any) -> None:
+    """Each part is on its stream; the branches follow the fork, precede the join, and are free."""
+    for number, n in [(2, 100_000), (3, 1000)]:
+        expected, *_ = _apart(_fork, model, number, n)
+        run, main, streams = _fork(mine, number, n)
+        with case(f"{number} branches"), compared(run.trace, expected.trace):
+            waits(run.trace, 0, NO_WAIT)
+            on_stream(run.trace, "prepare", main.number)
+            on_stream(run.trace, "d2h", main.number)
+            for i, stream in enumerate(streams):
+                launches(run.trace, f"branch{i}", 1)
+                on_stream(run.trace, f"branch{i}", stream.number)
+            for i in range(1, number):
+                unordered(run.trace, f"branch{i - 1}", f"branch{i}")
+        _combined(run.result, number, n)
+
+
+# ------------------------------------------------------------------ two buffers
+FILL_US = 60.0
+
+
+def _refill(answer: Any, number: int, size: int) -> tuple[Observed[Any], bool]:
+    """Upload `number` chunks through two buffers; also whether the last copy was done on return."""
+    buffers = [pinned(size), pinned(size)]
+    stream = create_stream()
+
+    def fill(buffer: Any, i: int) -> None:
+        if not any(buffer is mine for mine in buffers):
+            raise Rejected("`fill` was given an array that is none of the two buffers")
+        work(FILL_US, f"fill {i}")
+        buffer[:] = i + 1
+
+    run = observe(lambda: (answer(fill, number, buffers, stream), stream.done))
+    result, done = run.result
+    return Observed(result, run.trace), done
+
+
+def _all_copied(done: bool, trace: Trace) -> None:
+    if not done:
+        raise Rejected(
+            "`upload_all` returned while the last copy was still on its way: its caller may use the "
+            "buffers again",
+            *trace.find("h2d")[-1:],
+        )
+
+
+def _uploaded(arrays: object, number: int, size: int) -> None:
+    found = cast(Sequence[object], arrays if isinstance(arrays, list | tuple) else ())
+    if len(found) != number or not all(isinstance(array, DeviceArray) for array in found):
+        raise Rejected(f"`upload_all` should return the {number} device arrays, in a list")
+    for i, array in enumerate(found):
+        with case(f"{number} chunks, for chunk {i}"):
+            back = calling(d2h(cast(DeviceArray, array).borrow()).sync)
+            equal(back, np.full(size, i + 1, np.float32))
+
+
+def check_two_buffers(mine: Any, model: Any) -> None:
+    """No buffer changes under a copy, and filling one goes on while the other is copied."""
+    for number, size in [(5, 1_000_000), (2, 1_000_000), (1, 1000)]:
+        expected, _ = _apart(_refill, model, number, size)
+        run, done = _refill(mine, number, size)
+        with case(f"{number} chunks"), compared(run.trace, expected.trace):
+            launches(run.trace, "h2d", number)
+            for i in range(1, number):
+                overlapping(
+                    run.trace,
+                    f"fill {i}",
+                    "wait only for the copy *out of this very buffer*, and as late as you can",
+                )
+            _all_copied(done, run.trace)
+        _uploaded(run.result, number, size)
+
+
+def hostile_two_buffers(mine: Any, _model: Any) -> None:
+    """All is copied when the function returns, however long a copy takes."""
+    run, done = _refill(mine, 5, 100)
+    _all_copied(done, run.trace)
+    _uploaded(run.result, 5, 100)
+
+
+# ------------------------------------------------------------------ chunks
+# One thread goes along a whole row, so a narrow matrix keeps the device busy for long.
+WEIGH = r"""
+extern "C" __global__ void weigh(unsigned int rows, unsigned int n, const float* table,
+                                 const float* x, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < rows) {
+        for (unsigned int t = 0; t < n; t++) {
+            y[row * n + t] = table[t] * x[row * n + t];
+        }
+    }
+}
+"""
+
+
+def _pipeline(
+    answer: Any, number: int, streams: int, rows: int, n: int
+) -> tuple[Observed[Any], list[Stream], list[Array]]:
+    weigh = Kernel(WEIGH)
+    random = np.random.default_rng(number)
+    table = random.standard_normal(n, dtype=np.float32)
+    chunks = [pin(random.standard_normal((rows, n), dtype=np.float32)) for _ in range(number)]
+    host = pin(table)
+
+    def process(chunk: Any, there: DeviceArray) -> DeviceOp[Any]:
+        x = h2d(chunk, "chunk")
+        y = zeros((rows, n), name="y")
+        grid = -(-rows // 64)
+        return weigh(rows, n, there.borrow(), x, y, grid=grid, block=64).last().to_host()
+
+    mine = [create_stream() for _ in range(streams)]
+    run = observe(answer, h2d(host, "table"), process, chunks, mine)
+    return run, mine, [table * chunk for chunk in chunks]
+
+
+def _chunks(results: object, expected: list[Array]) -> None:
+    found = cast(Sequence[object], results if isinstance(results, list | tuple) else ())
+    if len(found) != len(expected):
+        raise Rejected(f"`pipeline` should return the {len(expected)} results, in a list")
+    for i, (got, right) in enumerate(zip(found, expected, strict=True)):
+        with case(f"{count(len(expected), 'chunk')}, for chunk {i}"):
+            equal(got, right)
+
+
+def _copies_meet_kernels(trace: Trace) -> None:
+    if not overlap_between(trace, trace.find("h2d"), trace.find("weigh")):
+        raise Rejected(
+            "no chunk was copied while another was computed: deal the chunks out to the streams",
+            *trace.find("weigh")[:1],
+            *trace.find("h2d")[2:3],
+        )
+
+
+def _waits_come_last(trace: Trace) -> None:
+    early = [span for span in trace if span.kind == "wait"][:1]
+    if early and early[0].start < trace.find("launch weigh")[-1].start:
+        raise Rejected(
+            "the host waited when chunks were still to be put into a queue: have the streams wait for "
+            "the table, by an event, and wait yourself at the end",
+            *early,
+        )
+
+
+def check_chunked(mine: Any, model: Any) -> None:
+    """Copies and kernels overlap, the table is uploaded once, and nobody waits between chunks."""
+    for number, streams in [(5, 3), (4, 2)]:
+        expected, *_ = _apart(_pipeline, model, number, streams, 1024, 512)
+        run, given, right = _pipeline(mine, number, streams, 1024, 512)
+        with case(f"{number} chunks and {streams} streams"), compared(run.trace, expected.trace):
+            launches(run.trace, "h2d", number + 1)
+            waits(run.trace, streams + 1, "wait when all chunks are on their way")
+            _waits_come_last(run.trace)
+            others = set(run.trace.streams) - {stream.number for stream in given}
+            if others:
+                raise Rejected(
+                    f"work was put on stream {min(others)}, which is none of the given ones"
+                )
+            _copies_meet_kernels(run.trace)
+        _chunks(run.result, right)
+
+
+def hostile_chunked(mine: Any, _model: Any) -> None:
+    """Results are right and in order, whichever chunk is done first."""
+    run, _, right = _pipeline(mine, 5, 3, 64, 16)
+    _chunks(run.result, right)
+
+
+# ------------------------------------------------------------------ as few events as possible
+NEEDS = {"a": "", "b": "", "c": "ab", "d": "ab", "e": "bc", "f": "acd"}
+FREE = [("a", "b"), ("c", "d"), ("d", "e"), ("e", "f")]
+
+
+def _six(answer: Any) -> tuple[Observed[Any], Stream, Stream]:
+    one, two = create_stream(), create_stream()
+    arrays = {name: _on_device(np.zeros(100_000, np.float32), name) for name in NEEDS}
+    ops = {name: step(name, 0.0, 1.0, x, x) for name, x in arrays.items()}
+    return observe(answer, ops, one, two), one, two
+
+
+def _crossings(trace: Trace) -> int:
+    """How many orders between two pieces of work were carried from stream to stream."""
+    streams = {span.id: span.stream for span in trace.device_spans}
+    return sum(
+        streams[before] != span.stream
+        for span in trace.device_spans
+        for before in span.after
+        if before in streams
+    )
+
+
+def check_fewest_events(mine: Any, model: Any) -> None:
+    """All that is needed is ordered, nothing else is, and no event is there that others make needless."""
+    expected, *_ = _apart(_six, model)
+    run, one, two = _six(mine)
+    with compared(run.trace, expected.trace):
+        waits(run.trace, 0, NO_WAIT)
+        for name in NEEDS:
+            launches(run.trace, name, 1)
+            on_stream(run.trace, name, (one if name in "ace" else two).number)
+        for name, needed in NEEDS.items():
+            for before in needed:
+                ordered(run.trace, before, name)
+        for pair in FREE:
+            unordered(run.trace, *pair)
+        got, right = _crossings(run.trace), _crossings(expected.trace)
+        if got > right:
+            raise Rejected(
+                f"everything is in order, with {got} waits between the streams, and {right} are "
+                "enough: which of them is true already because of the others?"
+            )

@@ -1,4 +1,4 @@
-"""Exercises of 02_streams_and_events: hints, and why the solution is right. `chapter_02_checks` checks them."""
+"""Exercises of 02_streams_and_events: hints and explanations. `chapter_02_checks` checks them."""
 
 from __future__ import annotations
 

@@ -351,15 +351,11 @@ class Function(Node):
     body: Block | None
     kernel: bool
     template: Template | None = None
-    body_tokens: tuple[int, int] | None = None
 
 
 @dataclass
 class Unit:
-    """A whole source."""
+    """A whole source: its functions; types and variables in the order in which they are declared."""
 
     functions: list[Function] = field(default_factory=list[Function])
-    structs: list[StructDef] = field(default_factory=list[StructDef])
-    typedefs: list[Declarator] = field(default_factory=list[Declarator])
-    globals: list[Declaration] = field(default_factory=list[Declaration])
     order: list[Node] = field(default_factory=list[Node])

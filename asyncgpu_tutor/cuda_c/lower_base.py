@@ -77,7 +77,6 @@ class LowerBase(LowerCosts):
         self.exits = 0
         self.addressed: set[str] = set()
         self.calls: list[str] = []
-        self.kernel_name = ""
         self.shared_total = 0
         self.shared_seen: set[tuple[int, CType | None]] = set()
         # What the file's own __shared__ variables need at the start of a kernel.

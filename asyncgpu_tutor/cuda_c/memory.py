@@ -84,11 +84,6 @@ class GlobalMemory:
         elif not self.fully_initialised:
             self.shadow[start:stop] = 1
 
-    def mark_unwritten(self) -> None:
-        """Say that nothing was written yet: what a fresh allocation is."""
-        self.fully_initialised = self.nbytes == 0
-        self._written = None
-
     def copy(self) -> GlobalMemory:
         """Another allocation with the same contents, of which kernels leave a trail."""
         other = GlobalMemory(self.nbytes, self.name)

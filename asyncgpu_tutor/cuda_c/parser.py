@@ -7,7 +7,6 @@ from asyncgpu_tutor.cuda_c.ast import (
     Expression,
     Function,
     Param,
-    StructDef,
     Template,
     TemplateParam,
     TypeName,
@@ -77,10 +76,7 @@ class _Parser(StatementParser):
                 self.unsupported(f"'{self.token.text}' is not supported at the top level")
             self._skip_item()
         elif self.at("typedef", "using"):
-            item = self.alias()
-            if isinstance(item, StructDef):
-                self.result.structs.append(item)
-            self.result.order.append(item)
+            self.result.order.append(self.alias())
         elif self.at("enum"):
             self.result.order.append(self.enum())
         elif self.at("struct") and self.ahead(2).is_("{", ":"):
@@ -105,7 +101,6 @@ class _Parser(StatementParser):
                 return
         else:
             item = self.struct(template)
-        self.result.structs.append(item)
         self.result.order.append(item)
 
     def _template(self) -> None:
@@ -167,7 +162,6 @@ class _Parser(StatementParser):
         first = self.declarator(wanted, name)
         item = self.declaration(storage, base, start, first)
         self._check_global(storage, item, start)
-        self.result.globals.append(item)
         self.result.order.append(item)
 
     def _check_global(self, storage: set[str], item: Declaration, start: Token) -> None:

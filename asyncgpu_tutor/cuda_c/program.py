@@ -196,7 +196,6 @@ class Program:
     def _compile(
         self, function: Function, scope: Scope, name: str, lowering: LowerCalls
     ) -> CompiledKernel:
-        lowering.kernel_name = name
         lowering.scope = names = Scope(scope)
         signature = signature_of(self._source, function, lowering, name)
         addressed = addressed_names(function.body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -124,7 +124,6 @@ class Struct:
     align: int
     vector: bool = False
     key: int = 0
-    defaults: tuple[Any, ...] = field(default=(), compare=False)
 
     def member(self, name: str) -> Field | None:
         """The field of this name, if there is one."""

@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 
 from asyncgpu_tutor.device import Graph, Stream
 from asyncgpu_tutor.errors import CaptureError
+from asyncgpu_tutor.ops.once import once_lock
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.ops.replayed import Replayed
 from asyncgpu_tutor.runtime import Capture, CaptureStream, ExecutionContext, adopt_stream
+from asyncgpu_tutor.tag import forbid_nested_wait
 
 __all__ = ["CudaGraph", "GraphScope", "graph_on"]
 
@@ -68,8 +70,8 @@ class CudaGraph(Replayed[T]):
 
     def fill(self, capture: Capture, handles: T) -> CudaGraph[T]:
         """It is captured: make it ready to be launched; returns itself."""
-        self._keep(handles)
         self._graph = capture.close().instantiate(self.label)
+        self._keep(capture, handles)
         self._capture = capture
         self.kernels = capture.kernels
         self.nodes = sum(call.is_work for call in capture.calls)
@@ -81,9 +83,11 @@ class CudaGraph(Replayed[T]):
         Such as ``graph.update(agt.memcpy(x.borrow(), token))``: the next launch sees the new input, wherever
         it runs.
         """
-        with self._lock:
+        op = as_op(op)
+        forbid_nested_wait("update()")
+        with once_lock, self._lock:  # in this order: what is shared may launch something
             self._follow(self.stream)
-        return as_op(op).async_on(self.stream)
+            return op.async_on(self.stream)
 
     def _run(self, context: ExecutionContext) -> None:
         if isinstance(context.stream, CaptureStream):

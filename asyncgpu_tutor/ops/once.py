@@ -13,13 +13,13 @@ from asyncgpu_tutor.host import HostArray, in_containers
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.runtime import CaptureStream, ExecutionContext, Submission
 
-__all__ = ["SharedOp", "entry", "seen_by", "unzip"]
+__all__ = ["SharedOp", "entry", "once_lock", "seen_by", "unzip"]
 
 T = TypeVar("T")
 
 
 # One lock for all: it is held while a source is submitted, which hardly ever happens on two threads at once.
-_lock = threading.RLock()
+once_lock = threading.RLock()
 
 
 class _Once(DeviceOp[T]):
@@ -57,7 +57,7 @@ class _Once(DeviceOp[T]):
         """Enqueue the work; see `DeviceOp`."""
         mine = False
         if self._stream is None:
-            with _lock:
+            with once_lock:
                 mine = self._stream is None
                 if mine:
                     self._run_source(context)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from functools import partial
@@ -21,10 +19,13 @@ from asyncgpu_tutor.runtime import (
     Capture,
     CaptureStream,
     ExecutionContext,
+    LastUse,
     Submission,
     adopt,
     adopt_stream,
     current_device,
+    follow,
+    in_turn,
     submit,
 )
 from asyncgpu_tutor.scheduling import SchedulingPolicy
@@ -48,9 +49,9 @@ class Replayed(ABC, Generic[T]):
         self._result: Any = None  # what each run delivers
         self._arrays: list[DeviceArray] = []  # those in it
         self._short = not device.simulated  # a simulated host pays for a submission
-        self._last: Stream | None = None  # where it was used last
-        self._captured_on: weakref.ref[CaptureStream] | None = None  # the same in a capture
-        self._lock = threading.Lock()
+        # Of its memory; and, where others are captured in it, of theirs.
+        self._uses: tuple[LastUse, ...] = (LastUse(),)
+        self._lock = in_turn
 
     def launch(self) -> DeviceOp[T]:
         """An operation that runs it once more.
@@ -101,8 +102,8 @@ class Replayed(ABC, Generic[T]):
         device = stream.device
         return self._short and device is self.device and device.log is None and not ranges.enabled()
 
-    def run_through(self, stream: Stream) -> T:
-        """Run, and block until it is done."""
+    def run_through(self, stream: Stream, label: str) -> T:
+        """Run under this name, and block until it is done."""
         try:
             with self._lock:
                 if self._last is not stream:
@@ -111,12 +112,12 @@ class Replayed(ABC, Generic[T]):
             stream.synchronize()
         except DeviceError as error:
             # Nothing is recorded: after a fault that fails too, and would hide this one.
-            submission = Submission[T](self.label, stream, blocking=True, spawned=False)
+            submission = Submission[T](label, stream, blocking=True, spawned=False)
             submission.kernels = self.kernels
             blamed = submission.blame(error)
             raise blamed from blamed.__cause__
         except BaseException:  # Ctrl-C, say: the device goes on
-            adopt(self.label, stream, self.kernels, self)
+            adopt(label, stream, self.kernels, self)
             raise
         return self._result
 
@@ -128,21 +129,32 @@ class Replayed(ABC, Generic[T]):
         forbid_nested_wait("start_on()")
         mine = adopt_stream(stream, self.device)
         if self.unseen(mine):
-            self._start(mine)
-            submission = adopt(self.label, mine, self.kernels, self)
-            submission.handles = self._result
-        else:
-            submission = submit(partial(evaluate, self.launch()), mine, None, label=self.label)
-        return DeviceFuture[T].of(submission)
+            return self.started_on(mine, self.label)
+        run = partial(evaluate, self.launch())
+        return DeviceFuture[T].of(submit(run, mine, None, label=self.label))
 
-    def _start(self, stream: Stream) -> None:
+    def started_on(self, stream: Stream, label: str) -> DeviceFuture[T]:
+        """A run under this name, where nobody looks; see `unseen`."""
         with self._lock:
             self._follow(stream)
             self._enqueue((stream,))
+        submission: Submission[T] = adopt(label, stream, self.kernels, self)
+        submission.handles = self._result
+        return DeviceFuture[T].of(submission)
 
     # ------------------------------------------------------------------ inside
-    def _keep(self, handles: T) -> None:
+    @property
+    def _last(self) -> Stream | None:
+        """Where it was used last, if that is one stream."""
+        stream = self._uses[0].stream
+        for use in self._uses:
+            if use.stream is not stream:
+                return None
+        return stream
+
+    def _keep(self, capture: Capture, handles: T) -> None:
         """The result of what was captured."""
+        self._uses += tuple(capture.uses)
         self._output = [handles]
         self._lent = in_containers(_to_lend, handles)
         self._result = buffers(self._lent)
@@ -154,16 +166,8 @@ class Replayed(ABC, Generic[T]):
 
     def _follow(self, stream: Stream) -> None:
         """Come after the last use, wherever that was."""
-        if isinstance(stream, CaptureStream):
-            before = self._captured_on() if self._captured_on is not None else None
-            if before is not None and before is not stream and before.shares_capture_with(stream):
-                stream.wait_event(before.record())
-            self._captured_on = weakref.ref(stream)
-        last = self._last
-        if last is not None and last is not stream:
-            stream.wait_event(last.record())
+        follow(stream, self._uses)
         if not isinstance(stream, CaptureStream):
-            self._last = stream
             for array in self._arrays:  # other libraries ask an array for its stream
                 array.use_on(stream, self.device)
 
@@ -196,8 +200,8 @@ class Prepared(Replayed[T]):
         super().__init__(capture.label, capture.device)
         self.kernels = capture.kernels
         self._capture = capture
-        self._keep(handles)
         self._replay: Replay = capture.close()
+        self._keep(capture, handles)
         self._short = self._short and capture.width == 1
 
     def __repr__(self) -> str:
@@ -233,14 +237,15 @@ class _Launch(DeviceOp[T]):
 
     def _run_blocking(self, stream: Stream, policy: SchedulingPolicy | None) -> T:
         if self.what.unseen(stream):
-            return self.what.run_through(stream)
+            return self.what.run_through(stream, self.label)
         return super()._run_blocking(stream, policy)
 
     def __await__(self) -> Generator[Any, None, T]:
         stream, policy = choose(None)
         if self.what.unseen(stream):
+            forbid_nested_wait(f"awaiting {self.label!r}")
             running_loop()
-            return self.what.start_on(stream).__await__()
+            return self.what.started_on(stream, self.label).__await__()
         return DeviceFuture(partial(evaluate, self), stream, policy, self.label).__await__()
 
 

@@ -15,6 +15,7 @@ from asyncgpu_tutor.runtime.devices import (
     using,
     work,
 )
+from asyncgpu_tutor.runtime.last_use import LastUse, follow, in_turn
 from asyncgpu_tutor.runtime.recording import record
 from asyncgpu_tutor.runtime.submission import (
     Run,
@@ -30,6 +31,7 @@ __all__ = [
     "Capture",
     "CaptureStream",
     "ExecutionContext",
+    "LastUse",
     "Run",
     "Submission",
     "adopt",
@@ -39,7 +41,9 @@ __all__ = [
     "create_stream",
     "current_device",
     "current_policy",
+    "follow",
     "in_flight",
+    "in_turn",
     "known_devices",
     "policy_for",
     "record",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from asyncgpu_tutor.runtime.context import ExecutionContext
 from asyncgpu_tutor.runtime.submission import Submission
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.tag import Tag, Tagged, forbid_nested_wait
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.runtime.last_use import LastUse
 
 __all__ = ["Capture", "CaptureEvent", "CaptureStream"]
 
@@ -138,6 +141,7 @@ class Capture(Submission[Any]):
         self.calls: list[Call] = []
         self.events = itertools.count()
         self.awaited: list[Event] = []
+        self.uses: dict[LastUse, None] = {}  # of what is launched in it: a set, in order
         self.closed = False
         self._untouched: list[Memory] = []  # what was allocated, and not used yet
         self.width = 0  # how many streams it has had

@@ -1,0 +1,200 @@
+"""What runs again and again does so in turn: of one pipeline, and of all that were made of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import DeviceError
+from asyncgpu_tutor.sim import Machine, SimDevice
+
+from .kernels import add
+from .test_graphs import N, Op, arrays, into
+
+STREAMS = 3
+
+
+def counter() -> tuple[agt.DeviceArray, Op]:
+    """An array of zeros, and an operation that adds one to it, by way of an array of its own."""
+    total, one = arrays(0, 1)
+
+    def store(new: agt.DeviceArray) -> Op:
+        return agt.memcpy(total.borrow(), new).first()
+
+    return total, add(total.borrow(), one.borrow(), N).and_then(store)
+
+
+def family(op: Op) -> list[Any]:
+    """A pipeline and what can be made of it: they use one memory."""
+    prepared = op.prepare()
+    again = prepared.launch().prepare()
+    return [
+        prepared,
+        again,
+        prepared.launch().graph_on(agt.create_stream()),
+        again.launch().graph_on(agt.create_stream()),
+        agt.overlap(prepared.launch(), again.launch()).prepare(),
+        agt.overlap(again.launch(), prepared.launch()).graph_on(agt.create_stream()),
+    ]
+
+
+RUNS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, STREAMS - 1)), max_size=12)
+
+
+def count(runs: list[tuple[int, int]]) -> tuple[float, float]:
+    """What the counter says after these runs, and what it should."""
+    total, op = counter()
+    members = family(op)
+    streams = [agt.create_stream() for _ in range(STREAMS)]
+    for which, where in runs:
+        members[which].launch().async_on(streams[where])
+    agt.synchronize()
+    return float(agt.d2h(total).sync()[0]), float(sum(2 if which >= 4 else 1 for which, _ in runs))
+
+
+@given(runs=RUNS)
+def test_a_pipeline_and_what_is_made_of_it_follow_each_other(
+    device: Device, runs: list[tuple[int, int]]
+) -> None:
+    counted, expected = count(runs)
+    assert counted == expected
+
+
+@given(runs=RUNS, seed=st.integers(0, 2**32))
+def test_in_hostile_orders_too(runs: list[tuple[int, int]], seed: int) -> None:
+    with agt.using(SimDevice(machine=Machine(), adversary=seed)):
+        counted, expected = count(runs)
+    assert counted == expected
+
+
+def test_awaited_all_at_once_they_follow_each_other(device: Device) -> None:
+    total, op = counter()
+    members = family(op)
+
+    async def main() -> None:
+        await asyncio.gather(*(m.launch() for m in members), *(m.launch() for m in members))
+
+    asyncio.run(main())
+    assert agt.d2h(total).sync()[0] == 16
+
+
+def test_pipelines_in_one_graph_stay_independent_outside_of_it(sim: SimDevice) -> None:
+    one, other = (agt.full((N,), number).prepare() for number in (1.0, 2.0))
+    both = agt.overlap(one.launch(), other.launch()).graph_on(agt.create_stream())
+    left, right = agt.create_stream(), agt.create_stream()
+    both.launch().sync_on(left)
+    for pipeline, stream in ((one, left), (other, right)):
+        pipeline.launch().async_on(stream)
+    agt.synchronize()
+    with agt.record() as trace:
+        for pipeline, stream in ((one, left), (other, right)):
+            pipeline.launch().async_on(stream)
+    first, second = trace.device_spans
+    assert first.id not in second.after
+    with agt.record() as trace:
+        one.launch().async_on(left)
+        other.launch().async_on(right)
+        both.launch().async_on(left)
+        other.launch().async_on(right)
+    first, second, *graph, last = sorted(trace.device_spans, key=lambda span: span.id)
+    assert max(first.end, second.end) <= min(span.start for span in graph)
+    assert max(span.end for span in graph) <= last.start
+
+
+def test_an_update_of_one_comes_before_a_run_of_the_other(device: Device) -> None:
+    x, y = arrays(0, 0)
+    prepared = into(x, y).prepare()
+    graph = prepared.launch().graph_on(agt.create_stream())
+    for number, captured in zip(range(1, 5), itertools.cycle((prepared, graph)), strict=False):
+        graph.update(agt.memcpy(x.borrow(), agt.pin(np.full(N, number, np.float32))))
+        captured.launch().async_on(agt.create_stream())
+        agt.synchronize()
+        assert agt.d2h(y.borrow()).sync()[0] == 2 * number
+
+
+def test_threads_take_turns(device: Device) -> None:
+    total, op = counter()
+    members = family(op)[:4]
+    failures: list[BaseException] = []
+
+    def use(captured: Any, stream: agt.Stream) -> None:
+        try:
+            for _ in range(10):
+                captured.launch().async_on(stream)
+        except BaseException as error:  # noqa: BLE001 - it is told below
+            failures.append(error)
+
+    threads = [threading.Thread(target=use, args=(m, agt.create_stream())) for m in members]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    agt.synchronize()
+    assert failures == []
+    assert agt.d2h(total).sync()[0] == 40
+
+
+def test_updates_from_two_threads_with_what_the_other_shares_do_not_hang(device: Device) -> None:
+    """One thread holds what is shared and wants a turn; the other has its turn and wants what is shared."""
+    x, y = arrays(1, 0)
+    graph = into(x, y).graph_on(agt.create_stream())
+    inside, go_on = threading.Event(), threading.Event()
+
+    def first(_: None) -> Op:
+        inside.set()
+        go_on.wait(timeout=60)
+        return graph.launch()
+
+    shared = agt.value(None).and_then(first).shared()
+    stream = agt.create_stream()
+    holder = threading.Thread(target=shared.async_on, args=(stream,), daemon=True)
+    holder.start()
+    assert inside.wait(timeout=60)
+    other = threading.Thread(target=graph.update, args=(shared,), daemon=True)
+    other.start()
+    go_on.set()
+    for thread in (holder, other):
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+    agt.synchronize()
+
+
+# ---------------------------------------------------------------------- names
+@pytest.mark.parametrize(
+    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
+)
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_launch_that_was_named_is_called_so(
+    sim: SimDevice, capture: Callable[[Op], Any], quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured = capture(into(*arrays(1, 0)))
+    captured._short = quick  # straight to the device, as on a GPU where nobody looks
+    launch = captured.launch().named("the third token")
+    stream = agt.create_stream()
+
+    def fault(*_: object) -> None:
+        raise DeviceError("an illegal memory access")
+
+    async def main() -> None:
+        await launch
+
+    with agt.using(policy=agt.SingleStream(stream)):
+        with monkeypatch.context() as patch:
+            patch.setattr(sim, "watch", lambda event, wake: wake(DeviceError("an illegal access")))
+            with pytest.raises(DeviceError, match="'the third token'"):
+                asyncio.run(main())
+        with monkeypatch.context() as patch:
+            patch.setattr(stream, "synchronize", fault)
+            patch.setattr("asyncgpu_tutor.sim.stream.SimEvent.synchronize", fault)
+            with pytest.raises(DeviceError, match="'the third token'"):
+                launch.sync()

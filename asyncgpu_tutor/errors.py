@@ -23,6 +23,7 @@
          ├─ UpstreamError           an operation that this one waited for had failed
          ├─ StreamRaceError         two operations touch one array, and nothing orders them
          ├─ HostBufferError         a host array was changed while a copy was reading it
+         ├─ ReferenceMismatchError  a kernel does not do what its reference in NumPy does
          └─ KernelFault             names kernel, line, block and thread where known
              ├─ OutOfBoundsError
              ├─ MisalignedError
@@ -72,6 +73,7 @@ __all__ = [
     "PageableCopyWarning",
     "RaceError",
     "ReadOnlyError",
+    "ReferenceMismatchError",
     "RunawayKernelError",
     "ServerBusyError",
     "StreamRaceError",

@@ -347,7 +347,8 @@ in_words(by_size[2], by_size[4], by_size[8])
 # With two streams, a job comes and both are busy: it waits behind another. With four, whenever a job comes, one stream
 # has just become free. With eight the picture is the same staircase, only drawn on more lanes: **the host cannot fill
 # more streams than length divided by pace.** (Each policy makes streams of its own, and the device numbers all streams
-# that it ever made. So the numbers in the pictures climb. What counts is how many lanes there are.)
+# that it ever made. So the numbers in the pictures climb. What counts is how many lanes there are. On a real GPU the steps of the staircase are
+# less even, as Python is not always equally quick: there a job may find its stream busy now and then.)
 #
 # There is a second limit. A job needs room on the device. What computes there are its **SMs**, *streaming multiprocessors*; a GPU
 # has many, and each has room for some blocks, no matter of which kernels. Our jobs fill next to nothing of all that. One that fills a third of it
@@ -355,6 +356,9 @@ in_words(by_size[2], by_size[4], by_size[8])
 # some blocks of one can start there: jobs that fill two fifths of the device keep three streams busy, not two.
 
 # %% id=pool-check
+for size, trace in by_size.items():
+    assert trace.metrics().max_concurrency <= size
+assert by_size[2].metrics().overlap > 0
 if device.simulated:
     assert enough == 4
     assert by_size[4].metrics().max_concurrency == by_size[8].metrics().max_concurrency == 4
@@ -440,6 +444,7 @@ in_words(in_turn)
 
 # %% id=reveal-unequal
 homes = {span.stream for span in in_turn.device_spans[::4]}
+assert len(homes) == 1
 spread.reveal(
     "same" if len(homes) == 1 else "apart" if len(homes) == 3 else "idle",
     "The policy counts to four, and so does the program.",
@@ -492,6 +497,10 @@ for name, trace in [("pool of 4", in_turn), ("pool of 5", of_five)]:
     print(f"{name}: the short jobs waited for {max(short):.0f} µs at most")
 
 longest_wait = max(short)
+jobs = of_five.device_spans
+for first, behind in [(0, 5), (4, 9)]:  # a long job, and a short one behind it
+    assert jobs[first].stream == jobs[behind].stream
+    assert jobs[behind].start >= jobs[first].end
 if device.simulated:
     assert longest_wait > 5 * SHORT
     assert of_five.metrics().max_concurrency < 5  # there was always an idle stream
@@ -593,6 +602,7 @@ print("on the path to the end, on the device:", ", ".join(path))
 # queue, another schedule can do better.** If each piece needs the one before it, none can.
 
 # %% id=busy-check
+assert len({span.stream for span in worst.device_spans[::3]}) == 1
 if device.simulated:
     assert path == ["job 0", "job 3", "job 6"]
 
@@ -809,9 +819,9 @@ order.reveal(
 # something else.
 
 # %% id=order-check
+assert len({span.stream for span in longest_first.device_spans[:3]}) == 3
 if device.simulated:
     assert after > 1.3 * before
-    assert len({span.stream for span in longest_first.device_spans[:3]}) == 3
 
 # %% [markdown] id=exercise-express
 # ### Exercise: express lanes
@@ -1011,6 +1021,8 @@ print("on the path, in paces:", [f"{span.duration / pace:.1f}" for span in path]
 # prescribes, you are done.** To get below it, you have to change the program: cut the longest branch.
 
 # %% id=dependent-check
+assert len(finished[1].streams) == 1
+assert len({span.stream for span in finished[4].device_spans[1:4]}) == 3  # the branches
 if device.simulated:
     assert finished[1].metrics().device_makespan > 14.5 * pace
     assert [round(span.duration / pace) for span in path] == [4, 6, 2]
@@ -1081,7 +1093,7 @@ who_gains.reveal(
 # %% [markdown] id=misconception-size
 # > **Misconception: on several streams, kernels run at the same time.**
 # >
-# > - *What you see:* bars side by side, and not a microsecond gained. Each of them just got longer.
+# > - *What you see:* bars side by side, and next to nothing gained. Most of them just got longer.
 # > - *Why:* a kernel takes as many SMs as its blocks need. What is full has no room for a second one, and the two share.
 # > - *What helps:* nothing, and nothing is wrong. The device is busy: that is what you have paid for.
 
@@ -1104,19 +1116,20 @@ compare(runs["uploads"], ["uploads: one stream", "uploads: four streams"], lanes
 in_words(*runs["uploads"])
 
 # %% [markdown] id=tiny-text
-# And the tiny ones: look at the host. Its lane is full; the device is idle most of the time, on one stream as on four.
+# And the tiny ones: look at the host. It is busy all the time (in the gaps between its calls, with the Python around them);
+# the device is idle most of the time, on one stream as on four.
 
 # %% id=tiny-picture
 compare(runs["tiny"], ["tiny: one stream", "tiny: four streams"])
 in_words(*runs["tiny"])
 
 # %% id=cannot-check
+for trace in runs["tiny"]:
+    assert trace.metrics().device_active < 0.5 * trace.metrics().makespan
 if device.simulated:
     assert winners == ["hunts"]
     assert gain("uploads") < 1.1
     assert gain("tiny") < 1.1
-    for trace in runs["tiny"]:
-        assert trace.metrics().device_active < 0.2 * trace.metrics().makespan
     four = runs["uploads"][1].metrics()
     assert four.engine_busy[device.name, "h2d"] > 0.85 * four.makespan
 
@@ -1262,14 +1275,14 @@ def walls(trace):
     }
 
 
-print("program   one stream   bound   four streams   the highest wall")
+print("program   one stream     bound  four streams   the highest wall")
 highest = {}
 for name, (one, four) in runs.items():
     heights = walls(one)
     highest[name] = max(heights, key=heights.get)
     bound = heights[highest[name]]
     took = [trace.metrics().makespan for trace in (one, four)]
-    print(f"{name:8} {took[0]:9.0f} µs {bound:6.0f} {took[1]:11.0f} µs   {highest[name]}")
+    print(f"{name:8} {took[0]:9.0f} µs {bound:6.0f} µs {took[1]:9.0f} µs   {highest[name]}")
     if device.simulated:
         assert bound <= took[1] <= took[0] * 1.05
 
@@ -1281,8 +1294,8 @@ if device.simulated:
     assert room["hunts"] > 2
 
 # %% [markdown] id=verdict-read
-# Only the hunts have much room between what one stream takes and the bound. (For the tiny ones even that is less than
-# it looks: between its calls the host is busy as well, with all that Python does around them.)
+# Only the hunts have much room between what one stream takes and the bound. (The tiny ones have less than it looks, on a real
+# GPU most of all: between its calls the host is busy as well, with all that Python does around them.)
 #
 # What helps against each wall is no policy. Against the **host**: fewer and larger operations, or a recorded graph of
 # them, which a later page is about. Against an **engine**: copy less, or in both directions at once. Against the
@@ -1311,4 +1324,4 @@ if device.simulated:
 score(decisions, pool, spread, order, who_gains)
 
 # %% id=progress
-progress()
+progress("05")

@@ -100,11 +100,11 @@ assert set(logs) == {"a0 b0 a1 b1 a2 b2"}
 # %% [markdown] id=batches
 # ## Something to wait for
 #
-# We need operations that keep the device busy for a while. These copy a million numbers to the device and back again. Batch 0
+# We need operations that keep the device busy for a while. These copy four million numbers to the device and back again. Batch 0
 # is all ones, batch 1 all twos, and so on, so that we see at once whose result we hold.
 
 # %% id=batches-code
-N = 1_000_000
+N = 4_000_000
 data = [agt.pin(np.full(N, i + 1, np.float32)) for i in range(4)]
 
 
@@ -287,6 +287,7 @@ quicker
 quicker.commit(...)
 
 # %% id=run-difference
+await all_together()  # a first time, not recorded: room for four results at once has to be found
 with agt.record() as with_sync:
     each_with_sync()
 with agt.record() as with_await:
@@ -310,15 +311,31 @@ in_words(with_sync, with_await, together)
 
 # %% [markdown] id=read-difference
 # The second program does not block anybody. But there *is* nobody else: one task, and it says four times "I do not go on
-# without this result". A good waiter with one table is no quicker than a bad one. (A little slower, even: it takes some time until a
-# task that waits is told.)
+# without this result". A good waiter with one table is no quicker than a bad one. (Perhaps even a little slower: it takes some time
+# until a task that waits is told.)
 #
-# In the third, four tasks have submitted their work before the first one is done. Look at the streams: while one batch is on its way
+# In the third, nobody waits before all four tasks have submitted their work. Look at the streams: while one batch is on its way
 # back, the next is on its way there. Why not four times as soon? The device has one **engine** for copies in each direction. So
 # two copies at a time is the most that this work allows.
 
 # %% id=check-difference
+def submitted_before_done(trace):
+    """For batches 1, 2, and 3: did the host begin with it before the device was done with the one before?"""
+    begins, ends = {}, {}
+    for span in trace:
+        if span.kind == "call":
+            begins.setdefault(span.label, span.start)
+        elif span.on_device:
+            ends[span.label] = span.end
+    return [begins[f"batch {i}"] < ends[f"batch {i - 1}"] for i in (1, 2, 3)]
+
+
+for title, trace in zip(titles, (with_sync, with_await, together)):
+    print(f"{title}: the next one submitted before this one is done?", submitted_before_done(trace))
+
 m = together.metrics()
+assert not any(submitted_before_done(with_sync) + submitted_before_done(with_await))
+assert any(submitted_before_done(together))
 assert with_sync.metrics().overlap < 5
 assert with_await.metrics().overlap < 5
 assert m.overlap > 0
@@ -347,8 +364,8 @@ assert len(spawned.find("h2d")) == 2
 # ### Exercise: measure the difference
 #
 # Make a measuring tool of it. `make(i)` makes operation i. Run all `n` of them one after the other with `sync`, and record it. Make
-# them anew, and run them all together, without blocking; record this, too. Return how many times as long the first took. Take
-# the time from the traces, not from a clock on the wall: a wall clock measures your computer as well.
+# them anew, and run them all together, without blocking; record this, too. Return how many times as long the first took, a number. Take
+# the times from the traces (`trace.metrics().makespan`), not from a clock on the wall: a wall clock measures your computer as well.
 
 
 # %% id=06-difference starter
@@ -574,7 +591,7 @@ check("06-prepare", pipeline)
 
 # %% id=prepare-picture
 def prepare(i):
-    agt.work(60, f"prepare {i}")
+    agt.work(300, f"prepare {i}")
     return data[i]
 
 
@@ -613,12 +630,12 @@ async def heart():
         await agt.sleep(100)
 
 
-def long_one():  # many copies there and back, one after the other; some more where they are real
-    rounds = 8 if device.simulated else 80
+def long_one():  # copies there and back, one after the other; many more where they are real
+    rounds = 2 if device.simulated else 20
     return agt.zip(*[batch(i % 4) for i in range(rounds)]).named("long one")
 
 
-_ = await long_one()  # not recorded
+await long_one();  # not recorded
 
 # %% id=predict-heart
 beats = Prediction(
@@ -1321,7 +1338,7 @@ stopped.commit(...)
 shared = await agt.h2d(data[0], "shared").share()
 
 
-def unwanted():  # there, and back
+def unwanted():  # a copy of `shared` within the device, then a batch there and back
     there = agt.dup(shared).and_then(lambda _: agt.h2d(data[1]))
     return there.to_host().named("unwanted")
 
@@ -1358,11 +1375,8 @@ in_words(cancelled)
 while agt.in_flight() > before:
     await agt.sleep(100)
 
-print("just after the cancellation: in flight, handles =", in_use)
-print(
-    "later:                       in flight, handles =",
-    (agt.in_flight() - before, shared.share_count),
-)
+print(f"just after the cancellation: {in_use[0]} in flight, {in_use[1]} handles to `shared`")
+print(f"later: {agt.in_flight() - before} in flight, {shared.share_count} handle")
 assert task.cancelled()
 assert shared.share_count == 1
 (over,) = cancelled.find("the wait is over")
@@ -1601,4 +1615,4 @@ assert ran.returncode == 0
 score(turns, begins, quicker, beats, survivors, stopped)
 
 # %% id=progress
-progress()
+progress("06")

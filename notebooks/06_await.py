@@ -7,7 +7,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 
-N = 1_000_000
+N = 4_000_000
 data = []
 
 
@@ -30,7 +30,7 @@ async def heart():
 
 
 async def main():
-    each_with_sync()  # a first time, not recorded
+    await all_together()  # a first time, not recorded
     with agt.record() as with_sync:
         each_with_sync()
     beating = asyncio.create_task(heart())

@@ -97,6 +97,12 @@ class OverlapMatrix:
     streams: tuple[tuple[str, int], ...]
     us: npt.NDArray[np.float64]
 
+    @property
+    def names(self) -> list[str]:
+        """What to call rows and columns: ``"s1"``, with the device where there are several."""
+        several = len({device for device, _ in self.streams}) > 1
+        return [f"{d} s{n}" if several else f"s{n}" for d, n in self.streams]
+
     def between(self, a: int, b: int) -> float:
         """For two streams of the first device, by number; in us.
 
@@ -118,8 +124,7 @@ class OverlapMatrix:
 
     def lines(self) -> Iterable[str]:
         """As a table of text."""
-        several = len({device for device, _ in self.streams}) > 1
-        names = [f"{d} s{n}" if several else f"s{n}" for d, n in self.streams]
+        names = self.names
         wide = max(8, *(len(name) for name in names)) if names else 8
         yield " " * wide + "".join(f"{name:>{wide + 1}}" for name in names)
         for name, row in zip(names, self.us, strict=True):

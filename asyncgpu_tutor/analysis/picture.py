@@ -15,15 +15,15 @@ from matplotlib.ticker import MaxNLocator
 
 from asyncgpu_tutor.analysis.idle import CAUSES, Cause
 from asyncgpu_tutor.timeline import plot
+from asyncgpu_tutor.timeline.draw import UNIT
 from asyncgpu_tutor.timeline.layout import arrange
-from asyncgpu_tutor.timeline.style import OP_COLOURS, UNOWNED, darker
+from asyncgpu_tutor.timeline.style import INK, OP_COLOURS, QUIET, UNOWNED, darker
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.analysis.report import Analysis
 
 __all__ = ["draw"]
 
-_INK, _QUIET = "#222222", "#666666"
 _LOWER = 1.9  # inches: the depth of the queue; the two pictures below it are a little taller
 _COLOURS: Mapping[Cause, str] = dict(zip(CAUSES, (*OP_COLOURS[:4], UNOWNED), strict=True))
 _HATCHES: Mapping[Cause, str] = dict(zip(CAUSES, ("////", "", "\\\\\\\\", "....", ""), strict=True))
@@ -32,7 +32,7 @@ _HATCHES: Mapping[Cause, str] = dict(zip(CAUSES, ("////", "", "\\\\\\\\", "...."
 def draw(analysis: Analysis, *, width: float) -> Figure:
     """See `Analysis.plot`."""
     trace = analysis.trace
-    lanes = max(arrange(trace, ("host", "streams")).height, 2.0) * 0.31 + 0.9
+    lanes = max(arrange(trace, ("host", "streams")).height, 2.0) * UNIT + 0.9
     figure = plt.figure(figsize=(width, lanes + 2 * _LOWER + 2.0), layout="constrained")
     grid = figure.add_gridspec(3, 2, height_ratios=(lanes, _LOWER, _LOWER + 0.3))
     timeline = figure.add_subplot(grid[0, :])
@@ -51,10 +51,10 @@ def draw(analysis: Analysis, *, width: float) -> Figure:
 
 
 def _title(ax: Axes, text: str) -> None:
-    ax.set_title(text, loc="left", fontsize=11, color=_INK)
+    ax.set_title(text, loc="left", fontsize=11, color=INK)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    ax.tick_params(labelsize=9, colors=_QUIET)
+    ax.tick_params(labelsize=9, colors=QUIET)
 
 
 def _depth(ax: Axes, analysis: Analysis, limits: tuple[float, float]) -> None:
@@ -64,7 +64,7 @@ def _depth(ax: Axes, analysis: Analysis, limits: tuple[float, float]) -> None:
     ax.set_xlim(limits)
     ax.set_ylim(0, max(depth.max, 1) * 1.1)
     ax.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
-    ax.set_xlabel("time in µs", fontsize=9, color=_QUIET)
+    ax.set_xlabel("time in µs", fontsize=9, color=QUIET)
     _title(ax, "Queue depth: asked for and not done")
 
 
@@ -89,7 +89,7 @@ def _idle(ax: Axes, analysis: Analysis) -> None:
         )
         left = [x + value for x, value in zip(left, values, strict=True)]
     ax.invert_yaxis()
-    ax.set_xlabel("idle, µs", fontsize=9, color=_QUIET)
+    ax.set_xlabel("idle, µs", fontsize=9, color=QUIET)
     if any(left):
         ax.legend(
             fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3
@@ -99,8 +99,7 @@ def _idle(ax: Axes, analysis: Analysis) -> None:
 
 def _matrix(ax: Axes, analysis: Analysis) -> None:
     matrix = analysis.overlap
-    several = len({device for device, _ in matrix.streams}) > 1
-    names = [f"{d} s{n}" if several else f"s{n}" for d, n in matrix.streams]
+    names = matrix.names
     _title(ax, "Together at work, µs (diagonal: at work)")
     if not names:
         ax.set_axis_off()
@@ -113,4 +112,4 @@ def _matrix(ax: Axes, analysis: Analysis) -> None:
         for i in range(len(names)):
             for j in range(len(names)):
                 text = f"{matrix.us[i, j]:.0f}"
-                ax.text(j, i, text, ha="center", va="center", fontsize=8, color=_INK)
+                ax.text(j, i, text, ha="center", va="center", fontsize=8, color=INK)

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from asyncgpu_tutor.timeline.style import KIND_LOOKS, darker
+from asyncgpu_tutor.timeline.style import INK, KIND_LOOKS, PAPER, QUIET, darker
 from asyncgpu_tutor.trace import Span, Trace
 
 __all__ = ["Row", "nsight_window", "window_rows"]
 
-_INK, _QUIET, _PAPER = "#222222", "#666666", "#F4F4F4"
 _ROW = 0.34  # inches
 _MEMORY = ("h2d", "d2h", "d2d", "memset")
 
@@ -63,7 +62,7 @@ def nsight_window(trace: Trace, *, width: float = 10.0) -> Axes:
     end = max((span.end for span in trace), default=1.0)
     for y, row in enumerate(rows):
         if y % 2:
-            ax.axhspan(y - 0.5, y + 0.5, color=_PAPER, zorder=0, linewidth=0)
+            ax.axhspan(y - 0.5, y + 0.5, color=PAPER, zorder=0, linewidth=0)
         for span in row.spans:
             _bar(ax, y, span, end - begin)
     ax.set_ylim(len(rows) - 0.5, -0.5)
@@ -78,8 +77,8 @@ def nsight_window(trace: Trace, *, width: float = 10.0) -> Axes:
     for tick, row in zip(ax.get_yticklabels(), rows, strict=True):
         tick.set_fontweight("normal" if row.spans else "bold")
     ax.xaxis.tick_top()  # the window has its ruler there
-    ax.tick_params(axis="x", labelsize=8, colors=_QUIET)
-    ax.set_title(f"µs, {trace.clock}", loc="right", fontsize=8, color=_QUIET)
+    ax.tick_params(axis="x", labelsize=8, colors=QUIET)
+    ax.set_title(f"µs, {trace.clock}", loc="right", fontsize=8, color=QUIET)
     for side in ("right", "left", "bottom"):
         ax.spines[side].set_visible(False)
     return ax
@@ -159,7 +158,7 @@ def _bar(ax: Axes, y: int, span: Span, length: float) -> None:
             ha="center",
             va="center",
             fontsize=7,
-            color=_INK,
+            color=INK,
             zorder=4,
             bbox={"facecolor": look.colour, "edgecolor": "none", "pad": 0.6},
         )

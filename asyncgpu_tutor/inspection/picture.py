@@ -9,16 +9,15 @@ from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from asyncgpu_tutor.inspection.report import KernelReport, load_store_gb_s, peak_gflops
 from asyncgpu_tutor.sim import DeviceSpec
-from asyncgpu_tutor.timeline.style import OP_COLOURS, darker
+from asyncgpu_tutor.timeline.style import INK, OP_COLOURS, QUIET, RULE, darker
 
 __all__ = ["draw"]
 
-_INK = "#222222"
-_QUIET = "#666666"
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")  # told apart without colour
 
 
@@ -28,8 +27,8 @@ def draw(
     """See `Report.plot`."""
     drawn = [kernel for kernel in kernels if kernel.flops]
     if ax is None:
-        figure, ax = plt.subplots(figsize=(width, 0.62 * width), layout="constrained")
-        figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)  # type: ignore[union-attr]
+        pads = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08)
+        _, ax = plt.subplots(figsize=(width, 0.62 * width), layout=pads)
     peak, memory, units = peak_gflops(spec), spec.dram_gb_s, load_store_gb_s(spec)
     places = [x for k in drawn for x in (k.intensity, k.intensity_moved) if x]
     left = min([peak / units / 30, *(x / 3 for x in places)])
@@ -41,7 +40,7 @@ def draw(
     _roof(ax, left, right, units, peak, f"load-store units {units / 1e3:.3g} TB/s", "--")
     ax.text(
         right, peak * 1.12, f"arithmetic {peak / 1e3:.3g} TFLOP/s",
-        ha="right", va="bottom", fontsize=8, color=_INK,
+        ha="right", va="bottom", fontsize=8, color=INK,
     )  # fmt: skip
     handles = [_kernel(ax, kernel, number) for number, kernel in enumerate(drawn)]
     _legend(ax, handles, [kernel.name for kernel in kernels if not kernel.flops])
@@ -54,18 +53,18 @@ def _frame(ax: Axes, title: str, spec: DeviceSpec, left: float, right: float) ->
     ax.set_xlim(left, right)
     ax.set_xlabel("arithmetic intensity (FLOP / byte)", fontsize=9)
     ax.set_ylabel("modelled GFLOP/s", fontsize=9)
-    ax.tick_params(labelsize=8, colors=_QUIET, which="both")
+    ax.tick_params(labelsize=8, colors=QUIET, which="both")
     ax.grid(color="#DDDDDD", linewidth=0.6)
     ax.set_axisbelow(True)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
-        ax.spines[side].set_color("#AAAAAA")
-    ax.set_title(title, loc="left", fontsize=11, fontweight="bold", color=_INK, pad=18)
+        ax.spines[side].set_color(RULE)
+    ax.set_title(title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=18)
     ax.annotate(
         f"modelled, not measured  \u00b7  simulated {spec.name}",
         (0, 1), xytext=(0, 5), xycoords="axes fraction", textcoords="offset points",
-        fontsize=8.5, color=_QUIET, annotation_clip=False, gid="subtitle",
+        fontsize=8.5, color=QUIET, annotation_clip=False, gid="subtitle",
     )  # fmt: skip
 
 
@@ -75,14 +74,14 @@ def _roof(
     ridge = peak / slope
     ax.plot(
         [left, ridge, right], [slope * left, peak, peak],
-        color=_INK, linewidth=1.4, linestyle=style, zorder=2, gid=f"roof:{name}", label="_roof",
+        color=INK, linewidth=1.4, linestyle=style, zorder=2, gid=f"roof:{name}", label="_roof",
     )  # fmt: skip
     # The lowest roof is named below its line, the others above theirs.
     x = left * (ridge / left) ** (0.6 if style == "-." else 0.42)
     above = style != "-"
     ax.annotate(
         name, (x, slope * x), xytext=(-4, 4) if above else (4, -4), textcoords="offset points",
-        ha="right" if above else "left", va="bottom" if above else "top", fontsize=8, color=_INK,
+        ha="right" if above else "left", va="bottom" if above else "top", fontsize=8, color=INK,
     )  # fmt: skip
 
 
@@ -107,10 +106,10 @@ def _kernel(ax: Axes, kernel: KernelReport, number: int) -> Line2D:
 def _legend(ax: Axes, handles: Sequence[Line2D], left_out: Sequence[str]) -> None:
     keys = [*handles]
     if handles:
-        for words, face in (("per byte needed", _QUIET), ("per byte moved", "white")):
+        for words, face in (("per byte needed", QUIET), ("per byte moved", "white")):
             keys.append(
                 Line2D([], [], marker="o", linestyle="none", markersize=7, markerfacecolor=face,
-                       markeredgecolor=_QUIET, label=words)
+                       markeredgecolor=QUIET, label=words)
             )  # fmt: skip
     if left_out:
         names = ", ".join(dict.fromkeys(left_out))

@@ -4,7 +4,7 @@
 - `draw` puts a layout on Axes, with texts from `fitting`. These two alone import matplotlib, and are
   themselves imported by the first picture.
 - `plots` has the two functions that people call, `words` describes a picture to those who cannot
-see it.
+  see it.
 """
 
 from asyncgpu_tutor.timeline.plots import compare, plot

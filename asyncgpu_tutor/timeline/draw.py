@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import matplotlib.pyplot as plt
 from matplotlib.artist import Artist
@@ -20,16 +20,27 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from asyncgpu_tutor.timeline.fitting import BarName, Subtitle, text_width
-from asyncgpu_tutor.timeline.layout import Arrow, Bar, Layout
-from asyncgpu_tutor.timeline.style import KIND_LOOKS, OP_COLOURS, UNOWNED, Look, darker, lighter
+from asyncgpu_tutor.timeline.layout import Arrow, ArrowKind, Bar, Layout
+from asyncgpu_tutor.timeline.style import (
+    INK,
+    KIND_LOOKS,
+    OP_COLOURS,
+    PAPER,
+    QUIET,
+    RULE,
+    UNOWNED,
+    Look,
+    darker,
+    lighter,
+)
 from asyncgpu_tutor.timeline.words import duration, machine
 from asyncgpu_tutor.trace import DEVICE_KINDS, Trace, measure
 from asyncgpu_tutor.trace.words import KIND_WORDS, clock_words
 
-__all__ = ["Panel", "draw_figure", "draw_panel"]
+__all__ = ["UNIT", "Panel", "draw_figure", "draw_panel"]
 
 # Inches.
-_UNIT = 0.31
+UNIT = 0.31  # the height of a lane
 _ABOVE = 0.58  # title and subtitle
 _AXIS = 0.52  # tick labels and the axis' name
 _TICKS = 0.3  # tick labels alone
@@ -37,17 +48,19 @@ _LEGEND_ROW = 0.22
 _LEGEND_COLUMN = 1.3
 _RIGHT = 0.15
 
-_INK = "#222222"
-_QUIET = "#666666"
 _MOST_ARROWS = 400
 _FADED = 0.25
 
-_ARROW_WORDS = {
+_ARROW_WORDS: dict[ArrowKind, str] = {
     "event": "waits for an event",
     "launch": "call enqueues",
     "sync": "ends a wait",
 }
-_ARROW_STYLES: dict[str, Literal["-", ":", "--"]] = {"event": "-", "launch": ":", "sync": "--"}
+_ARROW_STYLES: dict[ArrowKind, Literal["-", ":", "--"]] = {
+    "event": "-",
+    "launch": ":",
+    "sync": "--",
+}
 
 
 @dataclass(frozen=True)
@@ -70,14 +83,14 @@ class Panel:
     @property
     def height(self) -> float:
         """Of its lanes, in inches."""
-        return max(self.layout.height, 2.0) * _UNIT
+        return max(self.layout.height, 2.0) * UNIT
 
     @property
     def arrows(self) -> list[Arrow]:
         """Those that were asked for, and of these the ones that join what stands out."""
-        wanted = ("event", "launch", "sync") if self.dependencies == "all" else ("event",)
         if not self.dependencies:
-            wanted = ()
+            return []
+        wanted = get_args(ArrowKind) if self.dependencies == "all" else ("event",)
         found = [arrow for arrow in self.layout.arrows if arrow.kind in wanted]
         if self.highlight is not None:
             out = self.highlight
@@ -149,7 +162,7 @@ def draw_panel(ax: Axes, panel: Panel, *, legend: bool) -> None:
     if not layout.bars:
         said = "Nothing was recorded." if not panel.trace.spans else "Nothing on these lanes."
         ax.set_xticks([])
-        ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center", va="center", color=_QUIET)
+        ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center", va="center", color=QUIET)
         return
     _bars(ax, panel)
     _arrows(ax, panel)
@@ -166,22 +179,22 @@ def _frame(ax: Axes, panel: Panel) -> None:
     ax.set_ylim(max(layout.height, 2.0), 0)
     for band in layout.bands:
         if band.shaded:
-            ax.axhspan(band.y, band.y + band.height, color="#F4F4F4", zorder=0, linewidth=0)
+            ax.axhspan(band.y, band.y + band.height, color=PAPER, zorder=0, linewidth=0)
     for y in layout.separators:
-        ax.axhline(y, color="#AAAAAA", linewidth=0.8, zorder=1)
+        ax.axhline(y, color=RULE, linewidth=0.8, zorder=1)
     ticks = [(band.y + band.height / 2, band.label) for band in layout.bands]
     ticks += [(y, name) for name, y in layout.headers]
     ax.set_yticks([y for y, _ in ticks], [label for _, label in ticks], fontsize=9)
     for label in ax.get_yticklabels()[len(layout.bands) :]:
         label.set_fontweight("bold")
     ax.tick_params(axis="y", length=0)
-    ax.tick_params(axis="x", labelsize=8, colors=_QUIET)
+    ax.tick_params(axis="x", labelsize=8, colors=QUIET)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=10, steps=[1, 2, 2.5, 5, 10]))
     ax.grid(axis="x", color="#DDDDDD", linewidth=0.6)
     ax.set_axisbelow(True)
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
-    ax.spines["bottom"].set_color("#AAAAAA")
+    ax.spines["bottom"].set_color(RULE)
     unit, factor = ("ms", 1000.0) if layout.end >= 10_000 else ("\u00b5s", 1.0)
 
     def label_of(time: float, _position: int) -> str:
@@ -190,8 +203,8 @@ def _frame(ax: Axes, panel: Panel) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(label_of))
     clock = "simulated time" if trace.clock == "simulated" else f"time by {trace.clock}"
     ax.set_xlabel(f"{clock} ({unit})", fontsize=9)
-    ax.set_title(panel.title, loc="left", fontsize=11, fontweight="bold", color=_INK, pad=18)
-    ax.add_artist(Subtitle(ax, _facts(trace), fontsize=8.5, color=_QUIET, gid="subtitle"))
+    ax.set_title(panel.title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=18)
+    ax.add_artist(Subtitle(ax, _facts(trace), fontsize=8.5, color=QUIET, gid="subtitle"))
 
 
 def _facts(trace: Trace) -> list[str]:
@@ -229,7 +242,7 @@ def _bars(ax: Axes, panel: Panel) -> None:
         boxes = PolyCollection(
             corners,
             facecolor=look.colour,
-            edgecolor=_INK if out else darker(look.colour),
+            edgecolor=INK if out else darker(look.colour),
             hatch=look.hatch or None,
             linewidth=1.6 if out else line,
             alpha=_FADED if faded else None,
@@ -247,7 +260,7 @@ def _names(ax: Axes, panel: Panel) -> None:
         name = BarName(
             bar,
             panel.text(bar),
-            color="#AAAAAA" if faded else _INK,
+            color=RULE if faded else INK,
             bbox=patch if look.hatch and not faded else None,
             clip_on=True,
             zorder=5,
@@ -270,7 +283,7 @@ def _arrows(ax: Axes, panel: Panel) -> None:
             ax.add_collection(halo, autolim=False)
         lines = LineCollection(
             paths,
-            colors=_INK if strong else _QUIET,
+            colors=INK if strong else QUIET,
             linewidths=1.1 if strong else 0.7,
             linestyles=style,
             zorder=4,
@@ -284,7 +297,7 @@ def _arrows(ax: Axes, panel: Panel) -> None:
                 [y for _, y in tips],
                 marker=marker,
                 linestyle="none",
-                color=_INK if strong else _QUIET,
+                color=INK if strong else QUIET,
                 markersize=5 if strong else 3,
                 markeredgewidth=0,
                 zorder=4,
@@ -304,7 +317,7 @@ def _handles(panels: Sequence[Panel]) -> list[Artist]:
             handles.append(
                 Patch(
                     facecolor=colour,
-                    edgecolor=_QUIET if plain else darker(look.colour),
+                    edgecolor=QUIET if plain else darker(look.colour),
                     hatch=look.hatch or None,
                     label=words,
                 )
@@ -313,11 +326,11 @@ def _handles(panels: Sequence[Panel]) -> list[Artist]:
         labels = {s.op: s.label for s in panel.trace.device_spans if s.label}
         for op in panel.ops[: len(OP_COLOURS)]:
             name = f"#{op} {labels.get(op, '')}".strip()
-            handles.append(Patch(facecolor=panel.op_colour(op), edgecolor=_QUIET, label=name))
+            handles.append(Patch(facecolor=panel.op_colour(op), edgecolor=QUIET, label=name))
     drawn = {arrow.kind for panel in panels for arrow in panel.arrows}
     for kind, style in _ARROW_STYLES.items():
         if kind in drawn:
-            ink = _INK if kind == "event" else _QUIET
+            ink = INK if kind == "event" else QUIET
             handles.append(
                 Line2D([], [], color=ink, linestyle=style, linewidth=1.1, label=_ARROW_WORDS[kind])
             )

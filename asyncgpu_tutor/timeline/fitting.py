@@ -76,9 +76,8 @@ class Subtitle(Text):
         super().__init__(0, 1, "", transform=above, clip_on=False, **looks)
         self._parts = parts
         self.set_text(next(self._candidates()))
-        self.set_in_layout(
-            False
-        )  # it is cut to the width, and the title's pad makes room for its height
+        # It is cut to the width, and the title's pad makes room for its height.
+        self.set_in_layout(False)
 
     def _candidates(self) -> Iterator[str]:
         for number in range(len(self._parts), 0, -1):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Literal
 
 from asyncgpu_tutor.trace import Span, Trace
 from asyncgpu_tutor.trace.lanes import Group, Lane, lanes, rows
 
-__all__ = ["Arrow", "Band", "Bar", "Layout", "arrange"]
+__all__ = ["Arrow", "ArrowKind", "Band", "Bar", "Layout", "arrange"]
+
+ArrowKind = Literal["event", "launch", "sync"]
 
 _ROW = 0.62  # height of a row where a lane has several
 _TALLEST = 5.0  # a lane's height at most; its rows get thinner then
@@ -53,7 +56,7 @@ class Arrow:
 
     before: Bar
     after: Bar
-    kind: str  # "event", "launch" or "sync"
+    kind: ArrowKind
 
     @property
     def points(self) -> list[tuple[float, float]]:
@@ -108,9 +111,8 @@ def arrange(trace: Trace, groups: Collection[Group]) -> Layout:
     if layout.bars:
         layout.begin = min(bar.span.start for bar in layout.bars)
         layout.end = max(bar.span.end for bar in layout.bars)
-        if (
-            0 < layout.begin < layout.end - layout.begin
-        ):  # the recording began at 0: show it if near
+        # The recording began at 0: show that, if it is near.
+        if 0 < layout.begin < layout.end - layout.begin:
             layout.begin = 0.0
         if layout.end <= layout.begin:
             layout.end = layout.begin + 1.0

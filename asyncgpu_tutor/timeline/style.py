@@ -7,7 +7,23 @@ from dataclasses import dataclass
 
 from asyncgpu_tutor.trace import SpanKind
 
-__all__ = ["KIND_LOOKS", "OP_COLOURS", "UNOWNED", "Look", "darker", "lighter"]
+__all__ = [
+    "INK",
+    "KIND_LOOKS",
+    "OP_COLOURS",
+    "PAPER",
+    "QUIET",
+    "RULE",
+    "UNOWNED",
+    "Look",
+    "darker",
+    "lighter",
+]
+
+INK = "#222222"  # lines, and text that counts
+QUIET = "#666666"  # text that need not be seen first
+RULE = "#AAAAAA"  # what separates, and names that are faded
+PAPER = "#F4F4F4"  # behind every other lane
 
 # Okabe and Ito's palette (Color Universal Design, 2008): eight colours that people with any of the
 # common forms of colour-blindness can tell apart.

@@ -17,8 +17,7 @@ __all__ = ["HOST_KINDS", "EngineKey", "Metrics", "StreamKey", "measure"]
 StreamKey = tuple[str, int]  # device, stream
 EngineKey = tuple[str, Engine]  # device, engine
 
-# A range is a name for a stretch of time in which the other three happen, so it is not counted
-# again.
+# A range is a name for a stretch of time in which the other three happen: it is not counted again.
 HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
 
 

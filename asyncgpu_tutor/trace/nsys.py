@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
@@ -58,7 +59,7 @@ class _Builder:
     def __init__(self, export: Export) -> None:
         self.export = export
         self.logs: dict[int, SpanLog] = {}
-        self.numbers = iter(range(2**62))
+        self.numbers = count()
         self.origin = export.origin
         self._streams = _stream_numbers(export)
         # What an event stands behind, by the event's number in the export.

@@ -54,8 +54,7 @@ def critical_path(spans: list[Span]) -> tuple[Step, ...]:
     are
 
     - the spans of its `after`, and the span before it on its stream;
-    - for a span of the host: also the host span that ended last before it started, since there is
-    one
+    - for a span of the host: also the host span that ended last before it started, as there is one
       host;
     - for a wait whose `after` names no device span: every device span that ended during the wait.
 
@@ -124,6 +123,5 @@ def _may_precede(other: Span, span: Span) -> bool:
         return False
     if span.kind == "wait":
         return other.end <= span.end
-    # A call may still be running when what it enqueued begins; a wait cannot end after what follows
-    # it.
+    # A call may still be running when what it enqueued begins; a wait ends before what follows it.
     return other.end <= span.start if other.kind == "wait" else other.start <= span.start

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.trace.span import KINDS, Span
+from asyncgpu_tutor.trace.span import KINDS, Span, SpanKind
 
 __all__ = ["MOST_BYTES", "MOST_SPANS", "mapping_of", "parse", "read_text", "spans_of"]
 
@@ -134,7 +134,7 @@ def _span(row: object) -> Span:
     stream, op = fields.get("stream"), fields.get("op")
     return Span(
         id=number,
-        kind=cast(Any, kind),
+        kind=cast(SpanKind, kind),
         name=_text(fields["name"], "name"),
         start=start,
         end=end,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-__all__ = ["DEVICE_KINDS", "Span", "SpanKind"]
+__all__ = ["DEVICE_KINDS", "KINDS", "Span", "SpanKind", "call_name"]
 
 SpanKind = Literal[
     "kernel",  # a kernel runs

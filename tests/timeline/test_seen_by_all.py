@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from asyncgpu_tutor.timeline import plot
-from asyncgpu_tutor.timeline.draw import _INK, _QUIET  # pyright: ignore[reportPrivateUsage]
-from asyncgpu_tutor.timeline.style import KIND_LOOKS, OP_COLOURS, darker, lighter
+from asyncgpu_tutor.timeline.style import INK, KIND_LOOKS, OP_COLOURS, QUIET, darker, lighter
 from asyncgpu_tutor.trace import Trace
 
 EYES = {
@@ -75,25 +74,25 @@ def test_the_eyes_see_white_as_white_and_the_famous_pair_alike() -> None:
 @seen_by
 @pytest.mark.parametrize("kind", KIND_LOOKS)
 def test_names_can_be_read_on_every_bar(kind: str, eyes: str) -> None:
-    assert contrast(_INK, KIND_LOOKS[kind].colour, eyes) >= 4.5  # type: ignore[index]
+    assert contrast(INK, KIND_LOOKS[kind].colour, eyes) >= 4.5  # type: ignore[index]
 
 
 @seen_by
 def test_names_in_a_pattern_stand_on_a_ground_of_their_own(eyes: str) -> None:
     for colour in (*OP_COLOURS, *(look.colour for look in KIND_LOOKS.values())):
-        assert contrast(_INK, lighter(colour), eyes) >= 7  # WCAG 2.1's enhanced contrast
+        assert contrast(INK, lighter(colour), eyes) >= 7  # WCAG 2.1's enhanced contrast
 
 
 @seen_by
 @pytest.mark.parametrize("colour", OP_COLOURS)
 def test_names_can_be_read_on_the_colour_of_every_operation(colour: str, eyes: str) -> None:
-    assert contrast(_INK, colour, eyes) >= 4.5
+    assert contrast(INK, colour, eyes) >= 4.5
 
 
 @seen_by
 def test_texts_can_be_read_on_the_paper_and_on_the_lanes(eyes: str) -> None:
     for ground in ("#FFFFFF", "#F4F4F4"):
-        assert contrast(_QUIET, ground, eyes) >= 4.5
+        assert contrast(QUIET, ground, eyes) >= 4.5
 
 
 @seen_by

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from asyncgpu_tutor.trace import SpanKind, Trace, measure
-from asyncgpu_tutor.trace.words import clock_words, count
+from asyncgpu_tutor.trace.words import clock_words, count, device_words
 
 __all__ = ["alt_text", "duration", "machine"]
 
@@ -31,7 +31,7 @@ def duration(time: float) -> str:
 
 def machine(trace: Trace) -> str:
     """The device, without what its description says of times: the clock is named beside it."""
-    return trace.device.partition(", times are ")[0]
+    return device_words(trace.device)
 
 
 def alt_text(trace: Trace) -> str:

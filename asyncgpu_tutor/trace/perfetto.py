@@ -3,6 +3,7 @@
 Perfetto's is a stream of protocol buffer messages, of which a trace needs so few that they are written by
 hand here; the tests read them back with the schema of the package ``perfetto``. Field numbers:
 https://perfetto.dev/docs/reference/synthetic-track-event (TracePacket, TrackDescriptor, TrackEvent).
+The lanes are under a track that is no process: under one, version 52 of the UI sorts them by name.
 Chrome's: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-formats.
 """
 
@@ -16,7 +17,7 @@ from pathlib import Path
 from asyncgpu_tutor.trace.lanes import Lane, lanes, packed, rows
 from asyncgpu_tutor.trace.span import Span
 from asyncgpu_tutor.trace.trace import Trace
-from asyncgpu_tutor.trace.words import KIND_WORDS, clock_words
+from asyncgpu_tutor.trace.words import KIND_WORDS, clock_words, device_words
 
 __all__ = ["write"]
 
@@ -24,7 +25,7 @@ _SEQUENCE = 1  # all packets are of one writer
 _CLEARED = 1  # TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
 _BEGIN, _END = 1, 2  # TrackEvent.Type
 _EXPLICIT = 3  # TrackDescriptor.ChildTracksOrdering
-_PROCESS = 1  # the number of the process that the tracks are shown under
+_PROCESS = 1  # Chrome's format has no tracks without a process
 
 
 @dataclass
@@ -60,15 +61,21 @@ def _tracks(trace: Trace) -> list[_Track]:
     found: list[_Track] = []
     for lane in lanes(trace, ("host", "streams")):
         row = _rows(lane)
-        number = max(row) + 1
         base = len(found)
         where = f"{lane.device} " if lane.device else ""
-        for index in range(number):
-            name = lane.name if number == 1 else f"{lane.name} {index + 1}"
-            found.append(_Track(base + index + 2, lane.group, where + name))
+        for name in _names(lane, row):
+            found.append(_Track(len(found) + 2, lane.group, where + name))
         for span, index in zip(lane.spans, row, strict=True):
             found[base + index].spans.append(span)
     return found
+
+
+def _names(lane: Lane, row: list[int]) -> Iterator[str]:
+    """What the rows of a lane are called: the host's ranges have the upper ones to themselves."""
+    of_ranges = {i for span, i in zip(lane.spans, row, strict=True) if span.kind == "range"}
+    others = max(row) + 1 - len(of_ranges)
+    for name, number in (("ranges", len(of_ranges)), (lane.name, others)):
+        yield from (name if number == 1 else f"{name}, row {i + 1}" for i in range(number))
 
 
 def _rows(lane: Lane) -> list[int]:
@@ -102,15 +109,17 @@ def _facts(span: Span) -> Iterator[tuple[str, str | int | float]]:
         yield key, value if isinstance(value, str | int | float) else json.dumps(value)
 
 
+def _title(trace: Trace) -> str:
+    return f"{device_words(trace.device) or 'device'} ({clock_words(trace.clock)})"
+
+
 def _nanoseconds(us: float) -> int:
     return round(us * 1000)
 
 
 # ------------------------------------------------------------------ Perfetto
 def _packets(trace: Trace, tracks: list[_Track], flows: list[_Flow]) -> Iterator[bytes]:
-    title = f"{trace.device or 'device'} ({clock_words(trace.clock)})"
-    process = _whole(1, _PROCESS) + _text(6, title)
-    root = _whole(1, 1) + _bytes(3, process) + _whole(11, _EXPLICIT)
+    root = _whole(1, 1) + _text(2, _title(trace)) + _whole(11, _EXPLICIT)
     yield _packet(_bytes(60, root) + _whole(13, _CLEARED))
     for rank, track in enumerate(tracks):
         about = _whole(1, track.number) + _whole(5, 1) + _text(2, track.name) + _whole(12, rank)
@@ -184,8 +193,7 @@ def _chrome(trace: Trace, tracks: list[_Track], flows: Iterable[_Flow]) -> str:
     place = {span.id: track.number for track in tracks for span in track.spans}
     # Work of a foreign trace may be on no stream, and so on no track.
     flows = [flow for flow in flows if flow.before.id in place and flow.after.id in place]
-    title = f"{trace.device or 'device'} ({clock_words(trace.clock)})"
-    events: list[dict[str, object]] = [_named("process_name", 0, title)]
+    events: list[dict[str, object]] = [_named("process_name", 0, _title(trace))]
     for rank, track in enumerate(tracks):
         events.append(_named("thread_name", track.number, track.name))
         order = {"ph": "M", "name": "thread_sort_index", "pid": _PROCESS, "tid": track.number}

@@ -16,6 +16,7 @@ __all__ = [
     "Engine",
     "clock_words",
     "count",
+    "device_words",
 ]
 
 Engine = Literal["h2d", "d2h", "compute"]
@@ -71,6 +72,11 @@ def clock_words(clock: str) -> str:
     if clock == "simulated":
         return "simulated clock: modelled, not measured"
     return f"clock: {clock}, measured"
+
+
+def device_words(device: str) -> str:
+    """The device, without what its description says of times: the clock is named beside it."""
+    return device.partition(", times are ")[0]
 
 
 def count(number: int, noun: str) -> str:

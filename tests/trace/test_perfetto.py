@@ -12,6 +12,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     Trace as Proto,
 )
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
+    TrackDescriptor,
     TrackEvent,
 )
 
@@ -66,13 +67,29 @@ def test_nothing_in_it_is_unknown_to_the_schema(trace: Trace, tmp_path: Path) ->
 def test_each_lane_is_a_track_with_its_name_and_order(trace: Trace, tmp_path: Path) -> None:
     proto = parse(trace, tmp_path)
     found = tracks(proto)
-    process, *rest = found.values()
-    assert "simulated" in process.process.process_name
+    parent, *rest = found.values()
+    assert parent.name == "simulated H200 (simulated clock: modelled, not measured)"
+    # Under a process, Perfetto sorts lanes by name.
+    assert not parent.HasField("process")
+    assert parent.child_ordering == TrackDescriptor.EXPLICIT
     streams = [t.name for t in rest if "stream" in t.name]
     assert streams == [f"sim:0 stream {number}" for number in trace.streams]
-    assert {t.parent_uuid for t in rest} == {process.uuid}
+    assert {t.parent_uuid for t in rest} == {parent.uuid}
     assert [t.sibling_order_rank for t in rest] == list(range(len(rest)))
-    assert all(t.name.startswith("host") for t in rest[: -len(streams)])
+    assert [t.name for t in rest[: -len(streams)]] == ["host"]
+
+
+def test_ranges_are_on_tracks_above_the_calls_of_the_host(tmp_path: Path) -> None:
+    host = [
+        Span(1, "range", "a", 0, 9, ""),
+        Span(2, "range", "b", 1, 8, ""),
+        Span(3, "call", "c", 2, 3, ""),
+    ]
+    named = {t.uuid: t.name for t in tracks(parse(Trace(host), tmp_path)).values()}
+    assert list(named.values())[1:] == ["ranges, row 1", "ranges, row 2", "host"]
+    begun = slices(parse(Trace(host), tmp_path))
+    where = {p[0].track_event.name: named[uuid] for uuid, p in begun.items()}
+    assert where == {"a": "ranges, row 1", "b": "ranges, row 2", "c": "host"}
 
 
 def test_each_span_begins_and_ends_on_its_track_to_the_ns(trace: Trace, tmp_path: Path) -> None:
@@ -124,7 +141,7 @@ def test_spans_of_a_stream_that_overlap_by_an_imprecise_clock_all_show(tmp_path:
     pair = [Span(1, "kernel", "a", 0, 3, "cuda:0", 1), Span(2, "kernel", "b", 2, 4, "cuda:0", 1)]
     proto = parse(Trace(pair, "CUDA events", "GPU"), tmp_path)
     names = [t.name for t in tracks(proto).values() if "stream" in t.name]
-    assert names == ["cuda:0 stream 1 1", "cuda:0 stream 1 2"]
+    assert names == ["cuda:0 stream 1, row 1", "cuda:0 stream 1, row 2"]
 
 
 def test_an_empty_trace_and_odd_names_are_written(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ assert report.can_run
 # ## A first kernel
 #
 # A function that runs on the device is called a **kernel**. You write it for *one* element, in CUDA C. The device runs it
-# for all elements at once, each in a **thread** of its own.
+# for every element, each in a **thread** of its own, and thousands of threads at once.
 
 # %% id=kernel-source
 twice = agt.Kernel(r"""
@@ -215,13 +215,16 @@ print(overlapped.table())
 
 # %% id=timeline-claims
 job = "Python's own job"
-assert overlap_between(blocking, job, blocking.device_spans) == 0
-assert overlap_between(overlapped, job, overlapped.device_spans) > 0
+both_with_sync = overlap_between(blocking, job, blocking.device_spans)
+both_with_spawn = overlap_between(overlapped, job, overlapped.device_spans)
+assert both_with_spawn > both_with_sync
+if device.simulated:  # a GPU has a clock of its own, which agrees with Python's to a few µs only
+    assert both_with_sync == 0
 assert len(overlapped.streams) == 1
 assert blocking.metrics().host["wait"] > 0
 
-overlap = overlap_between(overlapped, job, overlapped.device_spans)
-print(f"Job and device were both at work for {overlap:.0f} µs.")
+print(f"Job and device were both at work for {both_with_sync:.0f} µs with sync,")
+print(f"and for {both_with_spawn:.0f} µs with spawn.")
 
 # %% [markdown] id=exercises
 # ## Your turn
@@ -234,7 +237,7 @@ print(f"Job and device were both at work for {overlap:.0f} µs.")
 #
 # ### Exercise: read a trace
 #
-# For how many microseconds was Python waiting? Return the number for any trace. (One of the four assertions above asks for this very number.)
+# For how many microseconds was Python waiting? Return the number for any trace. (One of the assertions above asks for this very number.)
 
 # %% id=00-waited starter
 def waited(trace):
@@ -358,7 +361,7 @@ progress("00")
 # ## Key points
 #
 # - The **host** runs Python; the **device** is a second computer with its own memory. Data go there and back by copies.
-# - A **kernel** is written for one element, and runs in as many **threads** as there are elements.
+# - A **kernel** is written for one element, and runs in a **thread** for each.
 # - An **operation** is a recipe. Building it starts nothing; `sync`, `await` and `spawn` run it.
 # - `sync` keeps Python waiting. `spawn` and `await` let it do other things meanwhile.
 # - `auto` says which device it took, and every timeline says whether its times are simulated.

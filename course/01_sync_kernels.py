@@ -639,7 +639,7 @@ in_words(stepwise)
 # The upper lane is the host. Each step is the same story: a call or two, then a stretch of waiting while the device works. And
 # look at the streams: after each step the device has nothing to do, until Python has come back from its wait and made the next
 # call. **They take turns. When one works, the other is idle.** (Each `sync` takes the next of four streams, so each
-# step is on another lane.)
+# step is on another lane. Lanes are sorted by number, so the first step need not be on the uppermost.)
 
 # %% id=steps-check
 from asyncgpu_tutor.trace import overlap_between
@@ -664,14 +664,16 @@ print(f"the device has nothing to do for {m_stepwise.device_idle:.0f} µs")
 # as soon as that is done, and the kernel may not even have begun.
 #
 # `async_on` runs an operation on a stream of yours, *without* the wait. What it returns is the result as it will be: you may
-# hold it at once, and look into it after the wait. `stream.synchronize()` is the wait.
+# hold it at once, and look into it after the wait. `stream.synchronize()` is the wait. The matrix is a larger one now, so that the kernel
+# takes a good while.
 
 # %% id=launch-returns-run
 stream = agt.create_stream()
-a_there, x_there = agt.h2d(a, "a").sync(), agt.h2d(x, "x").sync()
+size = 2048
+matrix, vector = agt.ones((size, size)).sync(), agt.ones(size).sync()
 
 with agt.record() as launched:
-    product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))
+    product = agt.matvec_naive(size, size, matrix, vector, agt.zeros(size).partition(128))
     product.async_on(stream)
     stream.synchronize()
 

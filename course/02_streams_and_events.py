@@ -32,12 +32,13 @@ device
 # %% [markdown] id=what
 # ## A thousand thermometers
 #
-# We need work that takes a while. Say a thousand thermometers have been read a thousand times each. Their readings
-# jitter, and we want them smooth: each new reading moves a running `level` a little way towards itself. In NumPy, for
-# all thermometers at once:
+# We need work that takes a while. Say a thousand thermometers have been read a thousand times each, or more. Their
+# readings jitter, and we want them smooth: each new reading moves a running `level` a little way towards itself. In
+# NumPy, for all thermometers at once:
 
 # %% id=readings
-rows, n = 1024, 1024
+rows = 1024
+n = 1024 if device.simulated else 4096  # a real GPU gets more to do: its times jitter, like thermometers
 rng = np.random.default_rng(0)
 wave = np.sin(np.arange(n) / 100 + rng.uniform(0, 6, (rows, 1)))
 readings = agt.pin((wave + rng.normal(0, 0.3, (rows, n))).astype(np.float32))
@@ -862,7 +863,7 @@ check("02-minimum-events", enqueue)
 
 # %% id=predict-pinned
 held_up = Prediction(
-    "4 MB to copy. How much longer does the *call* take if the array is pageable?",
+    f"{readings.nbytes >> 20} MB to copy. How much longer does the *call* take if the array is pageable?",
     same="not at all: `async_on` comes back at once",
     bit="longer, but less than five times as long",
     lot="more than five times as long",
@@ -1169,12 +1170,12 @@ if device.simulated:
 # %% [markdown] id=chunks
 # ## Cut it into pieces
 #
-# Now everything comes together. We have eight thousand thermometers with 512 readings each, 16 MB. Upload, smooth,
-# download: each step needs another part of the device, and each waits for the one before. Two of three parts are always
-# idle.
+# Now everything comes together. We have thousands of thermometers with 512 readings each. Upload, smooth, download:
+# each step needs another part of the device, and each waits for the one before. Two of three parts are always idle.
 
 # %% id=whole
-many = agt.pin(rng.standard_normal((8192, 512), dtype=np.float32))
+thermometers = 8192 if device.simulated else 32768
+many = agt.pin(rng.standard_normal((thermometers, 512), dtype=np.float32))
 
 
 def process(chunk):
@@ -1192,7 +1193,7 @@ def all_in_one():
 
 whole, result = recorded(all_in_one)
 assert np.allclose(result, in_numpy(many), atol=1e-4)
-whole.plot(title="All 16 MB at once")
+whole.plot(title=f"All {many.nbytes >> 20} MB at once")
 in_words(whole)
 
 # %% [markdown] id=chunks-text
@@ -1202,7 +1203,7 @@ in_words(whole)
 
 # %% id=predict-chunks
 pays = Prediction(
-    "The same 16 MB in four chunks, on four streams. How much sooner is it done?",
+    "The same data in four chunks, on four streams. How much sooner is all of it done?",
     none="hardly at all: it is the same amount of copying and computing",
     some="noticeably, but not twice as soon",
     much="twice as soon, or better",
@@ -1253,10 +1254,9 @@ if device.simulated:
     assert 1.1 < gain < 2
 
 # %% [markdown] id=chunks-read
-# Look at the engines: in the lower picture three of them are busy at the same time. Nothing became quicker. The *gaps*
-# went.
+# Look at the engines: in the lower picture they are busy at the same time. Nothing became quicker. The *gaps* went.
 #
-# Why not four times as soon? All 16 MB still have to come in, one chunk after the other, through one engine. The
+# Why not four times as soon? All the data still have to come in, one chunk after the other, through one engine. The
 # **busiest engine** sets a limit that no cutting can beat: here each copy direction is at work for about as long as the
 # other, and the whole cannot take less than that.
 
@@ -1275,30 +1275,36 @@ if device.simulated:
 # its whole row.
 
 # %% id=sweep
-spans, paces, busies = {}, {}, {}
-print("chunks   makespan   host in calls   busiest engine")
-for number in (1, 2, 4, 8):
+spans, submitted, busies = {}, {}, {}
+print("chunks   makespan   all calls made after   busiest engine")
+for number in (1, 2, 4, 8, 16):
     trace = {1: whole, 4: four_chunks}.get(number) or recorded(in_chunks, number)[0]
     m = trace.metrics()
-    spans[number], paces[number] = m.makespan, m.host["call"]
-    busies[number] = max(m.engine_busy.values())
-    print(f"{number:6} {m.makespan:7.0f} µs {m.host['call']:12.0f} µs {busies[number]:13.0f} µs")
+    spans[number], busies[number] = m.makespan, max(m.engine_busy.values())
+    submitted[number] = max(s.end for s in trace if s.kind == "call") - min(s.start for s in trace)
+    print(
+        f"{number:6} {spans[number]:7.0f} µs {submitted[number]:19.0f} µs {busies[number]:13.0f} µs"
+    )
 
 best = min(spans, key=spans.get)
+host_bound = [number for number in spans if submitted[number] > busies[number]]
 print(f"best: {best} chunks")
+print("the host needs longer than any engine with so many chunks:", host_bound or "none of these")
 
 # %% [markdown] id=sweep-read
-# In the end it is the host that cannot keep up: eight times the calls are eight times the time. **Cut until the
-# ends are short, and not further.** A good size is one for which copying a chunk takes clearly longer than Python needs
-# to submit it.
+# The third column is the price. Each chunk needs as many calls as the one before, so with the number of chunks grows the
+# time that Python takes to make them all. Where that is more than the busiest engine needs, it is the host that cannot keep
+# up, and the device waits for calls. **Cut until the ends are short, and not further.** A good size is one for which copying
+# a chunk takes clearly longer than Python needs to submit it.
 
 # %% id=sweep-check
+assert submitted[16] > submitted[1]
 if device.simulated:
-    assert abs(paces[8] - 8 * paces[1]) < paces[1]
+    assert abs(submitted[8] - 8 * submitted[1]) < submitted[1]
     assert spans[best] < spans[1]
-    assert spans[8] > spans[best]
-    assert 1 < best < 8
-    assert paces[8] > busies[8]  # no part of the device has as much to do as the host
+    assert spans[16] > spans[best]
+    assert 1 < best < 16
+    assert host_bound == [8, 16]
 
 # %% [markdown] id=exercise-chunks
 # ### Exercise: a pipeline of chunks

@@ -531,7 +531,7 @@ async def pipeline(n, prepare, process):
     return [process(prepare(i)).sync() for i in range(n)]
 
 
-# %% id=06-prepare mutant cause="returned a list of 3, for 4 operations"
+# %% id=06-prepare mutant cause="should return a list of 4, one for each in order, and returned one of 3"
 async def pipeline(n, prepare, process):
     results = []
     task = agt.spawn(process(prepare(0)))
@@ -572,7 +572,7 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-prepare mutant cause="should return a list of 4, and returned None"
+# %% id=06-prepare mutant cause="and returned None"
 async def pipeline(n, prepare, process):
     x = prepare(0)
     for i in range(n):
@@ -1278,7 +1278,7 @@ async def reports(ops):
     return await asyncio.gather(*[report(op) for op in ops])
 
 
-# %% id=06-three-arms mutant cause="returned a list of 2, for 3 operations"
+# %% id=06-three-arms mutant cause="and returned one of 2"
 async def reports(ops):
     found = []
 

@@ -387,14 +387,14 @@ async def run_all(ops):
     return [op.into_future() for op in ops]
 
 
-# %% id=07-in-flight mutant cause="should return the 4 results"
+# %% id=07-in-flight mutant cause="should return a list of 4, one for each in order, and returned None"
 async def run_all(ops):
     async with asyncio.TaskGroup() as group:
         for op in ops:
             group.create_task(asyncio.wait([agt.spawn(op)]))
 
 
-# %% id=07-in-flight mutant cause="returned 3 results, of 4 operations"
+# %% id=07-in-flight mutant cause="and returned one of 3"
 async def run_all(ops):
     *others, last = [agt.spawn(op) for op in ops]
     await last
@@ -837,7 +837,7 @@ async def outcomes(ops):
     return results
 
 
-# %% id=07-outcomes mutant cause="returned 2 results, of 3 operations"
+# %% id=07-outcomes mutant cause="and returned one of 2"
 async def outcomes(ops):
     results = await asyncio.gather(*ops, return_exceptions=True)
     return [result for result in results if not isinstance(result, Exception)]
@@ -1103,7 +1103,7 @@ async def run_limited(ops, limit):
     return await asyncio.gather(*ops[:limit])
 
 
-# %% id=07-limited mutant cause="`run_limited` returned 4 results, of 5 operations"
+# %% id=07-limited mutant cause="`run_limited` should return a list of 5, one for each in order, and returned one of 4"
 async def run_limited(ops, limit):
     gate = asyncio.Semaphore(limit)
 

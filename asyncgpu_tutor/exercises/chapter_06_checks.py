@@ -13,7 +13,7 @@ from asyncgpu_tutor.array import DeviceArray
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, overlapping, waits
 from asyncgpu_tutor.exercises.trial import Observed, observe
-from asyncgpu_tutor.exercises.values import equal
+from asyncgpu_tutor.exercises.values import equal, listed
 from asyncgpu_tutor.launch import Kernel, matvec_naive
 from asyncgpu_tutor.memory import full, h2d, ones, pin, zeros
 from asyncgpu_tutor.ops import DeviceOp, value
@@ -77,15 +77,6 @@ def _brief(thing: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _listed(name: str, results: object, number: int) -> Sequence[Any]:
-    if not isinstance(results, list | tuple):
-        raise Rejected(f"`{name}` should return a list of {number}, and returned {_brief(results)}")
-    found = cast(Sequence[Any], results)
-    if len(found) != number:
-        raise Rejected(f"`{name}` returned a list of {len(found)}, for {number} operations")
-    return found
-
-
 def _device_end(trace: Trace) -> Span:
     return max(trace.device_spans, key=lambda span: span.end)
 
@@ -142,7 +133,7 @@ def check_prepare(mine: Any, model: Any) -> None:
             for i in range(1, number):
                 why = "have a batch started, really started, before you prepare the next one"
                 overlapping(run.trace, f"prepare {i}", why)
-        for i, result in enumerate(_listed("pipeline", run.result, number)):
+        for i, result in enumerate(listed("pipeline", run.result, number)):
             with case(f"{number} batches, for result {i}"):
                 equal(result, np.full(500_000, i + 1, np.float32))
 
@@ -207,7 +198,7 @@ def check_spawn_safe(mine: Any, model: Any) -> None:
 
     async def attempt(answer: Any) -> Any:
         w: DeviceArray = await h2d(pin(matrix), "w")
-        tasks = _listed("start", answer([pin(x) for x in vectors], w), len(vectors))
+        tasks = listed("start", answer([pin(x) for x in vectors], w), len(vectors))
         for task in tasks:
             if not isinstance(task, asyncio.Future):
                 raise Rejected(f"`start` should return tasks, and one of them is {_brief(task)}")
@@ -255,7 +246,7 @@ def check_three_arms(mine: Any, model: Any) -> None:
                     "no two operations were at work at the same time: have all in flight, each in a task "
                     "with a `try` of its own"
                 )
-        for i, told in enumerate(_listed("reports", run.result, len(arms))):
+        for i, told in enumerate(listed("reports", run.result, len(arms))):
             if not isinstance(told, tuple) or len(cast(tuple[Any, ...], told)) != 2:
                 raise Rejected(
                     f'each report is a pair such as ("done", result), and one is {_brief(told)}'

@@ -13,12 +13,11 @@ from asyncgpu_tutor.exercises.chapter_07_scale import (
     check_on_both,
     check_tiled,
     hostile_limited,
-    listed,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, waits
 from asyncgpu_tutor.exercises.trial import Observed, observe
-from asyncgpu_tutor.exercises.values import as_kernel, equal, launched
+from asyncgpu_tutor.exercises.values import as_kernel, equal, launched, listed
 from asyncgpu_tutor.launch import Kernel
 from asyncgpu_tutor.memory import h2d, pin, zeros
 from asyncgpu_tutor.ops import DeviceOp

@@ -13,7 +13,7 @@ from asyncgpu_tutor.device import Device
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, waits
 from asyncgpu_tutor.exercises.trial import Observed, observe
-from asyncgpu_tutor.exercises.values import as_kernel, equal, launched
+from asyncgpu_tutor.exercises.values import as_kernel, equal, launched, listed
 from asyncgpu_tutor.inspection import microscope
 from asyncgpu_tutor.launch import Kernel, relu, sgemm_naive
 from asyncgpu_tutor.memory import h2d, pin, zeros
@@ -23,20 +23,10 @@ from asyncgpu_tutor.sim import SimDevice
 from asyncgpu_tutor.trace import Span, Trace
 from asyncgpu_tutor.trace.words import count
 
-__all__ = ["check_limited", "check_on_both", "check_tiled", "hostile_limited", "listed"]
+__all__ = ["check_limited", "check_on_both", "check_tiled", "hostile_limited"]
 
 Array = npt.NDArray[Any]
 TILE = 16
-
-
-def listed(name: str, results: object, number: int) -> Sequence[object]:
-    """What an answer returned, if it is a list with a result for each operation."""
-    if not isinstance(results, list | tuple):
-        raise Rejected(f"`{name}` should return the {number} results, in a list")
-    found = cast(Sequence[object], results)
-    if len(found) != number:
-        raise Rejected(f"`{name}` returned {count(len(found), 'result')}, of {number} operations")
-    return found
 
 
 # ------------------------------------------------------------------ a tiled GEMM

@@ -14,7 +14,7 @@ from asyncgpu_tutor.host import HostArray
 from asyncgpu_tutor.launch import Kernel
 from asyncgpu_tutor.memory import full, h2d
 
-__all__ = ["as_kernel", "equal", "launched"]
+__all__ = ["as_kernel", "equal", "launched", "listed"]
 
 Array = npt.NDArray[Any]
 
@@ -77,6 +77,19 @@ def equal(got: object, expected: Array) -> None:
                 "be zero: add up in a variable of your own, and write that"
             )
         raise Rejected(f"element {place} is {array[index]:.6g}, and {expected[index]:.6g} is right")
+
+
+def listed(answer: str, results: object, number: int) -> Sequence[Any]:
+    """What the answer of this name returned, if it is a list or a tuple with one thing for each operation."""
+    returned = _brief(results)
+    if isinstance(results, list | tuple):
+        found = cast(Sequence[Any], results)
+        if len(found) == number:
+            return found
+        returned = f"one of {len(found)}"
+    raise Rejected(
+        f"`{answer}` should return a list of {number}, one for each in order, and returned {returned}"
+    )
 
 
 def _brief(thing: object) -> str:

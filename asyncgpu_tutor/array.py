@@ -8,7 +8,9 @@ is good for as long as its owner has not given the array away.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -24,10 +26,11 @@ from asyncgpu_tutor.errors import (
     UseAfterMoveError,
 )
 
-__all__ = ["DeviceArray", "Mode", "Partition", "as_shape", "borrowed_in"]
+__all__ = ["DeviceArray", "Mode", "Partition", "as_shape", "borrowed_in", "noting_moves"]
 
 Mode = Literal["owned", "shared", "borrowed"]
 _BY_SHARE = "by share()"  # where an owned array went that has become a shared one
+_moves: dict[int, list[DeviceArray]] = {}  # by thread: see `noting_moves`
 
 
 def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
@@ -196,11 +199,17 @@ class DeviceArray:
         """
         if self.mode == "owned" and self._gone is None:
             self._gone = where
+            if _moves and (moved := _moves.get(threading.get_ident())) is not None:
+                moved.append(self)
             return self._handle("owned")
         self.check()
         if self.mode == "shared":
             return self._handle("shared")
         return self._borrow_of(self._owner)
+
+    def undo_take(self) -> None:
+        """Nothing became of what took it: the handle is good again."""
+        self._gone = None
 
     def share(self) -> DeviceArray:
         """Give up ownership for a shared handle, which can be passed on many times.
@@ -224,8 +233,10 @@ class DeviceArray:
         return self._borrow_of(self._owner if self.mode == "borrowed" else self)
 
     def lend(self) -> DeviceArray:
-        """A borrowed handle without an owner that could end it: for who keeps the memory alive anyway."""
-        self.check()
+        """A borrowed handle without an owner that could end it, although this one may be moved.
+
+        For who keeps the memory alive anyway.
+        """
         return self._borrow_of(None)
 
     def _borrow_of(self, owner: DeviceArray | None) -> DeviceArray:
@@ -257,7 +268,7 @@ class DeviceArray:
             If it does not fit the array.
         """
         first = block[0] if len(block) == 1 else block
-        shape = as_shape(first if isinstance(first, tuple) else (first,))  # type: ignore[arg-type]
+        shape = as_shape(cast("int | tuple[int, ...]", first))
         if len(shape) != self.ndim or not 1 <= len(shape) <= 3 or 0 in shape:
             raise LaunchConfigError(
                 f"array {self.name!r} of shape {self.shape} cannot be split into blocks of shape "
@@ -380,6 +391,17 @@ def borrowed_in(things: Iterable[Any]) -> Iterator[str]:
         array: Any = thing.array if isinstance(thing, Partition) else thing
         if isinstance(array, DeviceArray) and array.mode == "borrowed" and not array.lent:
             yield array.name
+
+
+@contextmanager
+def noting_moves(moved: list[DeviceArray]) -> Generator[None]:
+    """Add the handles that this thread takes meanwhile, so that their taking can be undone."""
+    thread = threading.get_ident()
+    _moves[thread] = moved
+    try:
+        yield
+    finally:
+        del _moves[thread]
 
 
 def _dim3(row_major: Sequence[int]) -> Dim3:

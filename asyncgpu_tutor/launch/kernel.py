@@ -209,8 +209,13 @@ class KernelLaunch(DeviceOp[tuple[Any, ...]]):
             [arg.array if type(arg) is Partition else arg for arg in args],
             self.shared_mem,
         )
-        self.spent = self.owned is not None
+        if self.owned is not None:
+            self.spent = True
+            context.on_failed_capture(self._unspend)
         return tuple([args[place] for place in kernel.places])
+
+    def _unspend(self) -> None:
+        self.spent = False
 
     def _check(self, args: list[Any]) -> tuple[Dim3, Dim3]:
         for check in self.kernel.shape_checks:

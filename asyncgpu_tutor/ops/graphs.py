@@ -129,7 +129,7 @@ class GraphScope:
             If it does what a graph cannot hold, such as allocating; or after the scope.
         """
         try:
-            handles = evaluate(as_op(op), self._capture.context())
+            handles = self._capture.write_down(partial(evaluate, as_op(op)))
         except BaseException as error:
             self._failure = error  # a part of it may have been written down
             raise
@@ -145,6 +145,7 @@ class GraphScope:
         finally:
             self._capture.closed = True
         if self._failure is not None:
+            self._capture.give_up()
             raise CaptureError(
                 f"the capture of {self.graph.label!r} is incomplete: an operation could not be recorded, "
                 f"because {self._failure}"

@@ -94,6 +94,7 @@ class _Once(DeviceOp[T]):
             raise UsageError(
                 f"{self.label!r} needs its own result: a function inside of it uses it again"
             )
+        context.on_failed_capture(partial(self._forget, source))
         try:
             self._handles = self._adopt(evaluate(source, context))
             if self._marked:
@@ -104,6 +105,16 @@ class _Once(DeviceOp[T]):
         except BaseException as error:  # noqa: BLE001 - every user of it has to get it
             self._error = error
         self._stream = context.stream
+
+    def _forget(self, source: DeviceOp[T]) -> None:
+        """Nothing has run after all."""
+        self.source = source
+        self._stream = self._event = self._handles = self._error = None
+
+    def ran_before(self, context: ExecutionContext) -> bool:
+        """Whether this is a capture, and the source has run outside, so that it will do nothing here."""
+        outside = self._stream is not None and not isinstance(self._stream, CaptureStream)
+        return outside and isinstance(context.stream, CaptureStream)
 
     def _adopt(self, handles: T) -> T:
         return handles
@@ -146,6 +157,7 @@ class _Entry(DeviceOp[Any]):
         self.source = source
         self.index = index
         self.given_label = source.given_label
+        self._used = False  # outside of captures
 
     def parts(self) -> tuple[DeviceOp[Any], ...]:
         """See `DeviceOp`."""
@@ -153,7 +165,11 @@ class _Entry(DeviceOp[Any]):
 
     def enqueue(self, context: ExecutionContext) -> Any:
         """Enqueue the work; see `DeviceOp`."""
-        return _pick(self.source.enqueue(context), self.index, self.given_label)
+        if self._used and self.source.ran_before(context):
+            raise _nothing_to_capture(self.given_label)
+        found = _pick(self.source.enqueue(context), self.index, self.given_label)
+        self._used = self._used or not isinstance(context.stream, CaptureStream)
+        return found
 
 
 class _Single(_Once[Any]):
@@ -166,7 +182,16 @@ class _Single(_Once[Any]):
 
     def enqueue(self, context: ExecutionContext) -> Any:
         """Enqueue the work; see `DeviceOp`."""
+        if self.ran_before(context):
+            raise _nothing_to_capture(self.given_label)
         return _pick(super().enqueue(context), self.index, self.given_label)
+
+
+def _nothing_to_capture(label: str) -> CaptureError:
+    return CaptureError(
+        f"{label!r} ran before, and runs at most once, so a capture of it would do nothing: build the "
+        "operation again for the capture"
+    )
 
 
 def _pick(handles: Any, index: int, label: str) -> Any:

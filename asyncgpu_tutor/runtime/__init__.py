@@ -1,6 +1,7 @@
 """Where operations run: devices, policies, submissions, recordings."""
 
-from asyncgpu_tutor.runtime.capture import Capture, CaptureStream
+from asyncgpu_tutor.runtime.capture import Capture
+from asyncgpu_tutor.runtime.capture_stream import CaptureStream
 from asyncgpu_tutor.runtime.context import ExecutionContext, borrowed_message, check_out
 from asyncgpu_tutor.runtime.devices import (
     adopt_stream,

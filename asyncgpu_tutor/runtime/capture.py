@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
-from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.array import DeviceArray, noting_moves
 from asyncgpu_tutor.device import (
     Argument,
     Call,
@@ -28,6 +28,7 @@ from asyncgpu_tutor.device import (
 )
 from asyncgpu_tutor.errors import CaptureError
 from asyncgpu_tutor.host import buffers
+from asyncgpu_tutor.runtime.capture_stream import CaptureEvent, CaptureStream, later
 from asyncgpu_tutor.runtime.context import ExecutionContext
 from asyncgpu_tutor.runtime.submission import Submission
 from asyncgpu_tutor.scheduling import SchedulingPolicy
@@ -36,89 +37,9 @@ from asyncgpu_tutor.tag import Tag, Tagged, forbid_nested_wait
 if TYPE_CHECKING:
     from asyncgpu_tutor.runtime.last_use import LastUse
 
-__all__ = ["Capture", "CaptureEvent", "CaptureStream"]
+__all__ = ["Capture"]
 
 T = TypeVar("T")
-
-
-class CaptureEvent:
-    """A point in the work of a stream of a capture."""
-
-    def __init__(self, capture: Capture, number: int, before: list[int]) -> None:
-        self.capture = capture
-        self.number = number
-        self.before = before
-
-    @property
-    def done(self) -> bool:
-        """Nothing has run yet."""
-        return False
-
-    @property
-    def succeeded(self) -> bool:
-        """Nothing has run yet."""
-        return False
-
-    @property
-    def retired(self) -> bool:
-        """Nothing has run yet."""
-        return False
-
-    def synchronize(self) -> None:
-        """Nothing runs in a capture, so nothing can be waited for."""
-        self.capture.refuse_to_wait("event.synchronize()")
-
-
-class CaptureStream:
-    """A stream of a capture; which one it is, shows when the calls are made."""
-
-    def __init__(self, capture: Capture, index: int) -> None:
-        self.capture = capture
-        self.index = index
-        self.device = capture.device
-        self.forked = index == 0  # whether what is captured here comes after what was there before
-        self.seen: list[int] = []  # by stream, how many of its calls come before the next one here
-
-    def __repr__(self) -> str:
-        return f"<stream {self.index} of the capture of {self.capture.label!r}>"
-
-    def shares_capture_with(self, stream: Stream) -> bool:
-        """Whether both belong to one capture."""
-        return isinstance(stream, CaptureStream) and stream.capture is self.capture
-
-    @property
-    def number(self) -> int:
-        """Its number in the capture."""
-        return self.index
-
-    @property
-    def done(self) -> bool:
-        """Nothing has run yet."""
-        return False
-
-    def record(self) -> CaptureEvent:
-        """An event behind all that was captured here so far."""
-        event = CaptureEvent(self.capture, next(self.capture.events), self.seen.copy())
-        self.capture.add("record", (event.number,), self)
-        return event
-
-    def wait_event(self, event: Event) -> None:
-        """What is captured here from now on comes after `event`."""
-        if not isinstance(event, CaptureEvent):
-            self.capture.awaited.append(event)  # of work outside: done before anything is replayed
-            return
-        if event.capture is not self.capture:
-            raise CaptureError(
-                f"the capture of {self.capture.label!r} cannot wait for an event of the capture of "
-                f"{event.capture.label!r}: capture both together, or launch one after the other"
-            )
-        self.seen = _later(self.seen, event.before)
-        self.forked = True
-        self.capture.add("wait_event", (event.number,), self)
-
-    def synchronize(self) -> None:
-        """Nothing runs in a capture, so nothing can be waited for."""
-        self.capture.refuse_to_wait("stream.synchronize()")
 
 
 class Capture(Submission[Any]):
@@ -144,6 +65,8 @@ class Capture(Submission[Any]):
         self.uses: dict[LastUse, None] = {}  # of what is launched in it: a set, in order
         self.closed = False
         self._untouched: list[Memory] = []  # what was allocated, and not used yet
+        self._moved: list[DeviceArray] = []
+        self.undo: list[Callable[[], None]] = []  # what is done if it fails
         self.width = 0  # how many streams it has had
         self.streams: list[CaptureStream] = []
         self.root = self.branch()
@@ -156,20 +79,43 @@ class Capture(Submission[Any]):
     def run(self, enqueue: Callable[[ExecutionContext], T]) -> T:
         """Write down what `enqueue` would have enqueued; what it returns."""
         with self.under_way():
-            return enqueue(self.context())
+            return self.write_down(enqueue)
 
-    def context(self) -> ExecutionContext:
-        """What an operation that is captured sees."""
+    def write_down(self, enqueue: Callable[[ExecutionContext], T]) -> T:
+        """A part of `run`, in a block that is `under_way`."""
         if self.closed:
             self._refuse("an operation")
-        return CaptureContext(self.root, self)
+        with noting_moves(self._moved):
+            return enqueue(CaptureContext(self.root, self))
 
     @contextmanager
     def under_way(self) -> Generator[None]:
         """A block that may not wait, as in a submission."""
         forbid_nested_wait(f"capturing {self.label!r}")
-        with Tagged(Tag(self.number, f"capture of {self.label}", captures=True)):
-            yield
+        try:
+            with Tagged(Tag(self.number, f"capture of {self.label}", captures=True)):
+                yield
+        except BaseException:
+            self.give_up()
+            raise
+
+    def give_up(self) -> None:
+        """It has failed, so nothing will run: operations and handles are as before, and memory goes."""
+        for array in self._moved:
+            array.undo_take()
+        for undo in reversed(self.undo):
+            undo()
+        self._end()
+        self.keep.clear()
+        self.calls.clear()
+
+    def _end(self) -> None:
+        self.closed = True
+        self._moved.clear()
+        self.undo.clear()
+        # Streams and handles know this capture. Memory is too dear to wait for the garbage collector.
+        self.streams.clear()
+        vars(self).pop("root", None)
 
     def close(self) -> Replay:
         """Make the calls ready.
@@ -179,20 +125,25 @@ class Capture(Submission[Any]):
         CaptureError
             If a stream was not joined: what follows would not wait for it.
         """
-        self.closed = True
+        try:
+            self._check_joined()
+            for event in self.awaited:
+                event.synchronize()
+            replay = self.device.prepare(self.calls)
+        except BaseException:
+            self.give_up()
+            raise
+        self._end()
+        self.keep[:] = [buffers(thing) for thing in self.keep]
+        return replay
+
+    def _check_joined(self) -> None:
         for stream in self.streams[1:]:
             if _at(self.root.seen, stream.index) < _at(stream.seen, stream.index):
                 raise CaptureError(
                     f"in the capture of {self.label!r} {stream!r} is never waited for: record an event at "
                     "its end, and let the first stream wait for it, as agt.overlap does"
                 )
-        for event in self.awaited:
-            event.synchronize()
-        # Streams and handles know this capture. Memory is too dear to wait for the garbage collector.
-        self.streams.clear()
-        del self.root
-        self.keep[:] = [buffers(thing) for thing in self.keep]
-        return self.device.prepare(self.calls)
 
     def branch(self) -> CaptureStream:
         """Another stream."""
@@ -219,7 +170,7 @@ class Capture(Submission[Any]):
         call = Call(verb, args, mine.index, (*fresh, *first))
         if call.is_work:
             number = _at(mine.seen, mine.index) + 1
-            mine.seen = _later(mine.seen, [0] * mine.index + [number])
+            mine.seen = later(mine.seen, [0] * mine.index + [number])
         self.calls.append(call)
 
     def own(self, stream: Stream) -> CaptureStream:
@@ -322,6 +273,10 @@ class CaptureContext(ExecutionContext):
         """The same capture, on another of its streams."""
         return CaptureContext(self._capture.own(stream), self._capture)
 
+    def on_failed_capture(self, undo: Callable[[], None]) -> None:
+        """See `ExecutionContext`."""
+        self._capture.undo.append(undo)
+
     def _touch(self, array: DeviceArray) -> Memory:
         """As outside; but nothing uses the array yet, so its stream stays what it was."""
         memory = array.use_on(None, self.device)
@@ -370,8 +325,3 @@ class _Branches(SchedulingPolicy):
 
 def _at(seen: list[int], index: int) -> int:
     return seen[index] if index < len(seen) else 0
-
-
-def _later(mine: list[int], theirs: list[int]) -> list[int]:
-    """By stream, what comes before both."""
-    return [max(pair) for pair in itertools.zip_longest(mine, theirs, fillvalue=0)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,6 +89,9 @@ class ExecutionContext:
     def keep(self, *things: object) -> None:
         """Keep these alive until the operation has completed."""
         self.submission.keep.extend(things)
+
+    def on_failed_capture(self, undo: Callable[[], None]) -> None:
+        """Call `undo` if this is a capture that fails: then nothing has run, and operations are as before."""
 
     # ------------------------------------------------------------------ memory
     def empty(

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Sequence
 
 from asyncgpu_tutor.device import Stream
-from asyncgpu_tutor.runtime.capture import CaptureStream
+from asyncgpu_tutor.runtime.capture_stream import CaptureStream
 
 __all__ = ["LastUse", "follow", "in_turn"]
 

@@ -1,0 +1,240 @@
+"""A capture that fails has done nothing: operations, arrays and memory are as before."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import CaptureError, UseAfterMoveError
+from asyncgpu_tutor.sim import SimDevice
+
+from .kernels import SCALE, kernel
+from .programs import PROGRAMS, Program
+from .test_graphs import N, Op, arrays, into
+
+BOTH = pytest.mark.parametrize(
+    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
+)
+Capture = Callable[[Op], Any]
+
+
+class Refused(Exception):
+    """Raised in a function."""
+
+
+def refuse(*_: object) -> Op:
+    raise Refused
+
+
+def doubled(x: agt.DeviceArray, y: agt.DeviceArray) -> Op:
+    """y = 2 x; takes both."""
+    return kernel(SCALE)(N, 2.0, x, y.partition(32)).last().unpartition()
+
+
+def stray(context: agt.ExecutionContext) -> Op:
+    """A branch that nothing waits for."""
+    x, y = context.empty((N,)), context.empty((N,))
+    branch = context.fork()
+    branch.stream.wait_event(context.stream.record())
+    branch.copy(y, x)
+    return agt.value(None)
+
+
+# ---------------------------------------------------------------------- operations
+@given(program=PROGRAMS)
+def test_what_could_not_be_captured_can_be_prepared_and_run(
+    device: Device, program: Program
+) -> None:
+    op = program.op().to_host()
+    with pytest.raises(CaptureError):
+        op.graph_on(agt.create_stream())
+    with pytest.raises(Refused):
+        op.and_then(refuse).prepare()
+    assert np.array_equal(op.prepare().launch().sync(), program.expected())
+
+
+def test_what_took_owned_arrays_can_be_prepared_as_the_message_says(device: Device) -> None:
+    op = doubled(*arrays(1, 0)).to_host()
+    with pytest.raises(CaptureError, match=r"agt\.pinned"):
+        op.graph_on(agt.create_stream())
+    prepared = op.prepare()
+    for _ in range(2):
+        assert prepared.launch().sync().tolist() == [2.0] * N
+
+
+@BOTH
+def test_what_took_owned_arrays_can_be_run_after_all(device: Device, capture: Capture) -> None:
+    first = doubled(*arrays(1, 0))
+    whole = agt.zip(first, agt.d2h(arrays(3)[0], out=agt.pinned((N,))))
+    with pytest.raises(Refused):
+        capture(whole.and_then(refuse))
+    array, host = whole.sync()
+    assert agt.d2h(array).sync().tolist() == [2.0] * N
+    assert host.tolist() == [3.0] * N
+
+
+@BOTH
+def test_an_array_that_a_function_took_is_its_owners_again(
+    device: Device, capture: Capture
+) -> None:
+    x, out, host = *arrays(1, 0), agt.pinned((N,))
+    with pytest.raises(Refused):
+        capture(agt.value(None).and_then(lambda _: agt.memcpy(out, x)).and_then(refuse))
+    assert not x.moved
+    assert agt.d2h(x, out=host).sync().tolist() == [1.0] * N
+
+
+@BOTH
+def test_what_is_shared_has_not_run(device: Device, capture: Capture) -> None:
+    x, y, z = arrays(1, 0, 0)
+    shared = into(x, y).shared()
+    left, right = agt.zip(into(y, z), agt.value(7)).unzip()
+    whole = agt.zip(shared, shared, left, right)
+    with pytest.raises(Refused):
+        capture(whole.and_then(refuse))
+    assert whole.sync()[-1] == 7
+    assert [agt.d2h(array.borrow()).sync()[0] for array in (y, z)] == [2, 4]
+
+
+@BOTH
+def test_an_error_in_what_is_shared_does_not_stay(device: Device, capture: Capture) -> None:
+    tries: list[int] = []
+
+    def at_first(_: object) -> Op:
+        tries.append(1)
+        return refuse() if len(tries) == 1 else agt.value(5)
+
+    shared = agt.value(None).and_then(at_first).shared()
+    with pytest.raises(Refused):
+        capture(shared)
+    assert shared.sync() == 5
+
+
+# ---------------------------------------------------------------------- memory
+@pytest.mark.parametrize(
+    "last", [lambda op: op.and_then(refuse), lambda op: agt.zip(op, agt.with_context(stray))]
+)
+def test_memory_goes_at_once(sim: SimDevice, last: Callable[[Op], Op]) -> None:
+    shared = agt.zeros((N,)).shared()
+    op = last(agt.overlap(agt.zip(shared, shared), agt.ones((N,)).to_host()))
+    gc.collect()
+    gc.disable()
+    try:
+        before = sim.heap.live
+        for _ in range(2):
+            with suppress(Refused, CaptureError):
+                op.prepare()
+            assert sim.heap.live == before
+    finally:
+        gc.enable()
+
+
+def test_nothing_can_be_added_to_it(device: Device) -> None:
+    x, y = arrays(1, 0)
+    seen: list[agt.ExecutionContext] = []
+
+    def look(context: agt.ExecutionContext) -> Op:
+        seen.append(context)
+        return into(x, y).and_then(refuse)
+
+    with pytest.raises(Refused):
+        agt.with_context(look).prepare()
+    with pytest.raises(CaptureError, match="is over"):
+        seen[0].copy(y, x)
+
+
+# ---------------------------------------------------------------------- scopes
+def test_a_scope_that_fails_has_captured_nothing_of_it(device: Device) -> None:
+    x, y, z = arrays(1, 0, 0)
+    good, chained = doubled(x, y), into(z, z)
+
+    def fails() -> None:
+        with agt.CudaGraph.scope(agt.create_stream()) as scope:
+            scope.record(good)
+            raise Refused
+
+    def goes_on() -> None:
+        with agt.CudaGraph.scope(agt.create_stream()) as scope:
+            scope.record(good)
+            with pytest.raises(Refused):
+                scope.record(chained.and_then(refuse))
+
+    with pytest.raises(Refused):
+        fails()
+    with pytest.raises(CaptureError, match="incomplete"):
+        goes_on()
+    assert agt.d2h(good.sync()).sync().tolist() == [2.0] * N
+
+
+def test_a_scope_that_was_not_joined_has_no_graph(device: Device) -> None:
+    x, y = arrays(1, 0)
+
+    def branches_off(context: agt.ExecutionContext) -> Op:
+        branch = context.fork()
+        branch.stream.wait_event(context.stream.record())
+        branch.copy(y, x)
+        return agt.value(None)
+
+    with (
+        pytest.raises(CaptureError, match="never waited for"),
+        agt.CudaGraph.scope(agt.create_stream()) as scope,
+    ):
+        scope.record(agt.with_context(branches_off))
+    with pytest.raises(CaptureError, match="not captured yet"):
+        scope.graph.take_output()
+
+
+# ---------------------------------------------------------------------- what was moved on
+def test_a_scope_can_go_on_with_what_it_got(device: Device) -> None:
+    """The first result is moved into the second step; a launch lends it all the same."""
+    x, y, z = arrays(1, 0, 0)
+    with agt.CudaGraph.scope(agt.create_stream()) as scope:
+        first = scope.record(doubled(x, y))
+        scope.record(doubled(first, z))
+    for _ in range(2):
+        lent = scope.graph.launch().sync()
+        assert [agt.d2h(array).sync()[0] for array in (lent[0], lent[1])] == [2, 4]
+    first, second = scope.graph.take_output()
+    with pytest.raises(UseAfterMoveError, match="into scale"):
+        agt.d2h(first)
+    assert agt.d2h(second).sync()[0] == 4
+
+
+@BOTH
+def test_a_result_that_was_moved_on_is_no_reason_to_fail(device: Device, capture: Capture) -> None:
+    x, host = arrays(1)[0], agt.pinned((N,))
+    op = agt.value(x).and_then(lambda x: agt.zip(agt.value(x), agt.d2h(x, out=host)))
+    assert capture(op).launch().sync()[1].tolist() == [1.0] * N
+
+
+# ---------------------------------------------------------------------- nothing to capture
+@BOTH
+def test_what_ran_before_and_runs_once_is_refused(device: Device, capture: Capture) -> None:
+    def last() -> Op:
+        x, y = arrays(1, 0)
+        return kernel(SCALE)(N, 2.0, x.borrow(), y.borrow().partition(32)).last()
+
+    op = last()
+    op.sync()
+    with pytest.raises(CaptureError, match="'scale' ran before"):
+        capture(op)
+    capture(last()).launch().sync()
+
+    left, right = agt.zip(into(*arrays(1, 0)), agt.value(7)).unzip()
+    left.sync()
+    assert capture(right).launch().sync() == 7  # it has not been asked for yet
+    with pytest.raises(CaptureError, match="'zip' ran before"):
+        capture(left)
+
+
+def test_a_stream_of_a_capture_has_no_pointer(device: Device) -> None:
+    with pytest.raises(AttributeError, match=r"no 'ptr'.*another library"):
+        agt.with_context(lambda context: agt.value(context.stream.ptr)).prepare()  # type: ignore[attr-defined]

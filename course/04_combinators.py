@@ -113,7 +113,7 @@ when
 when.commit(...)
 
 # %% id=when-run
-MARK = "the function of and_then"
+MARK = "mark"
 large = agt.pin(np.ones(4_000_000 if not device.simulated else 1_000_000, np.float32))
 
 
@@ -145,7 +145,7 @@ chain.plot(title="A chain of three", lanes=("host", "streams"), highlight=MARK)
 in_words(chain)
 
 # %% [markdown] id=when-read
-# The function is called while the copy is under way. It is called when the work is *submitted*, and what it gets is a **handle**: the
+# The function is called before the copy is done. It is called when the work is *submitted*, and what it gets is a **handle**: the
 # name of an array that nothing has been written to yet. For describing the next stage that is all it takes. So a whole chain is in the queue
 # early, as a rule before its first stage is done, and between the stages the device does not have to wait for Python.
 
@@ -788,7 +788,6 @@ in_words(zipped, overlapped)
 # %% [markdown] id=zip-overlap-read
 # Below, the second operation is on a stream of its own. Its copy to the device starts as soon as the first one has left the engine, and
 # runs beside the first one's copy *back*. (Two copies in one direction never overlap: there is one engine for each.)
-#
 
 # %% id=zip-overlap-check
 assert len(zipped.streams) == 1
@@ -806,23 +805,31 @@ if device.simulated:
 
 # %% id=overlap-cost-run
 four = agt.ones((100, 100)), agt.zeros((100, 100)), agt.randn((100, 100)), agt.arange(10_000)
-totals = {}
-for name, combine in [("zip", agt.zip), ("overlap", agt.overlap)]:
+
+
+def measured(combine):
     combine(*four).sync()  # not recorded
     with agt.record() as trace:
         combine(*four).sync()
-    m = totals[name] = trace.metrics()
+    return trace.metrics()
+
+
+totals = {}
+for name, combine in [("zip", agt.zip), ("overlap", agt.overlap)]:
+    tries = [measured(combine) for _ in range(10)]
+    m = totals[name] = min(tries, key=lambda m: m.makespan)  # a real host has hiccups: the best of ten
     print(
         f"{name:8} {m.makespan:5.0f} µs, of which two streams were at work for {m.overlap:.0f} µs"
     )
 
+print("sooner done:", min(totals, key=lambda name: totals[name].makespan))
 if device.simulated:
     assert totals["overlap"].overlap == 0
     assert totals["zip"].makespan < totals["overlap"].makespan
 
 # %% [markdown] id=overlap-cost-read
-# Each array is filled sooner than the host has submitted the next one. So there is nothing to overlap, and `overlap` comes out behind, by what its
-# events cost. As a rule of thumb: `zip`, unless both arms keep the device busy for long.
+# To fill such an array takes the device less time than Python needs to submit the next one. So there is next to nothing to overlap, and what
+# `overlap` adds is the price of its events. As a rule of thumb: `zip`, unless both arms keep the device busy for long.
 
 # %% [markdown] id=exercise-overlap
 # ### Exercise: `zip` or `overlap`?

@@ -8,6 +8,8 @@ cupti-python 13.0.1 on an H200.
 - **Which operation**: each call is made with an *external correlation id* of ours. CUPTI reports, for each
   call into CUDA, its own correlation id and ours; and each kernel with CUPTI's. Its records of calls have to
   be on for that, if only those of the few calls that enqueue.
+- **Graphs**: there is one record for each node, with the launch's correlation id, as long as nobody enables
+  ``GRAPH_TRACE``, which makes one of the whole.
 - **Which time**: `cupti.get_timestamp` reads the clock of the records between two readings of the host's. The
   narrowest of many such brackets, at the start and at the end, places one clock on the other; between
   them it is a straight line.
@@ -19,7 +21,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -27,15 +29,18 @@ from typing import Any
 
 from cupy.cuda import runtime
 
-from asyncgpu_tutor.trace import Draft, SpanLog
+from asyncgpu_tutor.cupy_device.records import Anchor, Line, Record, by_draft, late_by, taken
+from asyncgpu_tutor.trace import Draft, SpanKind, SpanLog
 
 __all__ = ["CLOCK", "CuptiRecorder", "CuptiRefusedError"]
 
 CLOCK = "CUPTI"
 READINGS = 50  # of both clocks; one in a few is not interrupted
-FLUSHES = 5
+# By 0, CUPTI hands over buffers whose records are all complete. By 1 it hands over the others too, and what
+# is incomplete then has no times and never gets them: so that comes last.
+FLUSHES = (0, 0, 0, 0, 1)
+PAUSE = 2e-4  # s, for CUPTI's own thread to complete its records
 BUFFER = 4 * 2**20  # bytes: some twenty thousand records
-PAGEABLE = 1  # CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
 
 # What a profiler leaves in the environment, and in the process, of a program that it runs. CUPTI says no to a
 # second client, but not to all of them.
@@ -70,7 +75,7 @@ class _Session:
 
     def __init__(self) -> None:
         self.users = 0
-        self.records: list[Any] = []
+        self.records: list[Record] = []
         self.ours: dict[int, int] = {}  # our id, by CUPTI's correlation id
         self.numbers = itertools.count(1)
         self._cupti: Any = None
@@ -150,12 +155,18 @@ class _Session:
     def _take(self, activities: Iterable[Any]) -> None:
         """CUPTI hands a buffer over, on a thread of its own."""
         kind = self._cupti.ActivityKind
-        device = (int(kind.CONCURRENT_KERNEL), int(kind.MEMCPY), int(kind.MEMSET))
+        kinds: dict[int, SpanKind | None] = {
+            int(kind.CONCURRENT_KERNEL): "kernel",
+            int(kind.MEMSET): "memset",
+            int(kind.MEMCPY): None,
+        }
+        external = int(kind.EXTERNAL_CORRELATION)
         for activity in activities:
-            if activity.kind == kind.EXTERNAL_CORRELATION:
+            number = int(activity.kind)
+            if number == external:
                 self.ours[activity.correlation_id] = activity.external_id
-            elif int(activity.kind) in device:
-                self.records.append(activity)
+            elif number in kinds:
+                self.records.append(taken(activity, kinds[number]))
 
 
 _session = _Session()
@@ -177,10 +188,12 @@ class CuptiRecorder:
         If CUPTI is missing, refuses, or another profiler is there.
     """
 
+    sees_nodes = True
+
     def __init__(self, log: SpanLog, ordinal: int) -> None:
         self.log = log
         self._ordinal = ordinal
-        self._drafts: dict[int, tuple[Draft, float]] = {}
+        self._drafts: dict[int, tuple[Sequence[Draft], float]] = {}
         self._host: list[tuple[Draft, float, float]] = []
         self._open = threading.local()
         self._cupti: Any = _session.open()
@@ -226,9 +239,10 @@ class CuptiRecorder:
             self._cupti.activity_pop_external_correlation_id(self._kind)
         return number
 
-    def add(self, draft: Draft, before: int, after: int, called: float) -> None:
-        """The work of `draft` was called under the number `before`, from the host's time `called` on."""
-        self._drafts[before] = (draft, called)
+    def add(self, drafts: Sequence[Draft], before: int, after: int, called: float) -> None:
+        """The work of `drafts` was called under the number `before`, from the host's time `called` on."""
+        if drafts:
+            self._drafts[before] = (drafts, called)
 
     def add_host(self, draft: Draft, start: float, end: float) -> None:
         """A span of the host, in us of its clock."""
@@ -237,23 +251,26 @@ class CuptiRecorder:
     def settle(self) -> None:
         """Wait for the device and write down all spans."""
         runtime.deviceSynchronize()
-        last = self._anchor()
+        line = Line(self._first, self._anchor())
         found = self._collect()
         host, self._host = self._host, []
         for draft, start, end in host:
             self.log.finish(draft, start, end)
-        drafts, self._drafts = self._drafts, {}
-        missing = 0
-        for number, (draft, called) in drafts.items():
-            records = found.get(number, [])
-            missing += not records
-            begin = min((self._us(r.start, last) for r in records), default=called)
-            end = max((self._us(r.end, last) for r in records), default=called)
-            # Work cannot start before it was asked for: what looks so is the clocks' uncertainty.
-            begin = max(begin, called)
-            self.log.finish(draft, begin, max(begin, end), **_facts(records))
-        spread = abs(self._offset(last) - self._offset(self._first))
-        self.log.about["alignment_us"] = round(self._first[1] + last[1] + spread, 3)
+        waiting, self._drafts = self._drafts, {}
+        placed: list[tuple[Draft, float, list[Record], list[Record]]] = []
+        for number, (drafts, called) in waiting.items():
+            for draft, records in zip(drafts, by_draft(drafts, found.get(number, ())), strict=True):
+                timed = [record for record in records if record.timed]
+                placed.append((draft, called, records, timed))
+        late = late_by((line.us(r.start), called) for _, called, _, timed in placed for r in timed)
+        for draft, called, records, timed in placed:
+            begin = min((line.us(r.start) + late for r in timed), default=called)
+            end = max((line.us(r.end) + late for r in timed), default=called)
+            self.log.finish(draft, max(begin, called), max(end, called), **_facts(records))
+        self.log.about["alignment_us"] = round(line.uncertainty + late, 3)
+        if late:
+            self.log.about["moved_us"] = round(late, 3)
+        missing = sum(not timed for _, _, _, timed in placed)
         if missing:  # copies of nothing leave no record
             self.log.about["without_record"] = missing
 
@@ -261,43 +278,33 @@ class CuptiRecorder:
         """Switch CUPTI off."""
         _session.close()
 
-    def _collect(self) -> dict[int, list[Any]]:
+    def _collect(self) -> dict[int, list[Record]]:
         """CUPTI's records, by our numbers."""
-        found: dict[int, list[Any]] = {}
-        for _ in range(FLUSHES):
-            self._cupti.activity_flush_all(1)
+        found: dict[int, list[Record]] = {}
+        wanted = sum(len(drafts) for drafts, _ in self._drafts.values())
+        for turn, flag in enumerate(FLUSHES):
+            if turn:
+                time.sleep(PAUSE)
+            self._cupti.activity_flush_all(flag)
             found = {}
             for record in list(_session.records):
-                number = _session.ours.get(record.correlation_id)
+                number = _session.ours.get(record.correlation)
                 if number in self._drafts:
                     found.setdefault(number, []).append(record)
-            if len(found) == len(self._drafts):
+            if all(n in found for n in self._drafts) and sum(map(len, found.values())) >= wanted:
                 break
         return found
 
-    # ------------------------------------------------------------------ clocks
-    def _anchor(self) -> tuple[float, float, float]:
-        """A time of CUPTI's clock, its uncertainty, and the same moment on the host's; in us."""
-        best = (0.0, float("inf"), 0.0)
+    def _anchor(self) -> Anchor:
+        """One moment on both clocks: the narrowest of several readings of one between two of the other."""
+        best = Anchor(0, 0.0, float("inf"))
         for _ in range(READINGS):
             early = time.perf_counter_ns()
             theirs = int(self._cupti.get_timestamp())
             late = time.perf_counter_ns()
-            if (late - early) / 2e3 < best[1]:
-                best = (theirs / 1e3, (late - early) / 2e3, (early + late) / 2e3)
+            if (late - early) / 2e3 < best.uncertainty:
+                best = Anchor(theirs, (early + late) / 2e3, (late - early) / 2e3)
         return best
-
-    @staticmethod
-    def _offset(anchor: tuple[float, float, float]) -> float:
-        return anchor[2] - anchor[0]
-
-    def _us(self, timestamp: int, last: tuple[float, float, float]) -> float:
-        """A time of a record, in ns, on the host's clock, in us."""
-        theirs = timestamp / 1e3
-        first = self._first
-        length = last[0] - first[0]
-        part = min(max((theirs - first[0]) / length, 0.0), 1.0) if length > 0 else 0.0
-        return theirs + self._offset(first) * (1 - part) + self._offset(last) * part
 
 
 def profiler_attached() -> str:
@@ -318,11 +325,11 @@ def profiler_attached() -> str:
     return ""
 
 
-def _facts(records: list[Any]) -> dict[str, object]:
+def _facts(records: Sequence[Record]) -> dict[str, object]:
     facts: dict[str, object] = {}
     if len(records) > 1:
         facts["records"] = len(records)
-    if any(PAGEABLE in (getattr(r, "src_kind", 0), getattr(r, "dst_kind", 0)) for r in records):
+    if any(record.pageable for record in records):
         facts["pageable"] = True
     return facts
 

@@ -18,6 +18,7 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.array import DeviceArray
 from asyncgpu_tutor.cupy_device.compile import compile_function
 from asyncgpu_tutor.cupy_device.guard import CUDA_ERRORS, guarded, translated
+from asyncgpu_tutor.cupy_device.nodes import Outline
 from asyncgpu_tutor.cupy_device.packing import Packer
 from asyncgpu_tutor.cupy_device.recording import AnyRecorder, open_recorder
 from asyncgpu_tutor.cupy_device.replay import CupyReplay
@@ -382,16 +383,17 @@ class CupyDevice:
         detail: Mapping[str, object] | int | None,
         call: Callable[..., object],
         args: tuple[object, ...],
+        outline: Outline | None = None,
     ) -> None:
         """Make a call that enqueues, and write it down when recorded.
 
-        `detail` may be just a number of bytes.
+        `detail` may be just a number of bytes. `outline` says what is in a graph.
         """
         if self._recorder is None:
             self.call(name, call, args)
         else:
             told = {"bytes": detail} if isinstance(detail, int) else detail or {}
-            recorded = (self._recorder, kind, name, queue, told, call, args)
+            recorded = (self._recorder, kind, name, queue, told, call, args, outline)
             self.call(name, self._record, recorded)
 
     def call(self, what: str, call: Callable[..., object], args: tuple[Any, ...]) -> Any:
@@ -427,6 +429,7 @@ class CupyDevice:
         detail: Mapping[str, object],
         call: Callable[..., object],
         args: tuple[object, ...],
+        outline: Outline | None,
     ) -> None:
         """`call`, with what the recorder does before and after it."""
         before = recorder.before(queue.cupy)
@@ -434,10 +437,13 @@ class CupyDevice:
         call(*args)
         host = self._host_span("call", call_name(kind, name), start)
         op, label = current_operation()
-        draft = recorder.log.draft(
-            kind, name, queue.number, op=op, label=label, call=host, detail=detail
-        )
-        recorder.add(draft, before, recorder.after(queue.cupy), start)
+        log, number = recorder.log, queue.number
+        if outline is not None and recorder.sees_nodes:
+            drafts = outline.draft(log, number, op, label, host)
+        else:
+            told = detail if outline is None else {"nodes": outline.nodes}
+            drafts = [log.draft(kind, name, number, op=op, label=label, call=host, detail=told)]
+        recorder.add(drafts, before, recorder.after(queue.cupy), start)
 
     def own(self, stream: Stream) -> CupyStream:
         """A stream, if it is one of this device's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import cupy
@@ -27,6 +28,8 @@ class Recorder:
     log : SpanLog
         Where the spans go.
     """
+
+    sees_nodes = False  # an event lies before or after a graph, not inside
 
     def __init__(self, log: SpanLog) -> None:
         self.log = log
@@ -53,8 +56,11 @@ class Recorder:
 
     after = before
 
-    def add(self, draft: Draft, before: Any, after: Any, called: float) -> None:
-        """The work of `draft` lies between these events, and after the host's call began at `called`."""
+    def add(self, drafts: Sequence[Draft], before: Any, after: Any, called: float) -> None:
+        """The work of the one draft lies between these events; the host's call began at `called`."""
+        (draft,) = drafts
+        if draft.kind == "graph":
+            self.log.about["graphs"] = "each as one bar: CUDA events do not see inside"
         self._pairs.append((draft, before, after, called))
 
     def add_host(self, draft: Draft, start: float, end: float) -> None:

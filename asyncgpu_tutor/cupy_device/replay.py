@@ -9,6 +9,7 @@ import cupy
 from cupy.cuda import driver, runtime
 
 from asyncgpu_tutor.cupy_device.guard import guarded
+from asyncgpu_tutor.cupy_device.nodes import Outline
 from asyncgpu_tutor.cupy_device.packing import Packer
 from asyncgpu_tutor.cupy_device.stream import CupyStream
 from asyncgpu_tutor.device import Call, Event, Stream
@@ -101,10 +102,11 @@ class CupyReplay:
 
     def instantiate(self, name: str) -> CupyGraph:
         """A CUDA graph, captured from a replay on streams that nobody else uses."""
-        nodes = sum(call.is_work for call in self._calls)
         count = max((call.stream for call in self._calls), default=0) + 1
+        # Branches have streams of their own, with numbers, as lanes for a recording.
+        branches = [self._device.create_stream() for _ in range(count - 1)]
         with guarded(f"capturing {name}"), self._device.active():
-            streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
+            streams = [cupy.cuda.Stream(non_blocking=True), *(branch.cupy for branch in branches)]
             bound = self.bind([int(stream.ptr) for stream in streams])
             # Relaxed: what other threads do meanwhile, such as allocating, is no concern of this capture.
             streams[0].begin_capture(runtime.streamCaptureModeRelaxed)
@@ -112,26 +114,27 @@ class CupyReplay:
                 _make_all(bound)
             finally:
                 graph = streams[0].end_capture()
-        return CupyGraph(self._device, name, graph, nodes, self)
+        outline = Outline(name, self._calls, [branch.number for branch in branches])
+        return CupyGraph(self._device, name, graph, outline, self)
 
 
 class CupyGraph:
     """An instantiated CUDA graph."""
 
     def __init__(
-        self, device: CupyDevice, name: str, graph: Any, nodes: int, replay: CupyReplay
+        self, device: CupyDevice, name: str, graph: Any, outline: Outline, replay: CupyReplay
     ) -> None:
         self._device = device
         self._name = name
         self._graph = graph
-        self._detail: dict[str, object] = {"nodes": nodes}
+        self._outline = outline
         self._keep = replay  # the graph has copies of the arguments, not of what they point at
 
     def launch(self, stream: Stream) -> None:
         """Enqueue all of it, behind what `stream` holds."""
         queue = self._device.own(stream)
         self._device.enqueue(
-            "graph", self._name, queue, self._detail, self._graph.launch, (queue.cupy,)
+            "graph", self._name, queue, None, self._graph.launch, (queue.cupy,), self._outline
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from asyncgpu_tutor.device import Call, Event, Stream
@@ -59,7 +60,7 @@ class SimGraph:
         self.name = name
         self.device = device = replay.device
         self.machine = device.machine
-        self._steps = replay.steps
+        self._steps = _in_graph(replay.steps, name)
         self._branches: list[SimStream] = [
             device.create_stream() for _ in range(max((s[0] for s in self._steps), default=0))
         ]
@@ -80,6 +81,19 @@ class SimGraph:
                 events[records] = streams[index].mark()
             elif awaits is not None:
                 streams[index].follow(events[awaits])
+
+
+def _in_graph(steps: Sequence[Step], graph: str) -> list[Step]:
+    """With the graph and the number of the node, for the span of each piece."""
+    numbers = count()
+    return [
+        (index, piece and _node(piece, graph, next(numbers)), records, awaits)
+        for index, piece, records, awaits in steps
+    ]
+
+
+def _node(piece: Piece, graph: str, number: int) -> Piece:
+    return replace(piece, detail={**piece.detail, "graph": graph, "node": number})
 
 
 def _made(device: SimDevice, call: Call) -> tuple[float, Step]:

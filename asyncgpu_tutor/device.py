@@ -180,11 +180,28 @@ class Call:
         return self.verb not in ("record", "wait_event")
 
 
+class Repeat(Protocol):
+    """Calls on one stream, with everything decided: to be made often, while nobody records."""
+
+    @property
+    def event(self) -> Event:
+        """Behind the calls that were made last; the same event each time."""
+        ...
+
+    def start(self) -> None:
+        """Make the calls, and mark their end."""
+        ...
+
+
 class Graph(Protocol):
     """Calls that the driver makes all at once."""
 
     def launch(self, stream: Stream) -> None:
         """Enqueue all of them, behind what `stream` holds."""
+        ...
+
+    def repeat(self, stream: Stream) -> Repeat | None:
+        """Launches on this stream; None where each has to be seen, as on a simulated device."""
         ...
 
 
@@ -193,6 +210,10 @@ class Replay(Protocol):
 
     def enqueue(self, streams: Sequence[Stream]) -> None:
         """Make all calls, on these streams."""
+        ...
+
+    def repeat(self, stream: Stream) -> Repeat | None:
+        """Runs of calls that need one stream only, on this one; None as for a graph."""
         ...
 
     def instantiate(self, name: str) -> Graph:

@@ -18,6 +18,7 @@ from asyncgpu_tutor.scheduling import SchedulingPolicy
 __all__ = ["DeviceFuture", "FutureState", "running_loop"]
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 _waking = threading.Lock()
 
@@ -86,10 +87,10 @@ class DeviceFuture(Generic[T]):
         self._error: BaseException | None = None
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
-    @classmethod
-    def of(cls, submission: Submission[T]) -> DeviceFuture[T]:
+    @staticmethod
+    def of(submission: Submission[U]) -> DeviceFuture[U]:
         """A future of work that is under way."""
-        future = cls(None, submission.stream, None, submission.label)
+        future: DeviceFuture[U] = DeviceFuture(None, submission.stream, None, submission.label)
         future._submission = submission
         future._state = FutureState.EXECUTING
         return future

@@ -29,10 +29,10 @@ import numpy.typing as npt
 from asyncgpu_tutor.array import as_shape
 from asyncgpu_tutor.device import Stream
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, ServerBusyError, UsageError
-from asyncgpu_tutor.future import DeviceFuture, FutureState
+from asyncgpu_tutor.future import FutureState
 from asyncgpu_tutor.host import in_containers
 from asyncgpu_tutor.memory import pinned
-from asyncgpu_tutor.ops import CudaGraph, DeviceOp, Prepared
+from asyncgpu_tutor.ops import CudaGraph, DeviceOp, Prepared, Standing
 from asyncgpu_tutor.ops.operation import as_op
 from asyncgpu_tutor.runtime import create_stream, current_device
 
@@ -40,7 +40,7 @@ __all__ = ["Server"]
 
 T = TypeVar("T")
 Host = npt.NDArray[Any]
-_UnderWay = deque[tuple["_Lane[T]", DeviceFuture[T]]]
+_UnderWay = deque["_Lane[T]"]
 
 # A request: an array, or a function that writes one to the array that it is given.
 Request = Host | Callable[[Host], object]
@@ -51,29 +51,22 @@ TURN_EVERY_US = 500.0  # how long `map` may go on without giving the event loop 
 
 
 class _Lane(Generic[T]):
-    """A stream, an input, and the pipeline that reads it."""
+    """A place on a stream: an input, and the pipeline that reads it."""
 
     def __init__(self, slot: Host, captured: Prepared[T] | CudaGraph[T], stream: Stream) -> None:
         self.slot = slot
-        self.captured = captured
-        self.stream = stream
-        self.run: DeviceFuture[T] | None = None  # the latest
-
-    @property
-    def at_work(self) -> bool:
-        """Whether nobody has seen its latest run end: one that was cancelled, where the lane is free."""
-        return self.run is not None and self.run.state is FutureState.EXECUTING
+        self.run = Standing(captured, stream)  # the latest; it may be one that was cancelled
 
     async def quiet(self) -> None:
         """Wait until the device neither reads nor writes its memory."""
-        if self.run is not None:
+        if self.run.state is FutureState.EXECUTING:
             await _settled(self.run)
 
-    def start(self, request: Request) -> DeviceFuture[T]:
+    def start(self, request: Request) -> None:
         """Write a request to the input and launch."""
         if callable(request):
             written = request(self.slot)
-            if inspect.iscoroutine(written):
+            if written is not None and inspect.iscoroutine(written):
                 written.close()
                 raise UsageError(
                     "the function of a request is asynchronous, and has to write the input at once: await "
@@ -81,8 +74,13 @@ class _Lane(Generic[T]):
                 )
         else:
             np.copyto(self.slot, request)
-        self.run = self.captured.start_on(self.stream)
-        return self.run
+        self.run.start()
+
+    def taken(self) -> T:
+        """The result, as the caller's own: the next run writes to the lane's arrays again."""
+        result: Any = self.run.result()
+        own: Any = result.copy() if type(result) is np.ndarray else in_containers(_own, result)
+        return own
 
 
 class Server(Generic[T]):
@@ -104,6 +102,9 @@ class Server(Generic[T]):
         Of a request.
     lanes : int
         How many requests the device works on at a time, each on a stream of its own.
+    ahead : int
+        How many more are enqueued behind each of these, in memory of their own, so that the device has work
+        while the host has not yet seen the end of one. To see it can take half a millisecond.
     waiting : int
         How many more may wait for a lane; what comes then is turned away.
     graphs : bool
@@ -125,13 +126,15 @@ class Server(Generic[T]):
         dtype: npt.DTypeLike = np.float32,
         *,
         lanes: int = 4,
+        ahead: int = 0,
         waiting: int = 1024,
         graphs: bool = True,
     ) -> None:
-        if not (isinstance(lanes, int) and isinstance(waiting, int)) or lanes < 1 or waiting < 0:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        counts = {"lanes": lanes, "ahead": ahead, "waiting": waiting}
+        if any(not isinstance(n, int) or n < 0 for n in counts.values()) or lanes < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            given = ", ".join(f"{name}={n!r}" for name, n in counts.items())
             raise UsageError(
-                f"a server needs at least one lane, and no fewer than 0 requests that may wait: got lanes="
-                f"{lanes}, waiting={waiting}"
+                f"a server needs at least one lane, and the others are counts from 0: got {given}"
             )
         if not callable(pipeline):
             raise UsageError(
@@ -142,22 +145,27 @@ class Server(Generic[T]):
         self.dtype = np.dtype(dtype)
         self._waiting = waiting
         self._device = current_device()
-        self._lanes = [self._lane(pipeline, graphs) for _ in range(lanes)]
+        streams = [create_stream() for _ in range(lanes)]
+        # First one on each stream, then one behind each.
+        self._lanes = [
+            self._lane(pipeline, stream, graphs) for _ in range(1 + ahead) for stream in streams
+        ]
         self._free: deque[_Lane[T]] = deque(self._lanes)
         self._queue: deque[asyncio.Future[_Lane[T]]] = deque()
         self._open = False
 
     def __repr__(self) -> str:
-        busy = len(self._lanes) - sum(not lane.at_work for lane in self._free)
+        busy = sum(lane.run.state is FutureState.EXECUTING for lane in self._lanes)
         return (
             f"<Server on {self._device.name}: {busy} of {len(self._lanes)} lanes busy, "
             f"{len(self._queue)} waiting>"
         )
 
-    def _lane(self, pipeline: Callable[[Host], DeviceOp[T]], graphs: bool) -> _Lane[T]:
+    def _lane(
+        self, pipeline: Callable[[Host], DeviceOp[T]], stream: Stream, graphs: bool
+    ) -> _Lane[T]:
         slot = pinned(self.shape, self.dtype)
         slot[...] = np.zeros((), self.dtype)
-        stream = create_stream()
         prepared = as_op(pipeline(slot), pipeline).prepare()
         captured = prepared.launch().graph_on(stream) if graphs else prepared
         return _Lane(slot, captured, stream)
@@ -205,7 +213,9 @@ class Server(Generic[T]):
         self._check(request)
         lane = await self._idle_lane()
         try:
-            return in_containers(_own, await lane.start(request))
+            lane.start(request)
+            await lane.run
+            return lane.taken()
         finally:
             self._give(lane)
 
@@ -237,14 +247,19 @@ class Server(Generic[T]):
                 while under_way and (request is _END or not self._free):
                     # What is done already is taken without a turn of the loop, which takes longer than a
                     # small request; but others have their turn.
-                    oldest = under_way[0][1]
-                    if time.perf_counter() > turn_due or not oldest.poll():
-                        await _settled(oldest)
+                    done = under_way[0].run.poll()
+                    if not done or time.perf_counter() > turn_due:
+                        await (asyncio.sleep(0) if done else _settled(under_way[0].run))
                         turn_due = time.perf_counter() + TURN_EVERY_US * 1e-6
                     yield self._taken(under_way)
                 if request is _END:
                     return
-                await self._begin(request, under_way)
+                self._check(request)
+                if self._free and self._free[0].run.state is not FutureState.EXECUTING:
+                    lane = self._free.popleft()
+                else:
+                    lane = await self._idle_lane()
+                self._begin(lane, request, under_way)
         finally:
             self._abandon(under_way)
 
@@ -259,40 +274,41 @@ class Server(Generic[T]):
                 while under_way and not (
                     arrival.done() and self._free and arrival.result() is not _END
                 ):
-                    settled = asyncio.ensure_future(_settled(under_way[0][1]))
+                    oldest = under_way[0].run
+                    settled = asyncio.ensure_future(_settled(oldest))
                     waits = {settled} if arrival.done() else {settled, arrival}
                     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-                    if under_way[0][1].state in (FutureState.COMPLETE, FutureState.FAILED):
+                    if oldest.state is not FutureState.EXECUTING:
                         yield self._taken(under_way)
                 request = await arrival
                 arrival = None
                 if request is _END:
                     return
-                await self._begin(request, under_way)
+                self._check(request)
+                self._begin(await self._idle_lane(), request, under_way)
         finally:
             if arrival is not None:
                 arrival.cancel()
             self._abandon(under_way)
 
-    async def _begin(self, request: Request, under_way: _UnderWay[T]) -> None:
-        self._check(request)
-        lane = await self._idle_lane()
+    def _begin(self, lane: _Lane[T], request: Request, under_way: _UnderWay[T]) -> None:
         try:
-            under_way.append((lane, lane.start(request)))
+            lane.start(request)
         except BaseException:  # of a function that was to write the request
             self._give(lane)
             raise
+        under_way.append(lane)
 
     def _taken(self, under_way: _UnderWay[T]) -> T:
         """The oldest result, which is there; its lane is free again."""
-        lane, run = under_way.popleft()
+        lane = under_way.popleft()
         try:
-            return in_containers(_own, run.result())
+            return lane.taken()
         finally:
             self._give(lane)
 
     def _abandon(self, under_way: _UnderWay[T]) -> None:
-        for lane, _ in under_way:
+        for lane in under_way:
             self._give(lane)
 
     # ------------------------------------------------------------------ lanes
@@ -321,7 +337,7 @@ class Server(Generic[T]):
     async def _idle_lane(self) -> _Lane[T]:
         """A lane whose memory nobody uses, when it is this request's turn."""
         lane = self._free.popleft() if self._free else await self._turn()
-        if lane.at_work:
+        if lane.run.state is FutureState.EXECUTING:
             try:
                 await lane.quiet()
             except BaseException:
@@ -362,7 +378,7 @@ class Server(Generic[T]):
         self._free.append(lane)
 
 
-async def _settled(run: DeviceFuture[Any]) -> None:
+async def _settled(run: Standing[Any]) -> None:
     """Its end, good or bad."""
     with suppress(Exception):
         await run
@@ -373,5 +389,5 @@ async def _next(source: AsyncIterator[Request]) -> Any:
 
 
 def _own(handle: Any) -> Any:
-    """What a caller may keep: the next run writes to the lane's arrays again."""
+    """What a caller may keep."""
     return handle.copy() if isinstance(handle, np.ndarray) else handle  # pyright: ignore[reportUnknownVariableType] - whatever is in it

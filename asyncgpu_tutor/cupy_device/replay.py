@@ -17,7 +17,7 @@ from asyncgpu_tutor.device import Call, Event, Stream
 if TYPE_CHECKING:
     from asyncgpu_tutor.cupy_device.device import CupyDevice
 
-__all__ = ["CupyGraph", "CupyReplay"]
+__all__ = ["CupyGraph", "CupyRepeat", "CupyReplay"]
 
 MOST_BOUND = 64  # combinations of streams
 Bound = tuple[Callable[..., object], tuple[object, ...]]
@@ -87,6 +87,11 @@ class CupyReplay:
             )
         return self._device.transfer(call.verb, call.args, stream)
 
+    def repeat(self, stream: Stream) -> CupyRepeat:
+        """Runs of calls that need one stream only."""
+        queue = self._device.own(stream)
+        return CupyRepeat(self._device, self.bind((queue.ptr,)), queue, self)
+
     def _recorded(self, streams: Sequence[Stream]) -> None:
         """As the device's own methods, which write spans."""
         events: dict[int, Event] = {}
@@ -136,6 +141,34 @@ class CupyGraph:
         self._device.enqueue(
             "graph", self._name, queue, None, self._graph.launch, (queue.cupy,), self._outline
         )
+
+    def repeat(self, stream: Stream) -> CupyRepeat:
+        """Launches on this stream."""
+        queue = self._device.own(stream)
+        bound: list[Bound] = [(runtime.graphLaunch, (self._graph.graphExec, queue.ptr))]
+        return CupyRepeat(self._device, bound, queue, self)
+
+
+class CupyRepeat:
+    """Calls on one stream, made again and again.
+
+    Attributes
+    ----------
+    event : CupyEvent
+        Behind those that were made last.
+    """
+
+    def __init__(
+        self, device: CupyDevice, bound: list[Bound], stream: CupyStream, keep: object
+    ) -> None:
+        self.event = CupyEvent(stream, ())
+        self._device = device
+        self._bound = [*bound, (runtime.eventRecord, (self.event.event.ptr, stream.ptr))]
+        self._keep = keep  # with the arguments, and the graph itself
+
+    def start(self) -> None:
+        """Make the calls, and mark their end."""
+        self._device.call("a pipeline that is run again", _make_all, (self._bound,))
 
 
 def _make_all(bound: list[Bound]) -> None:

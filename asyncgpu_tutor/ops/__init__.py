@@ -8,6 +8,7 @@ from asyncgpu_tutor.ops.once import SharedOp
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.ops.replayed import Prepared
 from asyncgpu_tutor.ops.spawning import spawn
+from asyncgpu_tutor.ops.standing import Standing
 
 __all__ = [
     "CudaGraph",
@@ -16,6 +17,7 @@ __all__ = [
     "GraphScope",
     "Prepared",
     "SharedOp",
+    "Standing",
     "overlap",
     "spawn",
     "value",

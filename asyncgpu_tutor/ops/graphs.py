@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from asyncgpu_tutor.device import Graph, Stream
+from asyncgpu_tutor.device import Graph, Repeat, Stream
 from asyncgpu_tutor.errors import CaptureError
 from asyncgpu_tutor.ops.once import once_lock
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
@@ -98,11 +98,18 @@ class CudaGraph(Replayed[T]):
         self._enqueue((context.stream,))
 
     def _enqueue(self, streams: Sequence[Stream]) -> None:
+        self._captured().launch(streams[0])
+
+    def repeat_on(self, stream: Stream) -> Repeat | None:
+        """See `Replayed`."""
+        return self._captured().repeat(stream)
+
+    def _captured(self) -> Graph:
         if self._graph is None:
             raise CaptureError(
                 f"{self.label!r} is not captured yet: launch it after its scope has ended"
             )
-        self._graph.launch(streams[0])
+        return self._graph
 
 
 class GraphScope:

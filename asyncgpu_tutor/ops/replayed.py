@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from asyncgpu_tutor import ranges
 from asyncgpu_tutor.array import DeviceArray, Partition
-from asyncgpu_tutor.device import Device, Replay, Stream
+from asyncgpu_tutor.device import Device, Repeat, Replay, Stream
 from asyncgpu_tutor.errors import CaptureError, DeviceError, DeviceMismatchError
 from asyncgpu_tutor.future import DeviceFuture, running_loop
 from asyncgpu_tutor.host import buffers, in_containers
@@ -131,7 +131,7 @@ class Replayed(ABC, Generic[T]):
         if self.unseen(mine):
             return self.started_on(mine, self.label)
         run = partial(evaluate, self.launch())
-        return DeviceFuture[T].of(submit(run, mine, None, label=self.label))
+        return DeviceFuture.of(submit(run, mine, None, label=self.label))
 
     def started_on(self, stream: Stream, label: str) -> DeviceFuture[T]:
         """A run under this name, where nobody looks; see `unseen`."""
@@ -140,7 +140,23 @@ class Replayed(ABC, Generic[T]):
             self._enqueue((stream,))
         submission: Submission[T] = adopt(label, stream, self.kernels, self)
         submission.handles = self._result
-        return DeviceFuture[T].of(submission)
+        return DeviceFuture.of(submission)
+
+    @property
+    def delivered(self) -> T:
+        """What each run delivers: lent, so the next run writes to it again."""
+        return cast(T, self._result)
+
+    def start_again(self, repeat: Repeat, stream: Stream) -> None:
+        """One more run, of a repeat that was made for this stream."""
+        with self._lock:
+            if self._last is not stream:
+                self._follow(stream)
+            repeat.start()
+
+    @abstractmethod
+    def repeat_on(self, stream: Stream) -> Repeat | None:
+        """Runs on this stream that need no submission each; None where there is no such way."""
 
     # ------------------------------------------------------------------ inside
     @property
@@ -214,6 +230,10 @@ class Prepared(Replayed[T]):
 
     def _enqueue(self, streams: Sequence[Stream]) -> None:
         self._replay.enqueue(streams)
+
+    def repeat_on(self, stream: Stream) -> Repeat | None:
+        """See `Replayed`."""
+        return self._replay.repeat(stream) if self._short else None
 
 
 class _Launch(DeviceOp[T]):

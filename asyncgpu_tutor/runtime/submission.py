@@ -69,6 +69,13 @@ class Submission(Generic[T]):
         """Whether the device is done with it. Never blocks."""
         return self._settled or (self.event is not None and self.event.done)
 
+    def renew(self, handles: T, keep: object) -> None:
+        """It has completed, its event is recorded again, and `keep` has to live until that has passed."""
+        self._settled = False
+        self.handles = handles
+        self.keep.append(keep)
+        _in_flight[self.number] = self
+
     def settle(self) -> None:
         """It has completed: let go of what it kept."""
         self._settled = True

@@ -48,6 +48,9 @@ class SimReplay:
                 # A policy may choose one stream for two: then nothing has to be waited for.
                 streams[index].wait_event(events[awaits])
 
+    def repeat(self, stream: Stream) -> None:
+        """A simulated host pays for the submission of each run."""
+
     def instantiate(self, name: str) -> SimGraph:
         """All of them as one."""
         return SimGraph(self, name)
@@ -66,6 +69,9 @@ class SimGraph:
         ]
         nodes = sum(piece is not None for _, piece, _, _ in self._steps)
         device.call(f"instantiate {name}", nodes * device.spec.graph_instantiate_us)
+
+    def repeat(self, stream: Stream) -> None:
+        """A simulated host pays for the submission of each launch."""
 
     @exclusive
     def launch(self, stream: Stream) -> None:

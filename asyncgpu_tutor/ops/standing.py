@@ -1,0 +1,107 @@
+"""One pipeline on one stream, run again and again: for loops that start thousands of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Generic, TypeVar
+
+from asyncgpu_tutor.device import Stream
+from asyncgpu_tutor.errors import NotReadyError, UsageError
+from asyncgpu_tutor.future import DeviceFuture, FutureState
+from asyncgpu_tutor.ops.replayed import Replayed
+from asyncgpu_tutor.runtime import Submission, adopt_stream
+from asyncgpu_tutor.tag import current_tag
+
+__all__ = ["Standing"]
+
+T = TypeVar("T")
+
+
+class Standing(Generic[T]):
+    """A prepared pipeline or a graph that has a place to run, and runs there once at a time.
+
+    Where nobody looks (see `Replayed.unseen`) all runs share one event and one submission, and there is no
+    future unless somebody asks for one. Else each run is one of `Replayed.start_on`.
+
+    Parameters
+    ----------
+    what : Replayed
+        What is run. Its arrays and host arrays are lent: the next run writes to them again.
+    stream : Stream
+        Where.
+    """
+
+    def __init__(self, what: Replayed[T], stream: object) -> None:
+        self._what = what
+        self._stream: Stream = adopt_stream(stream, what.device)
+        self._repeat = what.repeat_on(self._stream)
+        self._delivered = what.delivered
+        self._submission: Submission[T] = Submission(
+            what.label, self._stream, blocking=False, spawned=False
+        )
+        if self._repeat is not None:
+            self._submission.event = self._repeat.event
+            self._submission.kernels = what.kernels
+        self._future: DeviceFuture[T] | None = None  # of the latest run, where it has one
+        self._state = FutureState.IDLE  # of the latest run, where it has none
+
+    @property
+    def state(self) -> FutureState:
+        """Of the latest run: idle where there was none, executing where nobody has seen its end."""
+        return self._state if self._future is None else self._future.state
+
+    def start(self) -> None:
+        """Run it once more, now.
+
+        Raises
+        ------
+        UsageError
+            If nobody has seen the run before end.
+        """
+        if self.state is FutureState.EXECUTING:
+            raise UsageError(
+                f"{self._what.label!r} is at work on {self._stream!r}, and runs there once at a time: wait "
+                "for the run before"
+            )
+        what, repeat = self._what, self._repeat
+        if repeat is None or current_tag() is not None or not what.unseen(self._stream):
+            self._future = what.start_on(self._stream)
+            return
+        self._future = None
+        what.start_again(repeat, self._stream)
+        self._submission.renew(self._delivered, keep=what)
+        self._state = FutureState.EXECUTING
+
+    def poll(self) -> bool:
+        """Whether the run is over, as far as one look tells; see `DeviceFuture.poll`."""
+        if self._future is not None:
+            return self._future.poll()
+        if (
+            self._state is FutureState.EXECUTING
+            and self._repeat is not None
+            and self._repeat.event.succeeded
+        ):
+            self._submission.settle()
+            self._state = FutureState.COMPLETE
+        return self._state is FutureState.COMPLETE
+
+    def result(self) -> T:
+        """What the run has computed; raises what went wrong.
+
+        Raises
+        ------
+        NotReadyError
+            If nobody has seen it end: poll, or await it.
+        """
+        if self._future is not None:
+            return self._future.result()
+        if self._state is not FutureState.COMPLETE:
+            raise NotReadyError(f"{self._what.label!r} has no result yet: await its run")
+        return self._delivered
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if self._future is None and self._state is FutureState.EXECUTING:
+            self._future = DeviceFuture.of(self._submission)
+        if self._future is None:
+            return self.result()
+        return (yield from self._future.__await__())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from statistics import median
@@ -11,7 +12,7 @@ from asyncgpu_tutor.analysis.diagnosis import Finding
 from asyncgpu_tutor.analysis.idle import calls_of
 from asyncgpu_tutor.analysis.room import fill_of
 from asyncgpu_tutor.trace import Span, Trace
-from asyncgpu_tutor.trace.intervals import common, length, union
+from asyncgpu_tutor.trace.intervals import length, union, within
 from asyncgpu_tutor.trace.path import stream_predecessors
 from asyncgpu_tutor.trace.words import count
 
@@ -45,10 +46,12 @@ def hidden_synchronisation(trace: Trace) -> Iterable[Finding]:
     guilty: list[Span] = []
     idle: list[float] = []
     for wait in (span for span in trace if span.kind == "wait"):
-        later = next((span for start, span in asked if start >= wait.end), None)
-        if later is None:
+        index = bisect_left(asked, wait.end, key=lambda pair: pair[0])
+        if index == len(asked):
             continue  # nothing came after it: waiting for the end of it all is no defect
-        before = max((end for start, end in busy if start <= wait.end), default=wait.end)
+        later = asked[index][1]
+        started = bisect_right(busy, wait.end, key=lambda interval: interval[0])
+        before = busy[started - 1][1] if started else wait.end
         if before <= later.start:
             guilty.append(wait)
             idle.append(later.start - before)
@@ -148,21 +151,21 @@ def too_few_streams(trace: Trace) -> Iterable[Finding]:
     device = trace.device_spans
     calls = calls_of(trace)
     before = stream_predecessors(device)
+    known = {span.id for span in device}
+    # Where kernels that fill the device are at work, more streams would not help.
+    full = union(
+        (s.start, s.end) for s in device if s.kind == "kernel" and fill_of(s, trace) >= 0.5
+    )
     guilty: list[Span] = []
     lost: list[float] = []
     for span in device:
         past = before.get(span.id)
         if past is None or span.op is None or past.op == span.op or past.op is None:
             continue
-        if any(i in {s.id for s in device} and i != past.id for i in span.after):
+        if any(i in known and i != past.id for i in span.after):
             continue  # it depends on something else besides
         ready = calls[span.id].end if span.id in calls else span.start
-        window = [(ready, past.end)] if past.end > ready else []
-        # Where kernels that fill the device are at work, more streams would not help.
-        full = union(
-            (s.start, s.end) for s in device if s.kind == "kernel" and fill_of(s, trace) >= 0.5
-        )
-        room = length(window) - length(common(window, full))
+        room = max(past.end - ready, 0.0) - length(within(full, ready, past.end))
         if room > 0:
             guilty.append(span)
             lost.append(room)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Literal, get_args
 
 from asyncgpu_tutor.trace import Span, Trace
 from asyncgpu_tutor.trace.intervals import Interval, common, gaps, union
 from asyncgpu_tutor.trace.path import stream_predecessors
-from asyncgpu_tutor.trace.words import ENGINE_OF
+from asyncgpu_tutor.trace.words import ENGINE_OF, Engine
 
 __all__ = [
     "CAUSES",
@@ -101,6 +103,7 @@ def idle_of_streams(trace: Trace) -> list[Idle]:
     by_id = {span.id: span for span in device}
     before = stream_predecessors(device)
     calls = calls_of(trace)
+    engines = _Engines(device)
     found: list[Idle] = []
     for span in device:
         if span.stream is None:
@@ -114,7 +117,7 @@ def idle_of_streams(trace: Trace) -> list[Idle]:
             for i in span.after
             if i in by_id and (by_id[i].stream, by_id[i].device) != (span.stream, span.device)
         ]
-        found += _split(span, start, others, calls.get(span.id), device)
+        found += _split(span, start, others, calls.get(span.id), engines)
     return sorted(found, key=lambda idle: (idle.start, idle.span.id))
 
 
@@ -124,21 +127,45 @@ def idle_of_device(trace: Trace) -> list[Idle]:
     Between the first start and the last end on the device.
     """
     found: list[Idle] = []
-    streams = idle_of_streams(trace)
+    pauses: dict[int, list[Idle]] = {}  # by the span that ended them
+    for idle in idle_of_streams(trace):
+        pauses.setdefault(idle.span.id, []).append(idle)
     for name in sorted({span.device for span in trace.device_spans}):
         own = [span for span in trace.device_spans if span.device == name]
+        own.sort(key=lambda s: (s.start, s.id))
         for start, end in gaps(union((s.start, s.end) for s in own)):
-            first = min((s for s in own if s.start >= end), key=lambda s: (s.start, s.id))
+            first = own[bisect_left(own, end, key=lambda s: s.start)]
             found += [
                 replace(idle, start=max(idle.start, start), end=min(idle.end, end))
-                for idle in streams
-                if idle.span is first and idle.start < end and idle.end > start
+                for idle in pauses.get(first.id, ())
+                if idle.start < end and idle.end > start
             ]
     return found
 
 
+class _Engines:
+    """The device spans of each engine, by start, to be asked for those of a short time."""
+
+    def __init__(self, device: list[Span]) -> None:
+        self._spans: dict[tuple[str, Engine], list[Span]] = {}
+        for span in sorted(device, key=lambda s: s.start):
+            self._spans.setdefault((span.device, ENGINE_OF[span.kind]), []).append(span)
+        # No span before an index ends after the latest of their ends.
+        self._latest = {
+            key: list(accumulate((s.end for s in spans), max)) for key, spans in self._spans.items()
+        }
+
+    def rivals(self, span: Span, since: float) -> list[Span]:
+        """What other streams had on the span's engine, at any time from `since` to its start."""
+        key = span.device, ENGINE_OF[span.kind]
+        spans = self._spans[key]
+        first = bisect_right(self._latest[key], since)
+        last = bisect_left(spans, span.start, key=lambda s: s.start)
+        return [s for s in spans[first:last] if s.stream != span.stream and s.end > since]
+
+
 def _split(
-    span: Span, start: float, others: list[Span], call: Span | None, device: list[Span]
+    span: Span, start: float, others: list[Span], call: Span | None, engines: _Engines
 ) -> Iterable[Idle]:
     assert span.stream is not None
 
@@ -158,15 +185,7 @@ def _split(
         now = end
     if now >= span.start:
         return
-    rivals = [
-        s
-        for s in device
-        if s.device == span.device
-        and s.stream != span.stream
-        and ENGINE_OF[s.kind] == ENGINE_OF[span.kind]
-        and s.start < span.start
-        and s.end > now
-    ]
+    rivals = engines.rivals(span, now)
     copies = ENGINE_OF[span.kind] != "compute"
     if not rivals or not (copies or span.start - now > _START):
         yield part(now, span.start, "start-up")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-__all__ = ["Interval", "common", "gaps", "histogram", "length", "union"]
+__all__ = ["Interval", "common", "gaps", "histogram", "length", "union", "within"]
 
 Interval = tuple[float, float]
 
@@ -45,6 +46,15 @@ def common(a: Sequence[Interval], b: Sequence[Interval]) -> list[Interval]:
         else:
             j += 1
     return shared
+
+
+def within(disjoint: Sequence[Interval], start: float, end: float) -> list[Interval]:
+    """The points of a result of `union` in [start, end). It looks at no others, so it may be asked often."""
+    if start >= end:
+        return []
+    first = bisect_right(disjoint, start, key=lambda i: i[1])
+    last = bisect_left(disjoint, end, key=lambda i: i[0])
+    return [(max(a, start), min(b, end)) for a, b in disjoint[first:last]]
 
 
 def histogram(lanes: Iterable[Sequence[Interval]], begin: float, end: float) -> tuple[float, ...]:

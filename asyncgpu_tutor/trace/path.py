@@ -95,7 +95,7 @@ class _Graph:
         self.ordered = sorted((s for s in spans if s.kind != "range"), key=lambda s: s.id)
         self._by_id = {span.id: span for span in self.ordered}
         self._same_stream = stream_predecessors(self.ordered)
-        self._device = [span for span in self.ordered if span.on_device]
+        self._device = sorted((s for s in self.ordered if s.on_device), key=lambda s: s.end)
         self._host = sorted(
             (s for s in self.ordered if not s.on_device), key=lambda s: (s.end, s.id)
         )
@@ -108,7 +108,10 @@ class _Graph:
         if not span.on_device:
             named.extend(self._host_before(span))
         if span.kind == "wait" and not any(s.on_device for s in named):
-            named.extend(s for s in self._device if span.start < s.end <= span.end)
+            first, last = (
+                bisect_right(self._device, t, key=lambda s: s.end) for t in (span.start, span.end)
+            )
+            named.extend(self._device[first:last])
         return (other for other in named if _may_precede(other, span))
 
     def _host_before(self, span: Span) -> Iterator[Span]:

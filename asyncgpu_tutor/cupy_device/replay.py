@@ -11,7 +11,7 @@ from cupy.cuda import driver, runtime
 from asyncgpu_tutor.cupy_device.guard import guarded
 from asyncgpu_tutor.cupy_device.nodes import Outline
 from asyncgpu_tutor.cupy_device.packing import Packer
-from asyncgpu_tutor.cupy_device.stream import CupyStream
+from asyncgpu_tutor.cupy_device.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.device import Call, Event, Stream
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """A trace, arranged as the window of Nsight Systems arranges it: to learn where to look, without it.
 
-Names of rows and their order are those of the profiler's documentation, "Timeline View" and "CUDA Trace"
-(https://docs.nvidia.com/nsight-systems/UserGuide/index.html). It is a drawing, and no copy of its looks.
+Names of rows and their order are those of the pictures in its User Guide, version 2023.4, sections "NVTX
+Trace", "CUDA Trace" and "GPU Metrics" (https://docs.nvidia.com/nsight-systems/UserGuide/index.html). It is a
+drawing, and no copy of its looks.
 """
 
 # The types of matplotlib leave **kwargs without one: each of its methods is "partially unknown".
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from asyncgpu_tutor.ranges import DOMAIN
 from asyncgpu_tutor.timeline.style import INK, KIND_LOOKS, PAPER, QUIET, darker
 from asyncgpu_tutor.trace import Span, Trace
 
@@ -22,6 +24,7 @@ __all__ = ["Row", "nsight_window", "window_rows"]
 
 _ROW = 0.34  # inches
 _MEMORY = ("h2d", "d2h", "d2d", "memset")
+_START_END = "Start & End"
 
 
 @dataclass(frozen=True)
@@ -31,27 +34,38 @@ class Row:
     Attributes
     ----------
     label : str
+        Empty for a row that continues the one above it, as spans in one would overlap.
     depth : int
         How far it is indented.
     spans : tuple of Span
         What is drawn in it; empty for a heading.
-    number : int
-        Its place in the order in which one reads, from 1; 0 for a heading.
+    part : str
+        What sort of row it is: ``"ranges"``, ``"calls"``, ``"all"`` (streams), ``"kernels"``, ``"memory"``; or
+        empty for a heading.
     """
 
     label: str
     depth: int
     spans: tuple[Span, ...] = ()
-    number: int = 0
+    part: str = ""
+
+    @property
+    def number(self) -> int:
+        """Its place in the order in which one reads, from 1; 0 for a heading. The host is first: it asks."""
+        return _READ.index(self.part) + 1 if self.part else 0
+
+
+_READ = ("ranges", "calls", "all", "kernels", "memory")
 
 
 def window_rows(trace: Trace) -> list[Row]:
-    """The rows that the profiler would show, from top to bottom.
+    """The rows that the profiler would show, from top to bottom; none without anything in it.
 
-    The row of NVTX has the trace's ranges or, without any, one for each operation: from the first of its
-    calls to the last, which is the range that this package marks.
+    Ranges have a row for each of their domains, and one below it for those that were started and ended, and
+    are on no stack. Without any, there is a range for each operation, from the first of its calls to the
+    last, which is the one that this package marks.
     """
-    return list(_numbered(_rows(trace)))
+    return [row for row in _rows(trace) if row.spans or not row.part]
 
 
 def nsight_window(trace: Trace, *, width: float = 10.0) -> Axes:
@@ -69,13 +83,13 @@ def nsight_window(trace: Trace, *, width: float = 10.0) -> Axes:
     margin = 0.01 * (end - begin)
     ax.set_xlim(begin - margin, end + margin)
     texts = [
-        f"{'    ' * row.depth}{row.label}{f'  ({row.number})' if row.number else ''}"
+        f"{'    ' * row.depth}{row.label}{f'  ({row.number})' if row.label and row.part else ''}"
         for row in rows
     ]
     ax.set_yticks(range(len(rows)), texts, fontsize=9, ha="left")
     ax.tick_params(axis="y", length=0, pad=180)
     for tick, row in zip(ax.get_yticklabels(), rows, strict=True):
-        tick.set_fontweight("normal" if row.spans else "bold")
+        tick.set_fontweight("normal" if row.part else "bold")
     ax.xaxis.tick_top()  # the window has its ruler there
     ax.tick_params(axis="x", labelsize=8, colors=QUIET)
     ax.set_title(f"µs, {trace.clock}", loc="right", fontsize=8, color=QUIET)
@@ -85,32 +99,36 @@ def nsight_window(trace: Trace, *, width: float = 10.0) -> Axes:
 
 
 def _rows(trace: Trace) -> Iterator[Row]:
-    yield Row("Processes", 0)
+    yield Row("Processes (1)", 0)
     yield Row("python", 1)
-    devices = sorted({span.device for span in trace.device_spans})
-    for name in devices:
+    for name in sorted({span.device for span in trace.device_spans}):
         own = [span for span in trace.device_spans if span.device == name]
         yield Row(f"CUDA HW ({name})", 2)
+        yield from _stacked("[All Streams]", 3, own, "all")
         for stream in sorted({s.stream for s in own if s.stream is not None}):
             mine = [span for span in own if span.stream == stream]
             yield Row(f"Stream {stream}" if stream else "Default stream", 3)
-            yield Row("Kernels", 4, tuple(s for s in mine if s.kind not in _MEMORY))
-            yield Row("Memory", 4, tuple(s for s in mine if s.kind in _MEMORY))
-    yield Row("Threads", 1)
+            yield Row("Kernels", 4, tuple(s for s in mine if s.kind not in _MEMORY), "kernels")
+            yield Row("Memory", 4, tuple(s for s in mine if s.kind in _MEMORY), "memory")
+    yield Row("Threads (1)", 1)
     yield Row("python", 2)
-    for spans in _packed(_ranges(trace)):
-        yield Row("NVTX", 3, tuple(spans))
-    yield Row("CUDA API", 3, tuple(s for s in trace if s.kind in ("call", "wait")))
+    ranges = list(_ranges(trace))
+    for domain in dict.fromkeys(_domain(span) for span in ranges):
+        mine = [span for span in ranges if _domain(span) == domain]
+        by_number = [span for span in mine if span.detail.get("nested") is False]
+        nested = [span for span in mine if span.detail.get("nested") is not False]
+        yield from _stacked(domain, 3, nested, "ranges")
+        yield from _stacked(_START_END, 4, by_number, "ranges")
+    yield Row("CUDA API", 3, tuple(s for s in trace if s.kind in ("call", "wait")), "calls")
 
 
-def _numbered(rows: Iterable[Row]) -> Iterator[Row]:
-    """Without rows that have nothing in them. One reads the host first: it is what asks."""
-    kept = [row for row in rows if row.spans or row.label not in {"Kernels", "Memory", "NVTX"}]
-    labels = [row.label for row in kept]
-    present = [label for label in ("NVTX", "CUDA API", "Kernels", "Memory") if label in labels]
-    for row in kept:
-        number = present.index(row.label) + 1 if row.label in present else 0
-        yield Row(row.label, row.depth, row.spans, number)
+def _domain(span: Span) -> str:
+    return str(span.detail.get("domain") or "NVTX")
+
+
+def _stacked(label: str, depth: int, spans: Iterable[Span], part: str) -> Iterator[Row]:
+    for number, row in enumerate(_packed(spans)):
+        yield Row("" if number else label, depth, tuple(row), part)
 
 
 def _packed(spans: Iterable[Span]) -> list[list[Span]]:
@@ -136,7 +154,10 @@ def _ranges(trace: Trace) -> Iterator[Span]:
             calls.setdefault(span.op, []).append(span)
     for spans in calls.values():
         first, last = spans[0], max(spans, key=lambda span: span.end)
-        yield Span(first.id, "range", first.label, first.start, last.end, first.device)
+        detail = {"domain": DOMAIN, "nested": True}
+        yield Span(
+            first.id, "range", first.label, first.start, last.end, first.device, detail=detail
+        )
 
 
 def _bar(ax: Axes, y: int, span: Span, length: float) -> None:
@@ -150,7 +171,7 @@ def _bar(ax: Axes, y: int, span: Span, length: float) -> None:
         linewidth=0.8,
         zorder=3,
     )
-    if span.duration > 0.012 * length * len(span.name):  # about what its letters need
+    if span.duration > 0.008 * length * len(span.name):  # about what its letters need
         ax.text(
             span.start + span.duration / 2,
             y,

@@ -98,6 +98,7 @@ class _Builder:
         op = self._ops.number.get(found.id)
         label = found.text if op is not None else ""
         detail: dict[str, object] = {"domain": found.domain} if found.domain else {}
+        detail["nested"] = found.nested
         draft = self._log(0).draft("range", found.text, None, op=op, label=label, detail=detail)
         self._finish(0, draft, found.start, found.end)
 

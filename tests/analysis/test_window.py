@@ -13,9 +13,10 @@ from asyncgpu_tutor.device import Device
 def test_all_that_was_done_is_in_one_row_and_each_once(sim: Device) -> None:
     trace = Trace.load_recording("02_streams_and_events")
     rows = window_rows(trace)
-    shown = [span.id for row in rows if row.label in {"Kernels", "Memory"} for span in row.spans]
+    shown = [s.id for row in rows if row.part in {"kernels", "memory"} for s in row.spans]
+    at_once = [s.id for row in rows if row.part == "all" for s in row.spans]
 
-    assert sorted(shown) == [span.id for span in trace.device_spans]
+    assert sorted(shown) == sorted(at_once) == [span.id for span in trace.device_spans]
     (api,) = [row for row in rows if row.label == "CUDA API"]
     assert list(api.spans) == [span for span in trace if span.kind in ("call", "wait")]
 
@@ -28,17 +29,22 @@ def test_rows_are_numbered_as_one_reads_and_those_without_anything_are_left_out(
     rows = {row.label: row for row in window_rows(trace)}
 
     assert "Kernels" not in rows
-    assert [rows[name].number for name in ("NVTX", "CUDA API", "Memory")] == [1, 2, 3]
-    (mine,) = rows["NVTX"].spans
+    names = ("asyncgpu_tutor", "CUDA API", "[All Streams]", "Memory")
+    assert [rows[name].number for name in names] == [1, 2, 3, 5]
+    (mine,) = rows["asyncgpu_tutor"].spans
     assert (mine.name, mine.kind) == ("mine", "range")
 
 
 def test_ranges_that_overlap_are_in_rows_of_their_own() -> None:
     trace = Trace.from_nsys(Trace.recorded_file("07_async_mlp.sqlite"), within="record")
-    rows = [row for row in window_rows(trace) if row.label == "NVTX"]
+    rows = [row for row in window_rows(trace) if row.part == "ranges"]
 
     assert sum(len(row.spans) for row in rows) == sum(span.kind == "range" for span in trace)
-    for row in rows:
+    assert [row.label for row in rows if row.label] == ["asyncgpu_tutor", "Start & End"]
+    start = next(i for i, row in enumerate(rows) if row.label == "Start & End")
+    for i, row in enumerate(rows):
+        on_a_stack = [s.name in {f"batch {n}" for n in range(4)} for s in row.spans]
+        assert on_a_stack == [i < start] * len(row.spans)
         ends = [span.end for span in row.spans]
         assert all(end <= span.start for end, span in zip(ends, row.spans[1:], strict=False))
 

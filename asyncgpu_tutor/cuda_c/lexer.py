@@ -30,6 +30,21 @@ _PATTERN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+# Other spellings of operators, [lex.digraph] in the C++ standard. Who comes from Python writes `and`.
+_SPELLINGS = {
+    "and": "&&",
+    "or": "||",
+    "not": "!",
+    "not_eq": "!=",
+    "bitand": "&",
+    "bitor": "|",
+    "xor": "^",
+    "compl": "~",
+    "and_eq": "&=",
+    "or_eq": "|=",
+    "xor_eq": "^=",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -40,7 +55,7 @@ class Token:
     kind : str
         "name", "number", "string", "char", "op", "newline" or "end".
     text : str
-        As it was written.
+        As it was written; an operator that was written as a word, such as ``and``, as its sign.
     at : Position
         Where; for the product of a macro, where the macro was used.
     spaced : bool
@@ -92,6 +107,9 @@ def tokenise(source: Source) -> list[Token]:
         pos = match.end()
         if kind in ("space", "comment"):
             spaced = True
+        elif kind == "name" and word in _SPELLINGS:
+            tokens.append(Token("op", _SPELLINGS[word], at, spaced))
+            spaced = False
         else:
             tokens.append(Token(kind, word, at, spaced))
             spaced = kind == "newline"

@@ -35,6 +35,8 @@ class TestIntegers:
             ("~5 & 0xff", 250),
             ("5 ^ 3", 6),
             ("!n + !!n", 1),
+            ("(n > 3 and not (n > 40)) + (n > 40 or n not_eq 32)", 1),
+            ("((compl 5 bitand 0xff) bitor 1) xor 3", 248),
             ("(unsigned char)300", 44),
             ("(signed char)200", -56),
             ("(short)70000", 4464),

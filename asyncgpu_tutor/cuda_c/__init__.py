@@ -22,13 +22,14 @@ It knows nothing of devices or time. No Python source is made from a kernel's te
 from __future__ import annotations
 
 from asyncgpu_tutor.cuda_c.compiled import LaunchResult
-from asyncgpu_tutor.cuda_c.counts import Counts, LineCounts
+from asyncgpu_tutor.cuda_c.counts import NOT_SUMMED, Counts, LineCounts
 from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer
 from asyncgpu_tutor.cuda_c.program import Program, compile_source
 from asyncgpu_tutor.cuda_c.signature import Parameter, Signature, read_signature
 from asyncgpu_tutor.cuda_c.team import Limits
 
 __all__ = [
+    "NOT_SUMMED",
     "Counts",
     "GlobalMemory",
     "GlobalPointer",

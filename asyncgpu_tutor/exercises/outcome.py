@@ -13,7 +13,7 @@ from asyncgpu_tutor.trace import Span, Trace
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Outcome"]
+__all__ = ["Outcome", "rejection"]
 
 Status = Literal["not attempted", "rejected", "accepted"]
 
@@ -56,7 +56,7 @@ class Outcome:
     def _ipython_display_(self) -> None:
         from IPython import display  # there is one where this is called
 
-        display.display(display.Markdown(self.text))  # pyright: ignore[reportUnknownMemberType]
+        display.display(display.Markdown(self.text))  # pyright: ignore[reportUnknownMemberType] - IPython has no types
         self.plot()
 
     def plot(self) -> Sequence[Axes]:

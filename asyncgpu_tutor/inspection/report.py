@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.cuda_c import Counts, LineCounts
+from asyncgpu_tutor.cuda_c import NOT_SUMMED, Counts, LineCounts
 from asyncgpu_tutor.device import Dim3
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.sim import DeviceSpec, Launched, blocks_by_registers, resident_blocks
@@ -20,11 +20,6 @@ __all__ = ["KernelReport", "Report"]
 
 SECTOR = 32  # bytes
 WARP = 32  # threads
-# Everything in `Counts` adds up over launches but these.
-_LARGEST = {
-    "longest_chain", "chain_load_rounds", "chain_dependent_loads", "chain_doubles", "chain_fresh_loads",
-    "atomic_queue", "shared_bytes", "registers",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -317,7 +312,7 @@ def add_up(counts: Sequence[Counts]) -> Counts:
     for field in fields(Counts):
         if field.name != "lines":
             values = [getattr(c, field.name) for c in counts]
-            total[field.name] = max(values) if field.name in _LARGEST else sum(values)
+            total[field.name] = max(values) if field.name in NOT_SUMMED else sum(values)
     numbers = sorted({line for c in counts for line in c.lines})
     lines = {n: _add_lines([c.lines[n] for c in counts if n in c.lines]) for n in numbers}
     return Counts(**total, lines=lines)

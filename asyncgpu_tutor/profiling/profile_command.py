@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from asyncgpu_tutor import Trace, analyse
+from asyncgpu_tutor import Analysis, Trace, analyse
 from asyncgpu_tutor.errors import AsyncGpuError
 from asyncgpu_tutor.profiling import nsys
 
@@ -99,12 +99,9 @@ def _trace(args: argparse.Namespace) -> Trace:
     return Trace.from_nsys(source, within=None if args.whole else within)
 
 
-def _draw(analysis: object, path: Path) -> None:
+def _draw(analysis: Analysis, path: Path) -> None:
     import matplotlib.pyplot as plt  # slow to import
 
-    from asyncgpu_tutor.analysis import Analysis
-
-    assert isinstance(analysis, Analysis)
     figure = analysis.plot()
     figure.savefig(path, dpi=150)  # pyright: ignore[reportUnknownMemberType] - as in timeline.draw
     plt.close(figure)

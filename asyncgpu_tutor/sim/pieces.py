@@ -171,6 +171,7 @@ def device_copy(spec: DeviceSpec, target: Memory, source: Memory, nbytes: int) -
         _written(to, nbytes)
 
     begin = _copying(spec, "d2d", nbytes, copy)
+    # The spec has no constant for this call: to the host it is taken to cost what an upload does.
     return Piece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c import (
+    NOT_SUMMED,
     Counts,
     GlobalMemory,
     LaunchResult,
@@ -43,12 +44,6 @@ WORTH = 8  # the grid has to have that many times the sample's blocks
 # How far a value of the reference may be off, as a part of the largest that was compared, by bytes of a
 # floating-point number. Sums are added up in another order. Integers have to be equal.
 TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-9}
-
-# Of `Counts`: of the longest warp or of every block, and so not more for more blocks.
-UNSCALED = {
-    "longest_chain", "chain_load_rounds", "chain_dependent_loads", "chain_doubles",
-    "chain_fresh_loads", "shared_bytes", "registers",
-}  # fmt: skip
 
 
 def work(counts: Counts, blocks: int) -> float:
@@ -236,7 +231,7 @@ def _extrapolated(
     scaled: dict[str, Any] = {
         field.name: round(getattr(counts, field.name) * factor)
         for field in dataclasses.fields(Counts)
-        if field.name not in UNSCALED and field.name != "lines"
+        if field.name not in NOT_SUMMED and field.name != "lines"
     }
     # Different bytes cannot be more than there are.
     arrays = {id(v): v.nbytes for v in values if isinstance(v, GlobalMemory)}

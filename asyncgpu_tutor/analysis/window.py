@@ -40,7 +40,7 @@ class Row:
     spans : tuple of Span
         What is drawn in it; empty for a heading.
     part : str
-        What sort of row it is: ``"ranges"``, ``"calls"``, ``"all"`` (streams), ``"kernels"``, ``"memory"``; or
+        What sort of row it is: ``"ranges"``, ``"calls"``, ``"all"``, ``"kernels"``, ``"memory"``; or
         empty for a heading.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import gcd
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,9 +147,10 @@ def _request_size(ctype: CType) -> int:
 def merge(mask: Mask, new: Any, old: Any) -> Any:
     """`new` for the lanes of `mask`, `old` for the others."""
     if isinstance(new, list):
+        parts = cast(list[Any], new)
         if old is None:
-            return list[Any](new)  # pyright: ignore[reportUnknownArgumentType]
-        return [merge(mask, a, b) for a, b in zip(list[Any](new), old, strict=True)]  # pyright: ignore[reportUnknownArgumentType]
+            return list(parts)
+        return [merge(mask, a, b) for a, b in zip(parts, old, strict=True)]
     if isinstance(new, Ptr):
         return new if old is None else _merge_pointers(mask.bits, new, old)
     if old is None:

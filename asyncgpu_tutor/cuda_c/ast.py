@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from asyncgpu_tutor.cuda_c.source import Position
 from asyncgpu_tutor.cuda_c.types import Scalar
@@ -44,6 +45,7 @@ __all__ = [
     "TypeName",
     "Unary",
     "Unit",
+    "parts_of",
 ]
 
 
@@ -359,3 +361,15 @@ class Unit:
 
     functions: list[Function] = field(default_factory=list[Function])
     order: list[Node] = field(default_factory=list[Node])
+
+
+def parts_of(node: object) -> Iterator[Node]:
+    """A node of the tree, or several in a list, and all below."""
+    todo = [node]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, Node):
+            yield item
+            todo += vars(item).values()
+        elif isinstance(item, list | tuple):
+            todo += cast(Sequence[object], item)

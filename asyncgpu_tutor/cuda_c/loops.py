@@ -6,7 +6,7 @@ it is part of an instruction. What no turn of a loop changes is computed once, i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from asyncgpu_tutor.cuda_c.ast import (
@@ -22,11 +22,11 @@ from asyncgpu_tutor.cuda_c.ast import (
     Jump,
     Member,
     Name,
-    Node,
     Return,
+    parts_of,
 )
 
-__all__ = ["PARTLY", "assigned_names", "partly_unrolled", "parts_of", "unrolled_turns"]
+__all__ = ["PARTLY", "assigned_names", "partly_unrolled", "unrolled_turns"]
 
 # Turns up to which a loop with known bounds counts as unrolled.
 UNROLLED = 32
@@ -120,18 +120,6 @@ def assigned_names(node: Any) -> set[str]:
             for argument in item.arguments:
                 _add(found, argument)
     return found
-
-
-def parts_of(node: Any) -> Iterator[Node]:
-    """A node of the tree, or several in a list, and all below."""
-    todo: list[Any] = [node]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, Node):
-            yield item
-            todo += vars(item).values()
-        elif isinstance(item, (list, tuple)):
-            todo += item  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _add(found: set[str], target: Any) -> None:

@@ -122,7 +122,7 @@ class LowerBase(LowerCosts):
         if any(p.constant is None for p in parts) or not isinstance(expr.type, Scalar):
             return expr
         with np.errstate(all="ignore"):
-            value: Any = expr.run(None, None)  # type: ignore[arg-type]  # constants look at neither
+            value: Any = expr.run(None, None)  # pyright: ignore[reportArgumentType] - constants look at neither
         return self.constant(expr.type, value, expr.at)
 
     def convert(self, expr: Expr, target: CType, at: Position, explicit: bool = False) -> Expr:

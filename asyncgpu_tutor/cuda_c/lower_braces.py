@@ -87,6 +87,6 @@ class LowerBraces(LowerOperators):
         out: list[Expr] = []
         for k, (leaf, _) in enumerate(leaves(ctype)):
             run = whole.run
-            pick: Evaluate = lambda t, m, k=k, run=run: run(t, m)[k]  # noqa: E731
+            pick: Evaluate = lambda t, m, k=k, run=run: run(t, m)[k]
             out.append(self.value(leaf, pick, whole.at, [whole]))
         return out

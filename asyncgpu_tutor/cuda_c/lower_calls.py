@@ -13,10 +13,10 @@ from asyncgpu_tutor.cuda_c.ast import (
     Index,
     Member,
     Name,
-    Node,
     Param,
     TypeName,
     Unary,
+    parts_of,
 )
 from asyncgpu_tutor.cuda_c.lower_declarations import zero_of
 from asyncgpu_tutor.cuda_c.lower_loops import LowerLoops
@@ -139,11 +139,8 @@ class LowerCalls(LowerLoops):
                     source = Pointer(source.element, source.const, source.volatile)
                 if source == target:
                     continue
-                both = isinstance(source, Scalar) and isinstance(target, Scalar)
-                if both and promoted(source) == target:  # type: ignore[arg-type]
-                    score += 1
-                elif both:
-                    score += 10
+                if isinstance(source, Scalar) and isinstance(target, Scalar):
+                    score += 1 if promoted(source) == target else 10
                 elif isinstance(source, Pointer) and isinstance(target, Pointer):
                     score += 1 if source.target == target.target else 100
                 else:
@@ -337,23 +334,17 @@ class LowerCalls(LowerLoops):
         return run
 
 
-def addressed_names(node: Any) -> set[str]:
+def addressed_names(node: object) -> set[str]:
     """Variables whose address is taken somewhere below a node.
 
     By name, so that a variable is put in memory too if only its namesake needs to be.
     """
     found: set[str] = set()
-    todo: list[Any] = [node]
-    while todo:
-        item = todo.pop()
+    for item in parts_of(node):
         if isinstance(item, Unary) and item.op == "&":
-            inner: Any = item.operand
+            inner = item.operand
             while isinstance(inner, Member):  # an array is in memory anyway
                 inner = inner.base
             if isinstance(inner, Name):
                 found.add(inner.name)
-        if isinstance(item, Node):
-            todo += vars(item).values()
-        elif isinstance(item, (list, tuple)):
-            todo += item  # pyright: ignore[reportUnknownArgumentType]
     return found

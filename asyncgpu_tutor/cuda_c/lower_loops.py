@@ -13,14 +13,9 @@ from asyncgpu_tutor.cuda_c.ast import (
     Increment,
     Index,
     Member,
-)
-from asyncgpu_tutor.cuda_c.loops import (
-    PARTLY,
-    assigned_names,
-    partly_unrolled,
     parts_of,
-    unrolled_turns,
 )
+from asyncgpu_tutor.cuda_c.loops import PARTLY, assigned_names, partly_unrolled, unrolled_turns
 from asyncgpu_tutor.cuda_c.lower_statements import LowerStatements
 from asyncgpu_tutor.cuda_c.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.team import Team

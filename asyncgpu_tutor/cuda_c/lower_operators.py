@@ -148,16 +148,16 @@ class LowerOperators(LowerPlaces):
             a, b = x.product
             c = y.run
             if op == "-":
-                run: Evaluate = lambda t, m: fma(a(t, m), b(t, m), -c(t, m))  # noqa: E731
+                run: Evaluate = lambda t, m: fma(a(t, m), b(t, m), -c(t, m))
             else:
-                run = lambda t, m: fma(a(t, m), b(t, m), c(t, m))  # noqa: E731
+                run = lambda t, m: fma(a(t, m), b(t, m), c(t, m))
         elif y.product is not None:
             a, b = y.product
             c = x.run
             if op == "-":
-                run = lambda t, m: fma(-a(t, m), b(t, m), c(t, m))  # noqa: E731
+                run = lambda t, m: fma(-a(t, m), b(t, m), c(t, m))
             else:
-                run = lambda t, m: fma(a(t, m), b(t, m), c(t, m))  # noqa: E731
+                run = lambda t, m: fma(a(t, m), b(t, m), c(t, m))
         else:
             return None
         self.cost(0, flops=1)

@@ -131,7 +131,8 @@ def instance_of(
         if isinstance(binding, TypeBinding):
             parts.append(spelled(binding.type))
         else:
-            parts.append(str(binding.expr.constant))  # type: ignore[union-attr]
+            assert isinstance(binding, Constant), "what template_argument makes"
+            parts.append(str(binding.expr.constant))
     return function, scope, f"{stem}<{', '.join(parts)}>"
 
 

@@ -168,8 +168,8 @@ class Tally:
         """Find the longest warp of the batch."""
         self.settle()
         worst = int(self._chains[0].argmax())
-        chain = tuple(round(float(x)) for x in self._chains[:, worst])
-        self.longest = max(self.longest, chain)  # type: ignore[assignment]
+        a, b, c, d = (round(float(x)) for x in self._chains[:, worst])
+        self.longest = max(self.longest, (a, b, c, d))
 
     def charge(self, segment: Segment, mask: Mask) -> None:
         """Note one pass of the warps of `mask` through a segment."""

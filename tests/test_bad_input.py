@@ -203,6 +203,34 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
         "memcpy writes to its target, and array 'x' is shared",
     ),
     (lambda: agt.dup(3), ArrayDTypeError, "dup takes device arrays, and got int"),  # type: ignore[arg-type]
+    (
+        lambda: agt.zip(agt.ones(4), agt.ones(4)).to_host().sync(),  # type: ignore[arg-type]
+        ArrayDTypeError,
+        r"got tuple. A launch yields all its arrays: pick one, as with op.last\(\)",
+    ),
+    (
+        lambda: agt.zip([agt.ones(4), agt.ones(4)]),  # type: ignore[arg-type]
+        NotAnOperationError,
+        r"\(list\), where a DeviceOp is needed: agt.zip\(\*these\) is one",
+    ),
+    (
+        lambda: list(agt.ones(4)),  # type: ignore[call-overload]
+        TypeError,
+        r"<DeviceOp ones> has no entries.*unzip\(n\)",
+    ),
+    (lambda: agt.ones(4)[0], TypeError, r"<DeviceOp ones> has no entries"),  # type: ignore[index]
+    (
+        lambda: agt.with_context(
+            lambda context: agt.value(context.copy_from_host(np.ones(2), context.empty(2)))  # type: ignore[arg-type]
+        ).sync(),
+        UsageError,
+        "takes a device array first, and got ndarray",
+    ),
+    (
+        lambda: agt.create_stream().wait_event(agt.create_stream()),  # type: ignore[arg-type]
+        DeviceMismatchError,
+        r"cannot wait for <stream.*stream.record\(\) makes one",
+    ),
     (agt.zip, UsageError, "zip needs at least one operation"),
     (agt.overlap, UsageError, "overlap needs at least one operation"),
     (lambda: agt.zip(agt.value(1), 2), NotAnOperationError, r"got 2 \(int\).*agt.value"),  # type: ignore[arg-type]

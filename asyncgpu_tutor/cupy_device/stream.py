@@ -101,7 +101,9 @@ class CupyStream:
     def wait_event(self, event: Event) -> None:
         """Hold back work enqueued from now on until `event`."""
         if not isinstance(event, CupyEvent):
-            raise DeviceMismatchError(f"{self!r} cannot wait for {event!r}: it is not a CUDA event")
+            raise DeviceMismatchError(
+                f"{self!r} cannot wait for {event!r}: it is not a CUDA event. stream.record() makes one"
+            )
         if self.device.log is not None and event.stream.device is self.device:
             self.device.log.wait(self.number, event.heads)
         self.device.call(

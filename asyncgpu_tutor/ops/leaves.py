@@ -58,9 +58,11 @@ class Download(DeviceOp[npt.NDArray[Any]]):
 
     def __init__(self, array: DeviceArray, out: npt.NDArray[Any] | None = None) -> None:
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            several = isinstance(array, tuple)
             raise ArrayDTypeError(
                 f"d2h copies a DeviceArray to the host, and got {_kind(array)}. "
-                "Call unpartition() on a Partition; use op.to_host() on an operation."
+                + "A launch yields all its arrays: pick one, as with op.last(). " * several
+                + "Call unpartition() on a Partition; use op.to_host() on an operation."
             )
         if out is not None:
             array.check()  # a wrong call moves nothing

@@ -88,6 +88,17 @@ class DeviceOp(Generic[T]):
     def __repr__(self) -> str:
         return f"<DeviceOp {self.label}>"
 
+    if not TYPE_CHECKING:  # a checker says by itself that there is no such thing
+
+        def __iter__(self):
+            raise TypeError(
+                f"{self!r} has no entries, as it is a description: unzip(n) makes an operation of each of "
+                "the n that it will yield, first() and last() of one"
+            )
+
+        def __getitem__(self, index):
+            self.__iter__()
+
     # ------------------------------------------------------------------ composition
     def and_then(self, function: Callable[[T], DeviceOp[U]]) -> DeviceOp[U]:
         """Run this, then the operation that `function` makes of its handles, on the same stream.
@@ -346,13 +357,13 @@ def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp
         If it is not; the message names `function` where it came from one.
     """
     if isinstance(thing, DeviceOp):
-        return thing  # pyright: ignore[reportUnknownVariableType]
+        return thing  # pyright: ignore[reportUnknownVariableType] - whatever it yields
     name = getattr(function, "__qualname__", repr(function))
     origin = f"function {name!r} returned" if function is not None else "got"
-    raise NotAnOperationError(
-        f"{origin} {_brief(thing)}, where a DeviceOp is needed: wrap a plain value in agt.value(...), "
-        "or use map for a function that does no GPU work"
-    )
+    cure = "wrap a plain value in agt.value(...), or use map for a function that does no GPU work"
+    if isinstance(thing, list | tuple) and any(isinstance(t, DeviceOp) for t in cast(Any, thing)):
+        cure = "agt.zip(*these) is one operation, which yields the results of all"
+    raise NotAnOperationError(f"{origin} {_brief(thing)}, where a DeviceOp is needed: {cure}")
 
 
 def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:

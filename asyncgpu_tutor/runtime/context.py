@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.array import DeviceArray, as_shape
 from asyncgpu_tutor.device import (
     Argument,
     Call,
@@ -99,6 +99,7 @@ class ExecutionContext:
     ) -> DeviceArray:
         """A new array; nothing is written to it."""
         kind = np.dtype(dtype)
+        shape = as_shape(shape)
         nbytes = math.prod(shape) * kind.itemsize
         try:
             memory = self._work.malloc(nbytes, name, self.stream)
@@ -190,6 +191,12 @@ class ExecutionContext:
 
     def _touch(self, array: DeviceArray) -> Memory:
         """Check that the array can be used here, and keep it alive."""
+        if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            raise UsageError(
+                f"this verb of a context takes a device array first, and got {type(array).__name__}: "
+                "make one with context.empty(shape, dtype); a host array comes second, and "
+                "unpartition() makes an array of a Partition"
+            )
         memory = array.use_on(self.stream, self.device)
         if array.mode == "borrowed" and self.submission.spawned and not array.lent:
             raise BorrowedSpawnError(borrowed_message(array.name))

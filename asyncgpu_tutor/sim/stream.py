@@ -104,7 +104,8 @@ class SimStream:
         """Hold back work enqueued from now on until `event`."""
         if not isinstance(event, SimEvent):
             raise DeviceMismatchError(
-                f"{self!r} cannot wait for {event!r}: it is not an event of a simulated device"
+                f"{self!r} cannot wait for {event!r}: it is not an event of a simulated device. "
+                "stream.record() makes one"
             )
         self.device.spend(self.device.spec.call_event_us)
         self.follow(event)

@@ -17,6 +17,7 @@ import statistics
 import time
 from collections.abc import Callable
 from importlib.metadata import version
+from typing import Literal
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def fills(count: int) -> None:
 def with_engine() -> float:
     """Chains on each stream; copies share an engine for each direction, kernels fit side by side."""
     engine = Engine()
-    work = {
+    work: dict[Literal["h2d", "compute", "d2h"], Callable[[], Work]] = {
         "h2d": lambda: Work(COPY_IN),
         "compute": lambda: Work(KERNEL, 1 / STREAMS),
         "d2h": lambda: Work(COPY_OUT),
@@ -94,7 +95,7 @@ def with_engine() -> float:
         queue = engine.queue(0)
         for _ in range(CHAINS):
             for resource, begin in work.items():
-                engine.submit(queue, Command(resource, 0.0, begin=begin))  # type: ignore[arg-type]
+                engine.submit(queue, Command(resource, 0.0, begin=begin))
     engine.run_dry()
     return engine.now
 

@@ -41,7 +41,7 @@ CHAPTER = re.compile(r"\[([^\]]+)\]\((\w+)\.ipynb\)")
 
 CONFIG = '''"""nbgrader's settings for the exported course. Options: nbgrader --help-all"""
 
-c = get_config()  # noqa: F821
+c = get_config()  # noqa: F821 - nbgrader puts it there when it reads this file
 
 c.CourseDirectory.course_id = "asyncgpu_tutor"
 # What stands in the place of a solution. The default raises, and would stop a student's Run All.

@@ -37,11 +37,12 @@ class Work:
 
 @dataclass(eq=False, slots=True)
 class EngineEvent:
-    """A point in a queue: passed or not, when, and whether work before it had failed."""
+    """A point in a queue: passed or not, when, and whether work before it had failed, and whose."""
 
     passed: bool = False
     at: float = 0.0
     error: DeviceError | None = None
+    error_op: int | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -270,7 +271,8 @@ class Engine:
             self._inherit(queue, command)
         elif command.records is not None:
             event = command.records
-            event.passed, event.at, event.error = True, self.now, queue.error
+            event.passed, event.at = True, self.now
+            event.error, event.error_op = queue.error, queue.error_op
         elif queue.error is not None:
             self._skip(command, queue.error)
         else:
@@ -278,14 +280,15 @@ class Engine:
         return True
 
     def _inherit(self, queue: Queue, command: Command) -> None:
-        failed = command.awaits.error if command.awaits is not None else None
-        if failed is not None and queue.error is None:
-            queue.error = UpstreamError(
-                f"an operation that this one waits for had failed: {failed}"
-            )
-            queue.error.__cause__ = failed
-            queue.error_op = command.op
-            self.failures.append((queue, queue.error))
+        event = command.awaits
+        if event is None or event.error is None or queue.error is not None:
+            return
+        error = event.error
+        if command.op is None or command.op != event.error_op:  # not an arm of the same operation
+            error = UpstreamError(f"an operation that this one waits for had failed: {error}")
+            error.__cause__ = event.error
+        queue.error, queue.error_op = error, command.op
+        self.failures.append((queue, error))
 
     def _begin(self, queue: Queue, command: Command) -> None:
         try:

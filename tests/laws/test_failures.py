@@ -77,8 +77,23 @@ def test_users_of_a_failed_shared_source_on_other_streams_fail_with_it(sim: Devi
 
 
 def test_a_failed_arm_fails_the_overlap(sim: Device) -> None:
-    with pytest.raises(agt.DeviceError, match="stray"):
-        agt.overlap(agt.ones((3,)), faulty()).sync()
+    def arms() -> agt.DeviceOp[tuple[agt.DeviceArray, agt.DeviceArray]]:
+        return agt.overlap(agt.ones((3,)), faulty())
+
+    stream = agt.create_stream()
+    with pytest.raises(
+        OutOfBoundsError, match="stray"
+    ):  # its own failure: nothing was upstream of it
+        arms().sync()
+    arms().async_on(stream)
+    with pytest.raises(OutOfBoundsError, match="stray"):
+        stream.synchronize()
+    agt.synchronize()  # it has been told
+
+    prepared = arms().prepare()
+    for captured in (prepared, prepared.launch().graph_on(agt.create_stream())):
+        with pytest.raises(OutOfBoundsError, match="stray"):
+            captured.launch().sync()
 
 
 def test_the_three_failures_arrive_separately(sim: Device) -> None:

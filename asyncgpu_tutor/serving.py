@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections import deque
 from collections.abc import (
     AsyncGenerator,
@@ -29,6 +28,7 @@ import numpy.typing as npt
 from asyncgpu_tutor.array import as_shape
 from asyncgpu_tutor.device import Stream
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, ServerBusyError, UsageError
+from asyncgpu_tutor.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.future import FutureState
 from asyncgpu_tutor.host import in_containers
 from asyncgpu_tutor.memory import pinned
@@ -47,7 +47,6 @@ Request = Host | Callable[[Host], object]
 
 _END: Any = object()  # of the requests: no request is this
 CLOSED = "the server was closed before this request's turn"
-TURN_EVERY_US = 500.0  # how long `map` may go on without giving the event loop a turn
 
 
 class _Lane(Generic[T]):
@@ -240,17 +239,17 @@ class Server(Generic[T]):
 
     async def _map_ready(self, source: Iterator[Request]) -> AsyncGenerator[T, None]:
         under_way: _UnderWay[T] = deque()
-        turn_due = 0.0
         try:
             while True:
                 request = next(source, _END)
                 while under_way and (request is _END or not self._free):
                     # What is done already is taken without a turn of the loop, which takes longer than a
                     # small request; but others have their turn.
-                    done = under_way[0].run.poll()
-                    if not done or time.perf_counter() > turn_due:
-                        await (asyncio.sleep(0) if done else _settled(under_way[0].run))
-                        turn_due = time.perf_counter() + TURN_EVERY_US * 1e-6
+                    if not under_way[0].run.poll():
+                        await _settled(under_way[0].run)
+                    elif turn_is_due():
+                        await asyncio.sleep(0)
+                        turn_given()
                     yield self._taken(under_way)
                 if request is _END:
                     return

@@ -11,7 +11,8 @@ from asyncgpu_tutor import ranges
 from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.device import Device, Repeat, Replay, Stream
 from asyncgpu_tutor.errors import CaptureError, DeviceError, DeviceMismatchError
-from asyncgpu_tutor.future import DeviceFuture, running_loop
+from asyncgpu_tutor.event_loop import running_loop
+from asyncgpu_tutor.future import DeviceFuture
 from asyncgpu_tutor.host import buffers, in_containers
 from asyncgpu_tutor.ops.once import seen_by
 from asyncgpu_tutor.ops.operation import DeviceOp, choose, evaluate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -15,6 +15,7 @@ import numpy as np
 
 from asyncgpu_tutor.device import HostBuffer
 from asyncgpu_tutor.errors import DeviceError, HostBufferError
+from asyncgpu_tutor.event_loop import nothing_ready
 from asyncgpu_tutor.sim.engine import Command, Engine, EngineEvent
 from asyncgpu_tutor.sim.order import Access, Clock
 
@@ -241,7 +242,7 @@ class Machine:
         """Once a turn of the loop: let time pass when nobody has used the device for a while."""
         quiet = quiet + 1 if calls == self._calls else 0
         try:
-            if quiet >= QUIET_TURNS or (quiet and _nothing_ready(loop)):
+            if quiet >= QUIET_TURNS or (quiet and nothing_ready(loop)):
                 quiet = 0
                 self._advance()
             else:  # a task that keeps the host busy does not keep others from what is done by now
@@ -275,10 +276,3 @@ class Machine:
             except HostBufferError as changed:
                 error = error or changed
             waiter.wake(error)
-
-
-def _nothing_ready(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether every task of the loop waits for something; False where the loop does not tell."""
-    # No public way to ask. Loops that are not asyncio's own lack it; there the turns are counted.
-    ready: Sized | None = getattr(loop, "_ready", None)
-    return ready is not None and len(ready) == 0

@@ -28,7 +28,10 @@ ADVICE = (
     "was made elsewhere, and agt.Trace.load_recording(name) a recording that comes with this package."
 )
 # Only what the course needs: with samples of the CPU the report of one second has hundreds of megabytes.
-TRACED = ("--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--force-overwrite=true")
+TRACED = (
+    "--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=node",
+    "--force-overwrite=true",
+)  # fmt: skip
 TIMEOUT = 600  # seconds
 
 

@@ -8,7 +8,8 @@ Tables and columns are those of the profiler's documentation, "SQLite Schema Ref
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from asyncgpu_tutor.trace.trace import Trace
 __all__ = ["CLOCK", "read"]
 
 CLOCK = "Nsight Systems"
+MOST_BRANCHES = 128  # as many as a device has hardware queues
 WHAT = "an export of Nsight Systems (nsys export --type sqlite)"
 
 
@@ -104,7 +106,7 @@ class _Builder:
 
     def _call(self, call: Call) -> None:
         op, label = self._ops.around(call)
-        made = self._by_call.get(call.correlation, [])
+        made = _as_captured(self._by_call.get(call.correlation, []))
         if call.kind == "event":
             self._events[call.event] = (call.device, self._heads(call))
         elif call.kind == "stream wait":
@@ -128,14 +130,42 @@ class _Builder:
                 return  # of nothing: a copy of zero bytes, or one whose record is outside
             draft = self._log(call.device).draft("call", call.name, None, op=op, label=label)
             self._finish(call.device, draft, call.start, call.end)
-        for work in made:
-            host = None
-            if work is made[0]:
-                name = call_name(work.kind, work.name)
-                draft = self._log(work.device).draft("call", name, None, op=op, label=label)
-                self._finish(work.device, draft, call.start, call.end)
-                host = draft.id
-            self._work(work, op, label, host)
+        else:
+            self._enqueued(call, made, op, label)
+
+    def _enqueued(self, call: Call, made: Sequence[Work], op: int | None, label: str) -> None:
+        """A call, and what it asked for."""
+        first = made[0]
+        name = call_name(first.kind, first.name)
+        if first.node:
+            name = call_name("graph", str(first.detail.get("graph", ""))).rstrip()
+        draft = self._log(first.device).draft("call", name, None, op=op, label=label)
+        self._finish(first.device, draft, call.start, call.end)
+        if first.node:
+            self._nodes(made, op, label, draft.id)
+        else:
+            for work in made:
+                self._work(work, op, label, draft.id if work is first else None)
+
+    def _nodes(self, made: Sequence[Work], op: int | None, label: str, host: int) -> None:
+        """Those of one launch of a graph: all after what its stream held, and before what comes next there.
+
+        Its first node is on the stream of the launch. What else orders them is not in the export.
+        """
+        first = made[0]
+        log, root = self._log(first.device), self._streams[first.device, first.stream]
+        # Of nodes on another device the launch says nothing.
+        used = (w.stream for w in made if w.device == first.device)
+        lanes = list(dict.fromkeys(self._streams[first.device, stream] for stream in used))
+        branches = lanes[1:MOST_BRANCHES]  # a file with more is no real graph's
+        before = log.heads(root)
+        for lane in branches:
+            log.wait(lane, before)
+        for number, work in enumerate(made):
+            node = replace(work, detail={**work.detail, "node": number})
+            self._work(node, op, label, host)
+        for lane in branches:
+            log.wait(root, log.heads(lane))
 
     def _alone(self, work: Work) -> None:
         self._work(work, None, "", None)
@@ -187,6 +217,19 @@ class _Operations:
             if candidate.end >= call.start:
                 return self.number[candidate.id], candidate.text
         return None, ""
+
+
+def _as_captured(made: Sequence[Work]) -> Sequence[Work]:
+    """The nodes of a graph in the order in which they were captured, which is that of their numbers."""
+    if not made or not made[0].node:
+        return made
+    nodes = sorted(made, key=lambda work: (work.node, work.start))
+    lanes: dict[tuple[int, int], int] = {}
+    for work in nodes:
+        if work.start < lanes.get((work.device, work.stream), work.start):
+            return made  # built by hand, in another order than it runs in
+        lanes[work.device, work.stream] = work.start
+    return nodes
 
 
 def _stream_numbers(export: Export) -> dict[tuple[int, int], int]:

@@ -46,6 +46,7 @@ class Work:
     stream: int
     correlation: int
     detail: dict[str, object]
+    node: int = 0  # of a CUDA graph, where each was traced by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,7 @@ def collect(database: Database, limit: int) -> Export:
 
 # ------------------------------------------------------------------ work
 PLACE = ("start", "end", "deviceId", "streamId", "correlationId")
+NODE = ("graphId", "graphNodeId")  # not in every version; no zero where the row is of a graph
 
 
 def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
@@ -157,12 +159,11 @@ def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
     shared = ("staticSharedMemory", "dynamicSharedMemory")
     wanted = (
         "demangledName",
-        "graphId",
-        "graphNodeId",
         "registersPerThread",
         *grid,
         *block,
         *shared,
+        *NODE,
     )
     found: list[Work] = []
     for row in database.rows(CUPTI + "KERNEL", (*PLACE, "shortName"), wanted, "start"):
@@ -176,8 +177,6 @@ def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
         bytes_shared = sum(_int(row[key] or 0, key) for key in shared)
         if bytes_shared:
             detail["shared"] = bytes_shared
-        if row["graphNodeId"]:
-            detail["graph_node"] = _int(row["graphNodeId"], "graphNodeId")
         found.append(_work("kernel", _name(name, texts), row, detail))
     return found
 
@@ -185,7 +184,7 @@ def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
 def _copies(database: Database) -> list[Work]:
     found: list[Work] = []
     needed = (*PLACE, "bytes", "copyKind")
-    for row in database.rows(CUPTI + "MEMCPY", needed, ("srcKind", "dstKind"), "start"):
+    for row in database.rows(CUPTI + "MEMCPY", needed, ("srcKind", "dstKind", *NODE), "start"):
         kind = COPY_KINDS.get(_int(row["copyKind"], "copyKind"), "d2d")
         detail: dict[str, object] = {"bytes": _int(row["bytes"], "bytes")}
         host = row["srcKind"] if kind == "h2d" else row["dstKind"]
@@ -196,7 +195,7 @@ def _copies(database: Database) -> list[Work]:
 
 
 def _fills(database: Database) -> list[Work]:
-    rows = database.rows(CUPTI + "MEMSET", (*PLACE, "bytes"), (), "start")
+    rows = database.rows(CUPTI + "MEMSET", (*PLACE, "bytes"), NODE, "start")
     return [_work("memset", "memset", row, {"bytes": _int(row["bytes"], "bytes")}) for row in rows]
 
 
@@ -211,7 +210,10 @@ def _graphs(database: Database) -> list[Work]:
 def _work(kind: SpanKind, name: str, row: Mapping[str, Value], detail: dict[str, object]) -> Work:
     start, end, device, stream, correlation = (_int(row[key], key) for key in PLACE)
     _in_order(start, end, name)
-    return Work(kind, name, start, end, device, stream, correlation, detail)
+    node = _int(row.get("graphNodeId") or 0, "graphNodeId")
+    if node and row["graphId"]:
+        detail["graph"] = str(_int(row["graphId"], "graphId"))
+    return Work(kind, name, start, end, device, stream, correlation, detail, node)
 
 
 # ------------------------------------------------------------------ the host

@@ -38,10 +38,19 @@ class Export:
         self.add(RUNTIME, start=start, end=end, eventClass=0, globalTid=thread,
                  correlationId=correlation, nameId=self.text(name), returnValue=0)  # fmt: skip
 
-    def kernel(self, name: str, start: int, end: int, stream: int, correlation: int) -> None:
+    def kernel(
+        self,
+        name: str,
+        start: int,
+        end: int,
+        stream: int,
+        correlation: int,
+        node: int | None = None,
+    ) -> None:
         place = {"deviceId": 0, "contextId": 1, "streamId": stream, "correlationId": correlation}
         grid = dict.fromkeys(("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"), 1)
-        self.add(KERNEL, start=start, end=end, shortName=self.text(name), **place, **grid)
+        self.add(KERNEL, start=start, end=end, shortName=self.text(name), graphNodeId=node,
+                 **place, **grid)  # fmt: skip
 
     def copy(
         self, kind: int, start: int, end: int, stream: int, correlation: int, host: int = 1

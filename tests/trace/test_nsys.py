@@ -171,6 +171,62 @@ def test_a_graph_that_is_traced_as_a_whole_is_one_span(tmp_path: Path) -> None:
     assert (graph.kind, graph.stream, graph.end) == ("graph", 1, 11.1)
 
 
+def with_a_graph(**columns: int) -> Export:
+    """A launch on stream 13 whose second branch runs on 27, between a copy and a kernel on 13."""
+    export = small()
+    export.call("cudaGraphLaunch_v10000", 10_000, 10_100, 40)
+    node = 5 << 32
+    export.kernel("left", 10_200, 10_900, 13, 40, node)
+    export.kernel("left", 11_000, 11_900, 13, 40, node + 1)
+    export.kernel("right", 10_300, 12_400, 27, 40, node + 2)
+    for row in export.tables[KERNEL][-3:]:
+        row.update(columns)
+    export.call("cuLaunchKernel", 13_000, 13_100, 41)
+    export.kernel("after", 13_200, 13_900, 13, 41)
+    return export
+
+
+def test_a_graph_that_is_traced_node_by_node_has_them_in_the_order_of_their_capture(
+    tmp_path: Path,
+) -> None:
+    trace = read(with_a_graph(), tmp_path)
+    left, second, right = trace.device_spans[3:6]
+    assert [span.name for span in (left, second, right)] == ["left", "left", "right"]
+    assert [span.detail["node"] for span in (left, second, right)] == [0, 1, 2]
+    assert (left.stream, right.stream) == (1, 3)
+    assert [s.name for s in trace if s.kind == "call"][-2:] == ["launch graph", "launch after"]
+
+
+def test_a_graph_comes_after_what_its_stream_held_and_before_what_comes_next(
+    tmp_path: Path,
+) -> None:
+    trace = read(with_a_graph(), tmp_path)
+    relu = trace.find("relu")[0]
+    left, second, right, after = trace.device_spans[3:]
+    for node in (left, right):
+        assert happens_before(trace, relu, node)
+    for node in (second, right):
+        assert happens_before(trace, node, after)
+    assert not happens_before(trace, left, right)
+
+
+def test_versions_that_say_which_graph_it_was_are_believed(tmp_path: Path) -> None:
+    trace = read(with_a_graph(graphId=5), tmp_path)
+    assert [s.detail.get("graph") for s in trace.device_spans] == [None] * 3 + ["5"] * 3 + [None]
+    assert trace.find("launch graph 5")
+
+
+def test_nodes_whose_numbers_are_in_no_order_come_as_they_ran(tmp_path: Path) -> None:
+    export = with_a_graph()
+    first, second = export.tables[KERNEL][-4:-2]
+    first["graphNodeId"], second["graphNodeId"] = second["graphNodeId"], first["graphNodeId"]
+    trace = read(export, tmp_path)
+    assert [s.name for s in trace.device_spans[3:6]] == ["left", "right", "left"]
+    for stream in trace.streams:
+        line = [span for span in trace if span.stream == stream]
+        assert [s.start for s in line] == sorted(s.start for s in line)
+
+
 def test_a_range_that_never_ended_lasts_until_the_last_one(tmp_path: Path) -> None:
     export = small()
     export.range("open", 9_000, None, nested=False)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from asyncgpu_tutor.device import Call, Event, Stream
+from asyncgpu_tutor.device import Call, Stream
 from asyncgpu_tutor.sim import pieces
 from asyncgpu_tutor.sim.machine import exclusive
 from asyncgpu_tutor.sim.pieces import Piece
-from asyncgpu_tutor.sim.stream import SimStream
+from asyncgpu_tutor.sim.stream import SimEvent, SimStream
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.sim.device import SimDevice
@@ -36,17 +37,8 @@ class SimReplay:
 
     def enqueue(self, streams: Sequence[Stream]) -> None:
         """Make all calls; each costs the host what a call with its arguments ready costs."""
-        events: dict[int, Event] = {}
-        recorded_on: dict[int, Stream] = {}
-        for index, piece, records, awaits in self.steps:
-            if piece is not None:
-                self.device.enqueue(piece, streams[index])
-            elif records is not None:
-                events[records] = streams[index].record()
-                recorded_on[records] = streams[index]
-            elif awaits is not None and streams[index] is not recorded_on[awaits]:
-                # A policy may choose one stream for two: then nothing has to be waited for.
-                streams[index].wait_event(events[awaits])
+        owned = [self.device.own(stream) for stream in streams]
+        _walk(self.steps, owned, self.device.enqueue, SimStream.record, SimStream.wait_event)
 
     def repeat(self, stream: Stream) -> None:
         """A simulated host pays for the submission of each run."""
@@ -77,16 +69,9 @@ class SimGraph:
     def launch(self, stream: Stream) -> None:
         """Enqueue all of them, behind what `stream` holds."""
         device, root = self.device, self.device.own(stream)
-        streams = [root, *self._branches]
         call = device.call(f"launch graph {self.name}", device.spec.graph_launch_us)
-        events: dict[int, Any] = {}
-        for index, piece, records, awaits in self._steps:
-            if piece is not None:
-                device.enqueue(piece, streams[index], call, in_graph=True)
-            elif records is not None:
-                events[records] = streams[index].mark()
-            elif awaits is not None:
-                streams[index].follow(events[awaits])
+        work = partial(device.enqueue, graph_call=call, in_graph=True)
+        _walk(self._steps, [root, *self._branches], work, SimStream.mark, SimStream.follow)
 
 
 def _in_graph(steps: Sequence[Step], graph: str) -> list[Step]:
@@ -100,6 +85,27 @@ def _in_graph(steps: Sequence[Step], graph: str) -> list[Step]:
 
 def _node(piece: Piece, graph: str, number: int) -> Piece:
     return replace(piece, detail={**piece.detail, "graph": graph, "node": number})
+
+
+def _walk(
+    steps: Sequence[Step],
+    streams: Sequence[SimStream],
+    work: Callable[[Piece, SimStream], None],
+    record: Callable[[SimStream], SimEvent],
+    follow: Callable[[SimStream, SimEvent], None],
+) -> None:
+    """Take all steps, by these ways to enqueue work, to record an event and to wait for it."""
+    events: dict[int, tuple[SimEvent, SimStream]] = {}
+    for index, piece, records, awaits in steps:
+        stream = streams[index]
+        if piece is not None:
+            work(piece, stream)
+        elif records is not None:
+            events[records] = record(stream), stream
+        elif awaits is not None:
+            event, home = events[awaits]
+            if home is not stream:  # a policy may choose one stream for two
+                follow(stream, event)
 
 
 def _made(device: SimDevice, call: Call) -> tuple[float, Step]:

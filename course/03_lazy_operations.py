@@ -1053,7 +1053,7 @@ async def largest(op):
     return await op.map(lambda numbers: numbers.max())
 
 
-# %% id=03-largest mutant cause="a future has no `max`: run it first"
+# %% id=03-largest mutant cause="a future has no `max`: `await` it"
 async def largest(op):
     numbers = op.into_future()
     return numbers.max()

@@ -50,6 +50,11 @@ def calling(function: Callable[..., T], *args: Any) -> T:
 
     A coroutine is run to its end, in an event loop of its own.
     """
+    if not callable(function):
+        raise Rejected(
+            f"a function is wanted here, and this is {function!r} ({type(function).__name__}): write it "
+            "with `def`, and hand it over without calling it"
+        )
     try:
         result = function(*args)
         if asyncio.iscoroutine(result):
@@ -61,6 +66,8 @@ def calling(function: Callable[..., T], *args: Any) -> T:
         raise Rejected(f"a result was read before the device was done with it: {error}") from error
     except asyncio.CancelledError as error:
         raise Rejected("your code asked a cancelled task for its result") from error
+    except asyncio.InvalidStateError as error:
+        raise Rejected("a task was asked for its result before it was done: `await` it") from error
     except Exception as error:  # a learner's code may raise anything
         raise Rejected(told(error)) from error
 
@@ -86,11 +93,16 @@ def plainly(answer: Callable[..., T], *args: Any) -> T:
 
 def told(error: Exception) -> str:
     """An exception in one line: its own first line, with its type where that says more."""
+    while isinstance(
+        error, ExceptionGroup
+    ):  # what a TaskGroup makes of the first thing that went wrong
+        error = cast(ExceptionGroup[Exception], error).exceptions[0]
     text = str(error).partition("\n")[0]
     asked = error.obj if isinstance(error, AttributeError) else None
     if isinstance(error, AttributeError) and isinstance(asked, DeviceOp | DeviceFuture):
-        what = "an operation" if isinstance(asked, DeviceOp) else "a future"
-        return f"{what} has no `{error.name}`: run it first, and ask what comes out"
+        if isinstance(asked, DeviceFuture):
+            return f"a future has no `{error.name}`: `await` it, and ask what comes out"
+        return f"an operation has no `{error.name}`: run it first, and ask what comes out"
     line = getattr(getattr(error, "site", None), "line", None)
     where = f" (line {line} of the kernel)" if line is not None else ""
     if isinstance(error, AsyncGpuError):

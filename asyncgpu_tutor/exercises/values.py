@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ from asyncgpu_tutor.host import HostArray
 from asyncgpu_tutor.launch import Kernel
 from asyncgpu_tutor.memory import full, h2d
 
-__all__ = ["as_kernel", "equal", "launched", "listed"]
+__all__ = ["as_kernel", "brief", "equal", "launched", "listed"]
 
 Array = npt.NDArray[Any]
 
@@ -29,7 +30,7 @@ def as_kernel(answer: object, name: str) -> Kernel:
     if isinstance(answer, str):
         return calling(Kernel, answer)
     if not isinstance(answer, Kernel):
-        raise Rejected(f"`{name}` should be an `agt.Kernel`, and is {_brief(answer)}")
+        raise Rejected(f"`{name}` should be an `agt.Kernel`, and is {brief(answer)}")
     return answer
 
 
@@ -62,7 +63,8 @@ def equal(got: object, expected: Array) -> None:
     if not isinstance(got, np.ndarray) or array.dtype == object:
         what = got if not isinstance(got, np.ndarray) else array.tolist()
         cure = ": `.numpy()` gives the array" if isinstance(what, HostArray) else ""
-        raise Rejected(f"a NumPy array should come out, and this did: {_brief(what)}{cure}")
+        cure = ": `await` it" if isinstance(what, asyncio.Future) else cure
+        raise Rejected(f"a NumPy array should come out, and this did: {brief(what)}{cure}")
     if array.shape != expected.shape:
         raise Rejected(f"the result has shape {array.shape}, and not {expected.shape}")
     wrong = ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)
@@ -81,7 +83,7 @@ def equal(got: object, expected: Array) -> None:
 
 def listed(answer: str, results: object, number: int) -> Sequence[Any]:
     """What the answer of this name returned, if it is a list or a tuple with one thing for each operation."""
-    returned = _brief(results)
+    returned = brief(results)
     if isinstance(results, list | tuple):
         found = cast(Sequence[Any], results)
         if len(found) == number:
@@ -92,6 +94,7 @@ def listed(answer: str, results: object, number: int) -> Sequence[Any]:
     )
 
 
-def _brief(thing: object) -> str:
+def brief(thing: Any) -> str:
+    """A few words on something that an answer gave, with its type."""
     text = repr(thing).partition("\n")[0]
     return f"{text if len(text) <= 50 else text[:47] + '...'} ({type(thing).__name__})"

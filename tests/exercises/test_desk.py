@@ -74,7 +74,7 @@ def test_an_answer_that_is_not_there_yet_counts_for_nothing(folder: Path) -> Non
 
 
 def test_an_answer_that_is_no_answer_is_rejected_with_a_cause() -> None:
-    assert "'str' object is not callable" in check(NAME, "four").cause
+    assert "a function is wanted here, and this is 'four' (str)" in check(NAME, "four").cause
     assert "should be an `agt.Kernel`, and is 4 (int)" in check("01-relu", 4).cause
     assert "TypeError" in check(NAME, lambda: 1).cause
     assert "has 0 kernels" in check("01-relu", "void f() {}").cause

@@ -72,8 +72,34 @@ def test_a_result_asked_of_what_has_not_run_says_so() -> None:
     with pytest.raises(Rejected, match="an operation has no `max`: run it first"):
         calling(_largest, op)
     future: Any = agt.ones(8).to_host().into_future()
-    with pytest.raises(Rejected, match="a future has no `max`: run it first"):
+    with pytest.raises(Rejected, match="a future has no `max`: `await` it"):
         calling(_largest, future)
+
+
+def test_what_goes_wrong_with_tasks_is_told_with_its_cure() -> None:
+    async def too_early(op: agt.DeviceOp[Any]) -> object:
+        return agt.spawn(op).result()
+
+    async def never(op: agt.DeviceOp[Any]) -> object:
+        return agt.spawn(op)
+
+    async def in_a_group(op: Any) -> object:
+        async with asyncio.TaskGroup() as group:
+            return group.create_task(op)
+
+    with private_device():
+        with pytest.raises(Rejected, match="a task was asked for its result before it was done"):
+            calling(too_early, agt.ones(8).to_host())
+        with pytest.raises(Rejected, match=r"this did: <Task .*: `await` it"):
+            equal(calling(never, agt.ones(8).to_host()), np.ones(8))
+        with pytest.raises(Rejected, match="TypeError: a coroutine was expected, got <DeviceOp"):
+            calling(in_a_group, agt.ones(8).to_host())
+
+
+def test_what_is_no_function_is_named() -> None:
+    wrong: Any = 42
+    with pytest.raises(Rejected, match=r"a function is wanted here, and this is 42 \(int\)"):
+        calling(wrong)
 
 
 def test_a_coroutine_where_a_plain_function_belongs_is_named_as_the_cause() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import sys
@@ -122,6 +123,19 @@ def test_an_old_python_is_refused_by_name(checkout: Checkout) -> None:
     assert f"{checkout.python} is Python 3.10.1" in said
     assert "PYTHON=/path/to" in said
     assert not any("venv" in call for call in checkout.calls())
+
+
+def test_it_keeps_to_the_make_of_macos(root: Path) -> None:
+    """GNU make 3.81, of 2006. What came later, by the NEWS of 3.82 to 4.4, it takes for something else."""
+    text = (root / "Makefile").read_text(encoding="utf-8")
+    rules = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    newer = re.findall(
+        r"\.ONESHELL|\.SHELLFLAGS|\.RECIPEPREFIX|\.NOTPARALLEL:.|\.WAIT|\.EXTRA_PREREQS|&:|!=|:::?=|"
+        r"\$\((?:file|guile|let|intcmp)\b|(?m:^(?:undefine|private|unexport private|load)\b)",
+        rules,
+    )
+
+    assert newer == []
 
 
 def test_make_alone_says_what_there_is(checkout: Checkout) -> None:

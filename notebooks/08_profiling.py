@@ -15,7 +15,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import ranges
 
-N = 1_000_000
+N = 2_000_000
 data = []
 
 
@@ -52,9 +52,12 @@ async def second_version():
 
 async def profiled(program):
     await program()  # not recorded: the first time is special
-    with agt.record() as trace:
-        await program()
-    return trace
+    traces = []
+    for _ in range(1 if agt.current_device().simulated else 5):
+        with agt.record() as trace:
+            await program()
+        traces.append(trace)
+    return min(traces, key=lambda trace: trace.metrics().makespan)
 
 
 async def main():

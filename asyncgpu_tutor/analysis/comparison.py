@@ -16,7 +16,7 @@ from asyncgpu_tutor.trace.lanes import Group
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Comparison", "Difference", "compare"]
+__all__ = ["Comparison", "Difference", "compare", "from_its_start"]
 
 Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
 
@@ -114,7 +114,7 @@ class Comparison:
         """
         from asyncgpu_tutor.timeline import compare as draw
 
-        drawn = [_from_its_start(trace) for trace in self.traces]
+        drawn = [from_its_start(trace) for trace in self.traces]
         return draw(drawn, self.titles, lanes=lanes, side_by_side=side_by_side, width=width)
 
     def _lines(self) -> Iterator[str]:
@@ -279,7 +279,7 @@ def _difference(
     return Difference(name, unit, values, f"{name}: {'; '.join(told)}." if told else "")
 
 
-def _from_its_start(trace: Trace) -> Trace:
+def from_its_start(trace: Trace) -> Trace:
     """With time zero at the first call or work: a range may begin long before, and say nothing."""
     begin = min((span.start for span in trace if span.kind != "range"), default=0.0)
     spans = [replace(s, start=s.start - begin, end=s.end - begin) for s in trace]

@@ -171,7 +171,7 @@ def _bar(ax: Axes, y: int, span: Span, length: float) -> None:
         linewidth=0.8,
         zorder=3,
     )
-    if span.duration > 0.008 * length * len(span.name):  # about what its letters need
+    if span.duration > 0.0072 * length * len(span.name):  # about what its letters need
         ax.text(
             span.start + span.duration / 2,
             y,

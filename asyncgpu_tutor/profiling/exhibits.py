@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from asyncgpu_tutor import Trace
+from asyncgpu_tutor.analysis.comparison import from_its_start
 from asyncgpu_tutor.errors import UsageError
 
 __all__ = ["EXHIBITS", "exhibit"]
@@ -34,7 +35,7 @@ def exhibit(letter: str, *, repaired: bool = False) -> Trace:
     Returns
     -------
     Trace
-        Without the words in its `about` that name the defect.
+        From its first call on, and without the words in its `about` that name the defect.
 
     Raises
     ------
@@ -46,4 +47,4 @@ def exhibit(letter: str, *, repaired: bool = False) -> Trace:
         raise UsageError(f"there is no exhibit {letter!r}; there are {listed}")
     trace = Trace.load_recording(EXHIBITS[letter] + ("_repaired" if repaired else ""))
     about = {key: value for key, value in trace.about.items() if key not in {"run", "shows"}}
-    return replace(trace, about=about)
+    return replace(from_its_start(trace), about=about)

@@ -127,8 +127,8 @@ class Trace:
         Parameters
         ----------
         path : str or Path
-            A name that ends in ``.json`` gets the trace format of Chrome, which ``chrome://tracing`` opens as
-            well; any other gets Perfetto's own.
+            A name that ends in ``.json`` gets the trace format of Chrome, which older tools read as well; any
+            other gets Perfetto's own.
         """
         from asyncgpu_tutor.trace.perfetto import write
 

@@ -27,6 +27,11 @@ def test_nothing_about_it_names_the_defect(letter: str) -> None:
     assert "NVIDIA" in told  # it does say where it was made
 
 
+@pytest.mark.parametrize("letter", EXHIBITS)
+def test_it_begins_with_its_first_call(letter: str) -> None:
+    assert min(span.start for span in exhibit(letter) if span.kind != "range") == 0
+
+
 def test_each_program_of_the_list_has_an_exhibit() -> None:
     guilty = {name for name in RUNS if name.startswith("08_") and not name.endswith("_repaired")}
 

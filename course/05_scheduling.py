@@ -51,18 +51,18 @@ assert len(set(numbers)) == 4
 
 # %% id=counting
 class Counting(agt.SchedulingPolicy):
-    """Deals out three streams, and counts."""
+    """Has one stream for everybody, and counts."""
 
     def __init__(self):
         super().__init__()
-        self.streams = []
+        self.stream = None
         self.asked = 0
 
     def next_stream(self):
         self.asked += 1
-        if len(self.streams) < 3:
-            self.streams.append(self.device.create_stream())
-        return self.streams[self.asked % len(self.streams)]
+        if self.stream is None:
+            self.stream = self.device.create_stream()
+        return self.stream
 
 
 def arm(i):
@@ -951,6 +951,28 @@ class Express(agt.SchedulingPolicy):
         policy = self.long if self.us > self.limit else self.short
         policy.bind(self.device)
         return policy.next_stream()
+
+
+# %% id=05-express mutant cause="dealt out [4]"
+class Express(agt.SchedulingPolicy):
+    def __init__(self, size, limit):
+        super().__init__()
+        self.size = size
+        self.limit = limit
+        self.streams = []
+        self.turn = 0
+        self.us = 0.0
+
+    def expect(self, us):
+        self.us = us
+
+    def next_stream(self):
+        if not self.streams:
+            self.streams = [self.device.create_stream() for _ in range(self.size)]
+        self.turn += 1  # for a long one, too
+        if self.us > self.limit:
+            return self.streams[-1]
+        return self.streams[self.turn % (self.size - 1)]
 
 
 # %% id=05-express mutant cause="the short jobs should take turns on 2 streams"

@@ -784,6 +784,17 @@ async def with_heartbeat(op, beat):
     return await op
 
 
+# %% id=06-responsive mutant cause="the heart went on beating"
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    result, _ = await asyncio.gather(op, heart())
+    return result
+
+
 # %% id=06-responsive mutant cause="`beat` was called 2000 times without an end"
 async def with_heartbeat(op, beat):
     task = agt.spawn(op)
@@ -1218,7 +1229,7 @@ async def reports(ops):
     return await asyncio.gather(*[report(op) for op in ops])
 
 
-# %% id=06-three-arms mutant cause="your code raised KeyError"
+# %% id=06-three-arms mutant cause="came out of your function: your code raised KeyError"
 async def reports(ops):
     async def report(op):
         try:
@@ -1471,6 +1482,17 @@ async def at_most(op, us):
     return None
 
 
+# %% id=06-cancel mutant cause="you gave up before the time was over"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    for _ in range(5):  # turns are no clock
+        await asyncio.sleep(0)
+    if us > 1000:
+        return await task
+    task.cancel()
+    return None
+
+
 # %% id=06-cancel mutant cause="so None should come out"
 async def at_most(op, us):
     task = agt.spawn(op)
@@ -1559,6 +1581,12 @@ async def as_they_come(ops, use):
 async def as_they_come(ops, use):
     for op in ops:
         use(op.sync())
+
+
+# %% id=06-as-completed mutant cause="Await it before you use it"
+async def as_they_come(ops, use):
+    for op in ops:
+        use(agt.spawn(op))
 
 
 # %% id=06-as-completed mutant cause="with a device that takes its time"

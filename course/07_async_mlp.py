@@ -382,6 +382,13 @@ async def run_all(ops):
     return [await task for task in asyncio.as_completed(tasks)]
 
 
+# %% id=07-in-flight mutant cause="your code raised TypeError: a coroutine was expected"
+async def run_all(ops):
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(op) for op in ops]
+    return [task.result() for task in tasks]
+
+
 # %% id=07-in-flight mutant cause="`d2h` ran 0 times"
 async def run_all(ops):
     return [op.into_future() for op in ops]
@@ -857,7 +864,7 @@ async def outcomes(ops):
         return [error for _ in ops]
 
 
-# %% id=07-outcomes mutant cause="ExceptionGroup"
+# %% id=07-outcomes mutant cause="as it is meant to here, and its error came out of your function"
 async def outcomes(ops):
     async def run(op):
         return await op

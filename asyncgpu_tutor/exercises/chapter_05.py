@@ -201,7 +201,11 @@ def check_least_loaded(mine: Any, model: Any) -> None:
 # ------------------------------------------------------------------ express lanes
 def check_express(mine: Any, model: Any) -> None:
     """Short jobs never stand behind long ones, and take turns on all streams but one."""
-    for size, steps in [(3, [600, 50, 50, 600, 50, 50, 50, 50, 600]), (2, [50, 700, 50, 50, 700])]:
+    for size, steps in [
+        (3, [600, 50, 50, 600, 50, 50, 50, 50, 600]),
+        (2, [50, 700, 50, 50, 700]),
+        (3, [50, 600, 50, 600, 50, 600, 50]),
+    ]:
         expected = _run(model(size, 100.0), steps)
         trace = _run(_policy(mine, "Express", size, 100.0), steps)
         with (

@@ -8,16 +8,18 @@ from itertools import count as counter
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from asyncgpu_tutor.array import DeviceArray
-from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
+from asyncgpu_tutor.errors import DeviceError
+from asyncgpu_tutor.exercises.exercise import Rejected, case, compared, meant_to_fail
 from asyncgpu_tutor.exercises.schedule import launches, overlapping, waits
 from asyncgpu_tutor.exercises.trial import Observed, observe
-from asyncgpu_tutor.exercises.values import equal, listed
+from asyncgpu_tutor.exercises.values import brief, equal, listed
 from asyncgpu_tutor.launch import Kernel, matvec_naive
 from asyncgpu_tutor.memory import full, h2d, ones, pin, zeros
 from asyncgpu_tutor.ops import DeviceOp, value
-from asyncgpu_tutor.runtime import sleep, work
+from asyncgpu_tutor.runtime import in_flight, sleep, work
 from asyncgpu_tutor.trace import Span, Trace
 from asyncgpu_tutor.trace.words import count
 
@@ -34,6 +36,9 @@ __all__ = [
 
 BLOCKS = "`sync` blocks the event loop, and with it every other task"
 MOST_BEATS = 2000
+NEVER_STOPS = (
+    "the heart went on beating after the operation was done: cancel its task, or end its loop"
+)
 
 BEYOND = """
 extern "C" __global__ void beyond(float* y) { y[2 * blockDim.x] = 1.0f; }
@@ -72,11 +77,6 @@ def _observed(function: Any, *args: Any) -> Observed[Any]:
     return observe(function, *args)
 
 
-def _brief(thing: Any) -> str:
-    text = " ".join(repr(thing).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def _device_end(trace: Trace) -> Span:
     return max(trace.device_spans, key=lambda span: span.end)
 
@@ -106,7 +106,7 @@ def check_difference(mine: Any, model: Any) -> None:
                 )
         got = run.result
         if isinstance(got, bool) or not isinstance(got, int | float):
-            raise Rejected(f"a number should come out, and this did: {_brief(got)}")
+            raise Rejected(f"a number should come out, and this did: {brief(got)}")
         if abs(got / expected.result - 1) > 0.02:
             raise Rejected(
                 f"with {number} operations, {got:.2f} came out, and {expected.result:.2f} is right: one "
@@ -141,14 +141,20 @@ def check_prepare(mine: Any, model: Any) -> None:
 def _beating(answer: Any, size: int) -> tuple[Any, Trace]:
     """Try an answer on a copy of `size` elements, and stay in the loop for a while after it."""
     numbers = counter(1)
+    under_way: set[bool] = set()  # at a beat, whether the operation was
 
     def beat() -> None:
+        under_way.add(in_flight() > before)
         if next(numbers) > MOST_BEATS:
+            if True in under_way:
+                raise Rejected(NEVER_STOPS)
             raise Rejected(
                 f"`beat` was called {MOST_BEATS} times without an end: between two beats, let go of "
                 "the event loop with `await agt.sleep(50)`, so that others get a turn"
             )
         work(1, "beat")
+
+    before = in_flight()
 
     async def attempt() -> Any:
         result = await answer(_copied(size, 3.0), beat)
@@ -169,20 +175,15 @@ def check_responsive(mine: Any, model: Any) -> None:
             (returned,) = trace.find("returned")
             late = [span for span in trace.find("beat") if span.start > returned.start]
             if late:
-                raise Rejected(
-                    "the heart went on beating after the operation was done: cancel its task, or end its "
-                    "loop",
-                    returned,
-                    late[0],
-                )
+                raise Rejected(NEVER_STOPS, returned, late[0])
             due = len(expected.find("beat"))
             end = _device_end(trace).end
             beats = [span for span in trace.find("beat") if span.start < end]
             if not due / 2 <= len(beats) <= due * 2:
                 raise Rejected(
                     f"`beat` was called {count(len(beats), 'time')} while the operation was under way, and "
-                    f"about {due} are right: one every 50 µs, by `agt.sleep` (`asyncio.sleep` counts on "
-                    "the clock on the wall)",
+                    f"about {due} are right: one every 50 µs, by `agt.sleep(50)` (`asyncio.sleep` counts "
+                    "on the clock on the wall)",
                     *beats[-1:],
                 )
         equal(result, np.full(size, 3.0, np.float32))
@@ -201,7 +202,7 @@ def check_spawn_safe(mine: Any, model: Any) -> None:
         tasks = listed("start", answer([pin(x) for x in vectors], w), len(vectors))
         for task in tasks:
             if not isinstance(task, asyncio.Future):
-                raise Rejected(f"`start` should return tasks, and one of them is {_brief(task)}")
+                raise Rejected(f"`start` should return tasks, and one of them is {brief(task)}")
         if not w.moved:  # whoever still owns it may do with it what they like
             w.share()
         del w
@@ -239,7 +240,8 @@ def check_three_arms(mine: Any, model: Any) -> None:
     ):
         ops = [ARMS[arm]() for arm in arms]
         expected = observe(model, [ARMS[arm]() for arm in arms])
-        run = observe(mine, ops)
+        with meant_to_fail(DeviceError, KeyError):
+            run = observe(mine, ops)
         with compared(run.trace, expected.trace):
             if expected.trace.metrics().overlap and not run.trace.metrics().overlap:
                 raise Rejected(
@@ -249,7 +251,7 @@ def check_three_arms(mine: Any, model: Any) -> None:
         for i, told in enumerate(listed("reports", run.result, len(arms))):
             if not isinstance(told, tuple) or len(cast(tuple[Any, ...], told)) != 2:
                 raise Rejected(
-                    f'each report is a pair such as ("done", result), and one is {_brief(told)}'
+                    f'each report is a pair such as ("done", result), and one is {brief(told)}'
                 )
             word, what = cast(tuple[Any, Any], told)
             if word != arms[i]:
@@ -257,9 +259,7 @@ def check_three_arms(mine: Any, model: Any) -> None:
             if arms[i] == "done":
                 equal(what, np.full(1_000_000, 5.0, np.float32))
             elif not isinstance(what, Exception):
-                raise Rejected(
-                    f"a report of {word!r} should have the error, and has {_brief(what)}"
-                )
+                raise Rejected(f"a report of {word!r} should have the error, and has {brief(what)}")
     observe(_cancelled_while_waiting, mine)
 
 
@@ -301,6 +301,12 @@ def check_at_most(mine: Any, model: Any) -> None:
                     _device_end(run.trace),
                     answered,
                 )
+            if not in_time and late < -100:
+                raise Rejected(
+                    "you gave up before the time was over: `agt.sleep(us)` is the clock here (what asyncio "
+                    "has of its own counts on the clock on the wall)",
+                    answered,
+                )
             if not in_time and answered.start > _device_end(run.trace).start:
                 raise Rejected(
                     "you waited until the device was done, although the time was up long before",
@@ -308,9 +314,7 @@ def check_at_most(mine: Any, model: Any) -> None:
                     answered,
                 )
             if not in_time and result is not None:
-                raise Rejected(
-                    f"the time was up, so None should come out, and {_brief(result)} did"
-                )
+                raise Rejected(f"the time was up, so None should come out, and {brief(result)} did")
             if left:
                 raise Rejected(
                     f"{count(left, 'task')} of yours {'is' if left == 1 else 'are'} still waiting: "
@@ -329,9 +333,13 @@ def _coming(answer: Any) -> tuple[list[int], Trace]:
     used: list[int] = []
 
     def use(result: Any) -> None:
-        array = np.asarray(result)
-        used.append(array.size if array.ndim else -1)
-        work(2, f"use of {array.size}")
+        if not isinstance(result, np.ndarray):
+            raise Rejected(
+                f"`use` should get a result, and this came: {brief(result)}. Await it before you use it"
+            )
+        size = cast("npt.NDArray[Any]", result).size
+        used.append(size)
+        work(2, f"use of {size}")
 
     copy, *kernels = SIZES
     ops = [_copied(copy, 1.0), *(_computed(n, 1.0) for n in kernels)]

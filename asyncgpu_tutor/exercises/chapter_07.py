@@ -14,10 +14,10 @@ from asyncgpu_tutor.exercises.chapter_07_scale import (
     check_tiled,
     hostile_limited,
 )
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, meant_to_fail
 from asyncgpu_tutor.exercises.schedule import launches, waits
 from asyncgpu_tutor.exercises.trial import Observed, observe
-from asyncgpu_tutor.exercises.values import as_kernel, equal, launched, listed
+from asyncgpu_tutor.exercises.values import as_kernel, brief, equal, launched, listed
 from asyncgpu_tutor.launch import Kernel
 from asyncgpu_tutor.memory import h2d, pin, zeros
 from asyncgpu_tutor.ops import DeviceOp
@@ -34,7 +34,7 @@ def _run_all(answer: Any, number: int, size: int) -> Observed[Any]:
 
 def _in_order(results: object, number: int, size: int) -> None:
     for i, result in enumerate(listed("run_all", results, number)):
-        with case(f"{number} operations, for result {i},"):
+        with case(f"{number} operations, for result {i}"):
             equal(result, np.full(size, i + 1, np.float32))
 
 
@@ -80,7 +80,8 @@ def _one_fails(answer: Any, failing: int) -> Observed[Any]:
             return Kernel(BEYOND)(zeros(32).partition(32)).last().unpartition().to_host()
         return h2d(pin(np.full(1_000_000, i + 1, np.float32))).to_host()
 
-    return observe(answer, [arm(i).named(f"op {i}") for i in range(3)])
+    with meant_to_fail(DeviceError):
+        return observe(answer, [arm(i).named(f"op {i}") for i in range(3)])
 
 
 def check_outcomes(mine: Any, model: Any) -> None:
@@ -88,11 +89,13 @@ def check_outcomes(mine: Any, model: Any) -> None:
     for failing in (1, 0, 2):
         expected, run = _one_fails(model, failing), _one_fails(mine, failing)
         for i, outcome in enumerate(listed("outcomes", run.result, 3)):
-            with case(f"operation {failing} of 3 failing, for outcome {i},"):
+            with case(f"operation {failing} of 3 failing, for outcome {i}"):
                 if i != failing:
                     equal(outcome, np.full(1_000_000, i + 1, np.float32))
                 elif not isinstance(outcome, DeviceError):
-                    raise Rejected(f"the error should be in the list, and there is {outcome!r}")
+                    raise Rejected(
+                        f"the error should be in the list, and there is {brief(outcome)}"
+                    )
         with compared(run.trace, expected.trace):
             _side_by_side(run.trace)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from asyncgpu_tutor.trace import Span, Trace
 
-__all__ = ["Exercise", "Rejected", "case", "compared"]
+__all__ = ["Exercise", "Rejected", "case", "compared", "meant_to_fail"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,23 @@ def case(words: str) -> Generator[None]:
         yield
     except Rejected as rejected:
         rejected.cause = f"with {words}, {rejected.cause}"
+        raise
+
+
+@contextmanager
+def meant_to_fail(*kinds: type[Exception]) -> Generator[None]:
+    """Say of an error of these kinds that it was expected, if it comes out of the answer in the block."""
+    try:
+        yield
+    except Rejected as rejected:
+        error = rejected.__cause__
+        while isinstance(error, BaseExceptionGroup):
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+        if isinstance(error, kinds):
+            rejected.cause = (
+                "an operation failed, as it is meant to here, and its error came out of your function: "
+                + rejected.cause
+            )
         raise
 
 

@@ -93,10 +93,9 @@ def plainly(answer: Callable[..., T], *args: Any) -> T:
 
 def told(error: Exception) -> str:
     """An exception in one line: its own first line, with its type where that says more."""
-    while isinstance(
-        error, ExceptionGroup
-    ):  # what a TaskGroup makes of the first thing that went wrong
-        error = cast(ExceptionGroup[Exception], error).exceptions[0]
+    if isinstance(error, ExceptionGroup):  # what a TaskGroup makes of whatever went wrong in it
+        first = cast(ExceptionGroup[Exception], error).exceptions[0]
+        return f"your code raised an ExceptionGroup, in which there is this: {told(first)}"
     text = str(error).partition("\n")[0]
     asked = error.obj if isinstance(error, AttributeError) else None
     if isinstance(error, AttributeError) and isinstance(asked, DeviceOp | DeviceFuture):

@@ -58,6 +58,7 @@ class DeviceFuture(Generic[T]):
         "__weakref__",
         "_error",
         "_label",
+        "_patience_us",
         "_policy",
         "_range",
         "_result",
@@ -83,6 +84,7 @@ class DeviceFuture(Generic[T]):
         self._label = label
         self._spawned = spawned
         self.stream = stream
+        self._patience_us = stream.device.patience_us
         self._submission: Submission[T] | None = None
         self._range: ranges.Token | None = None
         self._watched: asyncio.AbstractEventLoop | None = None  # the loop that it is watched for
@@ -92,9 +94,14 @@ class DeviceFuture(Generic[T]):
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
     @staticmethod
-    def of(submission: Submission[U]) -> DeviceFuture[U]:
-        """A future of work that is under way."""
+    def of(submission: Submission[U], patience_us: float = 0.0) -> DeviceFuture[U]:
+        """A future of work that is under way.
+
+        Where the device advises to look for its end at all, it is looked for at least `patience_us`.
+        """
         future: DeviceFuture[U] = DeviceFuture(None, submission.stream, None, submission.label)
+        if future._patience_us:
+            future._patience_us = max(future._patience_us, patience_us)
         future._submission = submission
         future._state = FutureState.EXECUTING
         return future
@@ -117,7 +124,7 @@ class DeviceFuture(Generic[T]):
         if (
             self._state is FutureState.EXECUTING
             and self._watched is None  # else the watcher says so
-            and self.stream.device.patience_us
+            and self._patience_us
         ):
             submission = self._submission
             if (
@@ -174,7 +181,7 @@ class DeviceFuture(Generic[T]):
             raise
 
     def _look(self) -> Generator[None, None, None]:
-        """Look at the event for as long as the device advises; then have it watched.
+        """Look at the event for as long as there is patience; then have it watched.
 
         Short work is over sooner than anybody could be woken for it, and than the loop takes for a turn.
         """
@@ -185,9 +192,9 @@ class DeviceFuture(Generic[T]):
         device = self.stream.device
         loop = running_loop()
         try:
-            if device.patience_us and self._watched is None:
+            if self._patience_us and self._watched is None:
                 event = submission.event
-                until = time.perf_counter() + device.patience_us * 1e-6
+                until = time.perf_counter() + self._patience_us * 1e-6
                 over = False
                 while not over:
                     # Where nobody else wants a turn, this one may take as long as another would.

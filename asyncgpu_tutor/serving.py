@@ -50,7 +50,7 @@ CLOSED = "the server was closed before this request's turn"
 
 
 class _Lane(Generic[T]):
-    """A place on a stream: an input, and the pipeline that reads it."""
+    """A stream, an input, and the pipeline that reads it."""
 
     def __init__(self, slot: Host, captured: Prepared[T] | CudaGraph[T], stream: Stream) -> None:
         self.slot = slot
@@ -101,9 +101,6 @@ class Server(Generic[T]):
         Of a request.
     lanes : int
         How many requests the device works on at a time, each on a stream of its own.
-    ahead : int
-        How many more are enqueued behind each of these, in memory of their own, so that the device has work
-        while the host has not yet seen the end of one. To see it can take half a millisecond.
     waiting : int
         How many more may wait for a lane; what comes then is turned away.
     graphs : bool
@@ -125,15 +122,13 @@ class Server(Generic[T]):
         dtype: npt.DTypeLike = np.float32,
         *,
         lanes: int = 4,
-        ahead: int = 0,
         waiting: int = 1024,
         graphs: bool = True,
     ) -> None:
-        counts = {"lanes": lanes, "ahead": ahead, "waiting": waiting}
-        if any(not isinstance(n, int) or n < 0 for n in counts.values()) or lanes < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            given = ", ".join(f"{name}={n!r}" for name, n in counts.items())
+        if not (isinstance(lanes, int) and isinstance(waiting, int)) or lanes < 1 or waiting < 0:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(
-                f"a server needs at least one lane, and the others are counts from 0: got {given}"
+                f"a server needs at least one lane, and no fewer than 0 requests that may wait: got lanes="
+                f"{lanes}, waiting={waiting}"
             )
         if not callable(pipeline):
             raise UsageError(
@@ -144,11 +139,7 @@ class Server(Generic[T]):
         self.dtype = np.dtype(dtype)
         self._waiting = waiting
         self._device = current_device()
-        streams = [create_stream() for _ in range(lanes)]
-        # First one on each stream, then one behind each.
-        self._lanes = [
-            self._lane(pipeline, stream, graphs) for _ in range(1 + ahead) for stream in streams
-        ]
+        self._lanes = [self._lane(pipeline, graphs) for _ in range(lanes)]
         self._free: deque[_Lane[T]] = deque(self._lanes)
         self._queue: deque[asyncio.Future[_Lane[T]]] = deque()
         self._open = False
@@ -160,11 +151,10 @@ class Server(Generic[T]):
             f"{len(self._queue)} waiting>"
         )
 
-    def _lane(
-        self, pipeline: Callable[[Host], DeviceOp[T]], stream: Stream, graphs: bool
-    ) -> _Lane[T]:
+    def _lane(self, pipeline: Callable[[Host], DeviceOp[T]], graphs: bool) -> _Lane[T]:
         slot = pinned(self.shape, self.dtype)
         slot[...] = np.zeros((), self.dtype)
+        stream = create_stream()
         prepared = as_op(pipeline(slot), pipeline).prepare()
         captured = prepared.launch().graph_on(stream) if graphs else prepared
         return _Lane(slot, captured, stream)

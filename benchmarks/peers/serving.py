@@ -22,7 +22,6 @@ import asyncgpu_tutor as agt
 
 Row = dict[str, Any]
 LANES = 8
-AHEAD = 1  # the loop by hand needs none: it spins, and so sees each end at once
 
 
 class HandLoop:
@@ -131,8 +130,8 @@ def compare(
         await asyncio.gather(*(client() for _ in range(2 * LANES)))
 
     async def ours(way: Callable[..., Any], seen: Callable[[float, Any], None]) -> float:
-        async with agt.Server(made, work.xs[0].shape, lanes=LANES, ahead=AHEAD) as server:
-            for _ in range(LANES * (1 + AHEAD)):
+        async with agt.Server(made, work.xs[0].shape, lanes=LANES) as server:
+            for _ in range(LANES):
                 await server(copied[0])
             start = time.perf_counter()
             await way(server, seen)

@@ -393,34 +393,7 @@ def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice, graphs: bool
     assert asyncio.run(main()) == [2.0, 4.0]
 
 
-@pytest.mark.parametrize("ahead", [0, 1, 2])
-def test_requests_behind_those_at_work_share_their_streams(device: Device, ahead: int) -> None:
-    begun: list[int] = []
-
-    def writer(number: int) -> Any:
-        def write(slot: Any) -> None:
-            begun.append(number)
-            slot[:] = number
-
-        return write
-
-    async def main() -> tuple[list[float], int, agt.Trace]:
-        async with agt.Server(pipeline, N, lanes=2, ahead=ahead) as server:
-            with agt.record() as trace:
-                results = server.map(writer(n) for n in range(12))
-                first = await anext(results)
-                at_first = len(begun)
-                got = [float(y[0]) for y in [first, *[y async for y in results]]]
-        return got, at_first, trace
-
-    got, at_first, trace = asyncio.run(main())
-    assert got == [2.0 * n for n in range(12)]
-    assert begun == list(range(12))
-    assert at_first == 2 * (1 + ahead)
-    assert len(trace.streams) == 2
-
-
-@pytest.mark.parametrize("given", [{"lanes": 0}, {"ahead": -1}, {"waiting": -1}, {"lanes": 1.5}])
+@pytest.mark.parametrize("given", [{"lanes": 0}, {"waiting": -1}, {"lanes": 1.5}])
 def test_counts_that_make_no_server(sim: SimDevice, given: dict[str, Any]) -> None:
     name, number = next(iter(given.items()))
     with pytest.raises(UsageError, match=f"{name}={number}"):

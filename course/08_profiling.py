@@ -42,7 +42,7 @@ device
 # chunks come back. After each chunk the host writes a line of a report. It is slower than it has to be. *Where would you begin?*
 
 # %% id=slow-program
-N = 2_000_000
+N = 1_500_000
 data = [agt.pin(np.full(N, i + 1, np.float32)) for i in range(4)]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import ranges
 
-N = 2_000_000
+N = 1_500_000
 data = []
 
 

@@ -161,6 +161,11 @@ class DeviceArray:
         return self._gone is not None
 
     @property
+    def owner(self) -> DeviceArray | None:
+        """Who it is borrowed from, if it is."""
+        return self._owner
+
+    @property
     def lent(self) -> bool:
         """Whether it is borrowed from nobody who could give the array away; see `lend`."""
         return self.mode == "borrowed" and self._owner is None

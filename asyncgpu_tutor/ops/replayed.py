@@ -10,7 +10,12 @@ from typing import Any, Generic, TypeVar, cast
 from asyncgpu_tutor import ranges
 from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.device import Device, Repeat, Replay, Stream
-from asyncgpu_tutor.errors import CaptureError, DeviceError, DeviceMismatchError
+from asyncgpu_tutor.errors import (
+    CaptureError,
+    DeviceError,
+    DeviceMismatchError,
+    UseAfterMoveError,
+)
 from asyncgpu_tutor.event_loop import running_loop
 from asyncgpu_tutor.future import DeviceFuture
 from asyncgpu_tutor.host import buffers, in_containers
@@ -53,6 +58,7 @@ class Replayed(ABC, Generic[T]):
         # Of its memory; and, where others are captured in it, of theirs.
         self._uses: tuple[LastUse, ...] = (LastUse(),)
         self._lock = in_turn
+        self._owners: tuple[DeviceArray, ...] = ()  # of what it borrows
 
     def launch(self) -> DeviceOp[T]:
         """An operation that runs it once more.
@@ -91,6 +97,7 @@ class Replayed(ABC, Generic[T]):
                 f"{context.device.name}: capture it once for each device"
             )
         context.keep_alive(self)
+        self._check_owners()
         with self._lock:
             self._follow(context.stream)
             self._run(context)
@@ -105,6 +112,7 @@ class Replayed(ABC, Generic[T]):
 
     def run_through(self, stream: Stream, label: str) -> T:
         """Run under this name, and block until it is done."""
+        self._check_owners()
         try:
             with self._lock:
                 if self._last is not stream:
@@ -136,6 +144,7 @@ class Replayed(ABC, Generic[T]):
 
     def started_on(self, stream: Stream, label: str) -> DeviceFuture[T]:
         """A run under this name, where nobody looks; see `unseen`."""
+        self._check_owners()
         with self._lock:
             self._follow(stream)
             self._enqueue((stream,))
@@ -172,6 +181,7 @@ class Replayed(ABC, Generic[T]):
     def _keep(self, capture: Capture, handles: T) -> None:
         """The result of what was captured."""
         self._uses += tuple(capture.uses)
+        self._owners = tuple([owner for owner in capture.owners if not owner.moved])
         self._output = [handles]
         self._lent = in_containers(_to_lend, handles)
         self._result = buffers(self._lent)
@@ -181,10 +191,21 @@ class Replayed(ABC, Generic[T]):
         if isinstance(handle, DeviceArray | Partition):
             self._arrays.append(handle.array if isinstance(handle, Partition) else handle)
 
+    def _check_owners(self) -> None:
+        """As a run of the operation itself would: what is borrowed is its owner's."""
+        for owner in self._owners:
+            if owner.moved:
+                raise UseAfterMoveError(
+                    f"{self.label!r} was captured with array {owner.name!r} borrowed, whose owner was moved "
+                    f"{owner.gone} since: keep the owner for as long as it is launched, or capture it again"
+                )
+
     def _follow(self, stream: Stream) -> None:
         """Come after the last use, wherever that was."""
         follow(stream, self._uses)
-        if not isinstance(stream, CaptureStream):
+        if isinstance(stream, CaptureStream):
+            stream.capture.owners.update(dict.fromkeys(self._owners))
+        else:
             for array in self._arrays:  # other libraries ask an array for its stream
                 array.use_on(stream, self.device)
 

@@ -63,6 +63,7 @@ class Capture(Submission[Any]):
         self.events = itertools.count()
         self.awaited: list[Event] = []
         self.uses: dict[LastUse, None] = {}  # of what is launched in it: a set, in order
+        self.owners: dict[DeviceArray, None] = {}  # of what it borrows: a set, in order
         self.closed = False
         self._untouched: list[Memory] = []  # what was allocated, and not used yet
         self._moved: list[DeviceArray] = []
@@ -280,6 +281,8 @@ class CaptureContext(ExecutionContext):
     def _touch(self, array: DeviceArray) -> Memory:
         """As outside; but nothing uses the array yet, so its stream stays what it was."""
         memory = array.use_on(None, self.device)
+        if array.owner is not None:
+            self._capture.owners[array.owner] = None
         self.keep_alive(array)
         return memory
 

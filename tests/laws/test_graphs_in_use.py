@@ -6,6 +6,7 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from asyncgpu_tutor.errors import (
     DeviceError,
     DeviceMismatchError,
     UsageError,
+    UseAfterMoveError,
 )
 from asyncgpu_tutor.sim import SimDevice
 
@@ -246,3 +248,37 @@ def test_memcpy_says_which_of_the_two_is_wrong(device: Device) -> None:
     with pytest.raises(ArrayShapeError, match=r"\(3,\)"):
         agt.memcpy(x, np.zeros(3))
     assert agt.d2h(x).sync()[0] == 1
+
+
+# ---------------------------------------------------------------------- borrowed
+@pytest.mark.parametrize("quick", [False, True])
+def test_what_is_borrowed_has_to_stay_its_owners(
+    device: Device, short: Callable[[Any], Any], quick: bool
+) -> None:
+    x, y = arrays(1, 0)
+    prepared = into(x, y).prepare()
+    graphs = [op.graph_on(agt.create_stream()) for op in (into(x, y), prepared.launch())]
+    stream = agt.create_stream()
+    for captured in (prepared, *graphs):
+        captured.launch().sync()
+        if quick:
+            short(captured)
+    kept = y.share()
+    for captured in (prepared, *graphs):
+        launch = captured.launch()
+        for run in (
+            launch.sync,
+            partial(launch.async_on, stream),
+            partial(captured.start_on, stream),
+        ):
+            with pytest.raises(UseAfterMoveError, match=r"'full' borrowed.*moved by share\(\)"):
+                run()
+    assert agt.d2h(kept).sync()[0] == 2
+
+
+def test_what_the_pipeline_itself_gives_away_it_may_have_borrowed_before(device: Device) -> None:
+    x, y, host = *arrays(1, 0), agt.pinned((N,))
+    op = into(x, y).and_then(lambda _: agt.d2h(y, out=host))
+    prepared = op.prepare()
+    for _ in range(2):
+        assert prepared.launch().sync()[0] == 2

@@ -38,21 +38,6 @@ def test_the_sections_that_it_names_exist() -> None:
     assert {title for title in named if title not in HEADINGS} == set()
 
 
-def test_its_links_lead_somewhere() -> None:
-    targets = re.findall(r"\]\(([^)]+)\)", TEXT)
-    anchors = {
-        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-        for title in re.findall(r"^##+ (.+)$", TEXT, re.MULTILINE)
-    }
-
-    assert targets
-    for target in targets:
-        if target.startswith("#"):
-            assert target[1:] in anchors
-        elif not target.startswith("http"):
-            assert (ROOT / "docs" / target).exists(), target
-
-
 def test_progress_is_the_file_that_it_shows_and_its_program_reads_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

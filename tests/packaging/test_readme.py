@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .conftest import Run
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 
 def test_the_first_lines_run_and_show_the_overlap_that_the_text_promises(
@@ -44,16 +43,6 @@ def test_the_picture_shows_what_its_alt_text_says() -> None:
     assert overlapped.metrics().makespan < 0.8 * zipped.metrics().makespan
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_links_to_files_of_the_checkout_lead_somewhere(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    targets = [t for t in re.findall(r"\]\(([^)#]+)\)", text) if not t.startswith("http")]
-    missing = [target for target in targets if not (ROOT / target).exists()]
-
-    assert targets
-    assert missing == []
-
-
 @pytest.mark.parametrize("page", ["README.md", "course/00_start_here.py"])
 def test_the_table_of_contents_has_every_chapter(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -61,15 +50,3 @@ def test_the_table_of_contents_has_every_chapter(page: str) -> None:
     listed = re.findall(r"\| \[[^\]]+\]\((?:notebooks/)?(\w+\.ipynb)\) \|", text)
 
     assert [name for name in listed if name in chapters] == chapters
-
-
-def test_commands_in_the_texts_are_targets_of_the_makefile() -> None:
-    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
-    named = {
-        word
-        for page in PAGES
-        for word in re.findall(r"\bmake ([a-z-]+)\b", (ROOT / page).read_text(encoding="utf-8"))
-    }
-
-    assert {"lab", "test"} <= named
-    assert named - {"and", "git"} <= targets

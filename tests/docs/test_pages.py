@@ -1,0 +1,82 @@
+"""Of every page and notebook: links within the checkout lead somewhere, and commands are there."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from asyncgpu_tutor.__main__ import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(path for folder in ("docs", "benchmarks") for path in (ROOT / folder).rglob("*.md")),
+        *(ROOT / "asyncgpu_tutor/recordings").glob("*.md"),
+        *(
+            path
+            for folder in ("notebooks", "solutions")
+            for path in (ROOT / folder).glob("*.ipynb")
+        ),
+    ]
+)
+BLOCK = re.compile(r"```\w*\n.*?```", re.DOTALL)
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def prose(page: Path) -> str:
+    """The text of a page, or of the Markdown cells of a notebook."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".md":
+        return text
+    cells = json.loads(text)["cells"]
+    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link can name behind "#", as GitHub and JupyterLab make it of headings."""
+    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", prose(page)), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in headings}
+
+
+def code(page: Path) -> str:
+    """What a page shows in code, in lines and in blocks."""
+    text = prose(page)
+    return "\n".join(BLOCK.findall(text) + re.findall(r"`([^`\n]+)`", BLOCK.sub("", text)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", BLOCK.sub("", prose(page)))
+    wrong: list[str] = []
+    for link in (link for link in links if not re.match(r"\w+:", link)):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            wrong.append(link)
+
+    assert wrong == []
+
+
+def test_commands_are_there() -> None:
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    shown = "\n".join(code(page) for page in PAGES)
+    made = set(re.findall(r"(?m)^\s*(?:[A-Z_]+=\S+ )*make ([a-z-]+)", shown))
+    asked = set(re.findall(r"\basyncgpu-tutor ([a-z-]+)", shown))
+    asked |= set(re.findall(r"\bpython -m asyncgpu_tutor ([a-z-]+)", shown))
+    scripts = set(re.findall(r"\bpython ([a-z][\w/]*\.py)", shown))
+    modules = set(re.findall(r"\bpython -m ((?:asyncgpu_tutor|tests)\.[\w.]+)", shown))
+
+    assert {"lab", "test"} <= made <= targets
+    assert {"doctor", "mlp", "profile"} <= asked <= COMMANDS.keys()
+    assert scripts
+    assert [script for script in scripts if not (ROOT / script).is_file()] == []
+    assert modules
+    assert [module for module in modules if importlib.util.find_spec(module) is None] == []

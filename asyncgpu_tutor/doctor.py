@@ -382,7 +382,7 @@ def examine_cupti(machine: Machine, cuda: Cuda | None) -> Finding:
         return Finding("CUPTI", "ok", f"cupti-python {version}")
     if cupy_extra(cuda) is None:
         return Finding("CUPTI", "absent", "not needed without a GPU")
-    advice = "Optional, for exact kernel times: python -m pip install cupti-python"
+    advice = f"Optional, for exact kernel times: {how_to_install(machine, 'trace')}"
     if cuda is not None and cuda.version < (13, 0):
         advice = "Optional, for exact kernel times; it needs a driver for CUDA 13 (580 or later)."
     return Finding("CUPTI", "missing", "not installed; times come from CUDA events", advice)

@@ -71,12 +71,12 @@ def test_commands_are_there() -> None:
     made = set(re.findall(r"(?m)^\s*(?:[A-Z_]+=\S+ )*make ([a-z-]+)", shown))
     asked = set(re.findall(r"\basyncgpu-tutor ([a-z-]+)", shown))
     asked |= set(re.findall(r"\bpython -m asyncgpu_tutor ([a-z-]+)", shown))
-    scripts = set(re.findall(r"\bpython ([a-z][\w/]*\.py)", shown))
+    scripts = set(re.findall(r"\bpython ([a-z]\w*/[\w/.]+)", shown))
     modules = set(re.findall(r"\bpython -m ((?:asyncgpu_tutor|tests)\.[\w.]+)", shown))
 
     assert {"lab", "test"} <= made <= targets
     assert {"doctor", "mlp", "profile"} <= asked <= COMMANDS.keys()
     assert scripts
-    assert [script for script in scripts if not (ROOT / script).is_file()] == []
+    assert [script for script in scripts if not (ROOT / script).exists()] == []
     assert modules
     assert [module for module in modules if importlib.util.find_spec(module) is None] == []

@@ -202,7 +202,7 @@ def test_a_driver_too_old_for_cupy_is_to_be_updated() -> None:
 
 
 def test_cupti_is_offered_only_where_the_driver_can() -> None:
-    assert "pip install cupti-python" in finding(Machine(driver=H200), "CUPTI").advice
+    assert 'pip install -e ".[trace]"' in finding(Machine(driver=H200), "CUPTI").advice
     assert "580" in finding(Machine(driver=OLDER), "CUPTI").advice
     assert finding(Machine(), "CUPTI").advice == ""
 

@@ -402,11 +402,14 @@ def borrowed_in(things: Iterable[Any]) -> Iterator[str]:
 def noting_moves(moved: list[DeviceArray]) -> Generator[None]:
     """Add the handles that this thread takes meanwhile, so that their taking can be undone."""
     thread = threading.get_ident()
+    before = _moves.get(thread)
     _moves[thread] = moved
     try:
         yield
     finally:
         del _moves[thread]
+        if before is not None:
+            _moves[thread] = before
 
 
 def _dim3(row_major: Sequence[int]) -> Dim3:

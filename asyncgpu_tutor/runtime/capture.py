@@ -62,7 +62,8 @@ class Capture(Submission[Any]):
         self.calls: list[Call] = []
         self.events = itertools.count()
         self.awaited: list[Event] = []
-        self.uses: dict[LastUse, None] = {}  # of what is launched in it: a set, in order
+        # Of what is launched in it: where, in it, and nothing once it is over.
+        self.uses: dict[LastUse, CaptureStream | None] = {}
         self.owners: dict[DeviceArray, None] = {}  # of what it borrows: a set, in order
         self.closed = False
         self._untouched: list[Memory] = []  # what was allocated, and not used yet
@@ -116,6 +117,7 @@ class Capture(Submission[Any]):
         self.undo.clear()
         # Streams and handles know this capture. Memory is too dear to wait for the garbage collector.
         self.streams.clear()
+        self.uses = dict.fromkeys(self.uses)
         vars(self).pop("root", None)
 
     def close(self) -> Replay:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Sequence
 
 from asyncgpu_tutor.device import Stream
@@ -22,16 +21,13 @@ class LastUse:
     Attributes
     ----------
     stream : Stream or None
-        On which stream.
-    captured_on : weakref.ref of CaptureStream, or None
-        The same in a capture, which may be over.
+        On which stream. What happens in a capture is the capture's to know.
     """
 
-    __slots__ = ("captured_on", "stream")
+    __slots__ = ("stream",)
 
     def __init__(self) -> None:
         self.stream: Stream | None = None
-        self.captured_on: weakref.ref[CaptureStream] | None = None
 
 
 def follow(stream: Stream, uses: Sequence[LastUse]) -> None:
@@ -39,19 +35,18 @@ def follow(stream: Stream, uses: Sequence[LastUse]) -> None:
 
     A capture remembers them: whoever launches what was captured uses the same memory.
     """
+    known = stream.capture.uses if isinstance(stream, CaptureStream) else None
     before: dict[Stream, None] = {}
     for use in uses:
         if use.stream is not None:
             before[use.stream] = None
-        if isinstance(stream, CaptureStream):
-            captured = None if use.captured_on is None else use.captured_on()
-            if captured is not None and captured.shares_capture_with(stream):
-                before[captured] = None
-            use.captured_on = weakref.ref(stream)
-            stream.capture.uses[use] = None
+        if known is not None and (inside := known.get(use)) is not None:
+            before[inside] = None
     before.pop(stream, None)
     for last in before:
         stream.wait_event(last.record())
-    if not isinstance(stream, CaptureStream):
-        for use in uses:
+    for use in uses:
+        if isinstance(stream, CaptureStream):
+            stream.capture.uses[use] = stream
+        else:
             use.stream = stream

@@ -238,3 +238,11 @@ def test_what_ran_before_and_runs_once_is_refused(device: Device, capture: Captu
 def test_a_stream_of_a_capture_has_no_pointer(device: Device) -> None:
     with pytest.raises(AttributeError, match=r"no 'ptr'.*another library"):
         agt.with_context(lambda context: agt.value(context.stream.ptr)).prepare()  # type: ignore[attr-defined]
+
+
+def test_a_step_may_be_recorded_inside_of_a_step(device: Device) -> None:
+    x, y, z = arrays(1, 0, 0)
+    with agt.CudaGraph.scope(agt.create_stream()) as scope:
+        scope.record(into(x, y).and_then(lambda _: agt.value(scope.record(into(y, z)))))
+    scope.graph.launch().sync()
+    assert agt.d2h(z.borrow()).sync()[0] == 4

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -198,3 +199,22 @@ def test_a_launch_that_was_named_is_called_so(
             patch.setattr("asyncgpu_tutor.sim.stream.SimEvent.synchronize", fault)
             with pytest.raises(DeviceError, match="'the third token'"):
                 launch.sync()
+
+
+def test_a_capture_on_another_thread_leaves_the_order_in_this_one(sim: SimDevice) -> None:
+    total, op = counter()
+    prepared = op.prepare()
+
+    def capture() -> None:
+        with agt.using(sim):
+            prepared.launch().graph_on(stream)
+
+    def elsewhere(_: object) -> Op:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(capture).result()
+        return prepared.launch()
+
+    stream = agt.create_stream()
+    both = agt.overlap(prepared.launch(), agt.value(None).and_then(elsewhere))
+    both.prepare().launch().sync(agt.StreamPoolRoundRobin(4, sim))
+    assert agt.d2h(total).sync()[0] == 2

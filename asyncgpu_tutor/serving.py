@@ -28,8 +28,8 @@ import numpy.typing as npt
 from asyncgpu_tutor.array import as_shape
 from asyncgpu_tutor.device import Stream
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, ServerBusyError, UsageError
-from asyncgpu_tutor.event_loop import turn_given, turn_is_due
-from asyncgpu_tutor.future import FutureState
+from asyncgpu_tutor.event_loop import nothing_ready, turn_given, turn_is_due
+from asyncgpu_tutor.future import LOOK_US, FutureState
 from asyncgpu_tutor.host import in_containers
 from asyncgpu_tutor.memory import pinned
 from asyncgpu_tutor.ops import CudaGraph, DeviceOp, Prepared, Standing
@@ -229,15 +229,18 @@ class Server(Generic[T]):
 
     async def _map_ready(self, source: Iterator[Request]) -> AsyncGenerator[T, None]:
         under_way: _UnderWay[T] = deque()
+        loop = asyncio.get_running_loop()
+        looks = self._device.patience_us > 0.0  # on a simulated device time stands still meanwhile
         try:
             while True:
                 request = next(source, _END)
                 while under_way and (request is _END or not self._free):
                     # What is done already is taken without a turn of the loop, which takes longer than a
                     # small request; but others have their turn.
-                    if not under_way[0].run.poll():
-                        await _settled(under_way[0].run)
-                    elif turn_is_due():
+                    run = under_way[0].run
+                    if not run.poll(LOOK_US if looks and nothing_ready(loop) else 0.0):
+                        await _settled(run)
+                    elif looks and turn_is_due():
                         await asyncio.sleep(0)
                         turn_given()
                     yield self._taken(under_way)

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from asyncgpu_tutor.device import Stream
 from asyncgpu_tutor.errors import NotReadyError, UsageError
-from asyncgpu_tutor.future import DeviceFuture, FutureState
+from asyncgpu_tutor.future import DeviceFuture, FutureState, passes
 from asyncgpu_tutor.ops.replayed import Replayed
 from asyncgpu_tutor.runtime import Submission, adopt_stream
 from asyncgpu_tutor.tag import current_tag
@@ -79,14 +79,14 @@ class Standing(Generic[T]):
         self._submission.renew(self._delivered, keep=what)
         self._state = FutureState.EXECUTING
 
-    def poll(self) -> bool:
-        """Whether the run is over, as far as one look tells; see `DeviceFuture.poll`."""
+    def poll(self, us: float = 0.0) -> bool:
+        """Whether the run is over, as far as one look tells, or looks for `us` us; see `DeviceFuture.poll`."""
         if self._future is not None:
             return self._future.poll()
         if (
             self._state is FutureState.EXECUTING
             and self._repeat is not None
-            and self._repeat.event.succeeded
+            and passes(self._repeat.event, us)
         ):
             self._submission.settle()
             self._state = FutureState.COMPLETE

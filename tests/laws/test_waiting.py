@@ -90,8 +90,18 @@ def test_cancelling_stops_the_waiting_and_not_the_work(device: Device, cancel_af
 
 
 def test_a_loop_that_closes_while_work_is_in_flight(device: Device) -> None:
+    n = 1024
+    a, x = agt.ones((n, n)).sync().share(), agt.ones((n,)).sync().share()
+
+    def once(_: object = None) -> agt.DeviceOp[Any]:
+        return agt.matvec_naive(n, n, a, x, agt.zeros((n,)).partition(64))
+
+    work = once()
+    for _ in range(12):  # the device takes longer for each than the host
+        work = work.and_then(once)
+
     async def abandon() -> None:
-        task = agt.spawn(slow(1024))
+        task = agt.spawn(work)
         for _ in range(3):
             await asyncio.sleep(0)
         assert not task.done()

@@ -80,7 +80,7 @@ class Standing(Generic[T]):
         self._state = FutureState.EXECUTING
 
     def poll(self, us: float = 0.0) -> bool:
-        """Whether the run is over, as far as one look tells, or looks for `us` us; see `DeviceFuture.poll`."""
+        """Whether the run is over, as one look tells, or looks for `us` us; see `DeviceFuture.poll`."""
         if self._future is not None:
             return self._future.poll()
         if (

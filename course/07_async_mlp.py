@@ -518,7 +518,8 @@ print(f"64 x 64: pace {pace:.0f} µs, length {length:.0f} µs")
 #
 # The pace hardly depends on the size of the matrices: the host makes the same calls. The length does. So there should be a size
 # from which on a batch lasts longer than the host needs to submit the next one. Let us look for it, with one batch alone and
-# larger and larger matrices, until its length is 1.4 times the pace.
+# larger and larger matrices, until its length is 1.4 times the pace. (It will begin to grow late. Of a small batch it is
+# mostly gaps, in which the device waits for the next call: the host's time once more.)
 
 # %% id=data-of-any-size
 async def weights_and_batches(dim):
@@ -542,7 +543,9 @@ for dim in sizes:
     with agt.record() as trace:
         await mlp(big[0], v0, v1)
     length = trace.metrics().device_makespan
-    print(f"{dim} x {dim}: length {length:.0f} µs")
+    at_work = trace.metrics().device_active
+    print(f"{dim} x {dim}: length {length:.0f} µs, in which the device is at work for {at_work:.0f} µs")
+    assert at_work < 0.5 * length or dim > 64
     if length > 1.4 * pace:
         break
 
@@ -1456,6 +1459,7 @@ check("07-tiled", sgemm_tiled)
 # %% id=tiles-compare
 yours, naive = gemm_report(sgemm_tiled, 256), gemm_report(agt.sgemm_naive, 256, 1.0, after=[0.0])
 asked, before = yours.counts.global_load_requests, naive.counts.global_load_requests
+assert naive.bound == "latency"
 if asked:
     print(f"requests to global memory: {asked:,} instead of {before:,}, one in {before / asked:.1f}")
     print(f"modelled time: {yours.us:.1f} µs instead of {naive.us:.1f} µs")
@@ -1464,8 +1468,9 @@ else:
     print("It does not load anything yet.")
 
 # %% [markdown] id=tiles-careful
-# Once it is right it asks for a sixteenth, but it does not take a sixteenth of the time: loads are only one of the things that take
-# time. Take one away, and the next one is what holds the kernel up. The microscope says which.
+# Once it is right it asks for a sixteenth, but it does not take a sixteenth of the time: how often a kernel asks is only one of the
+# things that can limit it. The microscope says what does. `latency` stands for each thread's own steps, of which every one waits for the one
+# before: at this size the kernels take about as long as one thread does, and tiles make that shorter, but not sixteen times.
 
 # %% [markdown] id=two-devices
 # ## Two devices

@@ -159,6 +159,7 @@ class Replayed(ABC, Generic[T]):
 
     def start_again(self, repeat: Repeat, stream: Stream) -> None:
         """One more run, of a repeat that was made for this stream."""
+        self._check_owners()
         with self._lock:
             if self._last is not stream:
                 self._follow(stream)

@@ -274,6 +274,14 @@ async def handle(i, prepare, process):
         return await process(x)
 
 
+# %% id=08-annotate mutant cause="`sync` blocks the event loop"
+async def handle(i, prepare, process):
+    with agt.ranges.span("request"):
+        with agt.ranges.span("prepare"):
+            x = prepare(i)
+        return process(x).sync()
+
+
 # %% id=08-annotate mutant cause="a NumPy array should come out"
 async def handle(i, prepare, process):
     with agt.ranges.across("request"):
@@ -1209,7 +1217,8 @@ show("F")
 
 # %% [markdown] id=exercise-case-f
 # `x` goes to the device, `compute` makes an operation that works on it in place and gives the array back, the result comes back to the host, and `step` makes
-# the next `x` of it. One call in each round need not be there.
+# the next `x` of it. One call in each round need not be there. (`agt.memcpy(target, source)` may be of use, which you have not met yet: it copies *into* an array that is
+# there already, and yields both.)
 
 
 # %% id=08-case-f starter
@@ -1387,6 +1396,15 @@ case_g = "one big kernel", program_g
 # %% id=08-case-g mutant cause="still shows it"
 async def program_g(job, x):
     parts = x[:50_000], x[50_000:]
+    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
+
+
+case_g = "one big kernel", program_g
+
+
+# %% id=08-case-g mutant cause="the host makes calls for"
+async def program_g(job, x):
+    parts = np.array_split(x, 16)
     return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
 
 

@@ -335,6 +335,14 @@ def replay(op, stream, times):
     return graph
 
 
+# %% id=09-first-graph mutant cause="should be a plain function"
+async def replay(op, stream, times):
+    graph = op.graph_on(stream)
+    for _ in range(times):
+        await graph.launch()
+    return graph
+
+
 # %% id=09-first-graph mutant cause="should return the graph"
 def replay(op, stream, times):
     graph = op.graph_on(stream)
@@ -806,7 +814,7 @@ def capturable(slot, x, y, out):
     )
 
 
-# %% id=09-no-allocation mutant cause="in launch 0, element 0 is"
+# %% id=09-no-allocation mutant cause="in `out` after launch 0, element 0 is"
 def capturable(slot, x, y, out):
     n = slot.size
     agt.memcpy(x.borrow(), slot).sync()

@@ -95,7 +95,15 @@ def _free_of(culprit: str, trace: Trace, expected: Trace) -> None:
 
 def _as_busy(trace: Trace, expected: Trace) -> None:
     """Streams work together for at least half as long as they do in the solution."""
-    mine, due = trace.metrics().overlap, expected.metrics().overlap
+    m = trace.metrics()
+    mine, due = m.overlap, expected.metrics().overlap
+    if mine < due / 2 and m.host["call"] > 0.8 * m.makespan:
+        raise Rejected(
+            "the detective finds nothing any more, but the device is no better used: the host makes calls "
+            f"for {m.host['call']:.0f} µs of {m.makespan:.0f}, and everybody waits for it. Ask for less, and "
+            "for more at a time",
+            *[span for span in trace if span.kind == "call"][:2],
+        )
     if mine < due / 2:
         raise Rejected(
             f"the detective finds nothing any more, but the device is no better used: two streams or more "

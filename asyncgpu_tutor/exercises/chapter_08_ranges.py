@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
+from asyncgpu_tutor.exercises.schedule import waits
 from asyncgpu_tutor.exercises.trial import calling
 from asyncgpu_tutor.exercises.values import equal
 from asyncgpu_tutor.exercises.watched import Range, RangeLog, watched
@@ -73,6 +74,7 @@ def check_annotated(mine: Any, model: Any) -> None:
         expected, _ = _handled(model, number, failing)
         trace, log = _handled(mine, number, failing)
         with compared(trace, expected):
+            waits(trace, 0, "`sync` blocks the event loop, and with it every other request")
             if log.open:
                 raise Rejected(
                     f"`process` failed for one request, and its range `{log.open[0]}` was never closed: "

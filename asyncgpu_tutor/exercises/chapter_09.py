@@ -102,9 +102,9 @@ EXERCISES = (
             ),
             "`gains[count] = by_calls.metrics().makespan / by_graph.metrics().makespan`",
         ),
-        explanation="Each run has a fixed part: the submission, the start, the wait. With one layer that is "
-        "most of the time, and a graph cannot remove it. With more layers the calls dominate, and they are "
-        "what it removes. The gain grows towards the ratio of one call to one small kernel.",
+        explanation="A run of the graph has a fixed part as well: its one call, the start, the wait. With "
+        "one layer that is nearly all of its time. The more layers there are, the less it counts, and the "
+        "gain grows towards the ratio of one call to one small kernel.",
     ),
     Exercise(
         name="09-break-even",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -60,6 +61,8 @@ def _replay(answer: Any, times: int) -> tuple[Observed[Any], bool]:
     """Run an operation that adds 1 to an array; also whether all was done on return."""
     stream = create_stream()
     x = _zeros(1000, "x")
+    if inspect.iscoroutinefunction(answer):
+        raise Rejected("`replay` should be a plain function, `def`, and not `async def`")
     run = observe(lambda: (answer(step("increment", 1.0, 1.0, x, x), stream, times), stream.done))
     result, done = run.result
     return Observed(result, run.trace), done
@@ -193,7 +196,7 @@ def check_no_allocation(mine: Any, _model: Any) -> None:
         for launch in range(3):
             slot[:] = _random(launch, n)
             calling(graph.launch().sync_on, stream)
-            with case(f"{n} elements, in launch {launch}"):
+            with case(f"{n} elements, in `out` after launch {launch}"):
                 equal(out, np.maximum(slot, 0))
 
 

@@ -16,10 +16,7 @@ from asyncgpu_tutor.cuda_c.regions import UNSIGNED, WRITTEN, ByteRegion, differ,
 from asyncgpu_tutor.cuda_c.tally import Site
 from asyncgpu_tutor.cuda_c.team import Launch, Team
 from asyncgpu_tutor.cuda_c.types import Scalar
-from asyncgpu_tutor.errors import (
-    OutOfBoundsError,
-    ReadOnlyError,
-)
+from asyncgpu_tutor.errors import ReadOnlyError
 
 __all__ = ["GlobalRegion"]
 
@@ -55,7 +52,6 @@ class GlobalRegion(ByteRegion):
         return view
 
     def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
-        self._usable(team, mask, ptr, site)
         shift, part = self.locate(team, mask, ptr, scalar, site)
         view = self.flat(scalar)
         if shift:
@@ -76,7 +72,6 @@ class GlobalRegion(ByteRegion):
     def store(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
     ) -> None:
-        self._usable(team, mask, ptr, site)
         if self.memory.readonly:
             team.fault(
                 ReadOnlyError,
@@ -110,7 +105,6 @@ class GlobalRegion(ByteRegion):
     def cells(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        self._usable(team, mask, ptr, site)
         shift, part = self.locate(team, mask, ptr, scalar, site)
         index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
         if self.check_written and not self.memory.fully_initialised:
@@ -144,16 +138,6 @@ class GlobalRegion(ByteRegion):
         return 0 if touched is None else int(touched.sum())
 
     # -- bookkeeping
-
-    def _usable(self, team: Team, mask: Mask, ptr: Ptr, site: Site) -> None:
-        if self.memory.freed:
-            team.fault(
-                OutOfBoundsError,
-                site.at,
-                int(mask.index[0]),
-                f"uses '{ptr.label.name}', whose memory has been freed",
-                array=ptr.label.name,
-            )
 
     def _count(self, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int) -> None:
         # Allocations begin on a sector; a shift that keeps to sectors changes nothing.

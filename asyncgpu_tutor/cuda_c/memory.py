@@ -27,8 +27,6 @@ class GlobalMemory:
         Its contents. Whoever writes here says so by `mark_written`.
     readonly : bool
         Whether a kernel that writes to it fails.
-    freed : bool
-        Whether a kernel that touches it fails.
     trail : ndarray of uint8, or None
         If set, kernels note here which bytes they store to: 1 for each.
     """
@@ -39,7 +37,6 @@ class GlobalMemory:
         self.nbytes = nbytes
         self.name = name
         self.readonly = False
-        self.freed = False
         self.trail: NDArray[np.uint8] | None = None
         # Room up to a multiple of 16, so that every element type has a view of all of it.
         self._room: NDArray[np.uint8] = np.zeros(-(-nbytes // 16) * 16, np.uint8)

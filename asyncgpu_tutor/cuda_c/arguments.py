@@ -8,14 +8,9 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer
 from asyncgpu_tutor.cuda_c.team import Dim
-from asyncgpu_tutor.cuda_c.typed import (
-    Variable,
-)
-from asyncgpu_tutor.cuda_c.types import Array, Pointer, Scalar
-from asyncgpu_tutor.errors import (
-    ArrayDTypeError,
-    LaunchConfigError,
-)
+from asyncgpu_tutor.cuda_c.typed import Variable
+from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar
+from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError
 
 __all__ = ["Argument", "check_shape", "number_for", "pointee", "pointer_for"]
 
@@ -27,7 +22,7 @@ _MAX_THREADS = 1024
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
-def pointee(variable: Variable) -> Any:
+def pointee(variable: Variable) -> CType:
     """The element that a pointer or array is of, at the bottom."""
     ctype = variable.type.target if isinstance(variable.type, Pointer) else variable.type
     while isinstance(ctype, Array):

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.arguments import Argument
 from asyncgpu_tutor.cuda_c.ast import (
@@ -25,7 +25,7 @@ from asyncgpu_tutor.cuda_c.memory import GlobalMemory
 from asyncgpu_tutor.cuda_c.parser import parse
 from asyncgpu_tutor.cuda_c.preprocessor import preprocess
 from asyncgpu_tutor.cuda_c.signature import Signature, instance_of, signature_of
-from asyncgpu_tutor.cuda_c.source import Source
+from asyncgpu_tutor.cuda_c.source import Position, Source
 from asyncgpu_tutor.cuda_c.team import Dim, Limits
 from asyncgpu_tutor.cuda_c.typed import (
     Constant,
@@ -49,7 +49,7 @@ class _Global:
     """A `__constant__` or `__device__` variable of the file."""
 
     variable: Variable
-    initial: np.ndarray[Any, np.dtype[np.uint8]] | None
+    initial: NDArray[np.uint8] | None
     readonly: bool
 
 
@@ -163,7 +163,7 @@ class Program:
             self._scope.names[item.name] = variable
             self._global_list.append(_Global(variable, initial, readonly))
 
-    def _initial(self, values: list[Expr], variable: Variable, at: Any) -> Any:
+    def _initial(self, values: list[Expr], variable: Variable, at: Position) -> NDArray[np.uint8]:
         data = np.zeros(size_of(variable.type), np.uint8)
         for (leaf, offset), value in zip(leaves(variable.type), values, strict=True):
             if value.constant is None or not isinstance(leaf, Scalar):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -107,13 +107,8 @@ def instance_of(
         )
     text = Source("<" + rest, f"name '{name}'")
     parser = ExpressionParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
-    parser.type_names.append(
-        {
-            n
-            for n in lowering.file_scope.names
-            if isinstance(lowering.file_scope.names[n], TypeBinding)
-        }
-    )
+    known = lowering.file_scope.names.items()
+    parser.type_names.append({n for n, meaning in known if isinstance(meaning, TypeBinding)})
     given = parser.template_arguments()
     lowering.source = text
     scope = Scope(lowering.file_scope)
@@ -136,7 +131,7 @@ def instance_of(
     return function, scope, f"{stem}<{', '.join(parts)}>"
 
 
-def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: str) -> None:
+def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: str) -> NoReturn:
     kernels = sorted(n for n, fs in functions.items() if any(f.kernel for f in fs))
     have = ", ".join(kernels) if kernels else "none"
     near = get_close_matches(name, kernels, 1, 0.6)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.pointers import Ptr
 from asyncgpu_tutor.cuda_c.source import Position
+from asyncgpu_tutor.cuda_c.tally import Site
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.types import CType, size_of
 
@@ -252,7 +253,7 @@ class Expr:
     text: str | None = None
     depth: int = CHANGING
     key: Any = None
-    site: Any = None
+    site: Site | None = None
 
     @property
     def same(self) -> Any:

@@ -15,17 +15,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from asyncgpu_tutor.cuda_c.arrays import choose, varies
-from asyncgpu_tutor.cuda_c.types import BOOL, DOUBLE, FLOAT, HALF, Scalar
+from asyncgpu_tutor.cuda_c.types import BOOL, FLOAT, HALF, Scalar
 
-__all__ = ["Value", "arithmetic", "comparison", "converter", "fused", "is_uniform", "truth"]
+__all__ = ["Value", "arithmetic", "comparison", "converter", "fused", "truth"]
 
 Value: TypeAlias = Any
 Binary: TypeAlias = Callable[[Value, Value], Value]
-
-
-def is_uniform(value: Value) -> bool:
-    """Whether a value is the same in every thread."""
-    return not varies(value)
 
 
 def truth(value: Value) -> Value:
@@ -41,7 +36,7 @@ def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None
         return truth
     dtype, make = target.dtype, target.make
     if source.is_float and target.is_integer:
-        return _saturating(source, target)
+        return _saturating(target)
 
     def convert(value: Value) -> Value:
         if varies(value):
@@ -52,29 +47,31 @@ def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None
     return convert
 
 
-def _saturating(source: Scalar, target: Scalar) -> Callable[[Value], Value]:
+def _saturating(target: Scalar) -> Callable[[Value], Value]:
     """Float to integer as PTX `cvt.rzi` does it: clamped; NaN is 0 (for 64 bits, 1 << 63)."""
     wide = target if target.size >= 4 else Scalar("int", np.dtype(np.int32), "int", 5)
     low, high = wide.lowest, wide.highest
-    top = float(high) + 1.0 if wide.size == 8 else float(high)
-    not_a_number = (1 << 63) if wide.size == 8 or source is DOUBLE else 0
-    if wide.kind == "int" and not_a_number:
-        not_a_number = low if wide.size == 8 else 0
-    if wide.size == 4:
-        not_a_number = 0
+
+    def to_32_bits(raw: Value) -> Value:
+        return np.clip(np.nan_to_num(np.trunc(raw), nan=0.0), low, high)
+
+    # The highest 64-bit integers are no float64: what lies outside is set apart, and not clipped.
+    above, below = float(high) + 1.0, low - 1.0
+    not_a_number = low if wide.kind == "int" else 1 << 63
+
+    def to_64_bits(raw: Value) -> Value:
+        inside = (raw > below) & (raw < above)
+        whole = np.where(inside, raw, 0.0).astype(wide.dtype)
+        if not inside.all():
+            whole = np.where(raw >= above, wide.make(high), whole)
+            whole = np.where(raw <= below, wide.make(low), whole)
+            whole = np.where(np.isnan(raw), wide.make(not_a_number), whole)
+        return whole
+
+    to_wide = to_64_bits if wide.size == 8 else to_32_bits
 
     def convert(value: Value) -> Value:
-        raw = np.asarray(value, np.float64)
-        inside = (raw > low - 1.0) & (raw < top) if wide.size == 8 else None
-        if inside is None:
-            whole = np.clip(np.nan_to_num(np.trunc(raw), nan=0.0), low, high).astype(wide.dtype)
-        else:
-            whole = np.where(inside, raw, 0.0).astype(wide.dtype)
-            if not inside.all():
-                whole = np.where(raw >= top, wide.make(high), whole)
-                whole = np.where(raw <= low - 1.0, wide.make(low), whole)
-                whole = np.where(np.isnan(raw), wide.make(not_a_number), whole)
-        out = whole.astype(target.dtype)
+        out = to_wide(np.asarray(value, np.float64)).astype(wide.dtype).astype(target.dtype)
         return out if varies(value) else out[()]
 
     return convert

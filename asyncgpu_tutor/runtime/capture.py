@@ -132,6 +132,7 @@ class Capture(Submission[Any]):
             self._check_joined()
             for event in self.awaited:
                 event.synchronize()
+            self.calls = _needed(self.calls)
             replay = self.device.prepare(self.calls)
         except BaseException:
             self.give_up()
@@ -326,6 +327,27 @@ class _Branches(SchedulingPolicy):
     def next_stream(self) -> CaptureStream:
         """A new one each time."""
         return self._capture.branch()
+
+
+def _needed(calls: Sequence[Call]) -> list[Call]:
+    """Without events that nobody waits for, and waits that nothing comes after.
+
+    They would cost each run, and a branch that has waited and done nothing was never joined.
+    """
+    needed: list[Call] = []
+    awaited: set[object] = set()
+    busy = {0}  # streams that something is still to come on; the first goes on outside
+    for call in reversed(calls):
+        if call.verb == "record":
+            if call.args[0] not in awaited:
+                continue
+        elif call.verb == "wait_event":
+            if call.stream not in busy:
+                continue
+            awaited.add(call.args[0])
+        busy.add(call.stream)
+        needed.append(call)
+    return needed[::-1]
 
 
 def _at(seen: list[int], index: int) -> int:

@@ -91,7 +91,10 @@ class CaptureStream:
                 f"the capture of {self.capture.label!r} cannot wait for an event of the capture of "
                 f"{event.capture.label!r}: capture both together, or launch one after the other"
             )
-        self.seen = later(self.seen, event.before)
+        seen = later(self.seen, event.before)
+        if self.forked and seen == self.seen:
+            return  # it comes after that already
+        self.seen = seen
         self.forked = True
         self.capture.add("wait_event", (event.number,), self)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -282,3 +283,42 @@ def test_what_the_pipeline_itself_gives_away_it_may_have_borrowed_before(device:
     prepared = op.prepare()
     for _ in range(2):
         assert prepared.launch().sync()[0] == 2
+
+
+# ---------------------------------------------------------------------- only what is needed
+def calls(op: Op) -> int:
+    """How many of them a run makes, as a prepared pipeline says of itself."""
+    found = re.search(r"(\d+) calls", repr(op.prepare()))
+    assert found is not None
+    return int(found[1])
+
+
+def test_a_run_makes_no_calls_that_order_nothing(device: Device) -> None:
+    x, y = arrays(1, 0)
+
+    def twice() -> Op:
+        shared = into(x, y).shared()
+        return agt.zip(shared, shared)
+
+    assert calls(into(x, y)) == calls(twice()) == 2
+    # Work on a branch: there and back. A branch without work: nothing.
+    assert calls(agt.overlap(into(x, y))) == 2 + 4
+    assert calls(agt.overlap(into(x, y), agt.value(1))) == 2 + 4
+    assert calls(agt.overlap(agt.value(1), agt.overlap(agt.value(2)))) == 0
+
+
+def test_a_branch_that_has_waited_and_does_nothing_need_not_be_joined(device: Device) -> None:
+    x, y = arrays(1, 0)
+
+    def idle(context: agt.ExecutionContext) -> Op:
+        branch = context.fork()
+        branch.stream.wait_event(context.stream.record())
+        branch.stream.record()
+        return into(x, y)
+
+    for captured in (
+        agt.with_context(idle).prepare(),
+        agt.with_context(idle).graph_on(agt.create_stream()),
+    ):
+        captured.launch().sync()
+    assert agt.d2h(y.borrow()).sync()[0] == 2

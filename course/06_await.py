@@ -875,8 +875,9 @@ else:
     raise AssertionError("a borrowed array in a spawned operation should be refused")
 
 # %% [markdown] id=ownership-await
-# Nothing reached the device. To *await* it is fine, since then you are there until it is done. And with a shared handle, so is
-# `spawn`:
+# Nothing reached the device. To *await* it is fine, since then you are there until it is done. (In a coroutine too, and if that becomes a
+# task by `asyncio.create_task`, Python tells nobody whether you wait for it: there, keeping the promise is up to you.) And with a shared handle,
+# so is `spawn`:
 
 # %% id=ownership-shared
 y = await product(w.borrow())

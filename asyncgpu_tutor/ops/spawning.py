@@ -22,6 +22,10 @@ def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Ta
 
     The policy chooses the stream now; the work is submitted at the next turn of the event loop.
 
+    Only here a borrowed array can be refused. An operation that a coroutine awaits cannot know whether
+    somebody waits for the coroutine, as in a `TaskGroup`, or whether `asyncio.create_task` has sent it off
+    alone. There it is up to you that the owner stays; one that was moved before the task ran is found.
+
     Raises
     ------
     BorrowedSpawnError

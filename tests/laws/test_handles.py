@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -185,5 +186,32 @@ def test_a_borrow_that_only_the_run_reveals_is_refused_too(device: Device) -> No
         task = agt.spawn(agt.value(1).and_then(lambda _: agt.d2h(hidden["x"].borrow())))
         with pytest.raises(BorrowedSpawnError, match="'x' is borrowed"):
             await task
+
+    asyncio.run(main())
+
+
+def test_a_borrow_in_a_task_of_ones_own_is_its_owners_promise(device: Device) -> None:
+    """Nobody can tell such a task from one that is waited for; what goes wrong is found all the same."""
+
+    async def fetch(op: agt.DeviceOp[Any]) -> Any:
+        return await op
+
+    async def main() -> None:
+        x, y = agt.ones((4,), name="x").sync(), agt.ones((4,), name="y").sync()
+        kept = asyncio.create_task(fetch(agt.d2h(x.borrow())))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fetch(agt.d2h(x.borrow())))
+        assert (await kept).tolist() == [1.0] * 4
+
+        given_away = asyncio.create_task(fetch(agt.d2h(y.borrow())))
+        taker = agt.d2h(y)
+        with pytest.raises(UseAfterMoveError, match="'y' is borrowed, and its owner was moved"):
+            await given_away
+        await taker
+
+        alone = asyncio.create_task(fetch(agt.d2h(x.borrow())))
+        del x  # the last name of it, and the array lives until the copy is done
+        gc.collect()
+        assert (await alone).tolist() == [1.0] * 4
 
     asyncio.run(main())

@@ -232,8 +232,8 @@ sooner.reveal(
 )
 
 # %% [markdown] id=read-gain
-# The host makes one short call, and waits. The kernels follow each other without a hole. (On the simulated device you see them one by one. A real GPU does not
-# tell what happens inside of a graph: there it is a single bar, from the first node to the last.)
+# The host makes one short call, and waits. The kernels follow each other without a hole. (On a real GPU you see them one by one where the times come from
+# CUPTI. CUDA events cannot look inside of a graph: with them it is a single bar, from the first node to the last.)
 
 # %% id=check-gain
 calls = [span.name for span in by_graph if span.kind == "call"]
@@ -402,6 +402,31 @@ print("five tokens, five answers, two calls for each")
 # %% [markdown] id=token-read
 # Updates go to the graph's own stream, launches to the streams of the policy, in turn. The arrows are events: what makes each launch wait for its update, and each
 # update for the launch before it. You have written none of them.
+
+# %% [markdown] id=token-recorded-text
+# And on a real GPU? Here are three tokens as an H200 did them, from **recordings** that come with the course: above, each kernel and copy is called by itself; below, each
+# token is an update and a launch.
+
+# %% id=token-recorded
+h200_calls = agt.Trace.load_recording("09_cuda_graphs_by_calls")
+h200_graph = agt.Trace.load_recording("09_cuda_graphs")
+compare(
+    [h200_calls, h200_graph],
+    ["H200: three tokens by calls", "H200: three tokens by a graph"],
+    lanes=("host", "streams"),
+)
+in_words(h200_calls, h200_graph)
+
+# %% id=token-recorded-check
+layers_us = []
+for trace in (h200_calls, h200_graph):
+    layers = trace.find("layer")
+    calls = [span for span in trace if span.kind == "call"]
+    layers_us.append(layers[7].end - layers[0].start)
+    print(f"{len(calls)} calls; the first token's eight layers: {layers_us[-1]:.0f} µs")
+    assert len(layers) == 3 * 8
+    assert len(calls) == (3 * 10 if trace is h200_calls else 3 * 2)
+assert layers_us[0] > 2 * layers_us[1]
 
 # %% [markdown] id=whose-result-text
 # Why `answer.copy()`? The graph writes to the same memory each time. That holds for its output as well.

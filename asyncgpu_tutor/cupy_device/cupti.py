@@ -257,20 +257,20 @@ class CuptiRecorder:
         for draft, start, end in host:
             self.log.finish(draft, start, end)
         waiting, self._drafts = self._drafts, {}
-        placed: list[tuple[Draft, float, list[Record], list[Record]]] = []
+        pieces: list[tuple[Draft, float, list[Record], list[Record]]] = []
         for number, (drafts, called) in waiting.items():
             for draft, records in zip(drafts, by_draft(drafts, found.get(number, ())), strict=True):
                 timed = [record for record in records if record.timed]
-                placed.append((draft, called, records, timed))
-        late = late_by((line.us(r.start), called) for _, called, _, timed in placed for r in timed)
-        for draft, called, records, timed in placed:
+                pieces.append((draft, called, records, timed))
+        late = late_by((line.us(r.start), called) for _, called, _, timed in pieces for r in timed)
+        for draft, called, records, timed in pieces:
             begin = min((line.us(r.start) + late for r in timed), default=called)
             end = max((line.us(r.end) + late for r in timed), default=called)
-            self.log.finish(draft, max(begin, called), max(end, called), **_facts(records))
+            self.log.finish(draft, max(begin, called), end, **_facts(records))
         self.log.about["alignment_us"] = round(line.uncertainty + late, 3)
         if late:
             self.log.about["moved_us"] = round(late, 3)
-        missing = sum(not timed for _, _, _, timed in placed)
+        missing = sum(not timed for _, _, _, timed in pieces)
         if missing:  # copies of nothing leave no record
             self.log.about["without_record"] = missing
 

@@ -19,6 +19,26 @@ BLOCK = 256
 CHUNK = 1 << 20  # floats in one piece of a larger array: 4 MiB
 DIM = 256
 
+twice = agt.Kernel(r"""
+extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = 2.0f * x[i];
+    }
+}
+""")
+
+add = agt.Kernel(r"""
+extern "C" __global__ void add(unsigned int n, const float* x, const float* y, float* z)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        z[i] = x[i] + y[i];
+    }
+}
+""")
+
 
 def chunks(count: int, size: int = CHUNK) -> list[np.ndarray[tuple[int], np.dtype[np.float32]]]:
     """Pinned host arrays that are not all the same."""
@@ -45,6 +65,38 @@ def matvec(
     return agt.matvec_naive(
         rows, columns, a.borrow(), x.borrow(), out.borrow().partition(BLOCK)
     ).named(name)
+
+
+def doubled(x: np.ndarray[tuple[int], np.dtype[np.float32]]) -> DeviceOp[Any]:
+    """To the device, times two into another array, and back."""
+    launch = twice(x.size, agt.h2d(x, "x"), agt.zeros(x.size, name="y").partition(BLOCK))
+    return launch.last().unpartition().and_then(agt.d2h).named("doubled")
+
+
+@recorded("00_start_here_sync", "an operation that the host waits for, and then the host's job")
+async def start_and_wait() -> Body:
+    """One thing after the other."""
+    (x,) = chunks(1)
+
+    async def body() -> None:
+        doubled(x).sync()
+        agt.work(300, "Python's own job")
+
+    return body
+
+
+@recorded("00_start_here", "the same operation, and the host's job while the device works")
+async def start_and_go_on() -> Body:
+    """The chapter's first overlap."""
+    (x,) = chunks(1)
+
+    async def body() -> None:
+        task = agt.spawn(doubled(x))
+        await asyncio.sleep(0)
+        agt.work(300, "Python's own job")
+        await task
+
+    return body
 
 
 @recorded("01_sync_kernels", "three kernels, and the host waits for each")
@@ -85,6 +137,53 @@ async def streams() -> Body:
 
     async def body() -> None:
         agt.overlap(*(chunk(x, f"chunk {i}") for i, x in enumerate(host))).sync()
+
+    return body
+
+
+@recorded("03_lazy_operations", "one recipe run in four ways: sync, sync_on, async_on, await")
+async def four_ways() -> Body:
+    """Each time the host has a job of its own: after the wait, or while the device works."""
+    (x,) = chunks(1)
+    there_and_back = agt.h2d(x, "x").to_host()
+    stream, policy = agt.create_stream(), agt.SingleStream()
+
+    async def body() -> None:
+        there_and_back.named("sync").sync(policy)
+        agt.work(100, "job after sync")
+        there_and_back.named("sync_on").sync_on(stream)
+        agt.work(100, "job after sync_on")
+        there_and_back.named("async_on").async_on(stream)
+        agt.work(100, "job after async_on")
+        stream.synchronize()
+        task = agt.spawn(there_and_back.named("await"), policy)
+        await asyncio.sleep(0)
+        agt.work(100, "job before await")
+        await task
+
+    return body
+
+
+@recorded("04_combinators", "a diamond: one source, two sides on two streams, one join")
+async def diamond() -> Body:
+    """`shared` and `overlap` have recorded the events that order it."""
+    n = 1024
+    matrix = agt.pin(np.eye(n, dtype=np.float32))
+
+    def product(source: DeviceOp[Any], number: float, side: str) -> DeviceOp[Any]:
+        x, y = agt.full(n, number), agt.zeros(n, name=side)
+        launch = agt.matvec_naive(n, n, source, x, y.partition(128))
+        return launch.last().unpartition().named(side)
+
+    async def body() -> None:
+        source = agt.h2d(matrix, "matrix").shared()
+        sides = agt.overlap(product(source, 2.0, "left"), product(source, 3.0, "right"))
+
+        def join(sums: tuple[DeviceArray, DeviceArray]) -> DeviceOp[Any]:
+            return add(n, *sums, agt.zeros(n, name="sum").partition(BLOCK)).named("join")
+
+        joined = sides.and_then(join).last().unpartition()
+        await joined.and_then(agt.d2h).named("diamond").schedule(agt.StreamPoolRoundRobin(4))
 
     return body
 

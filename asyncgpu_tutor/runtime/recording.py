@@ -45,7 +45,8 @@ def record(source: Source = "auto") -> Generator[Trace]:
     Leaving the block waits for the devices; only then is the trace filled. Time zero is when the block
     was entered. On a simulated device the times are modelled. On a GPU they come from CUPTI, which knows
     when each piece of work started and ended, or from CUDA events around it, which also span what it waits
-    for there. Each kernel's first launch includes the loading of its module: run the program once before.
+    for there, and see a CUDA graph as a whole. Each kernel's first launch includes the loading of its module:
+    run the program once before.
 
     For a profiler the block is an NVTX range called "record", if `ranges` are enabled: see
     `Trace.from_nsys`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from asyncgpu_tutor.sim import Machine, SimDevice
 from asyncgpu_tutor.trace.shipped import FOLDER
 
 MEGABYTE = 2**20
+COURSE = Path(__file__).parents[2] / "course"
 
 
 @cache
@@ -25,6 +27,11 @@ def simulated(name: str) -> Trace:
 
 def test_there_is_one_of_each_program_and_no_other() -> None:
     assert Trace.recordings() == sorted(RUNS)
+
+
+def test_each_chapter_has_one() -> None:
+    chapters = {path.stem[:2] for path in COURSE.glob("[0-9]*.py")}
+    assert chapters == {name[:2] for name in Trace.recordings()}
 
 
 def test_all_together_are_small() -> None:
@@ -53,7 +60,7 @@ def test_the_program_still_does_what_was_recorded(name: str) -> None:
     assert comparison.same_work, comparison.table()
     assert comparison.same_order
     for ours, theirs in comparison.matches:
-        for fact in ("grid", "block", "bytes", "pageable"):
+        for fact in ("grid", "block", "bytes", "pageable", "graph", "node"):
             assert ours.detail.get(fact) == theirs.detail.get(fact)
     assert edges(trace) == edges(recording)
     assert streams(trace) == streams(recording)
@@ -71,11 +78,40 @@ def streams(trace: Trace) -> list[int | None]:
     return [numbers.setdefault(span.stream, len(numbers)) for span in trace.device_spans]
 
 
+@pytest.mark.parametrize("name", RUNS)
+def test_no_piece_of_work_was_left_without_its_record(name: str) -> None:
+    trace = Trace.load_recording(name)
+    assert "without_record" not in trace.about
+    assert all(span.duration > 0 for span in trace.device_spans)
+
+
+@pytest.mark.parametrize("name", ["09_cuda_graphs", "09_cuda_graphs_branches"])
+def test_a_node_costs_the_host_one_to_three_us_where_cupti_looks(name: str) -> None:
+    """What docs/profiling.md says of it."""
+    trace = Trace.load_recording(name)
+    launches = [span for span in trace if span.name.startswith("launch graph")]
+    for launch in launches:
+        nodes = [span for span in trace.device_spans if launch.id in span.after]
+        assert 1 < launch.duration / len(nodes) < 3
+
+
+def test_the_branches_of_a_graph_were_recorded_side_by_side() -> None:
+    trace = Trace.load_recording("09_cuda_graphs_branches")
+    assert len(trace.streams) == 4
+    assert trace.metrics().max_concurrency == 4
+    assert {span.detail["graph"] for span in trace.device_spans} == {"four networks"}
+
+
 @pytest.mark.parametrize("name", [name for name in RUNS if name.startswith("08_")])
 def test_the_detective_says_the_same_of_the_recording(name: str) -> None:
     found = [finding.name for finding in agt.diagnose(Trace.load_recording(name))]
     expected = [] if name.endswith("_repaired") else [name[3:].replace("_", " ")]
     assert found == expected
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if name.startswith("09_")])
+def test_the_detective_finds_nothing_wrong_with_a_graph(name: str) -> None:
+    assert agt.diagnose(Trace.load_recording(name)) == []
 
 
 def test_an_unknown_name_is_refused_and_a_path_is_one() -> None:
@@ -105,7 +141,9 @@ def test_cupti_and_nsight_systems_tell_the_same_of_the_mlp() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["02_streams_and_events", "07_async_mlp"])
+@pytest.mark.parametrize(
+    "name", ["02_streams_and_events", "07_async_mlp", "09_cuda_graphs", "09_cuda_graphs_branches"]
+)
 def test_a_live_run_does_what_was_recorded(name: str) -> None:
     from tests.conftest import open_or_skip
 

@@ -107,5 +107,8 @@ def test_between_two_anchors_clocks_drift_apart_evenly() -> None:
 
 def test_work_that_would_start_before_its_call_says_by_how_much_all_is_early() -> None:
     assert late_by([(110.0, 100.0), (95.0, 103.0), (120.0, 121.0)]) == 8.0
-    assert late_by([(110.0, 100.0)]) == 0.0
-    assert late_by([]) == 0.0
+
+
+@pytest.mark.parametrize("pieces", [[], [(110.0, 100.0)], [(100.0, 100.0), (102.0, 101.0)]])
+def test_work_that_starts_when_it_may_stays_where_it_is(pieces: list[tuple[float, float]]) -> None:
+    assert late_by(pieces) == 0.0

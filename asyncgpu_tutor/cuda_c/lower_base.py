@@ -135,7 +135,7 @@ class LowerBase(LowerCosts):
         """
         source = expr.type
         if source == target:
-            return self._decayed_copy(expr)
+            return expr
         if isinstance(target, Void):
             return expr if not explicit else self.value(VOID, expr.run, at, [expr])
         if isinstance(source, Scalar) and isinstance(target, Scalar):
@@ -147,9 +147,6 @@ class LowerBase(LowerCosts):
             one = np.uint32(1)
             return self.value(target, lambda t, m: [x(t, m), one, one], at, [expr])
         self.fail(at, f"no conversion from '{spelled(source)}' to '{spelled(target)}'")
-
-    def _decayed_copy(self, expr: Expr) -> Expr:
-        return expr
 
     def _convert_scalar(self, expr: Expr, source: Scalar, target: Scalar, at: Position) -> Expr:
         change = converter(source, target)
@@ -289,6 +286,13 @@ class LowerBase(LowerCosts):
                 fields.append(Field(item.name, ctype, offset))
                 offset += size_of(ctype)
                 align = max(align, need)
+        if node.align is not None:
+            wanted = self.integer_constant(node.align, "an alignment")
+            if wanted < 1 or wanted & (wanted - 1):
+                self.fail(node.align.at, f"an alignment of {wanted} bytes is no power of two")
+            if wanted < align:
+                self.unsupported(node.align.at, f"an alignment below that of the members ({align})")
+            align = wanted
         size = max(1, -(-offset // align) * align)
         return Struct(node.name, tuple(fields), size, align, key=id(node))
 

@@ -44,6 +44,9 @@ _REFUSED = {
 }
 
 
+ALIGNMENT = ("__align__", "alignas")
+
+
 class StatementParser(ExpressionParser):
     """Reads statements."""
 
@@ -103,10 +106,11 @@ class StatementParser(ExpressionParser):
         token = self.token
         if self.at("enum"):
             return self.enum()
-        if self.at("struct") and (self.ahead().is_("{") or self.ahead(2).is_("{", ":")):
+        if self.at_struct():
             return self.struct(None)
         pointer_to_array = self.ahead().is_("(") and self.ahead(2).is_("*", "&")
-        if self.at_type() and (pointer_to_array or not self.ahead().is_("(", "{")):
+        plain = self.at_type() and (pointer_to_array or not self.ahead().is_("(", "{"))
+        if plain or self.at(*ALIGNMENT):
             storage, base = self.specifiers()
             return self.declaration(storage, base, token)
         expression = self.expression()
@@ -162,7 +166,7 @@ class StatementParser(ExpressionParser):
             self.need("=")
             target = self.abstract_type()
         else:
-            if self.at("struct") and (self.ahead().is_("{") or self.ahead(2).is_("{")):
+            if self.at_struct():
                 return self.struct(None, typedef=True)
             _, base = self.specifiers()
             target = self.pointers(base)
@@ -203,10 +207,20 @@ class StatementParser(ExpressionParser):
         self.need(";")
         return Declaration(at=token.at, storage={"static"}, items=items)
 
+    def at_struct(self) -> bool:
+        """Whether a struct is defined here, and not just named."""
+        after = self.ahead()
+        return self.at("struct") and (after.is_("{", *ALIGNMENT) or self.ahead(2).is_("{", ":"))
+
     def struct(self, template: Template | None, typedef: bool = False) -> StructDef:
         start = self.need("struct")
-        while self.at("__align__", "alignas"):
-            self.skip_attribute()
+        align: Expression | None = None
+        if self.accept(*ALIGNMENT):
+            self.need("(")
+            if self.at_type():
+                self.unsupported("an alignment that is given by a type: write the number of bytes")
+            align = self.conditional()
+            self.need(")")
         name = self.advance().text if self.token.kind == "name" else ""
         if self.at(":"):
             self.unsupported("base classes are not supported")
@@ -238,7 +252,7 @@ class StatementParser(ExpressionParser):
         self.need(";", " behind this struct")
         if not name:
             self.fail("this struct has no name", start.at)
-        return StructDef(at=start.at, name=name, members=members, template=template)
+        return StructDef(at=start.at, name=name, members=members, align=align, template=template)
 
     # -- control
 

@@ -79,7 +79,7 @@ class _Parser(StatementParser):
             self.result.order.append(self.alias())
         elif self.at("enum"):
             self.result.order.append(self.enum())
-        elif self.at("struct") and self.ahead(2).is_("{", ":"):
+        elif self.at_struct():
             self._struct(None)
         else:
             self._function_or_variable(None)
@@ -90,18 +90,23 @@ class _Parser(StatementParser):
     def _struct(self, template: Template | None) -> None:
         if self.heads_only:
             start = self.position
-            name = self.ahead().text
             try:
                 item = self.struct(template)
             except KernelCompileError:
                 # Its members do not matter to a head that does not use it.
                 self.position = start
-                self.type_names[0].add(name)
+                self.type_names[0].add(self._name_of_struct())
                 self._skip_item()
                 return
         else:
             item = self.struct(template)
         self.result.order.append(item)
+
+    def _name_of_struct(self) -> str:
+        """What stands in front of the members, behind an alignment and in front of a base class."""
+        here = self.tokens[self.position :]
+        end = next(k for k, token in enumerate(here) if token.is_("{", ":"))
+        return here[end - 1].text
 
     def _template(self) -> None:
         at = self.advance().at

@@ -339,6 +339,29 @@ class TestDeclarations:
         assert (p["y"] == p["x"] * 2).all()
         assert (p["id"] == 1).all()
 
+    @pytest.mark.parametrize(
+        "before",
+        [
+            "struct __align__(16) P { float x, y, z; };",
+            "struct alignas(8 * sizeof(short)) P { float x, y, z; };",
+            "typedef struct __align__(16) { float x, y, z; } P;",
+        ],
+    )
+    def test_structs_with_an_alignment(self, before: str) -> None:
+        inner = f"{before} struct Q {{ char c; P p; }};"
+        sizes = "i == 0 ? sizeof(P) : i == 1 ? sizeof(Q) : (int)((char*)&q[0].p.z - (char*)q)"
+        _, o, _ = body(f"Q q[1]; o[i] = {sizes};", before=inner)
+
+        assert o[:3].tolist() == [16, 32, 24]
+
+    def test_variables_with_an_alignment(self) -> None:
+        text = (
+            "__shared__ __align__(16) float s[4]; __align__(16) float t[4]; alignas(8) int m = i;"
+        )
+        _, o, _ = body(f"{text} s[0] = 1; t[0] = 2; o[i] = m + (int)t[0];")
+
+        assert o.tolist() == [i + 2 for i in FIRST]
+
     def test_vector_types(self) -> None:
         source = """extern "C" __global__ void k(float4* v, float3* w, int2* u) {
             int i = threadIdx.x; float4 a = v[i]; a.w = a.x + a.y; v[i] = a; w[i].z = w[i].x;

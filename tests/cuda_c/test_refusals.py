@@ -222,6 +222,21 @@ def test_an_unused_template_may_be_wrong_until_it_is_used() -> None:
     refuse(f"{before}\n{HEAD} x[i] = f(1.0f); }}", errors.KernelCompileError)
 
 
+@pytest.mark.parametrize(
+    ("bytes_given", "kind", "why"),
+    [
+        ("12", errors.KernelCompileError, "12 bytes is no power of two"),
+        ("2", errors.UnsupportedFeatureError, r"below that of the members \(4\)"),
+        ("float4", errors.UnsupportedFeatureError, "write the number of bytes"),
+    ],
+)
+def test_an_alignment_of_a_struct_that_cannot_be(
+    bytes_given: str, kind: type[errors.KernelCompileError], why: str
+) -> None:
+    with pytest.raises(kind, match=why):
+        compile_source(f"struct alignas({bytes_given}) P {{ float x; }}; {HEAD} }}")
+
+
 def test_unknown_kernel_lists_those_there_are() -> None:
     program = compile_source(HEAD + "}")
     with pytest.raises(
@@ -234,7 +249,7 @@ class TestSignatures:
     SOURCE = """#include <cuda_fp16.h>
     #include <cooperative_groups.h>
     typedef unsigned int u32;
-    struct Big { virtual void f(); };
+    struct alignas(8) Big { virtual void f(); };
     namespace cg = cooperative_groups;
     extern "C" __global__ void __launch_bounds__(256) go(const float* __restrict__ a, half *b, u32 n,
         const float4* v, long long big, unsigned char flags[], bool on, double* const out) {

@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.cuda_c.arrays import varies
 from asyncgpu_tutor.cuda_c.masks import Mask
 from asyncgpu_tutor.cuda_c.pointers import Ptr
-from asyncgpu_tutor.cuda_c.regions import Region, inside, report_bounds
+from asyncgpu_tutor.cuda_c.regions import UNSIGNED, Region, inside, report_bounds
 from asyncgpu_tutor.cuda_c.tally import Site
 from asyncgpu_tutor.cuda_c.team import Team
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import KernelFault, UninitialisedReadError
 
 __all__ = ["LocalRegion"]
-
-_RAW: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 class LocalRegion(Region):
@@ -119,13 +117,6 @@ class LocalRegion(Region):
             array=ptr.label.name,
         )
 
-    def clear(self) -> None:
-        """A new life: nothing is written yet."""
-        count = self.nbytes // self.unit
-        self.rows = [None] * count
-        self.defined = [None] * count
-        self.written = None
-
     # -- rows
 
     def _replace_row(self, word: int, mask: Mask, raw: Any) -> None:
@@ -151,7 +142,7 @@ class LocalRegion(Region):
         if not self.check_written:
             assert self.rows is not None
             if self.rows[word] is None:
-                self.rows[word] = _RAW[self.unit](0)
+                self.rows[word] = UNSIGNED[self.unit](0)
             return
         self._unwritten(team, int(missing.argmax()), word, ptr, site)
 
@@ -160,7 +151,7 @@ class LocalRegion(Region):
     def _to_matrix(self) -> None:
         if self.rows is None:
             return
-        raw = _RAW[self.unit]
+        raw = UNSIGNED[self.unit]
         self.matrix = np.zeros((len(self.rows), self.lanes), raw)
         written = np.zeros((len(self.rows), self.lanes), np.bool_)
         for k, (row, defined) in enumerate(zip(self.rows, self.defined, strict=True)):
@@ -185,7 +176,7 @@ class LocalRegion(Region):
     def _load_other(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Any:
         self._split(scalar.size)
         ratio = scalar.size // self.unit
-        raw = Scalar("word", np.dtype(_RAW[self.unit]), "uint", 0)
+        raw = Scalar("word", np.dtype(UNSIGNED[self.unit]), "uint", 0)
         words = [
             team.array(self.load(team, mask, ptr.moved(k * self.unit), raw, site, 0))
             for k in range(ratio)
@@ -197,7 +188,7 @@ class LocalRegion(Region):
     ) -> None:
         self._split(scalar.size)
         ratio = scalar.size // self.unit
-        raw = Scalar("word", np.dtype(_RAW[self.unit]), "uint", 0)
+        raw = Scalar("word", np.dtype(UNSIGNED[self.unit]), "uint", 0)
         whole = np.ascontiguousarray(team.array(value))
         words = whole.view(raw.dtype).reshape(-1, ratio)
         for k in range(ratio):
@@ -210,7 +201,7 @@ class LocalRegion(Region):
             return
         self._to_matrix()
         ratio = self.unit // size
-        fine = np.ascontiguousarray(self.matrix.T).view(_RAW[size])
+        fine = np.ascontiguousarray(self.matrix.T).view(UNSIGNED[size])
         self.matrix = np.ascontiguousarray(fine.T)
         if self.written is not None:
             self.written = np.repeat(self.written, ratio, axis=0)
@@ -236,8 +227,8 @@ class LocalRegion(Region):
 
 def _seen_raw(value: Any) -> Any:
     if varies(value):
-        return np.ascontiguousarray(value).view(_RAW[value.dtype.itemsize])
-    return np.asarray(value).view(_RAW[value.dtype.itemsize])[()]
+        return np.ascontiguousarray(value).view(UNSIGNED[value.dtype.itemsize])
+    return np.asarray(value).view(UNSIGNED[value.dtype.itemsize])[()]
 
 
 def _seen_as(raw: Any, scalar: Scalar) -> Any:

@@ -65,18 +65,15 @@ class LowerBraces(LowerOperators):
             if (
                 isinstance(part, (Scalar, Pointer))
                 or isinstance(items[0], Braces)
-                or (isinstance(part, Struct) and self._is_struct_value(items[0], part))
+                or (isinstance(part, Struct) and self._type_of(items[0]) == part)
             ):
                 out += self.initialise(items.pop(0), part)
             else:
                 out += self._fill(items, part, at)  # braces left out
         return out
 
-    def _is_struct_value(self, node: Expression, ctype: Struct) -> bool:
-        scratch = self.new_segment(node.at.line)
-        found = self.within(scratch, lambda: self.expression(node)).type == ctype
-        scratch.instructions = scratch.flops = scratch.rounds = 0
-        return found
+    def _type_of(self, node: Expression) -> CType:
+        return self.unevaluated(node.at, lambda: self.expression(node))
 
     def _zero(self, leaf: Scalar | Pointer, at: Position) -> Expr:
         if isinstance(leaf, Pointer):

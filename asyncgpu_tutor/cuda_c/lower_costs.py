@@ -16,6 +16,7 @@ from asyncgpu_tutor.cuda_c.typed import (
     Scope,
     Variable,
 )
+from asyncgpu_tutor.cuda_c.types import CType
 
 __all__ = ["LowerCosts"]
 
@@ -68,6 +69,10 @@ class LowerCosts:
             return lower()
         finally:
             self.segment = before
+
+    def unevaluated(self, at: Position, lower: Callable[[], Expr]) -> CType:
+        """The type of something that is not run: its costs go to a segment that nothing passes."""
+        return self.within(self.new_segment(at.line), lower).type
 
     def cost(
         self,

@@ -109,11 +109,8 @@ class LowerExpressions(LowerBraces):
         if isinstance(node.operand, TypeName):
             ctype = self.resolve(node.operand)
         else:
-            # An unevaluated operand: its costs and effects do not count.
-            scratch = self.new_segment(node.at.line)
             operand = node.operand
-            ctype = self.within(scratch, lambda: self.place_of(operand)).type
-            scratch.instructions = scratch.flops = scratch.rounds = 0
+            ctype = self.unevaluated(node.at, lambda: self.place_of(operand))
         return self.constant(ULONG, size_of(ctype), node.at)
 
     def _comma(self, node: Comma, used: bool) -> Expr:

@@ -19,7 +19,6 @@ from asyncgpu_tutor.cuda_c.tally import Site
 from asyncgpu_tutor.cuda_c.team import Launch, Team
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import (
-    KernelFault,
     MisalignedError,
     OutOfBoundsError,
     RaceError,
@@ -85,7 +84,6 @@ def report_bounds(
     size: int,
     nbytes: int,
     site: Site,
-    kind: type[KernelFault] = OutOfBoundsError,
 ) -> None:
     """Raise for the first lane whose address is not within `nbytes`."""
     where = np.broadcast_to(np.asarray(mask.take(address)), (mask.n,))
@@ -93,14 +91,13 @@ def report_bounds(
     if not len(bad):
         return
     lane = int(mask.index[bad[0]])
-    unit = size
-    index = (int(where[bad[0]]) - ptr.label.start) // unit
-    bound = (nbytes - ptr.label.start) // unit
+    index = (int(where[bad[0]]) - ptr.label.start) // size
+    bound = (nbytes - ptr.label.start) // size
     more = f" (and so do {len(bad) - 1} more threads)" if len(bad) > 1 else ""
     verb = "writes" if site.write else "reads"
     valid = f"valid are 0 to {bound - 1}" if bound > 0 else "it is empty"
     team.fault(
-        kind,
+        OutOfBoundsError,
         site.at,
         lane,
         f"{verb} '{ptr.label.name}'[{index}], which is out of bounds: it has {bound} elements, "

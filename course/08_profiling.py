@@ -502,7 +502,7 @@ limit.reveal(max(span_of, key=span_of.get), "The percentages above say so.")
 # pauses:
 
 # %% id=busy-run
-ROWS, COLUMNS = 256, 1024
+ROWS, COLUMNS = 256, 2048
 matrix = (await agt.h2d(agt.pin(np.ones((ROWS, COLUMNS), np.float32)), "matrix")).share()
 vector = (await agt.h2d(agt.pin(np.ones(COLUMNS, np.float32)), "vector")).share()
 
@@ -521,8 +521,7 @@ policy = agt.SingleStream()
 in_line = await profiled(six_products)
 m = in_line.metrics()
 print(f"the device is busy for {m.device_active / m.device_makespan:.0%} of its time")
-if device.simulated:
-    assert m.device_active / m.device_makespan > 0.9
+assert m.device_active / m.device_makespan > 0.8
 
 # %% id=predict-busy
 room = Prediction(
@@ -560,10 +559,10 @@ assert tuple(blocks) == (1, 1, 1)
 # > - *What helps:* look at the grid. Few blocks: run several at once, or give each more to do.
 
 # %% id=misconception-busy-check
+assert side_by_side.metrics().max_concurrency >= 2
+assert one / six > 1.5
 if device.simulated:
-    assert side_by_side.metrics().max_concurrency >= 2
     assert in_line.metrics().device_active / in_line.metrics().device_makespan > 0.9
-    assert one / six > 1.5
 
 # %% [markdown] id=nsight unchecked="which version of another program it follows; its documentation is the source"
 # ## The window of Nsight Systems

@@ -26,7 +26,15 @@ from asyncgpu_tutor.errors import (
     UseAfterMoveError,
 )
 
-__all__ = ["DeviceArray", "Mode", "Partition", "as_shape", "borrowed_in", "noting_moves"]
+__all__ = [
+    "DeviceArray",
+    "Mode",
+    "Partition",
+    "as_shape",
+    "borrowed_in",
+    "first_moved",
+    "noting_moves",
+]
 
 Mode = Literal["owned", "shared", "borrowed"]
 _BY_SHARE = "by share()"  # where an owned array went that has become a shared one
@@ -192,6 +200,14 @@ class DeviceArray:
                 f"array {self.name!r} is borrowed, and its owner was moved {self._owner.gone}. "
                 "Borrow it again from the new owner, or pass x.share() instead."
             )
+
+    @staticmethod
+    def first_moved(arrays: Sequence[DeviceArray]) -> DeviceArray | None:
+        """One of these that was given away, if there is one."""
+        for array in arrays:
+            if array._gone is not None:  # a dozen of them at each launch of a graph, so no property
+                return array
+        return None
 
     # ------------------------------------------------------------------ handles
     def take(self, where: str) -> DeviceArray:

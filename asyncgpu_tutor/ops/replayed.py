@@ -115,8 +115,7 @@ class Replayed(ABC, Generic[T]):
         self._check_owners()
         try:
             with self._lock:
-                if self._last is not stream:
-                    self._follow(stream)
+                self._come_after(stream)
                 self._enqueue((stream,))
             stream.synchronize()
         except DeviceError as error:
@@ -161,8 +160,7 @@ class Replayed(ABC, Generic[T]):
         """One more run, of a repeat that was made for this stream."""
         self._check_owners()
         with self._lock:
-            if self._last is not stream:
-                self._follow(stream)
+            self._come_after(stream)
             repeat.start()
 
     @abstractmethod
@@ -170,14 +168,12 @@ class Replayed(ABC, Generic[T]):
         """Runs on this stream that need no submission each; None where there is no such way."""
 
     # ------------------------------------------------------------------ inside
-    @property
-    def _last(self) -> Stream | None:
-        """Where it was used last, if that is one stream."""
-        stream = self._uses[0].stream
+    def _come_after(self, stream: Stream) -> None:
+        """`_follow`, unless this stream was the last anyway."""
         for use in self._uses:
             if use.stream is not stream:
-                return None
-        return stream
+                self._follow(stream)
+                return
 
     def _keep(self, capture: Capture, handles: T) -> None:
         """The result of what was captured."""
@@ -194,12 +190,12 @@ class Replayed(ABC, Generic[T]):
 
     def _check_owners(self) -> None:
         """As a run of the operation itself would: what is borrowed is its owner's."""
-        for owner in self._owners:
-            if owner.moved:
-                raise UseAfterMoveError(
-                    f"{self.label!r} was captured with array {owner.name!r} borrowed, whose owner was moved "
-                    f"{owner.gone} since: keep the owner for as long as it is launched, or capture it again"
-                )
+        owner = DeviceArray.first_moved(self._owners)
+        if owner is not None:
+            raise UseAfterMoveError(
+                f"{self.label!r} was captured with array {owner.name!r} borrowed, whose owner was moved "
+                f"{owner.gone} since: keep the owner for as long as it is launched, or capture it again"
+            )
 
     def _follow(self, stream: Stream) -> None:
         """Come after the last use, wherever that was."""

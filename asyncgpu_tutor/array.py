@@ -32,7 +32,6 @@ __all__ = [
     "Partition",
     "as_shape",
     "borrowed_in",
-    "first_moved",
     "noting_moves",
 ]
 

@@ -223,7 +223,8 @@ class Trace:
         waits, spans of the host; NVTX ranges, spans of kind ``"range"``. Work belongs to the operation in
         whose NVTX range its call was made: run the program with ``ASYNCGPU_NVTX=1``. Waits of threads
         that enqueue nothing are left out: they hold up no one. Streams are numbered in the order of CUDA's
-        own numbers; the null stream is 0.
+        own numbers; the null stream is 0. A CUDA graph is one span, or its nodes if they were traced
+        (``--cuda-graph-trace=node``).
 
         Parameters
         ----------

@@ -198,25 +198,31 @@ class _Operations:
 
     def __init__(self, ranges: list[Range]) -> None:
         ours = any(found.domain == "asyncgpu_tutor" for found in ranges)
-        self._of_thread: dict[int, list[Range]] = {}
-        for found in ranges:  # by start
-            if found.nested and (not ours or found.domain == "asyncgpu_tutor"):
-                self._of_thread.setdefault(found.thread, []).append(found)
-        self._starts = {t: [r.start for r in rs] for t, rs in self._of_thread.items()}
         nested = sorted(
-            (r for rs in self._of_thread.values() for r in rs), key=lambda r: (r.start, -r.end)
+            (r for r in ranges if r.nested and (not ours or r.domain == "asyncgpu_tutor")),
+            key=lambda r: (r.start, -r.end),
         )
         self.number = {found.id: index for index, found in enumerate(nested, 1)}
+        self._of_thread: dict[int, list[Range]] = {}
+        self._around: dict[int, Range] = {}  # by a range's id, the one that it began in
+        open_ranges: dict[int, list[Range]] = {}
+        for found in nested:
+            stack = open_ranges.setdefault(found.thread, [])
+            while stack and stack[-1].end < found.start:
+                stack.pop()
+            if stack:
+                self._around[found.id] = stack[-1]
+            stack.append(found)
+            self._of_thread.setdefault(found.thread, []).append(found)
 
     def around(self, call: Call) -> tuple[int | None, str]:
         """Number and name of the operation."""
-        found = self._of_thread.get(call.thread, [])
-        index = bisect_right(self._starts.get(call.thread, []), call.start)
-        # Ranges of one thread nest, so one that has ended hides none that is open: go on outwards.
-        for candidate in reversed(found[max(index - 64, 0) : index]):
-            if candidate.end >= call.start:
-                return self.number[candidate.id], candidate.text
-        return None, ""
+        ranges = self._of_thread.get(call.thread, [])
+        index = bisect_right(ranges, call.start, key=lambda r: r.start)
+        found = ranges[index - 1] if index else None
+        while found is not None and found.end < call.start:
+            found = self._around.get(found.id)
+        return (None, "") if found is None else (self.number[found.id], found.text)
 
 
 def _as_captured(made: Sequence[Work]) -> Sequence[Work]:

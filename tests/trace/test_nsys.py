@@ -83,6 +83,23 @@ def test_within_a_range_there_is_only_what_was_asked_for_in_it(tmp_path: Path) -
     assert trace.find("record") == []
 
 
+def test_a_call_belongs_to_the_range_that_is_open_however_many_have_ended_in_it(
+    tmp_path: Path,
+) -> None:
+    export = small()
+    export.range("program", 10_000, 90_000)
+    for number in range(100):
+        export.range("step", 11_000 + 500 * number, 11_400 + 500 * number)
+    export.call("cuLaunchKernel", 80_000, 80_100, 60)
+    export.kernel("late", 81_000, 82_000, 13, 60)
+    export.call("cuLaunchKernel", 95_000, 95_100, 61)
+    export.kernel("alone", 96_000, 97_000, 13, 61)
+    trace = read(export, tmp_path)
+
+    assert trace.find("late")[0].label == "program"
+    assert trace.find("alone")[0].op is None
+
+
 def test_a_range_that_is_not_there_is_refused_with_the_names_of_the_others(file: Path) -> None:
     with pytest.raises(UsageError, match=r"no NVTX range 'batch'.*'one', 'record', 'two'"):
         Trace.from_nsys(file, within="batch")

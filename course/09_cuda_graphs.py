@@ -986,6 +986,8 @@ compare(traces, ["2048 x 2048, calls", "2048 x 2048, graph"])
 in_words(*traces)
 
 # %% id=check-large
+m = traces[0].metrics()
+assert m.device_active > m.makespan / 2
 assert gains[64] > gains[2048]
 if device.simulated:
     assert gains[64] > gains[512] > gains[2048]

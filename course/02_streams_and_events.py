@@ -38,7 +38,7 @@ device
 
 # %% id=readings
 rows = 1024
-n = 1024 if device.simulated else 4096  # a real GPU gets more to do: its times jitter, like thermometers
+n = 1024 if device.simulated else 8192  # a real GPU gets more to do: its times jitter, like thermometers
 rng = np.random.default_rng(0)
 wave = np.sin(np.arange(n) / 100 + rng.uniform(0, 6, (rows, 1)))
 readings = agt.pin((wave + rng.normal(0, 0.3, (rows, n))).astype(np.float32))

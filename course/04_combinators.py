@@ -1331,4 +1331,4 @@ check("04-lend", apply_all)
 score(when, bracket, together, twice)
 
 # %% id=progress
-progress()
+progress("04")

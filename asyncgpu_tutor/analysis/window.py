@@ -108,7 +108,8 @@ def _rows(trace: Trace) -> Iterator[Row]:
         for stream in sorted({s.stream for s in own if s.stream is not None}):
             mine = [span for span in own if span.stream == stream]
             yield Row(f"Stream {stream}" if stream else "Default stream", 3)
-            yield Row("Kernels", 4, tuple(s for s in mine if s.kind not in _MEMORY), "kernels")
+            yield Row("Graphs", 4, tuple(s for s in mine if s.kind == "graph"), "kernels")
+            yield Row("Kernels", 4, tuple(s for s in mine if s.kind == "kernel"), "kernels")
             yield Row("Memory", 4, tuple(s for s in mine if s.kind in _MEMORY), "memory")
     yield Row("Threads (1)", 1)
     yield Row("python", 2)

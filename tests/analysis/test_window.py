@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import Trace
+from asyncgpu_tutor import Span, Trace
 from asyncgpu_tutor.analysis.window import nsight_window, window_rows
 from asyncgpu_tutor.device import Device
 
@@ -47,6 +47,17 @@ def test_ranges_that_overlap_are_in_rows_of_their_own() -> None:
         assert on_a_stack == [i < start] * len(row.spans)
         ends = [span.end for span in row.spans]
         assert all(end <= span.start for end, span in zip(ends, row.spans[1:], strict=False))
+
+
+def test_a_graph_that_is_traced_as_a_whole_has_a_row_of_its_own() -> None:
+    spans = [
+        Span(1, "graph", "graph 4", 0, 5, "cuda:0", 1),
+        Span(2, "h2d", "h2d", 5, 6, "cuda:0", 1),
+    ]
+    rows = {row.label: row.spans for row in window_rows(Trace(spans, "Nsight Systems", "GPU"))}
+
+    assert rows["Graphs"] == (spans[0],)
+    assert rows["Memory"] == (spans[1],)
 
 
 def test_it_is_drawn_with_a_name_for_each_row() -> None:

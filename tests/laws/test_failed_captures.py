@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
 from asyncgpu_tutor.errors import CaptureError, UseAfterMoveError
-from asyncgpu_tutor.sim import SimDevice
+from asyncgpu_tutor.sim import Machine, SimDevice
 
 from .kernels import SCALE, kernel
 from .programs import PROGRAMS, Program
@@ -246,3 +248,47 @@ def test_a_step_may_be_recorded_inside_of_a_step(device: Device) -> None:
         scope.record(into(x, y).and_then(lambda _: agt.value(scope.record(into(y, z)))))
     scope.graph.launch().sync()
     assert agt.d2h(z.borrow()).sync()[0] == 4
+
+
+# ---------------------------------------------------------------------- wherever it fails
+@dataclass(frozen=True)
+class Ticking(Program):
+    """A program that calls a function after each of its parts."""
+
+    tick: Callable[[], None] = lambda: None
+
+    def op(self) -> agt.DeviceOp[agt.DeviceArray]:
+        def after(array: agt.DeviceArray) -> agt.DeviceOp[agt.DeviceArray]:
+            self.tick()
+            return agt.value(array)
+
+        return super().op().and_then(after)
+
+
+def ticking(program: Program, tick: Callable[[], None]) -> Ticking:
+    arms = tuple(ticking(arm, tick) for arm in program.arms)
+    return Ticking(program.kind, program.number, arms, tick)
+
+
+@settings(max_examples=50)
+@given(program=PROGRAMS)
+def test_wherever_it_fails_it_can_be_captured_next_time(program: Program) -> None:
+    """One operation, whose capture fails at its first function, then at its second, and so on."""
+    ticks, limit = itertools.count(), 0
+
+    def tick() -> None:
+        if next(ticks) == limit:
+            raise Refused
+
+    sim = SimDevice(machine=Machine())
+    with agt.using(sim):
+        op = ticking(program, tick).op().to_host()
+        prepared = None
+        while prepared is None:
+            try:
+                prepared = op.prepare()
+            except Refused:
+                ticks, limit = itertools.count(), limit + 1
+                assert sim.heap.live == 0
+        assert limit > 0
+        assert np.array_equal(prepared.launch().sync(), program.expected())

@@ -64,8 +64,8 @@ class Replayed(ABC, Generic[T]):
         """An operation that runs it once more.
 
         It yields what the captured operation yields. Arrays are lent, on the device and on the host: the
-        next run writes to them again. Runs follow each other, on whatever streams they are, and so do those of
-        what this launch is captured in.
+        next run writes to them again. Runs follow each other, on whatever streams they are, and so do
+        those of what this launch is captured in.
 
         Raises
         ------

@@ -285,9 +285,9 @@ def test_wherever_it_fails_it_can_be_captured_next_time(program: Program) -> Non
         op = ticking(program, tick).op().to_host()
         prepared = None
         while prepared is None:
-            try:
+            with suppress(Refused):
                 prepared = op.prepare()
-            except Refused:
+            if prepared is None:
                 ticks, limit = itertools.count(), limit + 1
                 assert sim.heap.live == 0
         assert limit > 0

@@ -278,7 +278,7 @@ class LowerBase(LowerCosts):
                     self.unsupported(item.at, "references in structs are not supported")
                 if item.init is not None:
                     self.unsupported(item.at, "default values of members are not supported")
-                ctype = self.array_type(self.resolve(item.type), item.dims, item.at)
+                ctype = self.array_type(self.resolve(item.type), item.dims)
                 if any(f.name == item.name for f in fields):
                     self.fail(item.at, f"'{item.name}' is declared twice in this struct")
                 need = align_of(ctype)
@@ -297,7 +297,7 @@ class LowerBase(LowerCosts):
         return Struct(node.name, tuple(fields), size, align, key=id(node))
 
     def array_type(
-        self, element: CType, dims: list[Expression | None], at: Position, const: bool = False
+        self, element: CType, dims: list[Expression | None], const: bool = False
     ) -> CType:
         for dim in reversed(dims):
             length = 0 if dim is None else self.integer_constant(dim, "the size of an array")

@@ -154,7 +154,7 @@ class LowerCalls(LowerLoops):
         ctype = self.resolve(param.type)
         if not param.dims:
             return ctype
-        inner = self.array_type(ctype, list(param.dims[1:]), param.at)
+        inner = self.array_type(ctype, list(param.dims[1:]))
         const = self.top_const(param.type)
         return Pointer(inner, const, self.top_volatile(param.type))
 

@@ -223,7 +223,7 @@ class LowerDeclarations(LowerExpressions):
                 self.fail(item.at, f"the size of '{item.name}' is missing")
             ctype: CType = Array(element, len(item.init.items), const)
         else:
-            ctype = self.array_type(element, dims, item.at, const)
+            ctype = self.array_type(element, dims, const)
         return self._in_memory(item, ctype, const, volatile)
 
     def _in_memory(self, item: Declarator, ctype: CType, const: bool, volatile: bool) -> Execute:
@@ -286,7 +286,7 @@ class LowerDeclarations(LowerExpressions):
         """A `__shared__` variable: one for each block, however often its function is expanded."""
         if item.init is not None:
             self.fail(item.at, "a __shared__ variable cannot have an initial value")
-        ctype = self.array_type(element, item.dims, item.at)
+        ctype = self.array_type(element, item.dims)
         dynamic = bool(item.dims) and item.dims[0] is None
         if dynamic and "extern" not in storage:
             self.fail(

@@ -150,7 +150,7 @@ class Program:
                     self._source.unsupported(item.at, "a constant must be known at compile time")
                 self._scope.names[item.name] = Constant(value)
                 continue
-            whole = lowering.array_type(ctype, item.dims, item.at, const)
+            whole = lowering.array_type(ctype, item.dims, const)
             if item.dims and item.dims[0] is None and isinstance(item.init, Braces):
                 whole = Array(ctype, len(item.init.items), const)
             readonly = "__constant__" in node.storage or const or not placed

@@ -17,7 +17,7 @@ from pathlib import Path
 from asyncgpu_tutor.trace.lanes import Lane, lanes, packed, rows
 from asyncgpu_tutor.trace.span import Span
 from asyncgpu_tutor.trace.trace import Trace
-from asyncgpu_tutor.trace.words import KIND_WORDS, clock_words, device_words
+from asyncgpu_tutor.trace.words import KIND_WORDS, device_words
 
 __all__ = ["write"]
 
@@ -110,7 +110,9 @@ def _facts(span: Span) -> Iterator[tuple[str, str | int | float]]:
 
 
 def _title(trace: Trace) -> str:
-    return f"{device_words(trace.device) or 'device'} ({clock_words(trace.clock)})"
+    # Short: the UI leaves out the middle of a long one, as in "simulated H200 (simula... measured)".
+    clock = "modelled" if trace.clock == "simulated" else trace.clock
+    return f"{device_words(trace.device) or 'device'} ({clock})"
 
 
 def _nanoseconds(us: float) -> int:

@@ -68,7 +68,7 @@ def test_each_lane_is_a_track_with_its_name_and_order(trace: Trace, tmp_path: Pa
     proto = parse(trace, tmp_path)
     found = tracks(proto)
     parent, *rest = found.values()
-    assert parent.name == "simulated H200 (simulated clock: modelled, not measured)"
+    assert parent.name == "simulated H200 (modelled)"
     # Under a process, Perfetto sorts lanes by name.
     assert not parent.HasField("process")
     assert parent.child_ordering == TrackDescriptor.EXPLICIT

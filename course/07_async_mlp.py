@@ -488,8 +488,9 @@ m = four_64.metrics()
 print(f"one await after the other: {awaited.metrics().makespan:.0f} µs, all at once: {m.makespan:.0f} µs")
 print(f"the host is inside calls for {m.host['call'] / m.makespan:.0%} of the time")
 assert all(waited_for_the_one_before(awaited))
-assert m.overlap_fraction < 0.1
+assert m.overlap_fraction < 0.25
 if device.simulated:
+    assert m.overlap_fraction < 0.1
     assert m.makespan < 0.9 * awaited.metrics().makespan
     assert m.host["call"] > 0.9 * m.makespan
 
@@ -593,11 +594,13 @@ in_words(awaited_large, four_large)
 
 # %% id=check-large
 m = four_large.metrics()
+print(f"two or more streams are at work in {m.overlap_fraction:.0%} of the device's time")
 assert m.overlap > 0
 assert m.max_concurrency >= 2
-assert m.makespan < awaited_large.metrics().makespan
-print(f"two or more streams are at work in {m.overlap_fraction:.0%} of the device's time")
+assert all(waited_for_the_one_before(awaited_large))
+assert not all(waited_for_the_one_before(four_large))
 if device.simulated:
+    assert m.makespan < 0.8 * awaited_large.metrics().makespan
     relus = [span.duration for span in four_large.find("relu")]
     assert max(relus) > 20 * min(relus)
 
@@ -641,13 +644,13 @@ print(f"Four streams gain most at {best} x {best}.")
 # %% id=sweep-check
 last = max(sizes)
 gemms = measured[last][0].find("sgemm_naive")
-assert gain(*measured[last]) < 0.8 * on_paper[last]
+assert gain(*measured[last]) < on_paper[last]
 assert sum(span.duration for span in gemms) > 0.5 * measured[last][0].metrics().device_makespan
 if device.simulated:
     assert gain(one_large, four_large) > 1.15
     assert gain(one_64, four_64) < 1.15
     assert abs(pace_and_length(four_large)[0] - pace) < 0.05 * pace
-    assert gain(*measured[last]) < gain(one_large, four_large)
+    assert gain(*measured[last]) < min(gain(one_large, four_large), 0.8 * on_paper[last])
     assert all(span.detail["fills"] == 1 for span in gemms)
 
 # %% [markdown] id=zip-box

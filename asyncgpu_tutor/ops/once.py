@@ -82,7 +82,7 @@ class _Once(DeviceOp[T]):
         if isinstance(stream, CaptureStream) and not stream.shares_capture_with(context.stream):
             raise CaptureError(
                 f"{self.label!r} ran inside of a capture, so outside of it there is no result: use what a "
-                "launch yields, or build the operation again"
+                "launch yields, build the operation again, or run it once before the first capture"
             )
         if self._event is None:
             self._event = stream.record()

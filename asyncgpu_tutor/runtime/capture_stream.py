@@ -56,6 +56,8 @@ class CaptureStream:
         return f"<stream {self.index} of the capture of {self.capture.label!r}>"
 
     def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # asked by Python, maybe before there is anything to tell
+            raise AttributeError(name)
         raise AttributeError(
             f"{self!r} has no {name!r}: in a capture there is no stream of CUDA's, to be handed to another "
             "library. What the methods of the context enqueue can be captured."

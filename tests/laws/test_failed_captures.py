@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import itertools
 from collections.abc import Callable
@@ -237,7 +238,8 @@ def test_what_ran_before_and_runs_once_is_refused(device: Device, capture: Captu
         capture(left)
 
 
-def test_a_stream_of_a_capture_has_no_pointer(device: Device) -> None:
+def test_a_stream_of_a_capture_can_be_copied_and_has_no_pointer(device: Device) -> None:
+    agt.with_context(lambda context: agt.value(copy.copy(context.stream).number)).prepare()
     with pytest.raises(AttributeError, match=r"no 'ptr'.*another library"):
         agt.with_context(lambda context: agt.value(context.stream.ptr)).prepare()  # type: ignore[attr-defined]
 

@@ -645,7 +645,7 @@ four_for.reveal(
 
 # %% [markdown] id=read-branches
 # There is the promise that streams alone could not keep. By calls, the four streams make the staircase that you know from chapter 7: whenever Python has
-# filled one, the one before is done. As a graph, all four start together, because nobody has to walk from one to the next. Each network
+# filled one, the one before is done. As a graph, all four are under way together, because no Python has to walk from one to the next. Each network
 # keeps one of the device's many multiprocessors busy, so there is room for all.
 
 # %% id=check-branches
@@ -657,6 +657,20 @@ if device.simulated:
 for weights_i, _, arrays_i in nets:
     out = agt.d2h(arrays_i[-1].borrow()).sync()
     assert np.allclose(out, in_numpy(weights_i, np.zeros(64)), atol=1e-4)
+
+# %% [markdown] id=branches-h200-text
+# The simulated device even starts all four at once. A GPU is handed one branch after the other by the driver, as you see in a recording of an H200. (And CUPTI looks
+# at each node here, so the one call takes longer than it does without a recording.)
+
+# %% id=branches-h200
+h200_branches = agt.Trace.load_recording("09_cuda_graphs_branches")
+h200_branches.plot(title="Four networks, one call, on an H200", lanes=("host", "streams"))
+(only,) = [span for span in h200_branches if span.kind == "call"]
+assert only.name == "launch graph four networks"
+assert h200_branches.metrics().max_concurrency == 4
+firsts = [min(s.start for s in h200_branches.find("layer") if s.stream == n) for n in range(1, 5)]
+assert firsts == sorted(set(firsts))
+in_words(h200_branches)
 
 # %% [markdown] id=exercise-branches
 # ### Exercise: branches
@@ -1409,7 +1423,7 @@ print(f"{len(requests)} requests, {len(calls)} calls, and nothing allocated on t
 #
 # - Small kernels are host-bound: the calls cost more than the work. A graph makes one call of many.
 # - `op.graph_on(stream)` or `CudaGraph.scope(stream)` captures. Nothing runs until `graph.launch()`, which is an operation.
-# - Arms of `overlap` become branches. They start together, since nobody has to walk from one to the next.
+# - Arms of `overlap` become branches. They are under way together, since no Python has to walk from one to the next.
 # - Addresses and sizes are fixed. New input goes to the old place: with `update`, or from a pinned slot inside.
 # - Kernels, copies and fills, or refused. `op.prepare()` takes memory along, and its launch can be captured.
 # - A result is lent until the next launch.

@@ -99,7 +99,8 @@ class ExecutionContext:
     ) -> DeviceArray:
         """A new array; nothing is written to it."""
         kind = np.dtype(dtype)
-        shape = as_shape(shape)
+        if type(shape) is not tuple:  # the operations have looked at theirs already
+            shape = as_shape(shape)
         nbytes = math.prod(shape) * kind.itemsize
         try:
             memory = self._work.malloc(nbytes, name, self.stream)

@@ -288,31 +288,11 @@ def check_at_most(mine: Any, model: Any) -> None:
     for size, us in [(100_000, 2000.0), (4_000_000, 200.0)]:
         expected, run = _observed(attempt, model, size, us), _observed(attempt, mine, size, us)
         (result, left), in_time = run.result, expected.result[0] is not None
-        with (
-            case(f"at most {us:.0f} µs for {size:,} elements"),
-            compared(run.trace, expected.trace),
-        ):
-            (answered,) = run.trace.find("answered")
-            late = answered.start - expected.trace.find("answered")[0].start
-            if in_time and late > 100:
-                raise Rejected(
-                    "the operation was done long before, and you waited for the end of the time all the "
-                    "same: wait for whichever is first",
-                    _device_end(run.trace),
-                    answered,
-                )
-            if not in_time and late < -100:
-                raise Rejected(
-                    "you gave up before the time was over: `agt.sleep(us)` is the clock here (what asyncio "
-                    "has of its own counts on the clock on the wall)",
-                    answered,
-                )
-            if not in_time and answered.start > _device_end(run.trace).start:
-                raise Rejected(
-                    "you waited until the device was done, although the time was up long before",
-                    _device_end(run.trace),
-                    answered,
-                )
+        with case(f"at most {us:.0f} µs for {size:,} elements"):
+            with compared(run.trace, expected.trace):
+                _on_time(run.trace, expected.trace, in_time)
+                waits(run.trace, 0, BLOCKS)
+            # What the pictures of time do not show.
             if not in_time and result is not None:
                 raise Rejected(f"the time was up, so None should come out, and {brief(result)} did")
             if left:
@@ -320,9 +300,34 @@ def check_at_most(mine: Any, model: Any) -> None:
                     f"{count(left, 'task')} of yours {'is' if left == 1 else 'are'} still waiting: "
                     "cancel what you do not want to wait for any longer"
                 )
-            waits(run.trace, 0, BLOCKS)
             if in_time:
                 equal(result, np.full(size, 7.0, np.float32))
+
+
+def _on_time(trace: Trace, expected: Trace, in_time: bool) -> None:
+    """The answer came neither late nor before the time was over."""
+    (answered,) = trace.find("answered")
+    end = _device_end(trace)
+    late = answered.start - expected.find("answered")[0].start
+    if in_time and late > 100:
+        raise Rejected(
+            "the operation was done long before, and you waited for the end of the time all the same: "
+            "wait for whichever is first",
+            end,
+            answered,
+        )
+    if not in_time and late < -100:
+        raise Rejected(
+            "you gave up before the time was over: `agt.sleep(us)` is the clock here (what asyncio has of "
+            "its own counts on the clock on the wall)",
+            answered,
+        )
+    if not in_time and answered.start > end.start:
+        raise Rejected(
+            "you waited until the device was done, although the time was up long before",
+            end,
+            answered,
+        )
 
 
 SIZES = (4_000_000, 64, 512)

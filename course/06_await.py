@@ -13,7 +13,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 80 minutes |
+# | Time | 85 minutes |
 # | You need | [00_start_here](00_start_here.ipynb) and [01_sync_kernels](01_sync_kernels.ipynb); streams, and operations as recipes, from the pages between. You need not know `asyncio` |
 # | Device | the first cell of code says which one is in use |
 

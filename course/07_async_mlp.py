@@ -13,7 +13,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 80 minutes |
+# | Time | 85 minutes |
 # | You need | [00_start_here](00_start_here.ipynb), NumPy, and to have seen `async def` and `await` |
 # | Device | the first cell of code says which one is in use |
 

@@ -363,6 +363,10 @@ def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp
     cure = "wrap a plain value in agt.value(...), or use map for a function that does no GPU work"
     if isinstance(thing, list | tuple) and any(isinstance(t, DeviceOp) for t in cast(Any, thing)):
         cure = "agt.zip(*these) is one operation, which yields the results of all"
+    elif callable(getattr(cast(Any, thing), "launch", None)):
+        cure = "its launch() makes one"
+    elif getattr(cast(Any, thing), "__name__", "") == "launch":
+        cure = "call it, as in launch()"
     raise NotAnOperationError(f"{origin} {_brief(thing)}, where a DeviceOp is needed: {cure}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 from asyncgpu_tutor import ranges
 from asyncgpu_tutor.array import DeviceArray, Partition
@@ -14,6 +14,7 @@ from asyncgpu_tutor.errors import (
     CaptureError,
     DeviceError,
     DeviceMismatchError,
+    NotAnOperationError,
     UseAfterMoveError,
 )
 from asyncgpu_tutor.event_loop import running_loop
@@ -59,6 +60,22 @@ class Replayed(ABC, Generic[T]):
         self._uses: tuple[LastUse, ...] = (LastUse(),)
         self._lock = in_turn
         self._owners: tuple[DeviceArray, ...] = ()  # of what it borrows
+
+    if not TYPE_CHECKING:  # a checker says by itself that it is no operation
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_") or not hasattr(DeviceOp, name):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(
+                f"{self!r} has no {name!r}, as it is no operation: launch() makes one of each run, so write "
+                f".launch().{name}(...)"
+            )
+
+        def __await__(self) -> NoReturn:
+            raise NotAnOperationError(
+                f"{self!r} cannot be awaited, as it is no operation: launch() makes one of each run, so "
+                "await that"
+            )
 
     def launch(self) -> DeviceOp[T]:
         """An operation that runs it once more.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import re
 import weakref
@@ -21,6 +22,7 @@ from asyncgpu_tutor.errors import (
     CaptureError,
     DeviceError,
     DeviceMismatchError,
+    NotAnOperationError,
     UsageError,
     UseAfterMoveError,
 )
@@ -322,3 +324,33 @@ def test_a_branch_that_has_waited_and_does_nothing_need_not_be_joined(device: De
     ):
         captured.launch().sync()
     assert agt.d2h(y.borrow()).sync()[0] == 2
+
+
+# ---------------------------------------------------------------------- taken for an operation
+@pytest.mark.parametrize(
+    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
+)
+def test_who_takes_it_for_an_operation_is_told_of_launch(
+    device: Device, capture: Callable[[Op], Any]
+) -> None:
+    captured = capture(into(*arrays(1, 0)))
+
+    async def wait() -> None:
+        await captured
+
+    for name in ("sync", "to_host", "async_on", "and_then", "graph_on", "schedule"):
+        with pytest.raises(AttributeError, match=rf"\.launch\(\)\.{name}\("):
+            getattr(captured, name)
+    with pytest.raises(AttributeError, match=r"object has no attribute 'synk'$"):
+        captured.synk  # noqa: B018 - asking is the point
+    with pytest.raises(NotAnOperationError, match=r"launch\(\) makes one.*await that"):
+        asyncio.run(wait())
+    for misuse in (
+        lambda: agt.zip(captured, captured),
+        lambda: agt.value(1).and_then(lambda _: captured).sync(),
+    ):
+        with pytest.raises(NotAnOperationError, match=r"its launch\(\) makes one"):
+            misuse()
+    with pytest.raises(NotAnOperationError, match="call it"):
+        agt.zip(captured.launch)
+    assert copy.copy(captured).label == captured.label

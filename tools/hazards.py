@@ -8,6 +8,7 @@ Each program is a block marked ``python``; the block marked ``text`` behind it h
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import re
 import sys
@@ -77,8 +78,11 @@ def refreshed(page: str) -> str:
 
 def main() -> None:
     """See the module."""
+    parser = argparse.ArgumentParser(description="The programs on the page of hazards.")
+    parser.add_argument("--check", action="store_true", help="change nothing, name what is stale")
+    args = parser.parse_args()
     old = PAGE.read_text(encoding="utf-8")
-    if "--check" in sys.argv:
+    if args.check:
         stale = [h.title for h in hazards(old) if message(h.program) != h.shown]
         print("\n".join(f"out of date: {title}" for title in stale) or "up to date")
         sys.exit(bool(stale))

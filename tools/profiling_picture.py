@@ -7,6 +7,7 @@ The last two are the recordings that come with the package.
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import matplotlib as mpl
@@ -34,6 +35,7 @@ def three() -> Comparison:
 
 def main() -> None:
     """Write the picture."""
+    argparse.ArgumentParser(description="Draw docs/mlp_256.png.").parse_args()
     mpl.use("Agg")
     axes = three().plot(width=11)
     axes[0].figure.savefig(PICTURE, dpi=110)

@@ -6,6 +6,7 @@ but for the fonts.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import re
@@ -36,6 +37,7 @@ def _recorded(program: str) -> Trace:
 
 def main() -> int:
     """Write the picture, and say in words what it shows."""
+    argparse.ArgumentParser(description="Draw docs/overlap.png.").parse_args()
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -617,6 +617,7 @@ assert foreign.find("sgemm_naive")[0].label == "batch 0"
 # | whether a copy was pageable | `span.detail["pageable"]` | its name, such as *Memcpy HtoD (Pageable)*. Rule `cuda_memcpy_async` |
 # | gaps of the device | `analyse(trace).idle_by_cause` | gaps in *[All Streams]*. Rules `gpu_gaps` and `gpu_time_util` |
 # | what a stream waited for | an arrow, `span.after` | `cudaStreamWaitEvent` in *CUDA API* |
+# | how long each sort of work takes | `compare(a, b).table()` | sums `cuda_gpu_kern_sum`, `cuda_gpu_mem_time_sum` and `cuda_api_sum` |
 #
 # For a browser there is a third window: `trace.to_perfetto("trace.pftrace")` writes a file that [ui.perfetto.dev](https://ui.perfetto.dev) opens. The host is on top, and each stream has a line
 # below it. Click on a piece of work, and an arrow shows the call that asked for it. The page reads the file in your browser; nothing is sent anywhere.

@@ -86,7 +86,7 @@ async def by_calls() -> Body:
 
 @recorded("09_cuda_graphs_branches", "four networks side by side: the branches of one graph")
 async def branches() -> Body:
-    """One call, and four chains that start together."""
+    """One call, and four chains side by side."""
     arms = [network(i)[0].named(f"network {i}") for i in range(NETWORKS)]
     graph = agt.overlap(*arms).named("four networks").graph_on(agt.create_stream())
     launch, policy = graph.launch(), agt.SingleStream()

@@ -684,11 +684,12 @@ in_words(blocked, awaited)
 
 # %% [markdown] id=read-heart
 # `blocking` is an `async def`, and it runs in the event loop like the rest. It does not help. It never says `await`, so it never
-# lets go. The device takes as long either way; what differs is what everybody else can do.
+# lets go. The device has the same to do either way, and takes as long; what differs is what everybody else can do.
 
 # %% id=check-heart
 assert in_blocked == 0
 assert in_awaited > 2
+assert [s.name for s in blocked.device_spans] == [s.name for s in awaited.device_spans]
 if device.simulated:
     assert in_awaited >= 8
     ratio = awaited.metrics().makespan / blocked.metrics().makespan

@@ -413,3 +413,47 @@ def test_a_pageable_copy_holds_up_the_host(sim: SimDevice) -> None:
     (held,) = slow.find("enqueue h2d")
     (free,) = fast.find("enqueue h2d")
     assert held.duration > 10 * free.duration
+
+
+VERBS: list[tuple[Callable[[agt.ExecutionContext, agt.DeviceArray], object], str]] = [
+    (lambda c, a: c.memset(a, 256), "from -128 to 255, and not 256: agt.full"),
+    (lambda c, a: c.memset(a, 0.5), "and not 0.5"),  # type: ignore[arg-type]
+    (lambda c, a: c.memset(3), "takes a device array first, and got int"),  # type: ignore[arg-type]
+    (lambda c, a: c.copy_from_host(a, [1.0] * 4), "from a NumPy array, and got list"),  # type: ignore[arg-type]
+    (lambda c, a: c.copy_to_host(a, [1.0] * 4), "into a NumPy array, and out is list"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize("capture", [False, True])
+@pytest.mark.parametrize(("verb", "says"), VERBS)
+def test_a_wrong_call_of_a_context_is_told_in_a_run_and_in_a_capture(
+    device: Device,
+    verb: Callable[[agt.ExecutionContext, agt.DeviceArray], object],
+    says: str,
+    capture: bool,
+) -> None:
+    op = agt.with_context(lambda context: agt.value(verb(context, context.empty((4,)))))
+    with pytest.raises(UsageError, match=says):
+        op.prepare() if capture else op.sync()
+
+
+@pytest.mark.parametrize("capture", [False, True])
+def test_a_context_counts_the_arguments_of_a_kernel(sim: Device, capture: bool) -> None:
+    def launch(context: agt.ExecutionContext) -> agt.DeviceOp[None]:
+        function = context.device.get_function(SCALE.source, SCALE.name)
+        context.launch(function, (1, 1, 1), (8, 1, 1), (np.uint32(8),))
+        return agt.value(None)
+
+    op = agt.with_context(launch)
+    with pytest.raises(UsageError, match=r"scale\(\) takes 4 arguments \(n, by, x, y\), and got 1"):
+        op.prepare() if capture else op.sync()
+
+
+def test_a_memset_may_be_negative_as_in_cuda(device: Device) -> None:
+    def fill(context: agt.ExecutionContext) -> agt.DeviceOp[agt.DeviceArray]:
+        array = context.empty((4,), np.int32)
+        context.memset(array, -1)
+        return agt.value(array)
+
+    op = agt.with_context(fill).to_host()
+    assert op.sync().tolist() == op.prepare().launch().sync().tolist() == [-1] * 4

@@ -270,6 +270,7 @@ class CaptureContext(ExecutionContext):
 
     def __init__(self, stream: CaptureStream, capture: Capture) -> None:
         super().__init__(stream, _Branches(capture), capture)
+        self._user = None  # nothing uses an array yet, so its stream stays what it was
         self._work = capture
         self._capture = capture
 
@@ -282,22 +283,21 @@ class CaptureContext(ExecutionContext):
         self._capture.undo.append(undo)
 
     def _touch(self, array: DeviceArray) -> Memory:
-        """As outside; but nothing uses the array yet, so its stream stays what it was."""
-        memory = array.use_on(None, self.device)
+        """As outside; and who it is borrowed from has to keep it from now on."""
+        memory = super()._touch(array)
         if array.owner is not None:
             self._capture.owners[array.owner] = None
-        self.keep_alive(array)
         return memory
 
-    def copy_from_host(self, array: DeviceArray, host: HostBuffer) -> None:
-        """As outside, but from where the array is: what is written there later has to arrive."""
+    def _contiguous(self, host: HostBuffer) -> HostBuffer:
+        """It is copied from where it is: what is written there later has to arrive."""
         if not host.flags.c_contiguous:
             raise CaptureError(
                 f"the host array of shape {host.shape} is not C-contiguous, so it would be copied to one "
                 "that is, and what is written to it later would not arrive: use a whole array of "
                 "agt.pinned(shape, dtype)"
             )
-        super().copy_from_host(array, host)
+        return host
 
     def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
         """Write the calls of something prepared down here too."""

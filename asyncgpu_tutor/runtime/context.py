@@ -58,12 +58,13 @@ class ExecutionContext:
         The run that this belongs to.
     """
 
-    __slots__ = ("_policy", "_work", "device", "keep_alive", "stream", "submission")
+    __slots__ = ("_policy", "_user", "_work", "device", "keep_alive", "stream", "submission")
 
     def __init__(
         self, stream: Stream, policy: SchedulingPolicy | None, submission: Submission[Any]
     ) -> None:
         self.stream = stream
+        self._user: Stream | None = stream  # of the arrays that are touched here
         self._policy = policy
         self.submission = submission
         self.device: Device = stream.device
@@ -112,8 +113,14 @@ class ExecutionContext:
         return array
 
     def memset(self, array: DeviceArray, value: int = 0) -> None:
-        """Set every byte of `array` to `value`."""
-        self._work.memset_async(self._touch(array), value, array.nbytes, self.stream)
+        """Set every byte of `array` to `value`, from -128 to 255; -1 is 255."""
+        memory = self._touch(array)
+        if not isinstance(value, int | np.integer) or not -128 <= value <= 255:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            raise UsageError(
+                f"a memset writes one byte again and again, so its value is an integer from -128 to 255, and "
+                f"not {value!r}: agt.full fills an array with any number"
+            )
+        self._work.memset_async(memory, int(value) & 0xFF, array.nbytes, self.stream)
 
     def copy_from_host(self, array: DeviceArray, host: npt.NDArray[Any]) -> None:
         """Enqueue a copy to the device. `host` must not change until the operation has completed.
@@ -124,8 +131,13 @@ class ExecutionContext:
             If the two do not have the same shape and dtype.
         """
         memory = self._touch(array)
+        if not isinstance(host, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            raise ArrayDTypeError(
+                f"array {array.name!r} is copied from a NumPy array, and got {type(host).__name__}: "
+                "np.asarray makes one"
+            )
         _same(array, host.shape, host.dtype, "the host array")
-        source = np.ascontiguousarray(host)
+        source = self._contiguous(host)
         self.keep(source)
         if not self.submission.blocking and not self._work.is_pinned(source):
             warn_pageable(array.name, source.nbytes)
@@ -190,6 +202,10 @@ class ExecutionContext:
         """Enqueue what was made ready before, on these streams."""
         replay.enqueue(streams)
 
+    def _contiguous(self, host: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The host array as it can be copied."""
+        return np.ascontiguousarray(host)
+
     def _touch(self, array: DeviceArray) -> Memory:
         """Check that the array can be used here, and keep it alive."""
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
@@ -198,7 +214,7 @@ class ExecutionContext:
                 "make one with context.empty(shape, dtype); a host array comes second, and "
                 "unpartition() makes an array of a Partition"
             )
-        memory = array.use_on(self.stream, self.device)
+        memory = array.use_on(self._user, self.device)
         if array.mode == "borrowed" and self.submission.spawned and not array.lent:
             raise BorrowedSpawnError(borrowed_message(array.name))
         self.keep_alive(array)

@@ -185,9 +185,15 @@ def kernel_launch(
     observers: Sequence[Observer],
 ) -> Piece:
     """One launch of a kernel; `observers` are told of it when it has been executed."""
+    parameters = function.signature.parameters
+    if len(args) != len(parameters):
+        names = ", ".join(parameter.name for parameter in parameters)
+        raise UsageError(
+            f"{function.name}() takes {len(parameters)} arguments ({names}), and got {len(args)}"
+        )
     written = [
         arg
-        for arg, parameter in zip(args, function.signature.parameters, strict=True)
+        for arg, parameter in zip(args, parameters, strict=True)
         if isinstance(arg, SimMemory) and not parameter.const
     ]
     values: list[GlobalMemory | np.generic] = [

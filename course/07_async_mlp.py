@@ -605,8 +605,8 @@ if device.simulated:
     assert max(relus) > 20 * min(relus)
 
 # %% [markdown] id=on-paper
-# (The simulated device begins a bar when its work is the first in its queue, even if it has to wait for room
-# then. So a bar can be long without much work in it: look for a `relu` as long as a matrix product.)
+# (A bar begins when its work is the first in its queue, even if it has to wait for room on the device then. So a bar can be
+# long without much work in it: on the simulated device, look for a `relu` as long as a matrix product.)
 #
 # Why not four times as soon? Do the sum on paper. On one stream the batches lie end to end: 4 lengths. On four streams the
 # last batch starts after 3 paces, and then takes its own length. So the gain is about

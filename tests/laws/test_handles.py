@@ -61,6 +61,10 @@ def test_after_async_on_the_handle_becomes_readable(device: Device) -> None:
     stream.synchronize()
     assert np.asarray(host).tolist() == [1.0] * 4
     assert (host + host).tolist() == [2.0] * 4
+    assert np.shares_memory(np.asarray(host, copy=False), np.asarray(host))
+    assert np.asarray(host, np.float64).dtype == np.float64
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(host, np.float64, copy=False)
 
 
 def test_on_the_simulated_device_the_handle_is_not_readable_before(sim: Device) -> None:

@@ -95,8 +95,8 @@ class Digits(MlpInputs):
         """
         if scores.shape != self.labels.shape:
             raise ArrayShapeError(
-                f"The digits need one score per sample, shape {self.labels.shape}, but the scores "
-                f"have shape {scores.shape}. Stack the outputs of all batches first."
+                f"the digits need one score per sample, shape {self.labels.shape}, but the scores "
+                f"have shape {scores.shape}: stack the outputs of all batches first"
             )
         return Quality.of(scores > self.threshold, self.labels == self.digit)
 

@@ -63,8 +63,8 @@ def seed_inputs(dim: int = 64, batches: int = 4) -> MlpInputs:
     """
     if dim < 1 or batches < 1:
         raise ArrayShapeError(
-            "The inputs need at least one batch with at least one sample, "
-            f"but dim={dim} and batches={batches} were asked for. Give 1 or more for both."
+            "the inputs need at least one batch with at least one sample, "
+            f"but dim={dim} and batches={batches} were asked for: give 1 or more for both"
         )
     i = np.arange(dim * dim)
     b = np.arange(batches)[:, np.newaxis]
@@ -104,7 +104,7 @@ def reference_forward(
     if x.ndim < 2 or w0.ndim != 2 or w0.shape[:1] != x.shape[-1:] or w1.shape != w0.shape[1:]:
         raise ArrayShapeError(
             "x @ w0 @ w1 needs the shapes (..., samples, features), (features, hidden) and "
-            f"(hidden,), but got x {x.shape}, w0 {w0.shape} and w1 {w1.shape}."
+            f"(hidden,), but got x {x.shape}, w0 {w0.shape} and w1 {w1.shape}"
         )
     hidden = x.astype(np.float64) @ w0.astype(np.float64)
     return np.maximum(hidden @ w1.astype(np.float64), 0.0)

@@ -39,8 +39,8 @@ class Quality:
         """
         if answers.shape != truth.shape:
             raise ArrayShapeError(
-                f"Each answer needs its truth, but there are answers of shape {answers.shape} and "
-                f"truths of shape {truth.shape}."
+                f"each answer needs its truth, but there are answers of shape {answers.shape} and "
+                f"truths of shape {truth.shape}"
             )
         return cls(
             true_positives=int(np.sum(answers & truth)),

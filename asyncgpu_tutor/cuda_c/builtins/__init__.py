@@ -41,7 +41,6 @@ _REFUSED = {
     "tex2D": "textures are not supported",
     "tex1Dfetch": "textures are not supported",
     "__cvta_generic_to_shared": "addresses as numbers are not supported",
-    "__nv_isClosureType": "lambdas are not supported",
     "__pipeline_memcpy_async": "asynchronous copies to shared memory are not supported",
 }
 _OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}

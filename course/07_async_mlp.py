@@ -519,7 +519,7 @@ print(f"64 x 64: pace {pace:.0f} µs, length {length:.0f} µs")
 #
 # The pace hardly depends on the size of the matrices: the host makes the same calls. The length does. So there should be a size
 # from which on a batch lasts longer than the host needs to submit the next one. Let us look for it, with one batch alone and
-# larger and larger matrices, until its length is 1.4 times the pace. (It will begin to grow late. Of a small batch it is
+# larger and larger matrices, until its length is twice the pace. (It will begin to grow late. Of a small batch it is
 # mostly gaps, in which the device waits for the next call: the host's time once more.)
 
 # %% id=data-of-any-size
@@ -534,7 +534,7 @@ async def weights_and_batches(dim):
 # %% id=find-size
 # Of a large launch, a simulated device interprets some blocks only, and NumPy computes the rest. What takes
 # this computer longest is neither small nor large, so that is left out.
-sizes = (64, 128, 768, 1024) if device.simulated else (64, 256, 512, 1024, 2048)
+sizes = (64, 128, 768, 1024) if device.simulated else (64, 256, 512, 1024, 1536, 2048)
 
 print(f"pace {pace:.0f} µs")
 for dim in sizes:
@@ -547,13 +547,13 @@ for dim in sizes:
     at_work = trace.metrics().device_active
     print(f"{dim} x {dim}: length {length:.0f} µs, in which the device is at work for {at_work:.0f} µs")
     assert at_work < 0.5 * length or dim > 64
-    if length > 1.4 * pace:
+    if length > 2 * pace:
         break
 
 size = f"{dim} x {dim}"
 print("We take", size)
 if device.simulated:
-    assert length > 1.4 * pace
+    assert length > 2 * pace
 
 # %% [markdown] id=predict-large-text
 # A batch of this size lasts clearly longer than the pace. So there should be something to gain. How much?

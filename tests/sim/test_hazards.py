@@ -123,36 +123,40 @@ STEP = st.sampled_from(["write", "read", "record", "wait", "sync"])
 def test_a_race_is_reported_exactly_where_there_is_one(steps: list[tuple[str, int]]) -> None:
     """Against a model that keeps, for each piece of work, the set of all that comes before it."""
     with agt.using(SimDevice(machine=Machine())):
-        x = agt.zeros((8,), name="x").sync()
-        streams = [agt.create_stream() for _ in range(3)]
-        event, carried = streams[0].record(), frozenset[int]()
-        before = [frozenset[int]()] * 3  # what precedes the next work on each stream
-        seen = frozenset[int]()  # what the host knows to be complete
-        accesses: list[tuple[int, bool]] = []
-        for number, (step, index) in enumerate(steps):
-            stream = streams[index]
-            if step == "record":
-                event, carried = stream.record(), before[index]
-            elif step == "wait":
-                stream.wait_event(event)
-                before[index] |= carried
-            elif step == "sync":
-                stream.synchronize()
-                seen |= before[index]
-            else:
-                known = before[index] | seen
-                writes = step == "write"
-                race = any(
-                    earlier not in known and (writes or wrote) for earlier, wrote in accesses
-                )
-                op = fill(x) if writes else read(x)
-                if race:
-                    with pytest.raises(StreamRaceError):
-                        op.async_on(stream)
-                    return
-                op.async_on(stream)
-                accesses.append((number, writes))
-                before[index] = known | {number}
+        take(steps)
+        agt.synchronize()  # else what is in flight would stay so, for all tests to come
+
+
+def take(steps: list[tuple[str, int]]) -> None:
+    """Take these steps, up to the first race."""
+    x = agt.zeros((8,), name="x").sync()
+    streams = [agt.create_stream() for _ in range(3)]
+    event, carried = streams[0].record(), frozenset[int]()
+    before = [frozenset[int]()] * 3  # what precedes the next work on each stream
+    seen = frozenset[int]()  # what the host knows to be complete
+    accesses: list[tuple[int, bool]] = []
+    for number, (step, index) in enumerate(steps):
+        stream = streams[index]
+        if step == "record":
+            event, carried = stream.record(), before[index]
+        elif step == "wait":
+            stream.wait_event(event)
+            before[index] |= carried
+        elif step == "sync":
+            stream.synchronize()
+            seen |= before[index]
+        else:
+            known = before[index] | seen
+            writes = step == "write"
+            race = any(earlier not in known and (writes or wrote) for earlier, wrote in accesses)
+            op = fill(x) if writes else read(x)
+            if race:
+                with pytest.raises(StreamRaceError):
+                    op.async_on(stream)
+                return
+            op.async_on(stream)
+            accesses.append((number, writes))
+            before[index] = known | {number}
 
 
 def test_a_pinned_array_that_changes_under_its_copy(sim: SimDevice) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,3 +108,36 @@ def test_launches_compose_as_other_operations_do(program: Program, seed: int | N
         results = asyncio.run(main())
     for result in results:
         assert np.array_equal(result, program.expected())
+
+
+class AnyOf(agt.SchedulingPolicy):
+    """One of a few streams, the default stream among them, in no order: arms may share one."""
+
+    def __init__(self, device: Device, seed: int, more: int) -> None:
+        super().__init__(device)
+        self.random = random.Random(seed)
+        self.streams = [device.default_stream, *(device.create_stream() for _ in range(more))]
+
+    def next_stream(self) -> agt.Stream:
+        return self.random.choice(self.streams)
+
+
+@settings(max_examples=40)  # each is a dozen runs
+@given(program=PROGRAMS, seed=st.integers(0, 2**32), more=st.integers(0, 3))
+def test_whatever_streams_a_policy_gives(program: Program, seed: int, more: int) -> None:
+    device = SimDevice(machine=Machine(), adversary=seed)
+
+    async def main() -> list[Any]:
+        prepared = program.op().to_host().prepare()
+        graph = prepared.launch().graph_on(device.default_stream)
+        both = agt.overlap(prepared.launch(), prepared.launch()).prepare()
+        results: list[Any] = []
+        for _ in range(2):
+            runs = (prepared.launch(), graph.launch(), program.op().to_host(), prepared.launch())
+            results += await asyncio.gather(*runs)
+            results += await both.launch()
+        return results
+
+    with agt.using(device, AnyOf(device, seed, more)):
+        for result in asyncio.run(main()):
+            assert np.array_equal(result, program.expected())

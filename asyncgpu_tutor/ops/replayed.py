@@ -23,8 +23,10 @@ from asyncgpu_tutor.host import buffers, in_containers
 from asyncgpu_tutor.ops.once import seen_by
 from asyncgpu_tutor.ops.operation import DeviceOp, choose, evaluate
 from asyncgpu_tutor.runtime import (
+    Blocking,
     Capture,
     CaptureStream,
+    Ended,
     ExecutionContext,
     LastUse,
     Submission,
@@ -136,9 +138,10 @@ class Replayed(ABC, Generic[T]):
     def run_through(self, stream: Stream, label: str) -> T:
         """Run under this name, and block until it is done."""
         self._check_owners()
+        run = Blocking()
         try:
             with self._lock:
-                self._come_after(stream)
+                self._come_after(stream, run)
                 self._enqueue((stream,))
             stream.synchronize()
         except DeviceError as error:
@@ -150,6 +153,7 @@ class Replayed(ABC, Generic[T]):
         except BaseException:  # Ctrl-C, say: the device goes on
             adopt(label, stream, self.kernels, self)
             raise
+        run.settled = True
         return self._result
 
     def start_on(self, stream: object) -> DeviceFuture[T]:
@@ -170,7 +174,9 @@ class Replayed(ABC, Generic[T]):
         with self._lock:
             self._follow(stream)
             self._enqueue((stream,))
-        submission: Submission[T] = adopt(label, stream, self.kernels, self)
+            submission: Submission[T] = adopt(label, stream, self.kernels, self)
+            for use in self._uses:
+                use.run = submission
         submission.handles = self._result
         return DeviceFuture.of(submission)
 
@@ -183,7 +189,7 @@ class Replayed(ABC, Generic[T]):
         """One more run, of a repeat that was made for this stream."""
         self._check_owners()
         with self._lock:
-            self._come_after(stream)
+            self._come_after(stream, None)
             repeat.start()
 
     @abstractmethod
@@ -191,12 +197,14 @@ class Replayed(ABC, Generic[T]):
         """Runs on this stream that need no submission each; None where there is no such way."""
 
     # ------------------------------------------------------------------ inside
-    def _come_after(self, stream: Stream) -> None:
-        """`_follow`, unless this stream was the last anyway."""
+    def _come_after(self, stream: Stream, run: Ended | None) -> None:
+        """`_follow`, but less where this stream was the last anyway."""
         for use in self._uses:
             if use.stream is not stream:
-                self._follow(stream)
+                self._follow(stream, run)
                 return
+        for use in self._uses:
+            use.run = run
 
     def _keep(self, capture: Capture, handles: T) -> None:
         """The result of what was captured."""
@@ -220,9 +228,9 @@ class Replayed(ABC, Generic[T]):
                 f"{owner.gone} since: keep the owner for as long as it is launched, or capture it again"
             )
 
-    def _follow(self, stream: Stream) -> None:
+    def _follow(self, stream: Stream, run: Ended | None = None) -> None:
         """Come after the last use, wherever that was."""
-        follow(stream, self._uses)
+        follow(stream, self._uses, run)
         if isinstance(stream, CaptureStream):
             stream.capture.owners.update(dict.fromkeys(self._owners))
         else:

@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Protocol
 
 from asyncgpu_tutor.device import Stream
 from asyncgpu_tutor.runtime.capture_stream import CaptureStream
 
-__all__ = ["LastUse", "follow", "in_turn"]
+__all__ = ["Blocking", "Ended", "LastUse", "follow", "in_turn"]
 
 # Held from the moment in which a run is put behind those before it until it is enqueued itself. One for all:
 # a run may be behind several others, and locks of their own would have to be taken in one order.
 in_turn = threading.RLock()
+
+
+class Ended(Protocol):
+    """Something that has an end."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether somebody has seen its end."""
+        ...
+
+
+class Blocking:
+    """A run that the host waits for."""
+
+    __slots__ = ("settled",)
+
+    def __init__(self) -> None:
+        self.settled = False
 
 
 class LastUse:
@@ -22,15 +41,18 @@ class LastUse:
     ----------
     stream : Stream or None
         On which stream. What happens in a capture is the capture's to know.
+    run : Ended or None
+        In what, where that is known: nothing has to wait for what somebody has seen end.
     """
 
-    __slots__ = ("stream",)
+    __slots__ = ("run", "stream")
 
     def __init__(self) -> None:
         self.stream: Stream | None = None
+        self.run: Ended | None = None
 
 
-def follow(stream: Stream, uses: Sequence[LastUse]) -> None:
+def follow(stream: Stream, uses: Sequence[LastUse], run: Ended | None = None) -> None:
     """What is enqueued on `stream` from now on comes after these uses, and is the last of each.
 
     A capture remembers them: whoever launches what was captured uses the same memory.
@@ -38,7 +60,7 @@ def follow(stream: Stream, uses: Sequence[LastUse]) -> None:
     known = stream.capture.uses if isinstance(stream, CaptureStream) else None
     before: dict[Stream, None] = {}
     for use in uses:
-        if use.stream is not None:
+        if use.stream is not None and not (use.run is not None and use.run.settled):
             before[use.stream] = None
         if known is not None and (inside := known.get(use)) is not None:
             before[inside] = None
@@ -49,4 +71,4 @@ def follow(stream: Stream, uses: Sequence[LastUse]) -> None:
         if isinstance(stream, CaptureStream):
             stream.capture.uses[use] = stream
         else:
-            use.stream = stream
+            use.stream, use.run = stream, run

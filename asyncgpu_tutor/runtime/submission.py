@@ -69,6 +69,11 @@ class Submission(Generic[T]):
         """Whether the device is done with it. Never blocks."""
         return self._settled or (self.event is not None and self.event.done)
 
+    @property
+    def settled(self) -> bool:
+        """Whether somebody has seen it complete."""
+        return self._settled
+
     def renew(self, handles: T, keep: object) -> None:
         """It has completed, its event is recorded again, and `keep` has to live until that has passed."""
         self._settled = False

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from functools import partial
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import numpy as np
@@ -363,9 +364,11 @@ def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp
     cure = "wrap a plain value in agt.value(...), or use map for a function that does no GPU work"
     if isinstance(thing, list | tuple) and any(isinstance(t, DeviceOp) for t in cast(Any, thing)):
         cure = "agt.zip(*these) is one operation, which yields the results of all"
-    elif callable(getattr(cast(Any, thing), "launch", None)):
+    elif hasattr(
+        cast(Any, type(thing)), "launch"
+    ):  # of its type: a handle would look into its data
         cure = "its launch() makes one"
-    elif getattr(cast(Any, thing), "__name__", "") == "launch":
+    elif isinstance(thing, MethodType) and thing.__name__ == "launch":
         cure = "call it, as in launch()"
     raise NotAnOperationError(f"{origin} {_brief(thing)}, where a DeviceOp is needed: {cure}")
 

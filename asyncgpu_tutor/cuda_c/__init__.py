@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from asyncgpu_tutor.cuda_c.compiled import LaunchResult
 from asyncgpu_tutor.cuda_c.counts import NOT_SUMMED, Counts, LineCounts
-from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer
+from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer, MemoryState
 from asyncgpu_tutor.cuda_c.program import Program, compile_source
 from asyncgpu_tutor.cuda_c.signature import Parameter, Signature, read_signature
 from asyncgpu_tutor.cuda_c.team import Limits
@@ -36,6 +36,7 @@ __all__ = [
     "LaunchResult",
     "Limits",
     "LineCounts",
+    "MemoryState",
     "Parameter",
     "Program",
     "Signature",

@@ -8,7 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["GlobalMemory", "GlobalPointer"]
+__all__ = ["GlobalMemory", "GlobalPointer", "MemoryState"]
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryState:
+    """What some memory held at one time.
+
+    Attributes
+    ----------
+    data : ndarray of uint8, shape (nbytes,)
+        Its contents.
+    shadow : ndarray of uint8, or None
+        Where it was written; None if everywhere.
+    """
+
+    data: NDArray[np.uint8]
+    shadow: NDArray[np.uint8] | None
+
+    @property
+    def nbytes(self) -> int:
+        """What the copy takes."""
+        return self.data.nbytes + (0 if self.shadow is None else self.shadow.nbytes)
 
 
 class GlobalMemory:
@@ -90,6 +111,24 @@ class GlobalMemory:
         other._written = None if self._written is None else self._written.copy()
         other.trail = np.zeros_like(other._room)
         return other
+
+    def state(self) -> MemoryState:
+        """A copy of what it holds."""
+        shadow = None if self.fully_initialised else self.shadow.copy()
+        return MemoryState(self.data.copy(), shadow)
+
+    def holds(self, state: MemoryState) -> bool:
+        """Whether it holds the same bytes, and is written in the same places."""
+        if self.nbytes != state.data.size or self.fully_initialised is not (state.shadow is None):
+            return False
+        same = state.shadow is None or np.array_equal(self.shadow, state.shadow)
+        return bool(same and np.array_equal(self.data, state.data))
+
+    def become(self, state: MemoryState) -> None:
+        """Hold what it held then, or what another of the same size did."""
+        self.data[:] = state.data
+        self.fully_initialised = state.shadow is None
+        self._written = None if state.shadow is None else state.shadow.copy()
 
     def settle(self) -> None:
         """Drop the bookkeeping once every byte has been written."""

@@ -29,6 +29,7 @@ from asyncgpu_tutor.sim.model import staging_time, unstaging_time
 from asyncgpu_tutor.sim.observation import Launched
 from asyncgpu_tutor.sim.order import Clock
 from asyncgpu_tutor.sim.pieces import Piece, SimFunction
+from asyncgpu_tutor.sim.remembered import LAUNCHES
 from asyncgpu_tutor.sim.replay import SimReplay
 from asyncgpu_tutor.sim.spec import H200, DeviceSpec
 from asyncgpu_tutor.sim.specs import find_spec
@@ -259,7 +260,7 @@ class SimDevice:
                 if reference is not None
                 else None
             )
-            function = SimFunction(program, signature, source, stand_in)
+            function = SimFunction(program, signature, source, stand_in, LAUNCHES)
             self._functions[source, name, reference] = function
         return function
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import GlobalMemory, Program, Signature
+from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, Program, Signature
 from asyncgpu_tutor.device import Argument, Dim3, HostBuffer, Memory
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.sim.engine import Work
 from asyncgpu_tutor.sim.memory import SimMemory
 from asyncgpu_tutor.sim.model import copy_time, kernel_time
 from asyncgpu_tutor.sim.observation import Launched
+from asyncgpu_tutor.sim.remembered import Remembered
 from asyncgpu_tutor.sim.spec import DeviceSpec
 from asyncgpu_tutor.sim.stand_in import StandIn
 
@@ -41,11 +43,19 @@ class SimFunction:
     signature: Signature
     source: str
     stand_in: StandIn | None = None
+    remembered: Remembered | None = None
 
     @property
     def name(self) -> str:
         """Its name in the source."""
         return self.signature.name
+
+    @property
+    def identity(self) -> Hashable:
+        """What another kernel has to share with this one to compute the same in the same way."""
+        stand_in = self.stand_in
+        reference = None if stand_in is None else (stand_in.reference, stand_in.above)
+        return self.source, self.name, reference
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -200,15 +210,25 @@ def kernel_launch(
         arg.cells if isinstance(arg, SimMemory) else _scalar(arg) for arg in args
     ]
 
-    def begin(found: dict[str, object]) -> Work:
+    def execute() -> tuple[LaunchResult, str | None]:
         stand_in = function.stand_in
         done = stand_in.launch(grid, block, values, shared_mem) if stand_in is not None else None
-        if done is None:
-            result = function.program.launch(
-                function.name, grid, block, values, dynamic_shared=shared_mem
-            )
+        if done is not None:
+            return done
+        launch = function.program.launch
+        return launch(function.name, grid, block, values, dynamic_shared=shared_mem), None
+
+    def begin(found: dict[str, object]) -> Work:
+        if function.remembered is None:
+            result, computed = execute()
         else:
-            result, found["computed"] = done
+            kind = (function.identity, grid, block, shared_mem)
+            variables = function.program.variables.values()
+            result, computed = function.remembered.run(
+                kind, math.prod(grid), values, variables, execute
+            )
+        if computed is not None:
+            found["computed"] = computed
         threads = block[0] * block[1] * block[2]
         # Static shared memory limits occupancy as dynamic does; the counts have both.
         time = kernel_time(spec, result.counts, threads, result.counts.shared_bytes)
@@ -222,7 +242,7 @@ def kernel_launch(
                     block,
                     result.counts,
                     time,
-                    extrapolated=done is not None,
+                    extrapolated=computed is not None,
                 )
             )
         if result.printed:

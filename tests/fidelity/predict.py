@@ -54,7 +54,7 @@ class CountedDevice(SimDevice):
     def get_function(self, source: str, name: str, reference: Any = None) -> SimFunction:
         function = super().get_function(source, name)
         kept: Any = Kept(function.program, name, self.counted)
-        return dataclasses.replace(function, program=kept, stand_in=None)
+        return dataclasses.replace(function, program=kept, stand_in=None, remembered=None)
 
 
 def kernel_times(spec: DeviceSpec, counted: Counted) -> Iterator[tuple[KernelCase, float]]:

@@ -362,11 +362,10 @@ def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp
     name = getattr(function, "__qualname__", repr(function))
     origin = f"function {name!r} returned" if function is not None else "got"
     cure = "wrap a plain value in agt.value(...), or use map for a function that does no GPU work"
+    kind: Any = type(thing)  # a handle itself, when asked what it has, would look into its data
     if isinstance(thing, list | tuple) and any(isinstance(t, DeviceOp) for t in cast(Any, thing)):
         cure = "agt.zip(*these) is one operation, which yields the results of all"
-    elif hasattr(
-        cast(Any, type(thing)), "launch"
-    ):  # of its type: a handle would look into its data
+    elif hasattr(kind, "launch"):
         cure = "its launch() makes one"
     elif isinstance(thing, MethodType) and thing.__name__ == "launch":
         cure = "call it, as in launch()"

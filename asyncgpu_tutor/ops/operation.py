@@ -362,10 +362,9 @@ def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp
     name = getattr(function, "__qualname__", repr(function))
     origin = f"function {name!r} returned" if function is not None else "got"
     cure = "wrap a plain value in agt.value(...), or use map for a function that does no GPU work"
-    kind: Any = type(thing)  # a handle itself, when asked what it has, would look into its data
     if isinstance(thing, list | tuple) and any(isinstance(t, DeviceOp) for t in cast(Any, thing)):
         cure = "agt.zip(*these) is one operation, which yields the results of all"
-    elif hasattr(kind, "launch"):
+    elif _has_launch(cast(Any, thing)):
         cure = "its launch() makes one"
     elif isinstance(thing, MethodType) and thing.__name__ == "launch":
         cure = "call it, as in launch()"
@@ -384,6 +383,11 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
     elif not policy.bound:
         policy.bind(current_device())
     return adopt_stream(policy.next_stream(), policy.device), policy
+
+
+def _has_launch(thing: object) -> bool:
+    # Of its type: a handle, when asked itself, would look into its data.
+    return hasattr(type(thing), "launch")
 
 
 def _brief(thing: Any) -> str:

@@ -185,7 +185,11 @@ class Repeat(Protocol):
 
     @property
     def event(self) -> Event:
-        """Behind the calls that were made last; the same event each time."""
+        """Behind the calls that `start` made last."""
+        ...
+
+    def enqueue(self) -> None:
+        """Make the calls."""
         ...
 
     def start(self) -> None:
@@ -200,8 +204,8 @@ class Graph(Protocol):
         """Enqueue all of them, behind what `stream` holds."""
         ...
 
-    def repeat(self, stream: Stream) -> Repeat | None:
-        """Launches on this stream; None where each has to be seen, as on a simulated device."""
+    def repeat(self, stream: Stream) -> Repeat:
+        """Launches on this stream."""
         ...
 
 
@@ -212,8 +216,8 @@ class Replay(Protocol):
         """Make all calls, on these streams."""
         ...
 
-    def repeat(self, stream: Stream) -> Repeat | None:
-        """Runs of calls that need one stream only, on this one; None as for a graph."""
+    def repeat(self, stream: Stream) -> Repeat:
+        """Runs of calls that need one stream only, on this one."""
         ...
 
     def instantiate(self, name: str) -> Graph:

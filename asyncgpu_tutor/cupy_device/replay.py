@@ -163,12 +163,19 @@ class CupyRepeat:
     ) -> None:
         self.event = CupyEvent(stream, ())
         self._device = device
-        self._bound = [*bound, (runtime.eventRecord, (self.event.event.ptr, stream.ptr))]
+        self._call: Bound = bound[0] if len(bound) == 1 else (_make_all, (bound,))
+        mark: Bound = (runtime.eventRecord, (self.event.event.ptr, stream.ptr))
+        self._marked = [*bound, mark]
         self._keep = keep  # with the arguments, and the graph itself
+
+    def enqueue(self) -> None:
+        """Make the calls."""
+        call, args = self._call
+        self._device.call("a pipeline that is run again", call, args)
 
     def start(self) -> None:
         """Make the calls, and mark their end."""
-        self._device.call("a pipeline that is run again", _make_all, (self._bound,))
+        self._device.call("a pipeline that is run again", _make_all, (self._marked,))
 
 
 def _make_all(bound: list[Bound]) -> None:

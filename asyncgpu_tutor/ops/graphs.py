@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -95,12 +95,9 @@ class CudaGraph(Replayed[T]):
                 f"{self.label!r} is a CUDA graph already, and cannot be captured into another: capture the "
                 "operation that it was made of, or launch both, one after the other"
             )
-        self._enqueue((context.stream,))
+        self._captured().launch(context.stream)
 
-    def _enqueue(self, streams: Sequence[Stream]) -> None:
-        self._captured().launch(streams[0])
-
-    def repeat_on(self, stream: Stream) -> Repeat | None:
+    def repeat_on(self, stream: Stream) -> Repeat:
         """See `Replayed`."""
         return self._captured().repeat(stream)
 

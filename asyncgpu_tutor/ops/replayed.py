@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
@@ -42,6 +42,8 @@ from asyncgpu_tutor.tag import forbid_nested_wait
 
 __all__ = ["Prepared", "Replayed", "prepare"]
 
+MOST_BOUND = 64
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -61,6 +63,7 @@ class Replayed(ABC, Generic[T]):
         # Of its memory; and, where others are captured in it, of theirs.
         self._uses: tuple[LastUse, ...] = (LastUse(),)
         self._lock = in_turn
+        self._repeats: dict[Stream, Repeat] = {}  # its calls, by the stream that they are made on
         self._owners: tuple[DeviceArray, ...] = ()  # of what it borrows
 
     if not TYPE_CHECKING:  # a checker says by itself that it is no operation
@@ -135,23 +138,23 @@ class Replayed(ABC, Generic[T]):
         device = stream.device
         return self._short and device is self.device and device.log is None and not ranges.enabled()
 
-    def run_through(self, stream: Stream, label: str) -> T:
-        """Run under this name, and block until it is done."""
+    def run_through(self, stream: Stream, launch: DeviceOp[T]) -> T:
+        """Run under the name of `launch`, and block until it is done."""
         self._check_owners()
         run = Blocking()
         try:
             with self._lock:
                 self._come_after(stream, run)
-                self._enqueue((stream,))
+                self._bound_to(stream).enqueue()
             stream.synchronize()
         except DeviceError as error:
             # Nothing is recorded: after a fault that fails too, and would hide this one.
-            submission = Submission[T](label, stream, blocking=True, spawned=False)
+            submission = Submission[T](launch.label, stream, blocking=True, spawned=False)
             submission.kernels = self.kernels
             blamed = submission.blame(error)
             raise blamed from blamed.__cause__
         except BaseException:  # Ctrl-C, say: the device goes on
-            adopt(label, stream, self.kernels, self)
+            adopt(launch.label, stream, self.kernels, self)
             raise
         run.settled = True
         return self._result
@@ -173,7 +176,7 @@ class Replayed(ABC, Generic[T]):
         self._check_owners()
         with self._lock:
             self._follow(stream)
-            self._enqueue((stream,))
+            self._bound_to(stream).enqueue()
             submission: Submission[T] = adopt(label, stream, self.kernels, self)
             for use in self._uses:
                 use.run = submission
@@ -193,17 +196,24 @@ class Replayed(ABC, Generic[T]):
             repeat.start()
 
     @abstractmethod
-    def repeat_on(self, stream: Stream) -> Repeat | None:
-        """Runs on this stream that need no submission each; None where there is no such way."""
+    def repeat_on(self, stream: Stream) -> Repeat:
+        """Runs on this stream that need no submission each, where it is `unseen`."""
 
     # ------------------------------------------------------------------ inside
+    def _bound_to(self, stream: Stream) -> Repeat:
+        repeat = self._repeats.get(stream)
+        if repeat is None:
+            if len(self._repeats) >= MOST_BOUND:  # a program that makes a stream for each run
+                self._repeats.clear()
+            repeat = self._repeats[stream] = self.repeat_on(stream)
+        return repeat
+
     def _come_after(self, stream: Stream, run: Ended | None) -> None:
         """`_follow`, but less where this stream was the last anyway."""
         for use in self._uses:
             if use.stream is not stream:
                 self._follow(stream, run)
                 return
-        for use in self._uses:
             use.run = run
 
     def _keep(self, capture: Capture, handles: T) -> None:
@@ -241,10 +251,6 @@ class Replayed(ABC, Generic[T]):
     def _run(self, context: ExecutionContext) -> None:
         """Enqueue the captured work, as a part of an operation."""
 
-    @abstractmethod
-    def _enqueue(self, streams: Sequence[Stream]) -> None:
-        """Enqueue it on these streams."""
-
 
 class Prepared(Replayed[T]):
     """A pipeline whose decisions have been taken: what is left is to make its calls, again and again.
@@ -278,12 +284,9 @@ class Prepared(Replayed[T]):
         streams = [context.stream, *(context.fork().stream for _ in range(branches))]
         context.replay(self._replay, self._capture.calls, streams)
 
-    def _enqueue(self, streams: Sequence[Stream]) -> None:
-        self._replay.enqueue(streams)
-
-    def repeat_on(self, stream: Stream) -> Repeat | None:
+    def repeat_on(self, stream: Stream) -> Repeat:
         """See `Replayed`."""
-        return self._replay.repeat(stream) if self._short else None
+        return self._replay.repeat(stream)
 
 
 class _Launch(DeviceOp[T]):
@@ -307,7 +310,7 @@ class _Launch(DeviceOp[T]):
 
     def _run_blocking(self, stream: Stream, policy: SchedulingPolicy | None) -> T:
         if self.what.unseen(stream):
-            return self.what.run_through(stream, self.label)
+            return self.what.run_through(stream, self)
         return super()._run_blocking(stream, policy)
 
     def __await__(self) -> Generator[Any, None, T]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator
 from typing import Any, Generic, TypeVar
 
-from asyncgpu_tutor.device import Stream
+from asyncgpu_tutor.device import Repeat, Stream
 from asyncgpu_tutor.errors import NotReadyError, UsageError
 from asyncgpu_tutor.future import DeviceFuture, FutureState, passes
 from asyncgpu_tutor.ops.replayed import Replayed
@@ -40,14 +40,12 @@ class Standing(Generic[T]):
     def __init__(self, what: Replayed[T], stream: object) -> None:
         self._what = what
         self._stream: Stream = adopt_stream(stream, what.device)
-        self._repeat = what.repeat_on(self._stream)
+        self._repeat: Repeat | None = None
         self._delivered = what.delivered
         self._submission: Submission[T] = Submission(
             what.label, self._stream, blocking=False, spawned=False
         )
-        if self._repeat is not None:
-            self._submission.event = self._repeat.event
-            self._submission.kernels = what.kernels
+        self._submission.kernels = what.kernels
         self._future: DeviceFuture[T] | None = None  # of the latest run, where it has one
         self._state = FutureState.IDLE  # of the latest run, where it has none
         self._waited = math.inf  # seconds, for the end of a run before
@@ -70,12 +68,16 @@ class Standing(Generic[T]):
                 f"{self._what.label!r} is at work on {self._stream!r}, and runs there once at a time: wait "
                 "for the run before"
             )
-        what, repeat = self._what, self._repeat
-        if repeat is None or current_tag() is not None or not what.unseen(self._stream):
+        what = self._what
+        if current_tag() is not None or not what.unseen(self._stream):
             self._future = what.start_on(self._stream)
             return
         self._future = None
+        repeat = self._repeat
+        if repeat is None:
+            repeat = self._repeat = what.repeat_on(self._stream)
         what.start_again(repeat, self._stream)
+        self._submission.event = repeat.event
         self._submission.renew(self._delivered, keep=what)
         self._state = FutureState.EXECUTING
 

@@ -59,6 +59,11 @@ def by_arm(spans: list[Span]) -> list[list[Span]]:
     return [spans[: len(WORK)], spans[len(WORK) :]]
 
 
+# Of two kernels that follow each other on a branch CUPTI has told that the second began up to 1.0 us before
+# the first had ended (H200, driver 580.159.04, in three runs of four).
+OVERLAP_US = 2.0
+
+
 def test_each_node_is_a_span_of_its_own(seeing: Device) -> None:
     with agt.using(seeing):
         trace = launched()
@@ -94,7 +99,8 @@ def test_branches_have_lanes_of_their_own_in_each_of_which_there_is_an_order(
     for nodes in (one, other, one_again, other_again):
         assert len({span.stream for span in nodes}) == 1
         for early, late in pairwise(nodes):
-            assert early.end <= late.start
+            assert early.start < late.start
+            assert early.end <= late.start + (0.0 if seeing.simulated else OVERLAP_US)
             assert happens_before(trace, early, late)
     assert one[0].stream != other[0].stream
     assert (one_again[0].stream, other_again[0].stream) == (one[0].stream, other[0].stream)

@@ -23,10 +23,8 @@ from asyncgpu_tutor.host import buffers, in_containers
 from asyncgpu_tutor.ops.once import seen_by
 from asyncgpu_tutor.ops.operation import DeviceOp, choose, evaluate
 from asyncgpu_tutor.runtime import (
-    Blocking,
     Capture,
     CaptureStream,
-    Ended,
     ExecutionContext,
     LastUse,
     Submission,
@@ -141,10 +139,9 @@ class Replayed(ABC, Generic[T]):
     def run_through(self, stream: Stream, launch: DeviceOp[T]) -> T:
         """Run under the name of `launch`, and block until it is done."""
         self._check_owners()
-        run = Blocking()
         try:
             with self._lock:
-                self._come_after(stream, run)
+                self._come_after(stream)
                 self._bound_to(stream).enqueue()
             stream.synchronize()
         except DeviceError as error:
@@ -156,7 +153,6 @@ class Replayed(ABC, Generic[T]):
         except BaseException:  # Ctrl-C, say: the device goes on
             adopt(launch.label, stream, self.kernels, self)
             raise
-        run.settled = True
         return self._result
 
     def start_on(self, stream: object) -> DeviceFuture[T]:
@@ -192,7 +188,7 @@ class Replayed(ABC, Generic[T]):
         """One more run, of a repeat that was made for this stream."""
         self._check_owners()
         with self._lock:
-            self._come_after(stream, None)
+            self._come_after(stream)
             repeat.start()
 
     @abstractmethod
@@ -208,13 +204,12 @@ class Replayed(ABC, Generic[T]):
             repeat = self._repeats[stream] = self.repeat_on(stream)
         return repeat
 
-    def _come_after(self, stream: Stream, run: Ended | None) -> None:
-        """`_follow`, but less where this stream was the last anyway."""
+    def _come_after(self, stream: Stream) -> None:
+        """`_follow`, unless this stream was the last anyway."""
         for use in self._uses:
-            if use.stream is not stream:
-                self._follow(stream, run)
+            if use.stream is not stream or use.run is not None:
+                self._follow(stream)
                 return
-            use.run = run
 
     def _keep(self, capture: Capture, handles: T) -> None:
         """The result of what was captured."""
@@ -238,9 +233,9 @@ class Replayed(ABC, Generic[T]):
                 f"{owner.gone} since: keep the owner for as long as it is launched, or capture it again"
             )
 
-    def _follow(self, stream: Stream, run: Ended | None = None) -> None:
+    def _follow(self, stream: Stream) -> None:
         """Come after the last use, wherever that was."""
-        follow(stream, self._uses, run)
+        follow(stream, self._uses)
         if isinstance(stream, CaptureStream):
             stream.capture.owners.update(dict.fromkeys(self._owners))
         else:

@@ -16,7 +16,7 @@ from asyncgpu_tutor.runtime.devices import (
     using,
     work,
 )
-from asyncgpu_tutor.runtime.last_use import Blocking, Ended, LastUse, follow, in_turn
+from asyncgpu_tutor.runtime.last_use import LastUse, follow, in_turn
 from asyncgpu_tutor.runtime.recording import record
 from asyncgpu_tutor.runtime.submission import (
     Run,
@@ -29,10 +29,8 @@ from asyncgpu_tutor.runtime.submission import (
 )
 
 __all__ = [
-    "Blocking",
     "Capture",
     "CaptureStream",
-    "Ended",
     "ExecutionContext",
     "LastUse",
     "Run",

@@ -4,34 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any
 
 from asyncgpu_tutor.device import Stream
 from asyncgpu_tutor.runtime.capture_stream import CaptureStream
+from asyncgpu_tutor.runtime.submission import Submission
 
-__all__ = ["Blocking", "Ended", "LastUse", "follow", "in_turn"]
+__all__ = ["LastUse", "follow", "in_turn"]
 
 # Held from the moment in which a run is put behind those before it until it is enqueued itself. One for all:
 # a run may be behind several others, and locks of their own would have to be taken in one order.
 in_turn = threading.RLock()
-
-
-class Ended(Protocol):
-    """Something that has an end."""
-
-    @property
-    def settled(self) -> bool:
-        """Whether somebody has seen its end."""
-        ...
-
-
-class Blocking:
-    """A run that the host waits for."""
-
-    __slots__ = ("settled",)
-
-    def __init__(self) -> None:
-        self.settled = False
 
 
 class LastUse:
@@ -41,7 +24,7 @@ class LastUse:
     ----------
     stream : Stream or None
         On which stream. What happens in a capture is the capture's to know.
-    run : Ended or None
+    run : Submission or None
         In what, where that is known: nothing has to wait for what somebody has seen end.
     """
 
@@ -49,10 +32,10 @@ class LastUse:
 
     def __init__(self) -> None:
         self.stream: Stream | None = None
-        self.run: Ended | None = None
+        self.run: Submission[Any] | None = None
 
 
-def follow(stream: Stream, uses: Sequence[LastUse], run: Ended | None = None) -> None:
+def follow(stream: Stream, uses: Sequence[LastUse]) -> None:
     """What is enqueued on `stream` from now on comes after these uses, and is the last of each.
 
     A capture remembers them: whoever launches what was captured uses the same memory.
@@ -71,4 +54,4 @@ def follow(stream: Stream, uses: Sequence[LastUse], run: Ended | None = None) ->
         if isinstance(stream, CaptureStream):
             stream.capture.uses[use] = stream
         else:
-            use.stream, use.run = stream, run
+            use.stream, use.run = stream, None

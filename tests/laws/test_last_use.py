@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asyncgpu_tutor.runtime import Blocking, LastUse, follow
+from asyncgpu_tutor.runtime import LastUse, Submission, follow
 
 
 class Stream:
@@ -39,11 +39,19 @@ def test_a_use_waits_for_the_one_before_elsewhere(streams: list[Any]) -> None:
     assert two.waited == [0]
 
 
+def used(stream: Any, *uses: LastUse) -> Submission[Any]:
+    """A use by a run whose end can be seen."""
+    run: Submission[Any] = Submission("run", stream, blocking=False, spawned=False)
+    follow(stream, uses)
+    for use in uses:
+        use.run = run
+    return run
+
+
 def test_nothing_waits_for_what_somebody_has_seen_end(streams: list[Any]) -> None:
     one, two, three = streams
-    use, run = LastUse(), Blocking()
-    follow(one, [use], run)
-    run.settled = True
+    use = LastUse()
+    used(one, use).settle()
     follow(two, [use])
     assert two.waited == []
     follow(three, [use])  # but for that one, which has no known end
@@ -53,10 +61,9 @@ def test_nothing_waits_for_what_somebody_has_seen_end(streams: list[Any]) -> Non
 def test_an_end_counts_for_the_use_that_it_is_the_end_of(streams: list[Any]) -> None:
     one, two, three = streams
     shared, own = LastUse(), LastUse()
-    run = Blocking()
-    follow(one, [shared, own], run)
+    run = used(one, shared, own)
     follow(two, [shared])  # of another pipeline, in between
-    run.settled = True
+    run.settle()
     follow(three, [shared, own])
     assert two.waited == [0]
     assert three.waited == [1]

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +74,9 @@ class DeviceArray:
     mode : {"owned", "shared", "borrowed"}
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_gone", "_owner", "dtype", "mode", "shape")
+    __slots__ = ("__weakref__", "_buffer", "_captured", "_gone", "_owner", "dtype", "mode", "shape")
+
+    captured_moves: ClassVar[int] = 0  # of arrays that something captured borrows
 
     def __init__(
         self,
@@ -90,6 +92,7 @@ class DeviceArray:
         self.mode: Mode = "owned"
         self._gone: str | None = None
         self._owner: DeviceArray | None = None
+        self._captured = False
 
     def _handle(self, mode: Mode, owner: DeviceArray | None = None) -> DeviceArray:
         other = object.__new__(DeviceArray)
@@ -99,6 +102,7 @@ class DeviceArray:
         other.mode = mode
         other._gone = None
         other._owner = owner
+        other._captured = False
         if mode == "shared":
             self._buffer.handles += 1
         return other
@@ -167,6 +171,10 @@ class DeviceArray:
         """Whether the array was given away."""
         return self._gone is not None
 
+    def note_captured(self) -> None:
+        """Something captured borrows it, and asks `captured_moves` whether that is still allowed."""
+        self._captured = True
+
     @property
     def owner(self) -> DeviceArray | None:
         """Who it is borrowed from, if it is."""
@@ -200,14 +208,6 @@ class DeviceArray:
                 "Borrow it again from the new owner, or pass x.share() instead."
             )
 
-    @staticmethod
-    def first_moved(arrays: Sequence[DeviceArray]) -> DeviceArray | None:
-        """One of these that was given away, if there is one."""
-        for array in arrays:
-            if array._gone is not None:  # a dozen of them at each launch of a graph, so no property
-                return array
-        return None
-
     # ------------------------------------------------------------------ handles
     def take(self, where: str) -> DeviceArray:
         """The handle that an operation keeps: moved, another share, or another borrow.
@@ -219,6 +219,7 @@ class DeviceArray:
         """
         if self.mode == "owned" and self._gone is None:
             self._gone = where
+            DeviceArray.captured_moves += self._captured
             if _moves and (moved := _moves.get(threading.get_ident())) is not None:
                 moved.append(self)
             return self._handle("owned")
@@ -244,6 +245,7 @@ class DeviceArray:
             )
         if self.mode == "owned":
             self._gone = _BY_SHARE
+            DeviceArray.captured_moves += self._captured
         return self._handle("shared")
 
     def borrow(self) -> DeviceArray:

@@ -196,6 +196,10 @@ class Repeat(Protocol):
         """Make the calls, and mark their end."""
         ...
 
+    def wait(self) -> None:
+        """Block the host until the stream has done all its work."""
+        ...
+
 
 class Graph(Protocol):
     """Calls that the driver makes all at once."""

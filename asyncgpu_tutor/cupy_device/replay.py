@@ -166,6 +166,7 @@ class CupyRepeat:
         self._call: Bound = bound[0] if len(bound) == 1 else (_make_all, (bound,))
         mark: Bound = (runtime.eventRecord, (self.event.event.ptr, stream.ptr))
         self._marked = [*bound, mark]
+        self._stream = (stream.ptr,)
         self._keep = keep  # with the arguments, and the graph itself
 
     def enqueue(self) -> None:
@@ -176,6 +177,10 @@ class CupyRepeat:
     def start(self) -> None:
         """Make the calls, and mark their end."""
         self._device.call("a pipeline that is run again", _make_all, (self._marked,))
+
+    def wait(self) -> None:
+        """Block the host until the stream has done all its work."""
+        self._device.call("waiting for a stream", runtime.streamSynchronize, self._stream)
 
 
 def _make_all(bound: list[Bound]) -> None:

@@ -63,6 +63,7 @@ class Replayed(ABC, Generic[T]):
         self._lock = in_turn
         self._repeats: dict[Stream, Repeat] = {}  # its calls, by the stream that they are made on
         self._owners: tuple[DeviceArray, ...] = ()  # of what it borrows
+        self._moves = -1  # how many moves there had been when they were looked at
 
     if not TYPE_CHECKING:  # a checker says by itself that it is no operation
 
@@ -142,8 +143,9 @@ class Replayed(ABC, Generic[T]):
         try:
             with self._lock:
                 self._come_after(stream)
-                self._bound_to(stream).enqueue()
-            stream.synchronize()
+                repeat = self._bound_to(stream)
+                repeat.enqueue()
+            repeat.wait()
         except DeviceError as error:
             # Nothing is recorded: after a fault that fails too, and would hide this one.
             submission = Submission[T](launch.label, stream, blocking=True, spawned=False)
@@ -215,6 +217,8 @@ class Replayed(ABC, Generic[T]):
         """The result of what was captured."""
         self._uses += tuple(capture.uses)
         self._owners = tuple([owner for owner in capture.owners if not owner.moved])
+        for owner in self._owners:
+            owner.note_captured()
         self._output = [handles]
         self._lent = in_containers(_to_lend, handles)
         self._result = buffers(self._lent)
@@ -226,12 +230,16 @@ class Replayed(ABC, Generic[T]):
 
     def _check_owners(self) -> None:
         """As a run of the operation itself would: what is borrowed is its owner's."""
-        owner = DeviceArray.first_moved(self._owners)
+        moves = DeviceArray.captured_moves  # a dozen owners, at each launch of a graph
+        if moves == self._moves:
+            return
+        owner = next((owner for owner in self._owners if owner.moved), None)
         if owner is not None:
             raise UseAfterMoveError(
                 f"{self.label!r} was captured with array {owner.name!r} borrowed, whose owner was moved "
                 f"{owner.gone} since: keep the owner for as long as it is launched, or capture it again"
             )
+        self._moves = moves
 
     def _follow(self, stream: Stream) -> None:
         """Come after the last use, wherever that was."""

@@ -66,6 +66,10 @@ class SimRepeat:
         self._make()
         self.event = self._stream.record()
 
+    def wait(self) -> None:
+        """Block the host until the stream has done all its work."""
+        self._stream.synchronize()
+
 
 class SimGraph:
     """Calls that cost the host one. Branches have streams of the graph's own."""

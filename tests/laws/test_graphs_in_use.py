@@ -151,7 +151,7 @@ def test_a_run_that_is_interrupted_lives_until_it_is_done(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(stream, "synchronize", interrupted)
+        patch.setattr(graph._bound_to(stream), "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             graph.launch().sync_on(stream)
     del graph

@@ -1551,4 +1551,4 @@ in_words(unnoticed)
 score(where, cause, limit, room)
 
 # %% id=progress
-progress()
+progress("08")

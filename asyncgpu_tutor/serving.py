@@ -238,7 +238,7 @@ class Server(Generic[T]):
                     # What is done already is taken without a turn of the loop, which takes longer than a
                     # small request; but others have their turn.
                     run = under_way[0].run
-                    if not run.poll(LOOK_US if looks and nothing_ready(loop) else 0.0):
+                    if not (run.poll() or (looks and nothing_ready(loop) and run.poll(LOOK_US))):
                         await _settled(run)
                     elif looks and turn_is_due():
                         await asyncio.sleep(0)

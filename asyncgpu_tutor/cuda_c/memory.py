@@ -17,14 +17,14 @@ class MemoryState:
 
     Attributes
     ----------
-    data : ndarray of uint8, shape (nbytes,)
-        Its contents.
-    shadow : ndarray of uint8, or None
-        Where it was written; None if everywhere.
+    data : ndarray of uint64
+        Its contents, padded.
+    shadow : ndarray of uint64, or None
+        Where it was written, a byte for a byte; None if everywhere.
     """
 
-    data: NDArray[np.uint8]
-    shadow: NDArray[np.uint8] | None
+    data: NDArray[np.uint64]
+    shadow: NDArray[np.uint64] | None
 
     @property
     def nbytes(self) -> int:
@@ -114,21 +114,24 @@ class GlobalMemory:
 
     def state(self) -> MemoryState:
         """A copy of what it holds."""
-        shadow = None if self.fully_initialised else self.shadow.copy()
-        return MemoryState(self.data.copy(), shadow)
+        shadow = None if self.fully_initialised else self.shadow.view(np.uint64).copy()
+        return MemoryState(self._room.view(np.uint64).copy(), shadow)
 
     def holds(self, state: MemoryState) -> bool:
         """Whether it holds the same bytes, and is written in the same places."""
-        if self.nbytes != state.data.size or self.fully_initialised is not (state.shadow is None):
+        if self.fully_initialised is not (state.shadow is None):
             return False
-        same = state.shadow is None or np.array_equal(self.shadow, state.shadow)
-        return bool(same and np.array_equal(self.data, state.data))
+        if state.shadow is not None and not np.array_equal(
+            self.shadow.view(np.uint64), state.shadow
+        ):
+            return False
+        return np.array_equal(self._room.view(np.uint64), state.data)
 
     def become(self, state: MemoryState) -> None:
         """Hold what it held then, or what another of the same size did."""
-        self.data[:] = state.data
+        self._room.view(np.uint64)[:] = state.data
         self.fully_initialised = state.shadow is None
-        self._written = None if state.shadow is None else state.shadow.copy()
+        self._written = None if state.shadow is None else state.shadow.copy().view(np.uint8)
 
     def settle(self) -> None:
         """Drop the bookkeeping once every byte has been written."""

@@ -26,6 +26,7 @@ LARGEST = 32 << 20  # bytes of the memory that one launch is given
 # What has less work (see `work`) and fewer instructions in a warp is interpreted as fast as it is looked up.
 WORTH = 1 << 20
 LONG = 300
+EACH = 8  # launches of one kind that are kept: each is compared with
 KINDS = 4096  # kinds of launches whose work is kept in mind
 
 
@@ -36,7 +37,6 @@ class _Launch:
     before: list[MemoryState]
     after: list[MemoryState | None]
     done: Done
-    nbytes: int
 
 
 class Remembered:
@@ -102,9 +102,7 @@ class Remembered:
                 None if memory.holds(state) else memory.state()
                 for memory, state in zip(memories, before, strict=True)
             ]
-            shared = {id(state) for launch in known for state in launch.before}
-            new = [state for state in (*before, *after) if state and id(state) not in shared]
-            self._keep(key, _Launch(before, after, done, sum(state.nbytes for state in new)))
+            self._keep(key, _Launch(before, after, done))
         return done
 
     def clear(self) -> None:
@@ -125,14 +123,13 @@ class Remembered:
 
     def _keep(self, key: Hashable, launch: _Launch) -> None:
         with self._lock:
-            self._launches.setdefault(key, []).append(launch)
-            self._launches.move_to_end(key)
-            self.used += launch.nbytes
+            launches = self._launches.pop(key, [])
+            self.used -= _nbytes(launches)
+            launches = self._launches[key] = [*launches[1 - EACH :], launch]
+            self.used += _nbytes(launches)
             while self.used > self.room:
-                oldest, launches = next(iter(self._launches.items()))
-                self.used -= launches.pop(0).nbytes
-                if not launches:
-                    del self._launches[oldest]
+                _, oldest = self._launches.popitem(last=False)
+                self.used -= _nbytes(oldest)
 
     def _note_small(self, key: Hashable) -> None:
         with self._lock:
@@ -142,6 +139,12 @@ class Remembered:
 
 
 LAUNCHES = Remembered()  # of all simulated devices of the process
+
+
+def _nbytes(launches: list[_Launch]) -> int:
+    """What they keep; some keep it together, see `_state`."""
+    states = {id(s): s for launch in launches for s in (*launch.before, *launch.after) if s}
+    return sum(state.nbytes for state in states.values())
 
 
 def _state(memory: GlobalMemory, number: int, known: list[_Launch]) -> MemoryState:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from asyncgpu_tutor.cuda_c import GlobalMemory, compile_source, read_signature
 from asyncgpu_tutor.errors import DeviceAssertError, UninitialisedReadError
 from asyncgpu_tutor.sim.pieces import SimFunction
-from asyncgpu_tutor.sim.remembered import LONG, Remembered
+from asyncgpu_tutor.sim.remembered import EACH, LONG, Remembered
 
 # Long enough to be worth it.
 SOURCE = """
@@ -156,6 +156,23 @@ def test_short_work_is_not_kept() -> None:
         result = kernel(np.uint32(N), x, y)
     assert result.counts.warp_instructions < LONG * result.counts.warps
     assert (kernel.interpreted, kernel.remembered.used) == (3, 0)
+
+
+def test_of_one_kind_the_latest_are_kept() -> None:
+    kernel = Kernel()
+    weights = memory(1.0)
+
+    def run(value: float) -> int:
+        kernel.reset()
+        before = kernel.interpreted
+        kernel(np.uint32(N), np.float32(1.0), weights, memory(value))
+        return kernel.interpreted - before
+
+    assert [run(value) for value in range(EACH + 1)] == [1] * (EACH + 1)
+    assert [run(value) for value in range(1, EACH + 1)] == [0] * EACH
+    assert run(0) == 1  # the oldest had to go
+    # The weights are kept once, not with each launch.
+    assert kernel.remembered.used < EACH * (3 * 4 * N)
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=30), st.integers(1, 6))

@@ -71,7 +71,8 @@ def number_for(kernel: str, variable: Variable, given: Argument) -> Any:
             f"kernel '{kernel}': the parameter '{variable.name}' is {what}, "
             f"{type(given).__name__} was given"
         )
-    whole = isinstance(given, (bool, int, np.integer, np.bool_))
+    number: Any = given
+    whole = isinstance(number, (bool, int, np.integer, np.bool_))
     if ctype.is_integer and not whole:
         raise ArrayDTypeError(
             f"kernel '{kernel}': the parameter '{variable.name}' is {ctype.name}, the "

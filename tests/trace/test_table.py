@@ -128,3 +128,8 @@ def test_a_range_does_not_hide_what_it_encloses() -> None:
 
 def test_a_trace_has_its_table() -> None:
     assert trace().table(limit=2, width=16) == render(trace(), limit=2, width=16)
+
+
+def test_a_trace_that_is_shorter_than_a_column_can_be() -> None:
+    span = Span(0, "kernel", "k", 0.0, 5e-324, "sim:0", 1, None, "k")
+    assert "k" in Trace([span]).table()

@@ -99,7 +99,8 @@ def _row(span: Span, several: bool) -> tuple[str, ...]:
 def _lanes(trace: Trace, width: int) -> str:
     begin = min(span.start for span in trace)
     end = max(span.end for span in trace)
-    column = (end - begin) / width or 1.0  # the difference may be nothing, or too small to be parted
+    # The difference may be nothing, or too small to be parted.
+    column = (end - begin) / width or 1.0
     found = lanes(trace)
     several = len({lane.device for lane in found if lane.device}) > 1
     names = [f"{lane.device} {lane.name}".strip() if several else lane.name for lane in found]

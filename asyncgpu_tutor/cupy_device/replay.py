@@ -155,7 +155,7 @@ class CupyRepeat:
     Attributes
     ----------
     event : CupyEvent
-        Behind those that were made last.
+        Behind those that `start` made last.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from asyncgpu_tutor.errors import CaptureError
 from asyncgpu_tutor.ops.once import once_lock
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.ops.replayed import Replayed
-from asyncgpu_tutor.runtime import Capture, CaptureStream, ExecutionContext, adopt_stream
+from asyncgpu_tutor.runtime import Capture, CaptureStream, ExecutionContext, adopt_stream, in_turn
 from asyncgpu_tutor.tag import forbid_nested_wait
 
 __all__ = ["CudaGraph", "GraphScope", "graph_on"]
@@ -85,7 +85,7 @@ class CudaGraph(Replayed[T]):
         """
         op = as_op(op)
         forbid_nested_wait("update()")
-        with once_lock, self._lock:  # in this order: what is shared may launch something
+        with once_lock, in_turn:  # in this order: what is shared may launch something
             self._follow(self.stream)
             return op.async_on(self.stream)
 

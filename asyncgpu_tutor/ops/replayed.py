@@ -60,7 +60,6 @@ class Replayed(ABC, Generic[T]):
         self._short = not device.simulated  # a simulated host pays for a submission
         # Of its memory; and, where others are captured in it, of theirs.
         self._uses: tuple[LastUse, ...] = (LastUse(),)
-        self._lock = in_turn
         self._repeats: dict[Stream, Repeat] = {}  # its calls, by the stream that they are made on
         self._owners: tuple[DeviceArray, ...] = ()  # of what it borrows
         self._moves = -1  # how many moves there had been when they were looked at
@@ -125,7 +124,7 @@ class Replayed(ABC, Generic[T]):
             )
         context.keep_alive(self)
         self._check_owners()
-        with self._lock:
+        with in_turn:
             self._follow(context.stream)
             self._run(context)
         context.submission.kernels.extend(self.kernels)
@@ -141,7 +140,7 @@ class Replayed(ABC, Generic[T]):
         """Run under the name of `launch`, and block until it is done."""
         self._check_owners()
         try:
-            with self._lock:
+            with in_turn:
                 self._come_after(stream)
                 repeat = self._bound_to(stream)
                 repeat.enqueue()
@@ -172,7 +171,7 @@ class Replayed(ABC, Generic[T]):
     def started_on(self, stream: Stream, label: str) -> DeviceFuture[T]:
         """A run under this name, where nobody looks; see `unseen`."""
         self._check_owners()
-        with self._lock:
+        with in_turn:
             self._follow(stream)
             self._bound_to(stream).enqueue()
             submission: Submission[T] = adopt(label, stream, self.kernels, self)
@@ -189,7 +188,7 @@ class Replayed(ABC, Generic[T]):
     def start_again(self, repeat: Repeat, stream: Stream) -> None:
         """One more run, of a repeat that was made for this stream."""
         self._check_owners()
-        with self._lock:
+        with in_turn:
             self._come_after(stream)
             repeat.start()
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, MemoryState
-from asyncgpu_tutor.sim.stand_in import work
+from asyncgpu_tutor.sim.stand_in import Values, work
 
-__all__ = ["LAUNCHES", "Remembered", "Values"]
+__all__ = ["LAUNCHES", "Remembered"]
 
-Values = Sequence[GlobalMemory | np.generic]
 Done = tuple[LaunchResult, str | None]  # how its values were computed, if in no usual way
 
 ROOM = 128 << 20  # bytes that are kept in all

@@ -28,7 +28,7 @@ from asyncgpu_tutor.cuda_c import (
 from asyncgpu_tutor.device import Dim3
 from asyncgpu_tutor.errors import ReferenceMismatchError
 
-__all__ = ["LARGE", "TOLERANCE", "Reference", "StandIn", "work"]
+__all__ = ["LARGE", "TOLERANCE", "Reference", "StandIn", "Values", "work"]
 
 Reference = Callable[..., Any]
 Values = Sequence[GlobalMemory | np.generic]

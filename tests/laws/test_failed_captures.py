@@ -21,7 +21,7 @@ from asyncgpu_tutor.sim import Machine, SimDevice
 
 from .kernels import SCALE, kernel
 from .programs import PROGRAMS, Program
-from .test_graphs import N, Op, arrays, into
+from .test_graphs import N, Op, arrays, into, unjoined
 
 BOTH = pytest.mark.parametrize(
     "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
@@ -179,18 +179,11 @@ def test_a_scope_that_fails_has_captured_nothing_of_it(device: Device) -> None:
 
 def test_a_scope_that_was_not_joined_has_no_graph(device: Device) -> None:
     x, y = arrays(1, 0)
-
-    def branches_off(context: agt.ExecutionContext) -> Op:
-        branch = context.fork()
-        branch.stream.wait_event(context.stream.record())
-        branch.copy(y, x)
-        return agt.value(None)
-
     with (
         pytest.raises(CaptureError, match="never waited for"),
         agt.CudaGraph.scope(agt.create_stream()) as scope,
     ):
-        scope.record(agt.with_context(branches_off))
+        scope.record(unjoined(x, y))
     with pytest.raises(CaptureError, match="not captured yet"):
         scope.graph.take_output()
 

@@ -282,17 +282,22 @@ def test_a_stream_that_is_not_the_captures_is_refused(device: Device) -> None:
         agt.with_context(elsewhere).prepare()
 
 
-def test_a_branch_that_nothing_waits_for_is_refused(device: Device) -> None:
-    x, y = arrays(1, 0)
+def unjoined(x: agt.DeviceArray, y: agt.DeviceArray) -> Op:
+    """Copies x to y on a branch that nothing waits for."""
 
-    def stray(context: agt.ExecutionContext) -> Op:
+    def enqueue(context: agt.ExecutionContext) -> Op:
         branch = context.fork()
         branch.stream.wait_event(context.stream.record())
         branch.copy(y, x)
         return agt.value(None)
 
+    return agt.with_context(enqueue)
+
+
+def test_a_branch_that_nothing_waits_for_is_refused(device: Device) -> None:
+    x, y = arrays(1, 0)
     with pytest.raises(CaptureError, match="never waited for"):
-        agt.with_context(stray).prepare()
+        unjoined(x, y).prepare()
 
 
 def test_a_result_from_inside_is_none_outside(device: Device) -> None:

@@ -75,16 +75,17 @@ def forbid_nested_wait(what: str) -> None:
 
     A wait there would block on work that has not been handed over yet, or block the event loop.
     """
-    tag = current_tag()
-    if tag is not None and tag.captures:
+    tag = _TAG.get()
+    if tag is None or tag.over:
+        return
+    if tag.captures:
         raise NestedSyncError(
             f"{what} was called during the {tag.label}: nothing runs in a capture, so there is nothing to "
             "wait for. Describe work there (in a scope with scope.record(op)), launch what was captured, and "
             "wait for that."
         )
-    if tag is not None:
-        raise NestedSyncError(
-            f"{what} was called while operation {tag.label!r} is being submitted: functions given to "
-            "and_then, map and with_context describe work and must not wait for any. Return an "
-            "operation instead, and wait outside."
-        )
+    raise NestedSyncError(
+        f"{what} was called while operation {tag.label!r} is being submitted: functions given to "
+        "and_then, map and with_context describe work and must not wait for any. Return an "
+        "operation instead, and wait outside."
+    )

@@ -100,6 +100,7 @@ class CupyDevice:
         )
         self.limits = USUAL_LIMITS if limits == USUAL_LIMITS else limits
         self._recorder: AnyRecorder | None = None
+        self.log: SpanLog | None = None  # where the recorder writes; every run asks
         self._pool: Any = cupy.cuda.MemoryPool()
         self._functions: dict[tuple[str, str], CupyFunction] = {}
         self._lock = threading.Lock()
@@ -342,16 +343,12 @@ class CupyDevice:
         return CupyReplay(self, calls)
 
     # ------------------------------------------------------------------ recording
-    @property
-    def log(self) -> SpanLog | None:
-        """Where spans are written while the device is recorded."""
-        return self._recorder.log if self._recorder else None
-
     def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
         """Begin to write spans into `log`."""
         with guarded("starting a recording"), self.active():
             log = SpanLog(self.name, numbers, clock=self.clock)
             self._recorder = open_recorder(log, self.ordinal, source)
+            self.log = log
 
     def settle_log(self) -> None:
         """Wait for the device, then turn pairs of events into spans."""
@@ -361,7 +358,7 @@ class CupyDevice:
 
     def stop_log(self) -> None:
         """Write no more spans."""
-        recorder, self._recorder = self._recorder, None
+        recorder, self._recorder, self.log = self._recorder, None, None
         if recorder is not None:
             recorder.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import cupy
@@ -156,31 +157,23 @@ class CupyRepeat:
     ----------
     event : CupyEvent
         Behind those that `start` made last.
+    enqueue, start, wait : callable
+        See `Repeat`. They are bound here once, as a run of a graph takes little longer than such a call.
     """
 
     def __init__(
         self, device: CupyDevice, bound: list[Bound], stream: CupyStream, keep: object
     ) -> None:
         self.event = CupyEvent(stream, ())
-        self._device = device
-        self._call: Bound = bound[0] if len(bound) == 1 else (_make_all, (bound,))
-        mark: Bound = (runtime.eventRecord, (self.event.event.ptr, stream.ptr))
-        self._marked = [*bound, mark]
-        self._stream = (stream.ptr,)
         self._keep = keep  # with the arguments, and the graph itself
-
-    def enqueue(self) -> None:
-        """Make the calls."""
-        call, args = self._call
-        self._device.call("a pipeline that is run again", call, args)
-
-    def start(self) -> None:
-        """Make the calls, and mark their end."""
-        self._device.call("a pipeline that is run again", _make_all, (self._marked,))
-
-    def wait(self) -> None:
-        """Block the host until the stream has done all its work."""
-        self._device.call("waiting for a stream", runtime.streamSynchronize, self._stream)
+        run: Bound = bound[0] if len(bound) == 1 else (_make_all, (bound,))
+        mark: Bound = (runtime.eventRecord, (self.event.ptr, stream.ptr))
+        what = "a pipeline that is run again"
+        self.enqueue = partial(device.call, what, *run)
+        self.start = partial(device.call, what, _make_all, ([*bound, mark],))
+        self.wait = partial(
+            device.call, "waiting for a stream", runtime.streamSynchronize, (stream.ptr,)
+        )
 
 
 def _make_all(bound: list[Bound]) -> None:

@@ -30,17 +30,18 @@ class CupyEvent:
         # A new one each time. To take it back in `__del__` would save a microsecond, and is wrong:
         # where the garbage collector finds both, CuPy's own `__del__` has destroyed it by then.
         self.event: Any = cupy.cuda.Event(disable_timing=True)
+        self.ptr: int = self.event.ptr
 
     @property
     def done(self) -> bool:
         """Whether the device has passed it, or has failed."""
         # CuPy's own `done` stays False for ever after a fault; the status itself tells the two apart.
-        return int(runtime.eventQuery(self.event.ptr)) != NOT_READY
+        return bool(runtime.eventQuery(self.ptr) != NOT_READY)
 
     @property
     def succeeded(self) -> bool:
         """Whether the device has passed it, and has not failed."""
-        return int(runtime.eventQuery(self.event.ptr)) == 0
+        return bool(runtime.eventQuery(self.ptr) == 0)
 
     @property
     def retired(self) -> bool:
@@ -95,7 +96,7 @@ class CupyStream:
 
     def _record(self, heads: tuple[int, ...]) -> CupyEvent:
         event = CupyEvent(self, heads)
-        runtime.eventRecord(event.event.ptr, self.ptr)
+        runtime.eventRecord(event.ptr, self.ptr)
         return event
 
     def wait_event(self, event: Event) -> None:
@@ -107,7 +108,7 @@ class CupyStream:
         if self.device.log is not None and event.stream.device is self.device:
             self.device.log.wait(self.number, event.heads)
         self.device.call(
-            "waiting for an event on a stream", runtime.streamWaitEvent, (self.ptr, event.event.ptr)
+            "waiting for an event on a stream", runtime.streamWaitEvent, (self.ptr, event.ptr)
         )
 
     def synchronize(self) -> None:

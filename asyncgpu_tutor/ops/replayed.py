@@ -60,6 +60,9 @@ class Replayed(ABC, Generic[T]):
         self._short = not device.simulated  # a simulated host pays for a submission
         # Of its memory; and, where others are captured in it, of theirs.
         self._uses: tuple[LastUse, ...] = (LastUse(),)
+        # Where it ran last, when that was, as counters tell, and what makes its calls there.
+        self._last: tuple[Stream, int, int] | None = None
+        self._again: Repeat | None = None
         self._repeats: dict[Stream, Repeat] = {}  # its calls, by the stream that they are made on
         self._owners: tuple[DeviceArray, ...] = ()  # of what it borrows
         self._moves = -1  # how many moves there had been when they were looked at
@@ -138,11 +141,9 @@ class Replayed(ABC, Generic[T]):
 
     def run_through(self, stream: Stream, launch: DeviceOp[T]) -> T:
         """Run under the name of `launch`, and block until it is done."""
-        self._check_owners()
         try:
             with in_turn:
-                self._come_after(stream)
-                repeat = self._bound_to(stream)
+                repeat = self.come_in_turn(stream)
                 repeat.enqueue()
             repeat.wait()
         except DeviceError as error:
@@ -151,6 +152,8 @@ class Replayed(ABC, Generic[T]):
             submission.kernels = self.kernels
             blamed = submission.blame(error)
             raise blamed from blamed.__cause__
+        except UseAfterMoveError:  # nothing was enqueued
+            raise
         except BaseException:  # Ctrl-C, say: the device goes on
             adopt(launch.label, stream, self.kernels, self)
             raise
@@ -185,12 +188,24 @@ class Replayed(ABC, Generic[T]):
         """What each run delivers: lent, so the next run writes to it again."""
         return cast(T, self._result)
 
-    def start_again(self, repeat: Repeat, stream: Stream) -> None:
-        """One more run, of a repeat that was made for this stream."""
-        self._check_owners()
-        with in_turn:
+    def adopted(self, stream: object) -> Stream:
+        """Our view of a stream; that of the run before needs no looking up."""
+        last = self._last
+        return last[0] if last is not None and last[0] is stream else adopt_stream(stream)
+
+    def come_in_turn(self, stream: Stream) -> Repeat:
+        """Its calls on this stream: made before `in_turn` is let go, they come after what they have to."""
+        # All checks take half as long as a launch. Often the run before was here, and nothing has changed.
+        if self._again is None or self._last != (
+            stream,
+            LastUse.changes,
+            DeviceArray.captured_moves,
+        ):
+            self._check_owners()
             self._come_after(stream)
-            repeat.start()
+            self._again = self._bound_to(stream)
+            self._last = (stream, LastUse.changes, DeviceArray.captured_moves)
+        return self._again
 
     @abstractmethod
     def repeat_on(self, stream: Stream) -> Repeat:
@@ -309,6 +324,11 @@ class _Launch(DeviceOp[T]):
     def enqueue(self, context: ExecutionContext) -> T:
         """Enqueue the work; see `DeviceOp`."""
         return self.what.enqueue(context)
+
+    def sync_on(self, stream: object) -> T:
+        """See `DeviceOp`."""
+        forbid_nested_wait("sync_on()")
+        return self._run_blocking(self.what.adopted(stream), None)
 
     def _run_blocking(self, stream: Stream, policy: SchedulingPolicy | None) -> T:
         if self.what.unseen(stream):

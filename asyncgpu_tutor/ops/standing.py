@@ -11,7 +11,7 @@ from asyncgpu_tutor.device import Repeat, Stream
 from asyncgpu_tutor.errors import NotReadyError, UsageError
 from asyncgpu_tutor.future import DeviceFuture, FutureState, passes
 from asyncgpu_tutor.ops.replayed import Replayed
-from asyncgpu_tutor.runtime import Submission, adopt_stream
+from asyncgpu_tutor.runtime import Submission, adopt_stream, in_turn
 from asyncgpu_tutor.tag import current_tag
 
 __all__ = ["Standing"]
@@ -68,15 +68,17 @@ class Standing(Generic[T]):
                 f"{self._what.label!r} is at work on {self._stream!r}, and runs there once at a time: wait "
                 "for the run before"
             )
-        what = self._what
-        if current_tag() is not None or not what.unseen(self._stream):
-            self._future = what.start_on(self._stream)
+        what, stream = self._what, self._stream
+        if current_tag() is not None or not what.unseen(stream):
+            self._future = what.start_on(stream)
             return
         self._future = None
         repeat = self._repeat
         if repeat is None:
-            repeat = self._repeat = what.repeat_on(self._stream)
-        what.start_again(repeat, self._stream)
+            repeat = self._repeat = what.repeat_on(stream)
+        with in_turn:
+            what.come_in_turn(stream)
+            repeat.start()
         self._submission.event = repeat.event
         self._submission.renew(self._delivered, keep=what)
         self._state = FutureState.EXECUTING
@@ -85,13 +87,11 @@ class Standing(Generic[T]):
         """Whether the run is over, as one look tells, or looks for `us` us; see `DeviceFuture.poll`."""
         if self._future is not None:
             return self._future.poll()
-        if (
-            self._state is FutureState.EXECUTING
-            and self._repeat is not None
-            and passes(self._repeat.event, us)
-        ):
-            self._submission.settle()
-            self._state = FutureState.COMPLETE
+        if self._state is FutureState.EXECUTING and self._repeat is not None:
+            event = self._repeat.event
+            if event.succeeded or (us and passes(event, us)):
+                self._submission.settle()
+                self._state = FutureState.COMPLETE
         return self._state is FutureState.COMPLETE
 
     def result(self) -> T:

@@ -30,6 +30,8 @@ class LastUse:
 
     __slots__ = ("run", "stream")
 
+    changes = 0  # of all of them: while it stays as it is, who found an order finds it again
+
     def __init__(self) -> None:
         self.stream: Stream | None = None
         self.run: Submission[Any] | None = None
@@ -50,6 +52,7 @@ def follow(stream: Stream, uses: Sequence[LastUse]) -> None:
     before.pop(stream, None)
     for last in before:
         stream.wait_event(last.record())
+    LastUse.changes += 1
     for use in uses:
         if isinstance(stream, CaptureStream):
             stream.capture.uses[use] = stream

@@ -276,6 +276,11 @@ def test_what_is_borrowed_has_to_stay_its_owners(
         ):
             with pytest.raises(UseAfterMoveError, match=r"'full' borrowed.*moved by share\(\)"):
                 run()
+        if quick:  # without a submission, so none is left
+            before = agt.in_flight()
+            with pytest.raises(UseAfterMoveError):
+                launch.sync_on(stream)
+            assert agt.in_flight() == before
     assert agt.d2h(kept).sync()[0] == 2
 
 

@@ -118,13 +118,12 @@ class DeviceFuture(Generic[T]):
     def poll(self) -> bool:
         """Whether it is over, as far as one look tells: for loops that take what is there.
 
-        Gives the event loop no turn, so who polls has to await now and then. Always False for a simulated
-        device that is at work, whose clock does not move while somebody looks.
+        Gives the event loop no turn, so who polls has to await now and then. A look costs the host some time,
+        also of a simulated clock.
         """
         if (
             self._state is FutureState.EXECUTING
             and self._watched is None  # else the watcher says so
-            and self._patience_us
         ):
             submission = self._submission
             if (

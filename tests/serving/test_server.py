@@ -23,26 +23,7 @@ from asyncgpu_tutor.errors import (
     UsageError,
 )
 from asyncgpu_tutor.sim import SimDevice
-
-N = 32
-DOUBLE = """
-extern "C" __global__ void twice(unsigned int n, const float* x, float* y) {
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) { assert(x[i] >= 0.0f); y[i] = 2.0f * x[i]; }
-}"""
-
-
-def pipeline(slot: Any) -> agt.DeviceOp[Any]:
-    """Twice the input; fails for negative numbers, on a simulated device."""
-    source = (
-        DOUBLE if agt.current_device().simulated else DOUBLE.replace("assert(x[i] >= 0.0f);", "")
-    )
-    launch = agt.Kernel(source)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
-    return launch.last().unpartition().to_host()
-
-
-def request(number: float) -> Any:
-    return np.full(N, number, np.float32)
+from tests.serving.doubling import DOUBLE, N, pipeline, request
 
 
 @pytest.mark.parametrize("graphs", [True, False])
@@ -324,13 +305,14 @@ def test_cancelling_all_there_is_loses_no_lane(device: Device) -> None:
 @given(
     cancelled=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 12)), max_size=12),
     lanes=st.integers(1, 3),
+    together=st.integers(1, 3),
     mapped=st.booleans(),
 )
 def test_whoever_is_cancelled_when_ever_it_is_the_others_are_served(
-    sim: SimDevice, cancelled: list[tuple[int, int]], lanes: int, mapped: bool
+    sim: SimDevice, cancelled: list[tuple[int, int]], lanes: int, together: int, mapped: bool
 ) -> None:
     async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=lanes) as server:
+        async with agt.Server(pipeline, N, lanes=lanes, together=together) as server:
 
             async def one(number: float) -> float:
                 return float((await server(request(number)))[0])
@@ -393,7 +375,7 @@ def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice, graphs: bool
     assert asyncio.run(main()) == [2.0, 4.0]
 
 
-@pytest.mark.parametrize("given", [{"lanes": 0}, {"waiting": -1}, {"lanes": 1.5}])
+@pytest.mark.parametrize("given", [{"lanes": 0}, {"waiting": -1}, {"lanes": 1.5}, {"together": 0}])
 def test_counts_that_make_no_server(sim: SimDevice, given: dict[str, Any]) -> None:
     name, number = next(iter(given.items()))
     with pytest.raises(UsageError, match=f"{name}={number}"):

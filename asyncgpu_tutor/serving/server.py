@@ -8,7 +8,6 @@ the device.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections import deque
 from collections.abc import (
     AsyncGenerator,
@@ -17,8 +16,10 @@ from collections.abc import (
     Callable,
     Iterable,
     Iterator,
+    Sequence,
 )
 from contextlib import suppress
+from itertools import islice
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -26,60 +27,21 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.array import as_shape
-from asyncgpu_tutor.device import Stream
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, ServerBusyError, UsageError
 from asyncgpu_tutor.event_loop import nothing_ready, turn_given, turn_is_due
 from asyncgpu_tutor.future import LOOK_US, FutureState
-from asyncgpu_tutor.host import in_containers
-from asyncgpu_tutor.memory import pinned
-from asyncgpu_tutor.ops import CudaGraph, DeviceOp, Prepared, Standing
-from asyncgpu_tutor.ops.operation import as_op
-from asyncgpu_tutor.runtime import create_stream, current_device
+from asyncgpu_tutor.ops import DeviceOp
+from asyncgpu_tutor.runtime import current_device
+from asyncgpu_tutor.serving.lane import Host, Lane, Request
+from asyncgpu_tutor.serving.pace import Pace
 
 __all__ = ["Server"]
 
 T = TypeVar("T")
-Host = npt.NDArray[Any]
-_UnderWay = deque["_Lane[T]"]
-
-# A request: an array, or a function that writes one to the array that it is given.
-Request = Host | Callable[[Host], object]
+_UnderWay = deque[Lane[T]]
 
 _END: Any = object()  # of the requests: no request is this
 CLOSED = "the server was closed before this request's turn"
-
-
-class _Lane(Generic[T]):
-    """A stream, an input, and the pipeline that reads it."""
-
-    def __init__(self, slot: Host, captured: Prepared[T] | CudaGraph[T], stream: Stream) -> None:
-        self.slot = slot
-        self.run = Standing(captured, stream)  # the latest; it may be one that was cancelled
-
-    async def quiet(self) -> None:
-        """Wait until the device neither reads nor writes its memory."""
-        if self.run.state is FutureState.EXECUTING:
-            await _settled(self.run)
-
-    def start(self, request: Request) -> None:
-        """Write a request to the input and launch."""
-        if callable(request):
-            written = request(self.slot)
-            if written is not None and inspect.iscoroutine(written):
-                written.close()
-                raise UsageError(
-                    "the function of a request is asynchronous, and has to write the input at once: await "
-                    "the data first, and make the request of what has come"
-                )
-        else:
-            np.copyto(self.slot, request)
-        self.run.start()
-
-    def taken(self) -> T:
-        """The result, as the caller's own: the next run writes to the lane's arrays again."""
-        result: Any = self.run.result()
-        own: Any = result.copy() if type(result) is np.ndarray else in_containers(_own, result)
-        return own
 
 
 class Server(Generic[T]):
@@ -93,14 +55,19 @@ class Server(Generic[T]):
     ----------
     pipeline : callable
         Gets a host array, in pinned memory, and returns the `DeviceOp` that reads it, and that ends in a copy
-        to the host. It is called once for each lane, and what it returns is prepared: see
-        `DeviceOp.prepare`.
+        to the host. It is called once for each request that a lane has room for, and what it returns is
+        prepared: see `DeviceOp.prepare`.
     shape : int or tuple of int
         Of a request.
     dtype : dtype
         Of a request.
     lanes : int
-        How many requests the device works on at a time, each on a stream of its own.
+        How many launches the device works on at a time, each on a stream of its own.
+    together : int
+        How many requests of a `map` may make one launch, as branches of it; a lane has memory for so many.
+        They do while the host cannot keep up with the device, see `Pace`. That is good for small requests,
+        for which a launch takes the host longer than all else. They are done together, and where one fails
+        they fail together.
     waiting : int
         How many more may wait for a lane; what comes then is turned away.
     graphs : bool
@@ -110,7 +77,7 @@ class Server(Generic[T]):
     Raises
     ------
     UsageError
-        If there would be no lane.
+        If there would be no lane, or nothing in a launch.
     CaptureError
         If the pipeline cannot be prepared.
     """
@@ -122,14 +89,20 @@ class Server(Generic[T]):
         dtype: npt.DTypeLike = np.float32,
         *,
         lanes: int = 4,
+        together: int = 1,
         waiting: int = 1024,
         graphs: bool = True,
     ) -> None:
-        if not (isinstance(lanes, int) and isinstance(waiting, int)) or lanes < 1 or waiting < 0:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            raise UsageError(
-                f"a server needs at least one lane, and no fewer than 0 requests that may wait: got lanes="
-                f"{lanes}, waiting={waiting}"
-            )
+        for name, count, least in (
+            ("lanes", lanes, 1),
+            ("together", together, 1),
+            ("waiting", waiting, 0),
+        ):
+            if not isinstance(count, int) or count < least:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+                raise UsageError(
+                    "a server needs at least one lane, one request in a launch, and no fewer than 0 that "
+                    f"may wait: got {name}={count!r}"
+                )
         if not callable(pipeline):
             raise UsageError(
                 "the pipeline of a server is a function that gets a host array and returns the operation "
@@ -138,10 +111,14 @@ class Server(Generic[T]):
         self.shape = as_shape(shape)
         self.dtype = np.dtype(dtype)
         self._waiting = waiting
+        self._together = together
         self._device = current_device()
-        self._lanes = [self._lane(pipeline, graphs) for _ in range(lanes)]
-        self._free: deque[_Lane[T]] = deque(self._lanes)
-        self._queue: deque[asyncio.Future[_Lane[T]]] = deque()
+        self._lanes: list[Lane[T]] = [
+            Lane(pipeline, self.shape, self.dtype, together, graphs) for _ in range(lanes)
+        ]
+        # The next is the one that was freed last: its input is still in the processor's cache.
+        self._free: deque[Lane[T]] = deque(self._lanes)
+        self._queue: deque[asyncio.Future[Lane[T]]] = deque()
         self._open = False
 
     def __repr__(self) -> str:
@@ -150,14 +127,6 @@ class Server(Generic[T]):
             f"<Server on {self._device.name}: {busy} of {len(self._lanes)} lanes busy, "
             f"{len(self._queue)} waiting>"
         )
-
-    def _lane(self, pipeline: Callable[[Host], DeviceOp[T]], graphs: bool) -> _Lane[T]:
-        slot = pinned(self.shape, self.dtype)
-        slot[...] = np.zeros((), self.dtype)
-        stream = create_stream()
-        prepared = as_op(pipeline(slot), pipeline).prepare()
-        captured = prepared.launch().graph_on(stream) if graphs else prepared
-        return _Lane(slot, captured, stream)
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:
@@ -202,16 +171,17 @@ class Server(Generic[T]):
         self._check(request)
         lane = await self._idle_lane()
         try:
-            lane.start(request)
+            lane.start((request,))
             await lane.run
-            return lane.taken()
+            return lane.taken()[0]
         finally:
             self._give(lane)
 
     def map(self, requests: Iterable[Request] | AsyncIterable[Request]) -> AsyncGenerator[T, None]:
         """The results for many requests, in their order.
 
-        A request is taken from `requests` when there is a lane for it, so a source without end is fine.
+        Requests are taken from `requests` when there is a lane for them, or about to be one, so a source
+        without end is fine.
 
         Parameters
         ----------
@@ -231,27 +201,45 @@ class Server(Generic[T]):
         under_way: _UnderWay[T] = deque()
         loop = asyncio.get_running_loop()
         looks = self._device.patience_us > 0.0  # on a simulated device time stands still meanwhile
+        pace = Pace(self._together, len(self._lanes))
         try:
             while True:
-                request = next(source, _END)
-                while under_way and (request is _END or not self._free):
+                requests: list[Any] = list(islice(source, pace.size))
+                while under_way:
                     # What is done already is taken without a turn of the loop, which takes longer than a
                     # small request; but others have their turn.
                     run = under_way[0].run
-                    if not (run.poll() or (looks and nothing_ready(loop) and run.poll(LOOK_US))):
-                        await _settled(run)
-                    elif looks and turn_is_due():
+                    done = run.poll()
+                    if done:
+                        pace.found_done()
+                    elif requests and self._free:
+                        break
+                    else:
+                        pace.waited()
+                    if not (done or (looks and nothing_ready(loop) and run.poll(LOOK_US))):
+                        await under_way[0].quiet()
+                    elif not looks or turn_is_due():
                         await asyncio.sleep(0)
                         turn_given()
-                    yield self._taken(under_way)
-                if request is _END:
+                    for result in self._taken(under_way):
+                        yield result
+                    if requests and self._free:
+                        break
+                if not requests:
                     return
-                self._check(request)
-                if self._free and self._free[0].run.state is not FutureState.EXECUTING:
-                    lane = self._free.popleft()
+                for request in requests:
+                    if not (
+                        type(request) is np.ndarray  # nearly always; all the rest takes its time
+                        and request.shape == self.shape
+                        and request.dtype is self.dtype
+                        and self._open
+                    ):
+                        self._check(request)
+                if self._free and self._free[-1].run.state is not FutureState.EXECUTING:
+                    lane = self._free.pop()
                 else:
                     lane = await self._idle_lane()
-                self._begin(lane, request, under_way)
+                self._begin(lane, requests, under_way)
         finally:
             self._abandon(under_way)
 
@@ -266,33 +254,33 @@ class Server(Generic[T]):
                 while under_way and not (
                     arrival.done() and self._free and arrival.result() is not _END
                 ):
-                    oldest = under_way[0].run
-                    settled = asyncio.ensure_future(_settled(oldest))
+                    oldest = under_way[0]
+                    settled = asyncio.ensure_future(oldest.quiet())
                     waits = {settled} if arrival.done() else {settled, arrival}
                     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-                    if oldest.state is not FutureState.EXECUTING:
-                        yield self._taken(under_way)
+                    if oldest.run.state is not FutureState.EXECUTING:
+                        yield self._taken(under_way)[0]
                 request = await arrival
                 arrival = None
                 if request is _END:
                     return
                 self._check(request)
-                self._begin(await self._idle_lane(), request, under_way)
+                self._begin(await self._idle_lane(), (request,), under_way)
         finally:
             if arrival is not None:
                 arrival.cancel()
             self._abandon(under_way)
 
-    def _begin(self, lane: _Lane[T], request: Request, under_way: _UnderWay[T]) -> None:
+    def _begin(self, lane: Lane[T], requests: Sequence[Request], under_way: _UnderWay[T]) -> None:
         try:
-            lane.start(request)
+            lane.start(requests)
         except BaseException:  # of a function that was to write the request
             self._give(lane)
             raise
         under_way.append(lane)
 
-    def _taken(self, under_way: _UnderWay[T]) -> T:
-        """The oldest result, which is there; its lane is free again."""
+    def _taken(self, under_way: _UnderWay[T]) -> list[T]:
+        """The results of the oldest run, which are there; its lane is free again."""
         lane = under_way.popleft()
         try:
             return lane.taken()
@@ -326,9 +314,9 @@ class Server(Generic[T]):
                 f"convert it with astype({str(self.dtype)!r})"
             )
 
-    async def _idle_lane(self) -> _Lane[T]:
+    async def _idle_lane(self) -> Lane[T]:
         """A lane whose memory nobody uses, when it is this request's turn."""
-        lane = self._free.popleft() if self._free else await self._turn()
+        lane = self._free.pop() if self._free else await self._turn()
         if lane.run.state is FutureState.EXECUTING:
             try:
                 await lane.quiet()
@@ -337,14 +325,14 @@ class Server(Generic[T]):
                 raise
         return lane
 
-    async def _turn(self) -> _Lane[T]:
+    async def _turn(self) -> Lane[T]:
         """A lane, when it is this request's turn."""
         if len(self._queue) >= self._waiting:
             raise ServerBusyError(
                 f"{len(self._lanes)} requests are under way and {len(self._queue)} wait: try again later, "
                 "or let more of them wait (waiting=...)"
             )
-        waiter: asyncio.Future[_Lane[T]] = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[Lane[T]] = asyncio.get_running_loop().create_future()
         self._queue.append(waiter)
         try:
             lane = await waiter
@@ -360,26 +348,18 @@ class Server(Generic[T]):
             raise UsageError(CLOSED)
         return lane
 
-    def _give(self, lane: _Lane[T]) -> None:
+    def _give(self, lane: Lane[T]) -> None:
         """A lane is free: for who waits longest, if there is one."""
         while self._queue:
             waiter = self._queue.popleft()
             if not waiter.done():
                 waiter.set_result(lane)
                 return
-        self._free.append(lane)
-
-
-async def _settled(run: Standing[Any]) -> None:
-    """Its end, good or bad."""
-    with suppress(Exception):
-        await run
+        if lane.run.state is FutureState.EXECUTING:  # of somebody who was cancelled
+            self._free.appendleft(lane)
+        else:
+            self._free.append(lane)
 
 
 async def _next(source: AsyncIterator[Request]) -> Any:
     return await anext(source, _END)
-
-
-def _own(handle: Any) -> Any:
-    """What a caller may keep."""
-    return handle.copy() if isinstance(handle, np.ndarray) else handle  # pyright: ignore[reportUnknownVariableType] - whatever is in it

@@ -1,0 +1,45 @@
+"""How many requests make a launch."""
+
+from __future__ import annotations
+
+__all__ = ["Pace"]
+
+
+class Pace:
+    """One request a launch, or several: whoever is late decides.
+
+    To launch takes the host some microseconds, whatever it launches. While the host is what everything waits
+    for, several requests share them. While the device is, they are launched one by one: they overlap better,
+    and each is answered as soon as it can be.
+
+    Parameters
+    ----------
+    most : int
+        How many requests a launch has room for.
+    lanes : int
+        How many launches there may be at a time. That many in a row have to be found done before more go into
+        one: those that ran beside each other end together, also on a device that is late.
+
+    Attributes
+    ----------
+    size : int
+        Of the next launch.
+    """
+
+    __slots__ = ("_early", "_lanes", "_most", "size")
+
+    def __init__(self, most: int, lanes: int) -> None:
+        self.size = 1
+        self._most = most
+        self._lanes = lanes
+        self._early = 0  # launches that were found done, one after the other
+
+    def found_done(self) -> None:
+        """The host has come to a launch, and the device was done with it."""
+        self._early += 1
+        if self._early == self._lanes:
+            self._early, self.size = 0, min(2 * self.size, self._most)
+
+    def waited(self) -> None:
+        """The host had nothing to do but to wait for one."""
+        self._early, self.size = 0, max(self.size // 2, 1)

@@ -1,0 +1,30 @@
+"""A pipeline that is easy to check: twice the input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+
+N = 32
+DOUBLE = """
+extern "C" __global__ void twice(unsigned int n, const float* x, float* y) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) { assert(x[i] >= 0.0f); y[i] = 2.0f * x[i]; }
+}"""
+
+
+def pipeline(slot: Any) -> agt.DeviceOp[Any]:
+    """Twice the input; fails for negative numbers, on a simulated device."""
+    source = (
+        DOUBLE if agt.current_device().simulated else DOUBLE.replace("assert(x[i] >= 0.0f);", "")
+    )
+    launch = agt.Kernel(source)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
+    return launch.last().unpartition().to_host()
+
+
+def request(number: float) -> Any:
+    """An input full of this number."""
+    return np.full(N, number, np.float32)

@@ -1,0 +1,43 @@
+"""How many requests make a launch, whatever happens."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asyncgpu_tutor.serving.pace import Pace
+
+
+@given(most=st.integers(1, 9), lanes=st.integers(1, 5), seen=st.lists(st.booleans(), max_size=60))
+def test_there_is_always_room_and_always_something(most: int, lanes: int, seen: list[bool]) -> None:
+    pace = Pace(most, lanes)
+    for done in seen:
+        before = pace.size
+        if done:
+            pace.found_done()
+            assert pace.size >= before
+        else:
+            pace.waited()
+            assert pace.size <= max(1, before // 2)
+        assert 1 <= pace.size <= most
+
+
+@given(most=st.integers(1, 9), lanes=st.integers(1, 5))
+def test_it_grows_to_the_most_and_shrinks_to_one(most: int, lanes: int) -> None:
+    pace = Pace(most, lanes)
+    for _ in range(4 * lanes):
+        pace.found_done()
+    assert pace.size == most
+    for _ in range(4):
+        pace.waited()
+    assert pace.size == 1
+
+
+@given(lanes=st.integers(2, 5), rounds=st.integers(1, 20))
+def test_lanes_that_end_together_on_a_late_device_change_nothing(lanes: int, rounds: int) -> None:
+    pace = Pace(8, lanes)
+    for _ in range(rounds):
+        pace.waited()
+        for _ in range(lanes - 1):
+            pace.found_done()
+        assert pace.size == 1

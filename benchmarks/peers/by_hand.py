@@ -105,15 +105,16 @@ class ByHand:
         self.batch(0, self.streams[0])
         self.streams[0].synchronize()
 
-    def graph(self) -> Any:
-        """All four batches, captured on four streams."""
-        first, *others = self.streams
+    def graph(self, which: range | None = None) -> Any:
+        """These batches, by default all, captured on a stream each."""
+        batches = range(len(self.streams)) if which is None else which
+        first, *others = streams = [self.streams[i] for i in batches]
         first.begin_capture()
         fork = cupy.cuda.Event(disable_timing=True)
         fork.record(first)
         for stream in others:
             stream.wait_event(fork)
-        for i, stream in enumerate(self.streams):
+        for i, stream in zip(batches, streams, strict=True):
             self.batch(i, stream, capture=True)
         for stream in others:
             join = cupy.cuda.Event(disable_timing=True)

@@ -21,24 +21,24 @@ from work import BATCHES, BLOCK, TILE, Work
 import asyncgpu_tutor as agt
 
 Row = dict[str, Any]
+Way = Callable[[Callable[[float, Any], None]], float]  # gets `seen`; seconds for all requests
 LANES = 8
+BY_HAND = "CuPy by hand, a loop over eight graphs"
 
 
 class HandLoop:
     """Graphs, one a stream, used in turn; a request is copied in, its result copied out."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, together: int = 1) -> None:
         x = work.xs[0]
-        self.slots = [cupyx.empty_pinned(x.shape, x.dtype) for _ in range(LANES)]
+        self.together = together
+        self.slots = [cupyx.empty_pinned(x.shape, x.dtype) for _ in range(LANES * together)]
         hand = ByHand(Work(work.dim, work.w0, work.w1, self.slots))
+        hand.four_streams()  # compiles
         self.host, self.streams = hand.host, hand.streams
-        self.graphs: list[Any] = []
-        for i, stream in enumerate(hand.streams):
-            hand.batch(i, stream)
-            stream.synchronize()
-            stream.begin_capture()
-            hand.batch(i, stream, capture=True)
-            self.graphs.append(stream.end_capture())
+        self.graphs: list[Any] = [
+            hand.graph(range(i, i + together)) for i in range(0, LANES * together, together)
+        ]
         self.events = [cupy.cuda.Event(disable_timing=True) for _ in hand.streams]
 
     def run(self, requests: list[Any], seen: Callable[[float, Any], None]) -> None:
@@ -66,6 +66,40 @@ class HandLoop:
         self.events[lane].synchronize()
         result = self.host[lane].copy()
         seen((time.perf_counter() - start) * 1e6, result)
+
+
+class HandLoopTogether(HandLoop):
+    """Several requests to a graph."""
+
+    def run(self, requests: list[Any], seen: Callable[[float, Any], None]) -> None:
+        """See `HandLoop`; as many requests as whole graphs."""
+        size = self.together
+        waiting: deque[tuple[int, float]] = deque()
+        for number in range(0, len(requests), size):
+            group = number // size % LANES
+            if len(waiting) == LANES:
+                self._finish(waiting, seen)
+            start = time.perf_counter()
+            for i in range(size):
+                slot, request = self.slots[group * size + i], requests[number + i]
+                if callable(request):
+                    request(slot)
+                else:
+                    np.copyto(slot, request)
+            self.graphs[group].launch(self.streams[group])
+            self.events[group].record(self.streams[group])
+            waiting.append((group, start))
+        while waiting:
+            self._finish(waiting, seen)
+
+    def _finish(
+        self, waiting: deque[tuple[int, float]], seen: Callable[[float, Any], None]
+    ) -> None:
+        group, start = waiting.popleft()
+        self.events[group].synchronize()
+        for i in range(group * self.together, (group + 1) * self.together):
+            result = self.host[i].copy()
+            seen((time.perf_counter() - start) * 1e6, result)
 
 
 def pipeline(work: Work) -> Callable[[Any], agt.DeviceOp[Any]]:
@@ -108,7 +142,6 @@ def compare(
         slot[0, 0] = 1.0
 
     requests = [write if in_place else copied[i % BATCHES] for i in range(count)]
-    hand = HandLoop(work)
     made = pipeline(work)
 
     async def mapped(server: agt.Server[Any], seen: Callable[[float, Any], None]) -> None:
@@ -129,23 +162,36 @@ def compare(
 
         await asyncio.gather(*(client() for _ in range(2 * LANES)))
 
-    async def ours(way: Callable[..., Any], seen: Callable[[float, Any], None]) -> float:
-        async with agt.Server(made, work.xs[0].shape, lanes=LANES) as server:
+    async def ours(
+        way: Callable[..., Any], together: int, seen: Callable[[float, Any], None]
+    ) -> float:
+        async with agt.Server(made, work.xs[0].shape, lanes=LANES, together=together) as server:
             for _ in range(LANES):
                 await server(copied[0])
+            async for _ in server.map(copied * LANES):
+                pass
             start = time.perf_counter()
             await way(server, seen)
             return time.perf_counter() - start
 
-    def by_hand(seen: Callable[[float, Any], None]) -> float:
-        start = time.perf_counter()
-        hand.run(requests, seen)
-        return time.perf_counter() - start
+    def by_hand(hand: HandLoop) -> Way:
+        def run(seen: Callable[[float, Any], None]) -> float:
+            start = time.perf_counter()
+            hand.run(requests, seen)
+            return time.perf_counter() - start
 
-    ways: dict[str, Callable[[Callable[[float, Any], None]], float]] = {
-        "CuPy by hand, a loop over eight graphs": by_hand,
-        "ours, server.map": lambda seen: loop.run_until_complete(ours(mapped, seen)),
-        "ours, sixteen clients": lambda seen: loop.run_until_complete(ours(clients, seen)),
+        return run
+
+    def served(way: Callable[..., Any], together: int = 1) -> Way:
+        return lambda seen: loop.run_until_complete(ours(way, together, seen))
+
+    ways: dict[str, Way] = {
+        BY_HAND: by_hand(HandLoop(work)),
+        "ours, server.map": served(mapped),
+        "ours, server.map, up to four together": served(mapped, 4),
+        "ours, sixteen clients": served(clients),
+        "CuPy by hand, eight graphs of two": by_hand(HandLoopTogether(work, 2)),
+        "CuPy by hand, eight graphs of four": by_hand(HandLoopTogether(work, 4)),
     }
     rates: dict[str, list[float]] = {name: [] for name in ways}
     latencies: dict[str, list[float]] = {name: [] for name in ways}
@@ -163,7 +209,7 @@ def compare(
             if turn:
                 rates[name].append(count / seconds)
                 latencies[name] += took
-    base = median(rates["CuPy by hand, a loop over eight graphs"])
+    base = median(rates[BY_HAND])
     return [
         {
             "dim": work.dim,

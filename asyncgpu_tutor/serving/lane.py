@@ -87,7 +87,7 @@ class Lane(Generic[T]):
                         "await the data first, and make the request of what has come"
                     )
             else:
-                np.copyto(slot, request)
+                slot[...] = request
         self._count = len(requests)
         self.run = self._runs[self._count - 1]
         self.run.start()

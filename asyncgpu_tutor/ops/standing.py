@@ -11,7 +11,7 @@ from asyncgpu_tutor.device import Repeat, Stream
 from asyncgpu_tutor.errors import NotReadyError, UsageError
 from asyncgpu_tutor.future import DeviceFuture, FutureState, passes
 from asyncgpu_tutor.ops.replayed import Replayed
-from asyncgpu_tutor.runtime import Submission, adopt_stream, in_turn
+from asyncgpu_tutor.runtime import Rerun, adopt_stream, in_turn
 from asyncgpu_tutor.tag import current_tag
 
 __all__ = ["Standing"]
@@ -42,9 +42,7 @@ class Standing(Generic[T]):
         self._stream: Stream = adopt_stream(stream, what.device)
         self._repeat: Repeat | None = None
         self._delivered = what.delivered
-        self._submission: Submission[T] = Submission(
-            what.label, self._stream, blocking=False, spawned=False
-        )
+        self._submission: Rerun[T] = Rerun(what.label, self._stream, blocking=False, spawned=False)
         self._submission.kernels = what.kernels
         self._future: DeviceFuture[T] | None = None  # of the latest run, where it has one
         self._state = FutureState.IDLE  # of the latest run, where it has none

@@ -19,6 +19,7 @@ from asyncgpu_tutor.runtime.devices import (
 from asyncgpu_tutor.runtime.last_use import LastUse, follow, in_turn
 from asyncgpu_tutor.runtime.recording import record
 from asyncgpu_tutor.runtime.submission import (
+    Rerun,
     Run,
     Submission,
     adopt,
@@ -33,6 +34,7 @@ __all__ = [
     "CaptureStream",
     "ExecutionContext",
     "LastUse",
+    "Rerun",
     "Run",
     "Submission",
     "adopt",

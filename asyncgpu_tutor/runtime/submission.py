@@ -15,7 +15,7 @@ from asyncgpu_tutor.runtime.devices import current_device
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.tag import Tag, Tagged, forbid_nested_wait
 
-__all__ = ["Run", "Submission", "adopt", "in_flight", "submit", "synchronize", "wait"]
+__all__ = ["Rerun", "Run", "Submission", "adopt", "in_flight", "submit", "synchronize", "wait"]
 
 T = TypeVar("T")
 Run = Callable[[ExecutionContext], T]
@@ -121,6 +121,14 @@ class Submission(Generic[T]):
         return told
 
 
+class Rerun(Submission[T]):
+    """One run of what was captured: its result was made ready then, and is the same each time."""
+
+    def deliver(self) -> T:
+        """The result. Once."""
+        return self.release()
+
+
 def in_flight() -> int:
     """How many submissions nobody has seen complete yet."""
     return len(_in_flight)
@@ -159,10 +167,10 @@ def submit(
     return submission
 
 
-def adopt(label: str, stream: Stream, kernels: list[str], keep: object) -> Submission[Any]:
+def adopt(label: str, stream: Stream, kernels: list[str], keep: object) -> Rerun[Any]:
     """A submission for work that was enqueued without one; `keep` lives until it has completed."""
     _reap()
-    submission: Submission[Any] = Submission(label, stream, blocking=False, spawned=False)
+    submission: Rerun[Any] = Rerun(label, stream, blocking=False, spawned=False)
     submission.kernels = kernels
     submission.keep.append(keep)
     submission.event = stream.record()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -133,16 +134,17 @@ def _buffer(thing: Any) -> Any:
 def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
     """`function` of a result, or of each entry of it, in containers of the same kind.
 
-    Looks into tuples (named ones too), lists and dicts.
+    Looks into tuples (named ones too), lists and dicts, and into what is derived from those two.
     """
     kind: Any = cast(Any, type(result))
     if isinstance(result, tuple):
         entries = [in_containers(function, part) for part in cast(tuple[Any, ...], result)]
         return kind(*entries) if hasattr(kind, "_fields") else tuple(entries)
-    if kind is list:
-        return [in_containers(function, part) for part in result]
-    if kind is dict:
-        return {key: in_containers(function, part) for key, part in result.items()}
+    if issubclass(kind, (list, dict)):
+        filled: Any = copy.copy(result)
+        for place in list(filled) if issubclass(kind, dict) else range(len(filled)):
+            filled[place] = in_containers(function, filled[place])
+        return filled
     return function(result)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.future import FutureState
 from asyncgpu_tutor.host import in_containers
@@ -17,6 +18,7 @@ from asyncgpu_tutor.memory import pinned
 from asyncgpu_tutor.ops import DeviceOp, Standing, overlap
 from asyncgpu_tutor.ops.operation import as_op
 from asyncgpu_tutor.runtime import create_stream
+from asyncgpu_tutor.serving.pace import Pace
 
 __all__ = ["Host", "Lane", "Request"]
 
@@ -53,20 +55,26 @@ class Lane(Generic[T]):
         self._slots = [pinned(shape, dtype) for _ in range(together)]
         for slot in self._slots:
             slot[...] = np.zeros((), dtype)
-        stream = create_stream()
-        prepared = [as_op(pipeline(slot), pipeline).prepare() for slot in self._slots]
-        launches = [one.launch() for one in prepared]
-        # The first inputs, as many as there are requests; of several each has a branch.
-        wholes: list[DeviceOp[Any]] = [overlap(*launches[:n]) for n in range(2, together + 1)]
-        self._runs: list[Standing[Any]] = [
-            Standing(launches[0].graph_on(stream) if graphs else prepared[0], stream),
-            *(
-                Standing(one.graph_on(stream) if graphs else one.prepare(), stream)
-                for one in wholes
-            ),
-        ]
+        self._graphs = graphs
+        self._stream = create_stream()
+        self._prepared = [as_op(pipeline(slot), pipeline).prepare() for slot in self._slots]
+        for one in self._prepared:
+            in_containers(_no_array, one.delivered)
+        self._runs: dict[int, Standing[Any]] = {}  # by the number of requests in them
+        for count in Pace.sizes(together):
+            self._run_of(count)
         self._count = 1  # of the requests in the latest run
-        self.run = self._runs[0]  # the latest; it may be one that was cancelled
+        self.run = self._runs[1]  # the latest; it may be one that was cancelled
+
+    def _run_of(self, count: int) -> Standing[Any]:
+        """What reads so many inputs, the first ones; where there are several, each has a branch."""
+        run = self._runs.get(count)
+        if run is None:
+            first, *more = (one.launch() for one in self._prepared[:count])
+            op: DeviceOp[Any] = overlap(first, *more) if more else first
+            whole = op.graph_on(self._stream) if self._graphs else op.prepare()
+            run = self._runs[count] = Standing(whole, self._stream)
+        return run
 
     async def quiet(self) -> None:
         """Wait until the device neither reads nor writes its memory."""
@@ -74,22 +82,32 @@ class Lane(Generic[T]):
             with suppress(Exception):  # it is for who asks for the result
                 await self.run
 
-    def start(self, requests: Sequence[Request]) -> None:
-        """Write requests to the inputs and launch."""
-        for number, request in enumerate(requests):
-            slot = self._slots[number]
-            if callable(request):
-                written = request(slot)
-                if written is not None and inspect.iscoroutine(written):
-                    written.close()
-                    raise UsageError(
-                        "the function of a request is asynchronous, and has to write the input at once: "
-                        "await the data first, and make the request of what has come"
-                    )
-            else:
-                slot[...] = request
-        self._count = len(requests)
-        self.run = self._runs[self._count - 1]
+    def write(self, number: int, request: Request) -> None:
+        """Write a request, which fits, to an input."""
+        slot = self._slots[number]
+        if not callable(request):
+            slot[...] = request
+            return
+        written: Any = request(slot)
+        if written is None:
+            return
+        if inspect.isawaitable(written):
+            if inspect.iscoroutine(written):
+                written.close()
+            raise UsageError(
+                "the function of a request is asynchronous, and has to write the input at once: await the "
+                "data first, and make the request of what has come"
+            )
+        if type(written) is np.ndarray and not np.may_share_memory(written, slot):
+            raise UsageError(
+                "the function of a request has returned an array, and has to write to the one that it is "
+                "given: slot[...] = data"
+            )
+
+    def launch(self, count: int) -> None:
+        """Launch what reads the first inputs."""
+        self._count = count
+        self.run = self._run_of(count)
         self.run.start()
 
     def taken(self) -> list[T]:
@@ -101,6 +119,14 @@ class Lane(Generic[T]):
             for one in results
         ]
         return own
+
+
+def _no_array(handle: Any) -> None:
+    if isinstance(handle, DeviceArray | Partition):
+        raise UsageError(
+            f"the pipeline of a server yields {handle!r}, which the next request overwrites: end it in a "
+            "copy to the host, .to_host() or agt.d2h(...)"
+        )
 
 
 def _copied(handle: Any) -> Any:

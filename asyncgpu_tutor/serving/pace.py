@@ -34,6 +34,11 @@ class Pace:
         self._lanes = lanes
         self._early = 0  # launches that were found done, one after the other
 
+    @staticmethod
+    def sizes(most: int) -> list[int]:
+        """Those that it comes to while it grows: powers of two, and the most."""
+        return [1 << power for power in range((most - 1).bit_length())] + [most]
+
     def found_done(self) -> None:
         """The host has come to a launch, and the device was done with it."""
         self._early += 1

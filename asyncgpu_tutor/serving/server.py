@@ -16,10 +16,8 @@ from collections.abc import (
     Callable,
     Iterable,
     Iterator,
-    Sequence,
 )
 from contextlib import suppress
-from itertools import islice
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -98,7 +96,7 @@ class Server(Generic[T]):
             ("together", together, 1),
             ("waiting", waiting, 0),
         ):
-            if not isinstance(count, int) or count < least:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            if isinstance(count, bool) or not isinstance(count, int) or count < least:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
                 raise UsageError(
                     "a server needs at least one lane, one request in a launch, and no fewer than 0 that "
                     f"may wait: got {name}={count!r}"
@@ -171,7 +169,8 @@ class Server(Generic[T]):
         self._check(request)
         lane = await self._idle_lane()
         try:
-            lane.start((request,))
+            lane.write(0, request)
+            lane.launch(1)
             await lane.run
             return lane.taken()[0]
         finally:
@@ -180,8 +179,9 @@ class Server(Generic[T]):
     def map(self, requests: Iterable[Request] | AsyncIterable[Request]) -> AsyncGenerator[T, None]:
         """The results for many requests, in their order.
 
-        Requests are taken from `requests` when there is a lane for them, or about to be one, so a source
-        without end is fine.
+        A request is taken from `requests` when there is a lane for it, or about to be one, so a source
+        without end is fine; and it is copied before the next one is taken, so a source may use one array
+        again and again.
 
         Parameters
         ----------
@@ -191,20 +191,33 @@ class Server(Generic[T]):
         Raises
         ------
         DeviceError
-            At the result of a request that failed. What was begun by then is waited for.
+            In place of the result of a request that failed. What was begun by then is waited for.
+        Exception
+            What `requests` raises itself, or a request that does not fit: after the results of those before.
         """
         if isinstance(requests, AsyncIterable):
             return self._map_arriving(aiter(requests))
+        if not isinstance(requests, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            raise UsageError(
+                f"map() takes the requests, one after the other, from a list or a generator, and got "
+                f"{type(requests).__name__}: for a single one, await server(request)"
+            )
         return self._map_ready(iter(requests))
 
-    async def _map_ready(self, source: Iterator[Request]) -> AsyncGenerator[T, None]:
+    async def _map_ready(self, source: Iterator[Any]) -> AsyncGenerator[T, None]:
         under_way: _UnderWay[T] = deque()
         loop = asyncio.get_running_loop()
         looks = self._device.patience_us > 0.0  # on a simulated device time stands still meanwhile
         pace = Pace(self._together, len(self._lanes))
+        failure: Exception | None = None
         try:
             while True:
-                requests: list[Any] = list(islice(source, pace.size))
+                request = _END
+                if failure is None:
+                    try:
+                        request = next(source, _END)
+                    except Exception as error:  # noqa: BLE001 - raised when its turn comes
+                        failure = error
                 while under_way:
                     # What is done already is taken without a turn of the loop, which takes longer than a
                     # small request; but others have their turn.
@@ -212,7 +225,7 @@ class Server(Generic[T]):
                     done = run.poll()
                     if done:
                         pace.found_done()
-                    elif requests and self._free:
+                    elif request is not _END and self._free:
                         break
                     else:
                         pace.waited()
@@ -223,37 +236,35 @@ class Server(Generic[T]):
                         turn_given()
                     for result in self._taken(under_way):
                         yield result
-                    if requests and self._free:
+                    if request is not _END and self._free:
                         break
-                if not requests:
+                if failure is not None:
+                    raise failure
+                if request is _END:
                     return
-                for request in requests:
-                    if not (
-                        type(request) is np.ndarray  # nearly always; all the rest takes its time
-                        and request.shape == self.shape
-                        and request.dtype is self.dtype
-                        and self._open
-                    ):
-                        self._check(request)
-                if self._free and self._free[-1].run.state is not FutureState.EXECUTING:
-                    lane = self._free.pop()
-                else:
-                    lane = await self._idle_lane()
-                self._begin(lane, requests, under_way)
+                try:
+                    self._check(request)
+                    if self._free and self._free[-1].run.state is not FutureState.EXECUTING:
+                        lane = self._free.pop()
+                    else:
+                        lane = await self._idle_lane()
+                    failure = self._begin(lane, request, source, pace.size)
+                    under_way.append(lane)
+                except Exception as error:  # noqa: BLE001 - as above
+                    failure = error
         finally:
             self._abandon(under_way)
 
-    async def _map_arriving(self, source: AsyncIterator[Request]) -> AsyncGenerator[T, None]:
+    async def _map_arriving(self, source: AsyncIterator[Any]) -> AsyncGenerator[T, None]:
         under_way: _UnderWay[T] = deque()
         arrival: asyncio.Future[Any] | None = None
+        failure: Exception | None = None
         try:
-            while True:
+            while failure is None:
                 if arrival is None:
                     arrival = asyncio.ensure_future(_next(source))
                 # A result is not held back until the next request comes.
-                while under_way and not (
-                    arrival.done() and self._free and arrival.result() is not _END
-                ):
+                while under_way and not (self._free and _has_come(arrival)):
                     oldest = under_way[0]
                     settled = asyncio.ensure_future(oldest.quiet())
                     waits = {settled} if arrival.done() else {settled, arrival}
@@ -264,20 +275,47 @@ class Server(Generic[T]):
                 arrival = None
                 if request is _END:
                     return
-                self._check(request)
-                self._begin(await self._idle_lane(), (request,), under_way)
+                try:
+                    self._check(request)
+                    lane = await self._idle_lane()
+                    self._begin(lane, request, iter(()), 1)
+                    under_way.append(lane)
+                except Exception as error:  # noqa: BLE001 - raised when its turn comes
+                    failure = error
+            while under_way:
+                await under_way[0].quiet()
+                yield self._taken(under_way)[0]
+            raise failure
         finally:
+            self._abandon(under_way)
             if arrival is not None:
                 arrival.cancel()
-            self._abandon(under_way)
+                await asyncio.wait({arrival})  # or the source is at work, and cannot be closed
 
-    def _begin(self, lane: Lane[T], requests: Sequence[Request], under_way: _UnderWay[T]) -> None:
+    def _begin(
+        self, lane: Lane[T], first: Request, source: Iterator[Any], size: int
+    ) -> Exception | None:
+        """Launch a request, with more of the same source up to `size`; what one of those has raised."""
+        failure: Exception | None = None
         try:
-            lane.start(requests)
-        except BaseException:  # of a function that was to write the request
+            lane.write(0, first)
+            count = 1
+            while count < size:
+                try:
+                    request = next(source, _END)
+                    if request is _END:
+                        break
+                    self._check(request)
+                    lane.write(count, request)
+                except Exception as error:  # noqa: BLE001 - those before it are launched
+                    failure = error
+                    break
+                count += 1
+            lane.launch(count)
+        except BaseException:
             self._give(lane)
             raise
-        under_way.append(lane)
+        return failure
 
     def _taken(self, under_way: _UnderWay[T]) -> list[T]:
         """The results of the oldest run, which are there; its lane is free again."""
@@ -297,7 +335,11 @@ class Server(Generic[T]):
             raise UsageError(
                 "the server is closed: use it inside of `async with Server(...) as server`"
             )
-        if callable(request):
+        if callable(request) or (
+            type(request) is np.ndarray  # nearly always; all the rest takes its time
+            and request.shape == self.shape
+            and request.dtype is self.dtype
+        ):
             return
         if not hasattr(request, "dtype"):
             raise ArrayDTypeError(
@@ -320,6 +362,8 @@ class Server(Generic[T]):
         if lane.run.state is FutureState.EXECUTING:
             try:
                 await lane.quiet()
+                if not self._open:
+                    raise UsageError(CLOSED)
             except BaseException:
                 self._give(lane)
                 raise
@@ -359,6 +403,11 @@ class Server(Generic[T]):
             self._free.appendleft(lane)
         else:
             self._free.append(lane)
+
+
+def _has_come(arrival: asyncio.Future[Any]) -> bool:
+    """Whether it is a request."""
+    return arrival.done() and arrival.exception() is None and arrival.result() is not _END
 
 
 async def _next(source: AsyncIterator[Request]) -> Any:

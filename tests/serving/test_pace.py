@@ -41,3 +41,12 @@ def test_lanes_that_end_together_on_a_late_device_change_nothing(lanes: int, rou
         for _ in range(lanes - 1):
             pace.found_done()
         assert pace.size == 1
+
+
+@given(most=st.integers(1, 40), lanes=st.integers(1, 5))
+def test_the_sizes_that_it_grows_through_are_known(most: int, lanes: int) -> None:
+    pace, seen = Pace(most, lanes), [1]
+    for _ in range(8 * lanes):
+        pace.found_done()
+        seen.append(pace.size)
+    assert sorted(set(seen)) == Pace.sizes(most)

@@ -375,7 +375,9 @@ def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice, graphs: bool
     assert asyncio.run(main()) == [2.0, 4.0]
 
 
-@pytest.mark.parametrize("given", [{"lanes": 0}, {"waiting": -1}, {"lanes": 1.5}, {"together": 0}])
+@pytest.mark.parametrize(
+    "given", [{"lanes": 0}, {"waiting": -1}, {"lanes": 1.5}, {"together": 0}, {"together": True}]
+)
 def test_counts_that_make_no_server(sim: SimDevice, given: dict[str, Any]) -> None:
     name, number = next(iter(given.items()))
     with pytest.raises(UsageError, match=f"{name}={number}"):

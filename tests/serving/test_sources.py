@@ -1,0 +1,184 @@
+"""Where the requests of a map come from: what a source does, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import ArrayShapeError, UsageError
+from asyncgpu_tutor.sim import SimDevice
+from tests.serving.doubling import N, pipeline, request
+
+
+class Broken(Exception):
+    pass
+
+
+async def arriving(requests: Iterator[Any]) -> AsyncIterator[Any]:
+    for one in requests:
+        await asyncio.sleep(0)
+        yield one
+
+
+async def read(server: agt.Server[Any], source: Any) -> tuple[list[float], Exception | None]:
+    """The results that come, and what ends them."""
+    got: list[float] = []
+    try:
+        async for y in server.map(source):
+            got.append(float(y[0]))  # noqa: PERF401 - what came before a failure counts
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return got, error
+    return got, None
+
+
+@pytest.mark.parametrize("together", [1, 2, 4])
+def test_a_source_may_use_one_array_for_all_requests(device: Device, together: int) -> None:
+    def source() -> Iterator[Any]:
+        one = np.zeros(N, np.float32)
+        for number in range(20):
+            agt.work(200.0)  # a host that is late launches several at once
+            one[:] = number
+            yield one
+
+    async def main() -> tuple[list[float], Exception | None]:
+        async with agt.Server(pipeline, N, lanes=2, together=together) as server:
+            return await read(server, source())
+
+    assert asyncio.run(main()) == ([2.0 * n for n in range(20)], None)
+
+
+@pytest.mark.parametrize("together", [1, 2, 4])
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("way", ["raises", "does not fit", "writes nothing"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_what_was_asked_before_a_failure_is_answered(
+    device: Device, together: int, late: bool, way: str, asynchronous: bool
+) -> None:
+    def broken(slot: Any) -> None:
+        raise Broken
+
+    def source(count: int) -> Iterator[Any]:
+        for number in range(count):
+            if late:
+                agt.work(200.0)
+            yield request(number)
+        if way == "raises":
+            raise Broken
+        yield broken if way == "writes nothing" else request(0.0)[:3]
+        yield request(9.0)
+
+    async def main() -> None:
+        async with agt.Server(pipeline, N, lanes=3, together=together) as server:
+            for count in range(5, 13):  # it is the first of those launched together, and another
+                requests = arriving(source(count)) if asynchronous else source(count)
+                got, error = await read(server, requests)
+                assert got == [2.0 * n for n in range(count)]
+                assert isinstance(error, ArrayShapeError if way == "does not fit" else Broken)
+            assert await read(server, [request(1.0)] * 6) == ([2.0] * 6, None)
+
+    asyncio.run(main())
+
+
+def test_an_asynchronous_source_can_be_closed_when_its_map_is(device: Device) -> None:
+    closed: list[int] = []
+
+    async def source() -> AsyncIterator[Any]:
+        try:
+            yield request(0.0)
+            await asyncio.Event().wait()  # the next one does not come
+        finally:
+            closed.append(1)
+
+    async def main() -> None:
+        async with (
+            agt.Server(pipeline, N, lanes=2) as server,
+            aclosing(source()) as requests,
+            aclosing(server.map(requests)) as results,
+        ):
+            async for y in results:
+                assert y[0] == 0.0
+                break
+
+    asyncio.run(main())
+    assert closed == [1]
+
+
+def test_what_is_no_source_is_told_what_one_is(device: Device) -> None:
+    wrong: Any = 5
+
+    async def main() -> None:
+        async with agt.Server(pipeline, N) as server:
+            with pytest.raises(UsageError, match=r"got int.*await server\(request\)"):
+                server.map(wrong)
+
+    asyncio.run(main())
+
+
+def test_nothing_runs_after_the_end_of_the_server(sim: SimDevice) -> None:
+    server = agt.Server(pipeline, N, lanes=1)
+
+    async def main() -> list[Any]:
+        async with server:
+            first = asyncio.ensure_future(server(request(1.0)))
+            await asyncio.sleep(0)
+            first.cancel()
+            await asyncio.wait({first})
+            # Both want the lane, which the cancelled run still holds.
+            single = asyncio.ensure_future(server(request(2.0)))
+            several = asyncio.ensure_future(read(server, [request(3.0)]))
+            await asyncio.sleep(0)
+        assert "0 of 1 lanes busy" in repr(server)
+        return await asyncio.gather(single, several, return_exceptions=True)
+
+    refused, (got, error) = asyncio.run(main())
+    assert isinstance(refused, UsageError)
+    assert (got, type(error)) == ([], UsageError)
+
+
+# ---------------------------------------------------------------------- functions that write
+def test_a_function_that_returns_its_data_is_told_to_write_it(device: Device) -> None:
+    async def main() -> float:
+        async with agt.Server(pipeline, N, lanes=1) as server:
+            await server(request(1.0))
+            with pytest.raises(UsageError, match=r"slot\[\.\.\.\] = data"):
+                await server(lambda slot: np.full(N, 3.0, np.float32))
+            task = asyncio.ensure_future(asyncio.sleep(0))
+            with pytest.raises(UsageError, match="asynchronous"):
+                await server(lambda slot: task)
+            await task
+            y = await server(lambda slot: np.multiply(request(2.0), 2.0, out=slot))  # is the slot
+            return float(y[0])
+
+    assert asyncio.run(main()) == 8.0
+
+
+# ---------------------------------------------------------------------- pipelines
+def test_a_pipeline_that_ends_on_the_device_is_refused(device: Device) -> None:
+    def stays(slot: Any) -> agt.DeviceOp[Any]:
+        return agt.h2d(slot).map(lambda x: {"x": x})
+
+    with pytest.raises(UsageError, match="end it in a copy to the host"):
+        agt.Server(stays, N)
+
+
+def test_results_come_in_their_containers(device: Device) -> None:
+    def several(slot: Any) -> agt.DeviceOp[Any]:
+        return pipeline(slot).map(lambda y: OrderedDict(twice=y, more=[y, (y,)]))
+
+    async def main() -> list[Any]:
+        async with agt.Server(several, N, lanes=2, together=2) as server:
+            return [y async for y in server.map(request(n) for n in range(5))]
+
+    for number, result in enumerate(asyncio.run(main())):
+        assert type(result) is OrderedDict
+        for y in (result["twice"], result["more"][0], result["more"][1][0]):
+            assert type(y) is np.ndarray
+            assert y.tolist() == [2.0 * number] * N

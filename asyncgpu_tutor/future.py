@@ -11,10 +11,11 @@ from typing import Any, Generic, TypeVar, cast
 
 from asyncgpu_tutor import ranges
 from asyncgpu_tutor.device import Event, Stream
-from asyncgpu_tutor.errors import NotReadyError
+from asyncgpu_tutor.errors import DeviceError, NotReadyError
 from asyncgpu_tutor.event_loop import nothing_ready, running_loop, turn_given, turn_is_due
 from asyncgpu_tutor.runtime import Run, Submission, submit
 from asyncgpu_tutor.scheduling import SchedulingPolicy
+from asyncgpu_tutor.tag import current_tag
 
 __all__ = ["LOOK_US", "DeviceFuture", "FutureState", "passes"]
 
@@ -121,17 +122,13 @@ class DeviceFuture(Generic[T]):
         Gives the event loop no turn, so who polls has to await now and then. A look costs the host some time,
         also of a simulated clock.
         """
-        if (
-            self._state is FutureState.EXECUTING
-            and self._watched is None  # else the watcher says so
-        ):
-            submission = self._submission
-            if (
-                submission is not None
-                and submission.event is not None
-                and submission.event.succeeded
-            ):
+        submission = self._submission
+        if self._state is FutureState.EXECUTING and submission is not None:
+            event = submission.event
+            if event is not None and event.succeeded:
                 self._wake(None)
+            elif event is not None and event.done and current_tag() is None:
+                self._wake(_failure_of(event))
         return self._state in (FutureState.COMPLETE, FutureState.FAILED)
 
     def result(self) -> T:
@@ -247,6 +244,15 @@ class DeviceFuture(Generic[T]):
                 loop.call_soon_threadsafe(_release, waiter)
             except RuntimeError:  # the loop has been closed: nobody waits any more
                 continue
+
+
+def _failure_of(event: Event) -> BaseException | None:
+    """What went wrong before an event that is done, and has not succeeded."""
+    try:
+        event.synchronize()
+    except DeviceError as error:
+        return error
+    return None  # it has passed between the two looks
 
 
 def passes(event: Event, us: float = 0.0) -> bool:

@@ -11,6 +11,7 @@ from asyncgpu_tutor import ranges
 from asyncgpu_tutor.array import DeviceArray, Partition
 from asyncgpu_tutor.device import Device, Repeat, Replay, Stream
 from asyncgpu_tutor.errors import (
+    AsyncGpuError,
     CaptureError,
     DeviceError,
     DeviceMismatchError,
@@ -152,7 +153,7 @@ class Replayed(ABC, Generic[T]):
             submission.kernels = self.kernels
             blamed = submission.blame(error)
             raise blamed from blamed.__cause__
-        except UseAfterMoveError:  # nothing was enqueued
+        except AsyncGpuError:  # refused: nothing was enqueued
             raise
         except BaseException:  # Ctrl-C, say: the device goes on
             adopt(launch.label, stream, self.kernels, self)
@@ -204,7 +205,8 @@ class Replayed(ABC, Generic[T]):
             self._check_owners()
             self._come_after(stream)
             self._again = self._bound_to(stream)
-            self._last = (stream, LastUse.changes, DeviceArray.captured_moves)
+            # A move since the owners were looked at is seen by the next run.
+            self._last = (stream, LastUse.changes, self._moves)
         return self._again
 
     @abstractmethod

@@ -70,7 +70,7 @@ class Standing(Generic[T]):
         if current_tag() is not None or not what.unseen(stream):
             self._future = what.start_on(stream)
             return
-        self._future = None
+        self._future, self._state = None, FutureState.IDLE  # also where it is refused
         repeat = self._repeat
         if repeat is None:
             repeat = self._repeat = what.repeat_on(stream)

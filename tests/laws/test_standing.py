@@ -11,7 +11,13 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
-from asyncgpu_tutor.errors import DeviceAssertError, NestedSyncError, NotReadyError, UsageError
+from asyncgpu_tutor.errors import (
+    DeviceAssertError,
+    NestedSyncError,
+    NotReadyError,
+    UsageError,
+    UseAfterMoveError,
+)
 from asyncgpu_tutor.future import FutureState
 from asyncgpu_tutor.ops import Standing
 from asyncgpu_tutor.sim import SimDevice
@@ -168,3 +174,30 @@ def test_a_run_that_failed_says_so_and_the_next_one_is_fine(sim: SimDevice, quic
         assert (await run)[0] == 8.0
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_start_that_is_refused_leaves_nothing_behind(device: Device, awaited: bool) -> None:
+    x, y = agt.ones(N).sync(), agt.zeros(N).sync()
+    stream = agt.create_stream()
+    prepared = agt.memcpy(y.borrow(), x.borrow()).and_then(lambda _: agt.d2h(y.borrow())).prepare()
+    prepared._short = True  # as above
+    run = Standing(prepared, stream)
+
+    async def main() -> None:
+        run.start()
+        if awaited:
+            await run
+        else:
+            stream.synchronize()
+            assert run.poll()
+
+    asyncio.run(main())
+    kept = y.share()
+    for _ in range(2):
+        with pytest.raises(UseAfterMoveError, match="borrowed"):
+            run.start()
+        assert run.state is FutureState.IDLE
+        with pytest.raises(NotReadyError):
+            run.result()
+    assert agt.d2h(kept).sync()[0] == 1.0

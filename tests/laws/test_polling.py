@@ -1,0 +1,94 @@
+"""Who looks for the end of some work, with `poll`, sees it: whoever else waits, and however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import DeviceAssertError, UseAfterMoveError
+from asyncgpu_tutor.future import FutureState
+from asyncgpu_tutor.sim import SimDevice
+
+from .test_graphs import arrays, into
+
+FAILING = """
+extern "C" __global__ void failing(float* y) { assert(y[0] > 1.0f); y[0] = 2.0f; }"""
+
+
+async def started(op: agt.DeviceOp[Any], *, leave: bool) -> tuple[Any, Any]:
+    """A future that a task waits for, or has been cancelled while it did."""
+    future = op.into_future()
+
+    async def wait() -> Any:
+        return await future
+
+    task = asyncio.ensure_future(wait())
+    await asyncio.sleep(0)
+    if leave:
+        task.cancel()
+        await asyncio.wait({task})
+    return future, task
+
+
+def test_the_end_is_seen_when_the_loop_that_waited_is_gone(device: Device) -> None:
+    future, _ = asyncio.run(started(agt.full((4,), 2.0).to_host(), leave=True))
+    agt.synchronize()
+    assert future.poll()
+    assert future.result().tolist() == [2.0] * 4
+
+
+def test_the_end_is_seen_while_another_task_waits(sim: SimDevice) -> None:
+    async def main() -> list[float]:
+        future, task = await started(agt.full((4,), 2.0).to_host(), leave=False)
+        while not future.poll():  # each look takes the host some virtual time
+            pass
+        assert future.state is FutureState.COMPLETE
+        return (await task).tolist()
+
+    assert asyncio.run(main()) == [2.0] * 4
+
+
+@pytest.mark.parametrize("leave", [False, True])
+def test_a_failure_is_an_end(sim: SimDevice, leave: bool) -> None:
+    op = agt.Kernel(FAILING)(agt.zeros((4,)), grid=1, block=1).last().to_host()
+
+    async def main() -> None:
+        future, task = await started(op, leave=leave)
+        while not future.poll():
+            pass
+        assert future.state is FutureState.FAILED
+        with pytest.raises(DeviceAssertError):
+            future.result()
+        if not leave:
+            with pytest.raises(DeviceAssertError):
+                await task
+
+    asyncio.run(main())
+
+
+def test_a_move_in_the_midst_of_a_run_is_seen_by_the_next(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = arrays(1, 0)
+    graph = into(x, y).graph_on(agt.create_stream())
+    graph._short = True  # straight to the device, as on a GPU where nobody looks
+    stream = agt.create_stream()
+    after, moved = graph._come_after, list[Any]()
+
+    def by_another_thread(stream: Any) -> None:
+        after(stream)
+        if not moved:
+            thread = threading.Thread(target=lambda: moved.append(y.share()))
+            thread.start()
+            thread.join()
+
+    monkeypatch.setattr(graph, "_come_after", by_another_thread)
+    graph.launch().sync_on(stream)  # checked before the move
+    for _ in range(2):
+        with pytest.raises(UseAfterMoveError):
+            graph.launch().sync_on(stream)

@@ -96,7 +96,7 @@ class Server(Generic[T]):
             ("together", together, 1),
             ("waiting", waiting, 0),
         ):
-            if isinstance(count, bool) or not isinstance(count, int) or count < least:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
                 raise UsageError(
                     "a server needs at least one lane, one request in a launch, and no fewer than 0 that "
                     f"may wait: got {name}={count!r}"

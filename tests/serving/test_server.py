@@ -382,3 +382,13 @@ def test_counts_that_make_no_server(sim: SimDevice, given: dict[str, Any]) -> No
     name, number = next(iter(given.items()))
     with pytest.raises(UsageError, match=f"{name}={number}"):
         agt.Server(pipeline, N, **given)
+
+
+def test_counts_may_be_numpys_own(sim: SimDevice) -> None:
+    two: Any = np.int64(2)
+
+    async def main() -> list[float]:
+        async with agt.Server(pipeline, N, lanes=two, together=two, waiting=two) as server:
+            return [float(y[0]) async for y in server.map(request(n) for n in range(6))]
+
+    assert asyncio.run(main()) == [2.0 * n for n in range(6)]

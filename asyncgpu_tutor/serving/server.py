@@ -109,10 +109,10 @@ class Server(Generic[T]):
         self.shape = as_shape(shape)
         self.dtype = np.dtype(dtype)
         self._waiting = waiting
-        self._together = together
+        self._together = int(together)
         self._device = current_device()
         self._lanes: list[Lane[T]] = [
-            Lane(pipeline, self.shape, self.dtype, together, graphs) for _ in range(lanes)
+            Lane(pipeline, self.shape, self.dtype, self._together, graphs) for _ in range(lanes)
         ]
         # The next is the one that was freed last: its input is still in the processor's cache.
         self._free: deque[Lane[T]] = deque(self._lanes)

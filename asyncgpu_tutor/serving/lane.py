@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.array import DeviceArray, Partition
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.future import FutureState
 from asyncgpu_tutor.host import in_containers
 from asyncgpu_tutor.memory import pinned
@@ -20,7 +20,7 @@ from asyncgpu_tutor.ops.operation import as_op
 from asyncgpu_tutor.runtime import create_stream
 from asyncgpu_tutor.serving.pace import Pace
 
-__all__ = ["Host", "Lane", "Request"]
+__all__ = ["Host", "Lane", "Request", "check_fits"]
 
 T = TypeVar("T")
 Host = npt.NDArray[Any]
@@ -52,6 +52,7 @@ class Lane(Generic[T]):
         together: int,
         graphs: bool,
     ) -> None:
+        self._shape, self._dtype = shape, dtype
         self._slots = [pinned(shape, dtype) for _ in range(together)]
         for slot in self._slots:
             slot[...] = np.zeros((), dtype)
@@ -83,9 +84,24 @@ class Lane(Generic[T]):
                 await self.run
 
     def write(self, number: int, request: Request) -> None:
-        """Write a request, which fits, to an input."""
+        """Write a request to an input.
+
+        Raises
+        ------
+        ArrayShapeError, ArrayDTypeError
+            See `check_fits`.
+        UsageError
+            If it is a function that does not write.
+        """
         slot = self._slots[number]
         if not callable(request):
+            # Nearly always it is just that; the rest takes its time.
+            if (
+                type(request) is not np.ndarray
+                or request.shape != self._shape
+                or request.dtype is not self._dtype
+            ):
+                check_fits(request, self._shape, self._dtype)
             slot[...] = request
             return
         written: Any = request(slot)
@@ -119,6 +135,32 @@ class Lane(Generic[T]):
             for one in results
         ]
         return own
+
+
+def check_fits(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Whether it is a request of this shape and dtype; a function will write one.
+
+    Raises
+    ------
+    ArrayShapeError, ArrayDTypeError
+        If not.
+    """
+    if callable(request):
+        return
+    if not hasattr(request, "dtype"):
+        raise ArrayDTypeError(
+            f"a request to this server is a NumPy array, or a function that writes one, and got "
+            f"{type(request).__name__}: use np.asarray(request, {str(dtype)!r})"
+        )
+    if getattr(request, "shape", None) != shape:
+        raise ArrayShapeError(
+            f"a request to this server has shape {shape}, and this one has {np.shape(request)}"
+        )
+    if request.dtype != dtype:
+        raise ArrayDTypeError(
+            f"a request to this server has dtype {dtype}, and this one has {request.dtype}: convert it with "
+            f"astype({str(dtype)!r})"
+        )
 
 
 def _no_array(handle: Any) -> None:

@@ -25,12 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.array import as_shape
-from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, ServerBusyError, UsageError
+from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.event_loop import nothing_ready, turn_given, turn_is_due
 from asyncgpu_tutor.future import LOOK_US, FutureState
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.runtime import current_device
-from asyncgpu_tutor.serving.lane import Host, Lane, Request
+from asyncgpu_tutor.serving.lane import Host, Lane, Request, check_fits
 from asyncgpu_tutor.serving.pace import Pace
 
 __all__ = ["Server"]
@@ -305,7 +305,6 @@ class Server(Generic[T]):
                     request = next(source, _END)
                     if request is _END:
                         break
-                    self._check(request)
                     lane.write(count, request)
                 except Exception as error:  # noqa: BLE001 - those before it are launched
                     failure = error
@@ -335,26 +334,7 @@ class Server(Generic[T]):
             raise UsageError(
                 "the server is closed: use it inside of `async with Server(...) as server`"
             )
-        if callable(request) or (
-            type(request) is np.ndarray  # nearly always; all the rest takes its time
-            and request.shape == self.shape
-            and request.dtype is self.dtype
-        ):
-            return
-        if not hasattr(request, "dtype"):
-            raise ArrayDTypeError(
-                f"a request to this server is a NumPy array, or a function that writes one, and got "
-                f"{type(request).__name__}: use np.asarray(request, {str(self.dtype)!r})"
-            )
-        if getattr(request, "shape", None) != self.shape:
-            raise ArrayShapeError(
-                f"a request to this server has shape {self.shape}, and this one has {np.shape(request)}"
-            )
-        if request.dtype != self.dtype:
-            raise ArrayDTypeError(
-                f"a request to this server has dtype {self.dtype}, and this one has {request.dtype}: "
-                f"convert it with astype({str(self.dtype)!r})"
-            )
+        check_fits(request, self.shape, self.dtype)
 
     async def _idle_lane(self) -> Lane[T]:
         """A lane whose memory nobody uses, when it is this request's turn."""

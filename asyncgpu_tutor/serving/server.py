@@ -63,9 +63,8 @@ class Server(Generic[T]):
         How many launches the device works on at a time, each on a stream of its own.
     together : int
         How many requests of a `map` may make one launch, as branches of it; a lane has memory for so many.
-        They do while the host cannot keep up with the device, see `Pace`. That is good for small requests,
-        for which a launch takes the host longer than all else. They are done together, and where one fails
-        they fail together.
+        They do while launches are what keeps the host from keeping up with the device, as with small
+        requests; see `Pace`. They are done together, and where one fails they fail together.
     waiting : int
         How many more may wait for a lane; what comes then is turned away.
     graphs : bool
@@ -224,7 +223,7 @@ class Server(Generic[T]):
                     run = under_way[0].run
                     done = run.poll()
                     if done:
-                        pace.found_done()
+                        pace.found_done(self._device.now())
                     elif request is not _END and self._free:
                         break
                     else:

@@ -188,7 +188,7 @@ def compare(
     ways: dict[str, Way] = {
         BY_HAND: by_hand(HandLoop(work)),
         "ours, server.map": served(mapped),
-        "ours, server.map, up to four together": served(mapped, 4),
+        "ours, server.map, up to eight together": served(mapped, 8),
         "ours, sixteen clients": served(clients),
         "CuPy by hand, eight graphs of two": by_hand(HandLoopTogether(work, 2)),
         "CuPy by hand, eight graphs of four": by_hand(HandLoopTogether(work, 4)),

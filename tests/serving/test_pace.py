@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.serving.pace import Pace
+from asyncgpu_tutor.serving.pace import LONG_US, Pace
 
 
 @given(most=st.integers(1, 9), lanes=st.integers(1, 5), seen=st.lists(st.booleans(), max_size=60))
@@ -14,7 +14,7 @@ def test_there_is_always_room_and_always_something(most: int, lanes: int, seen: 
     for done in seen:
         before = pace.size
         if done:
-            pace.found_done()
+            pace.found_done(0.0)
             assert pace.size >= before
         else:
             pace.waited()
@@ -26,7 +26,7 @@ def test_there_is_always_room_and_always_something(most: int, lanes: int, seen: 
 def test_it_grows_to_the_most_and_shrinks_to_one(most: int, lanes: int) -> None:
     pace = Pace(most, lanes)
     for _ in range(4 * lanes):
-        pace.found_done()
+        pace.found_done(0.0)
     assert pace.size == most
     for _ in range(4):
         pace.waited()
@@ -39,7 +39,7 @@ def test_lanes_that_end_together_on_a_late_device_change_nothing(lanes: int, rou
     for _ in range(rounds):
         pace.waited()
         for _ in range(lanes - 1):
-            pace.found_done()
+            pace.found_done(0.0)
         assert pace.size == 1
 
 
@@ -47,6 +47,21 @@ def test_lanes_that_end_together_on_a_late_device_change_nothing(lanes: int, rou
 def test_the_sizes_that_it_grows_through_are_known(most: int, lanes: int) -> None:
     pace, seen = Pace(most, lanes), [1]
     for _ in range(8 * lanes):
-        pace.found_done()
+        pace.found_done(0.0)
         seen.append(pace.size)
     assert sorted(set(seen)) == Pace.sizes(most)
+
+
+@given(lanes=st.integers(1, 5), steps=st.lists(st.floats(1.0, 10.0), min_size=20, max_size=40))
+def test_a_host_that_is_late_because_of_its_requests_launches_them_one_by_one(
+    lanes: int, steps: list[float]
+) -> None:
+    pace = Pace(8, lanes)
+    now = 0.0
+    for _ in range(4 * lanes):  # it was quick once
+        pace.found_done(now)
+    assert pace.size == 8
+    for step in steps:
+        now += 8.1 * LONG_US * step
+        pace.found_done(now)
+    assert pace.size == 1

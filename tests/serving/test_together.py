@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
 from asyncgpu_tutor.errors import DeviceAssertError
+from asyncgpu_tutor.serving.pace import LONG_US
 from asyncgpu_tutor.sim import SimDevice
 from tests.serving.doubling import N, pipeline, request
 
@@ -26,11 +27,11 @@ extern "C" __global__ void slow(unsigned int n, const float* x, float* y) {
 }"""
 
 
-def dawdling(number: float) -> Callable[[Any], None]:
+def dawdling(number: float, us: float = 200.0) -> Callable[[Any], None]:
     """A request that keeps the host busy for longer than the device takes for it."""
 
     def write(slot: Any) -> None:
-        agt.work(200.0)
+        agt.work(us)
         slot[:] = number
 
     return write
@@ -78,6 +79,16 @@ def test_a_device_that_is_late_gets_its_requests_one_by_one(sim: SimDevice) -> N
     trace = asyncio.run(main())
     assert launches(trace) == 10
     assert len({span.stream for span in trace.find("slow")}) == 2
+
+
+def test_a_host_that_launches_do_not_delay_gains_nothing_by_fewer(sim: SimDevice) -> None:
+    async def main() -> int:
+        async with agt.Server(pipeline, N, lanes=2, together=4) as server:
+            with agt.record() as trace:
+                await mapped(server, [dawdling(n, 2.0 * LONG_US) for n in range(12)])
+        return launches(trace)
+
+    assert asyncio.run(main()) == 12
 
 
 @pytest.mark.parametrize("graphs", [True, False])

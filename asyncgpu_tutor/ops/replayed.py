@@ -28,6 +28,7 @@ from asyncgpu_tutor.runtime import (
     CaptureStream,
     ExecutionContext,
     LastUse,
+    Rerun,
     Submission,
     adopt,
     adopt_stream,
@@ -132,7 +133,7 @@ class Replayed(ABC, Generic[T]):
             self._follow(context.stream)
             self._run(context)
         context.submission.kernels.extend(self.kernels)
-        return cast(T, in_containers(partial(_lent, context), self._lent))
+        return cast(T, in_containers(partial(_lent, context.submission), self._lent))
 
     # ------------------------------------------------------------------ the short way
     def unseen(self, stream: Stream) -> bool:
@@ -174,15 +175,24 @@ class Replayed(ABC, Generic[T]):
 
     def started_on(self, stream: Stream, label: str) -> DeviceFuture[T]:
         """A run under this name, where nobody looks; see `unseen`."""
+        run = self._started(stream, label)
+        run.handles = self._result
+        return DeviceFuture.of(run)
+
+    def handles_on(self, stream: Stream, label: str) -> T:
+        """A run under this name, where nobody looks: what it yields, at once."""
+        run = self._started(stream, label)
+        return cast(T, in_containers(partial(_lent, run), self._lent))
+
+    def _started(self, stream: Stream, label: str) -> Rerun[T]:
         self._check_owners()
         with in_turn:
             self._follow(stream)
             self._bound_to(stream).enqueue()
-            submission: Submission[T] = adopt(label, stream, self.kernels, self)
+            run: Rerun[T] = adopt(label, stream, self.kernels, self)
             for use in self._uses:
-                use.run = submission
-        submission.handles = self._result
-        return DeviceFuture.of(submission)
+                use.run = run
+        return run
 
     @property
     def delivered(self) -> T:
@@ -332,6 +342,14 @@ class _Launch(DeviceOp[T]):
         forbid_nested_wait("sync_on()")
         return self._run_blocking(self.what.adopted(stream), None)
 
+    def async_on(self, stream: object) -> T:
+        """See `DeviceOp`."""
+        mine = self.what.adopted(stream)
+        if self.what.unseen(mine):
+            forbid_nested_wait(f"an operation ({self.label!r})")
+            return self.what.handles_on(mine, self.label)
+        return super().async_on(mine)
+
     def _run_blocking(self, stream: Stream, policy: SchedulingPolicy | None) -> T:
         if self.what.unseen(stream):
             return self.what.run_through(stream, self)
@@ -356,8 +374,8 @@ def _to_lend(handle: Any) -> Any:
     return handle.lend() if isinstance(handle, DeviceArray | Partition) else handle
 
 
-def _lent(context: ExecutionContext, handle: Any) -> Any:
+def _lent(run: Submission[Any], handle: Any) -> Any:
     """A result as one run yields it."""
     if isinstance(handle, DeviceArray | Partition):
         return handle.take("by nobody: it is lent")
-    return seen_by(context.submission, handle)
+    return seen_by(run, handle)

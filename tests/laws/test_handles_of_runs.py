@@ -1,0 +1,74 @@
+"""`async_on` of what was captured: handles at once, which are ready when the stream is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.errors import NestedSyncError, NotReadyError
+from asyncgpu_tutor.sim import SimDevice
+
+from .test_graphs import N, arrays, into
+
+
+def captured(x: Any, y: Any, *, graph: bool, quick: bool) -> Any:
+    op = into(x, y).and_then(lambda _: agt.d2h(y.borrow()))
+    what: Any = op.prepare()
+    if graph:
+        what = what.launch().graph_on(agt.create_stream())
+    what._short |= quick  # straight to the device, as on a GPU where nobody looks
+    return what
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_host_array_is_ready_when_its_run_is(sim: SimDevice, graph: bool, quick: bool) -> None:
+    what, stream = captured(*arrays(1, 0), graph=graph, quick=quick), agt.create_stream()
+    agt.synchronize()
+    before = agt.in_flight()
+    handle = what.launch().named("mine").async_on(stream)
+    assert agt.in_flight() == before + 1
+    with pytest.raises(NotReadyError, match="mine"):
+        handle.numpy()
+    stream.synchronize()
+    assert handle.numpy().tolist() == [2.0] * N
+    agt.synchronize()
+    assert agt.in_flight() == before
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("graph", [False, True])
+def test_runs_on_two_streams_come_after_each_other(
+    device: Device, graph: bool, quick: bool
+) -> None:
+    x, y = arrays(1, 0)
+    what = captured(x, y, graph=graph, quick=quick)
+    left, right = agt.create_stream(), agt.create_stream()
+    handles = [what.launch().async_on(stream) for stream in (left, right, left, left, right)]
+    what.launch().sync_on(left)
+    last = what.launch().async_on(right)
+    right.synchronize()
+    assert last.numpy().tolist() == [2.0] * N
+    assert all(handle.numpy().tolist() == [2.0] * N for handle in handles)  # lent: all are the same
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_none_while_an_operation_is_described(device: Device, quick: bool) -> None:
+    what, stream = captured(*arrays(1, 0), graph=False, quick=quick), agt.create_stream()
+    with pytest.raises(NestedSyncError):
+        agt.value(1).and_then(lambda x: (what.launch().async_on(stream), agt.value(x))[1]).sync()
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_device_array_is_lent(device: Device, quick: bool) -> None:
+    x, y = arrays(1, 0)
+    prepared: Any = into(x, y).prepare()
+    prepared._short |= quick
+    stream = agt.create_stream()
+    for _ in range(2):
+        handle = prepared.launch().async_on(stream)
+        stream.synchronize()
+        assert agt.d2h(handle).sync()[0] == 2.0  # taken, and the next run yields another

@@ -29,6 +29,7 @@ from work import Contender, Work, make_work
 import asyncgpu_tutor as agt
 
 SIZES = (64, 128, 256, 512, 1024, 2048)
+SET_UPS = 3
 YARDSTICK = "CuPy by hand, four streams"
 PEERS = {"cuda_core": "cuda.core", "pytorch": "PyTorch"}
 
@@ -87,21 +88,32 @@ def _agrees(one: Contender, first: Contender, dim: int) -> bool:
 
 
 def pipeline(dim: int, turns: int, loop: asyncio.AbstractEventLoop) -> list[dict[str, Any]]:
-    """Four batches of the MLP, by everybody."""
-    work = make_work(dim)
-    every = contenders(work, loop)
-    every = [one for one in every if _agrees(one, every[0], dim)]
-    times = in_turns({one.name: one.run for one in every}, turns)
-    base = median(times[YARDSTICK])
+    """Four batches of the MLP, by everybody.
+
+    All is set up several times, in other places of the device's memory, where a graph of the same kernels may
+    take a tenth longer. What counts is the set-up in the middle.
+    """
+    medians: dict[str, list[float]] = {}
+    kept: list[list[Contender]] = []  # or the next ones would get the same memory
+    for _ in range(SET_UPS):
+        work = make_work(dim)
+        every = contenders(work, loop)
+        kept.append(every := [one for one in every if _agrees(one, every[0], dim)])
+        times = in_turns({one.name: one.run for one in every}, turns // SET_UPS)
+        for name, found in times.items():
+            medians.setdefault(name, []).append(median(found))
+    base = median(medians[YARDSTICK])
+    notes = {one.name: one.note for every in kept for one in every}
     return [
         {
             "dim": dim,
-            "way": one.name,
-            "us": median(times[one.name]),
-            "ratio": median(times[one.name]) / base,
-            "note": one.note,
+            "way": name,
+            "us": median(found),
+            "ratio": median(found) / base,
+            "set_ups_us": sorted(found),
+            "note": notes[name],
         }
-        for one in every
+        for name, found in medians.items()
     ]
 
 
@@ -115,7 +127,7 @@ def main() -> None:
     loop = asyncio.new_event_loop()
     found: dict[str, Any] = {"machine": machine(), "pipeline": []}
     for dim in SIZES:
-        turns = max(3, (10 if args.quick else 30) * 64 // max(dim, 64))
+        turns = max(SET_UPS, (10 if args.quick else 36) * 64 // max(dim, 64))
         found["pipeline"] += pipeline(dim, turns, loop)
     found["latency"] = waiting.latency()
     found["processor"] = waiting.processor_share()

@@ -45,7 +45,7 @@ def text(found: dict[str, Any]) -> str:
             f"Measured on: {where}.",
             "## Four batches of the MLP: time as a ratio to hand-written CuPy on four streams",
             _by_size(found["pipeline"], "ratio", ".2f"),
-            "The same in microseconds, medians of runs in turns:",
+            "The same in microseconds, medians of runs in turns, and of three set-ups the one in the middle:",
             _by_size(found["pipeline"], "us", ".1f"),
             "Notes: " + "; ".join(f"{way}: {note}" for way, note in notes) + ".",
             "## Waiting for one kernel: ratio to launch and synchronize in CuPy (and microseconds)",

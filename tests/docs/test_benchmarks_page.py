@@ -33,9 +33,9 @@ def test_operations_prepared_or_not(found: dict[str, Any]) -> None:
     assert f"{built[64]:.1f} times as long at DIM 64, {built[256]:.1f} times at 256" in PAGE
     assert max(built[1024], built[2048]) < 1.02
     assert f"({prepared[64]:.2f} of the time at DIM 64)" in PAGE
-    ahead = max(prepared[dim] / core[dim] for dim in prepared) - 1
-    assert f"ahead of that by up to {ahead:.0%}".replace("%", " %") in PAGE
-    assert core[64] < prepared[64] < 1
+    apart = max(abs(prepared[dim] / core[dim] - 1) for dim in prepared)
+    assert "is within 3 % of that at all sizes" in PAGE
+    assert apart < 0.03
 
 
 def test_graphs_and_what_beats_them(found: dict[str, Any]) -> None:
@@ -45,27 +45,46 @@ def test_graphs_and_what_beats_them(found: dict[str, Any]) -> None:
     torch = ratios(found["pipeline"], "PyTorch, four streams, its own operators")
 
     apart = {dim: ours[dim] / raw[dim] for dim in ours}
-    assert f"{apart[64]:.2f} of its time at DIM 64, {apart[128]:.2f} at 128" in PAGE
-    assert all(abs(apart[dim] - 1) <= 0.01 for dim in apart if dim >= 256)
-    assert all(abs(ours[dim] / theirs[dim] - 1) < 0.02 for dim in ours)
+    assert f"{apart[64]:.2f} of its time at DIM 64, {apart[256]:.2f} at 256" in PAGE
+    assert all(abs(apart[dim] - 1) <= 0.01 for dim in apart if dim >= 512)
+    us = {(row["way"], row["dim"]): row["us"] for row in found["pipeline"]}
+    assert 0.5 < us["ours, a graph", 64] - us["CuPy, captured graph", 64] < 1.5  # "a microsecond"
+    assert f"At 128 it is {apart[128]:.2f} here, and PyTorch's {theirs[128] / raw[128]:.2f}" in PAGE
+    one = ratios(found["pipeline"], "CuPy by hand, one batch alone")
+    assert f"take {ours[64] / one[64]:.2f} times as long as one batch alone by hand" in PAGE
     assert {dim for dim, ratio in torch.items() if ratio < 1} == {512, 1024, 2048}
 
 
 def test_serving(found: dict[str, Any]) -> None:
-    ours = ratios(found["serving"], "ours, server.map", in_place=True)
-    copied = ratios(found["serving"], "ours, server.map", in_place=False)
+    rows = found["serving"]
+    ours = ratios(rows, "ours, server.map", in_place=True)
+    copied = ratios(rows, "ours, server.map", in_place=False)
     by_hand = {
         row["dim"]: 1e6 / row["per_second"]
-        for row in found["serving"]
-        if row["way"].startswith("CuPy") and row["in_place"]
+        for row in rows
+        if row["ratio"] == 1 and row["way"].startswith("CuPy") and row["in_place"]
     }
 
-    assert min(ours[512], ours[1024]) >= 1
+    assert min(ours[512], ours[1024]) > 0.99
     assert f"of 256 at {ours[256]:.2f} of its rate and of 64" in PAGE
     assert f"where a request takes {by_hand[64]:.0f} us, at {ours[64]:.2f}" in PAGE
     first, second, third, fourth = (f"{copied[dim]:.2f}" for dim in sorted(copied))
     assert f"the four are {first}, {second}, {third} and {fourth}" in PAGE
-    assert 2 < by_hand[64] / ours[64] - by_hand[64] < 4  # us of Python a request
+    assert f"in {by_hand[64] / ours[64] - by_hand[64]:.1f} us of Python a request" in PAGE
+
+
+def test_serving_several_at_once(found: dict[str, Any]) -> None:
+    def both(way: str) -> dict[int, list[float]]:
+        ways = [ratios(found["serving"], way, in_place=place) for place in (False, True)]
+        return {dim: sorted(one[dim] for one in ways) for dim in ways[0]}
+
+    ours = both("ours, server.map, up to eight together")
+    told = {dim: "{:.2f} to {:.2f}".format(*pair) for dim, pair in ours.items()}
+    assert f"serves {told[64]} times as many requests of DIM 64" in PAGE
+    assert f"{told[256]} of DIM 256, and as many from 512 on" in PAGE
+    assert all(0.99 < ratio < 1.03 for dim in (512, 1024) for ratio in ours[dim])
+    four = both("CuPy by hand, eight graphs of four")
+    assert all(four[dim][i] > max(1, ours[dim][i]) for dim in (64, 256) for i in (0, 1))
 
 
 def test_waiting(found: dict[str, Any]) -> None:
@@ -80,4 +99,4 @@ def test_waiting(found: dict[str, Any]) -> None:
     late = {r["way"]: r["us"] for r in found["latency"] if r["kernel_us"] == 1000}
     ways = ("prepared", "built once", "built each time")
     by = [late[f"ours, await, {way}"] - late["CuPy, synchronize"] for way in ways]
-    assert 200 < min(by) <= max(by) < 340
+    assert 170 < min(by) <= max(by) < 230  # "a fifth of a millisecond late"

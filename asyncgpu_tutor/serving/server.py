@@ -206,7 +206,7 @@ class Server(Generic[T]):
     async def _map_ready(self, source: Iterator[Any]) -> AsyncGenerator[T, None]:
         under_way: _UnderWay[T] = deque()
         loop = asyncio.get_running_loop()
-        looks = self._device.patience_us > 0.0  # on a simulated device time stands still meanwhile
+        looks = self._device.patience_us > 0.0  # not on a simulated device
         pace = Pace(self._together, len(self._lanes))
         failure: Exception | None = None
         try:

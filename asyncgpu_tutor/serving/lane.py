@@ -1,4 +1,4 @@
-"""One lane of a server: a stream, inputs in pinned memory, and the pipelines that read them."""
+"""Lanes of a server, and what fits into one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from asyncgpu_tutor.future import FutureState
 from asyncgpu_tutor.host import in_containers
 from asyncgpu_tutor.memory import pinned
 from asyncgpu_tutor.ops import DeviceOp, Standing, overlap
+from asyncgpu_tutor.ops import zip as in_order
 from asyncgpu_tutor.ops.operation import as_op
 from asyncgpu_tutor.runtime import create_stream
-from asyncgpu_tutor.serving.pace import Pace
 
 __all__ = ["Host", "Lane", "Request", "check_fits"]
 
@@ -30,7 +30,7 @@ Request = Host | Callable[[Host], object]
 
 
 class Lane(Generic[T]):
-    """A stream, inputs, and for each input the pipeline that reads it.
+    """A stream, inputs in pinned memory, and for each input the pipeline that reads it.
 
     Parameters
     ----------
@@ -42,6 +42,11 @@ class Lane(Generic[T]):
         How many inputs.
     graphs : bool
         See `Server`.
+
+    Attributes
+    ----------
+    run : Standing
+        The latest run; it may be one that was cancelled.
     """
 
     def __init__(
@@ -56,26 +61,20 @@ class Lane(Generic[T]):
         self._slots = [pinned(shape, dtype) for _ in range(together)]
         for slot in self._slots:
             slot[...] = np.zeros((), dtype)
-        self._graphs = graphs
-        self._stream = create_stream()
-        self._prepared = [as_op(pipeline(slot), pipeline).prepare() for slot in self._slots]
-        for one in self._prepared:
+        stream = create_stream()
+        prepared = [as_op(pipeline(slot), pipeline).prepare() for slot in self._slots]
+        for one in prepared:
             in_containers(_no_array, one.delivered)
-        self._runs: dict[int, Standing[Any]] = {}  # by the number of requests in them
-        for count in Pace.sizes(together):
-            self._run_of(count)
+        launches = [one.launch() for one in prepared]
+        self._runs: list[Standing[Any]] = []  # the first reads the first input, the next two, ...
+        for count in range(1, together + 1):
+            some: DeviceOp[Any] = launches[0]
+            if count > 1:  # branches of a graph, or one after the other on this stream
+                some = (overlap if graphs else in_order)(*launches[:count])
+            whole = some.graph_on(stream) if graphs else some.prepare()
+            self._runs.append(Standing(whole, stream))
         self._count = 1  # of the requests in the latest run
-        self.run = self._runs[1]  # the latest; it may be one that was cancelled
-
-    def _run_of(self, count: int) -> Standing[Any]:
-        """What reads so many inputs, the first ones; where there are several, each has a branch."""
-        run = self._runs.get(count)
-        if run is None:
-            first, *more = (one.launch() for one in self._prepared[:count])
-            op: DeviceOp[Any] = overlap(first, *more) if more else first
-            whole = op.graph_on(self._stream) if self._graphs else op.prepare()
-            run = self._runs[count] = Standing(whole, self._stream)
-        return run
+        self.run = self._runs[0]
 
     async def quiet(self) -> None:
         """Wait until the device neither reads nor writes its memory."""
@@ -105,7 +104,7 @@ class Lane(Generic[T]):
             slot[...] = request
             return
         written: Any = request(slot)
-        if written is None:
+        if written is None or isinstance(written, int):  # how much was read, as of a socket
             return
         if inspect.isawaitable(written):
             if inspect.iscoroutine(written):
@@ -114,16 +113,16 @@ class Lane(Generic[T]):
                 "the function of a request is asynchronous, and has to write the input at once: await the "
                 "data first, and make the request of what has come"
             )
-        if type(written) is np.ndarray and not np.may_share_memory(written, slot):
+        if type(written) is not np.ndarray or not np.may_share_memory(written, slot):
             raise UsageError(
-                "the function of a request has returned an array, and has to write to the one that it is "
-                "given: slot[...] = data"
+                f"the function of a request has returned {type(written).__name__}, and has to write to the "
+                "array that it is given: slot[...] = data"
             )
 
     def launch(self, count: int) -> None:
         """Launch what reads the first inputs."""
         self._count = count
-        self.run = self._run_of(count)
+        self.run = self._runs[count - 1]
         self.run.start()
 
     def taken(self) -> list[T]:
@@ -138,12 +137,12 @@ class Lane(Generic[T]):
 
 
 def check_fits(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Whether it is a request of this shape and dtype; a function will write one.
+    """Refuse what is no request of this shape and dtype; a function will write one.
 
     Raises
     ------
     ArrayShapeError, ArrayDTypeError
-        If not.
+        If it is none.
     """
     if callable(request):
         return

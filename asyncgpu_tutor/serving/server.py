@@ -1,13 +1,14 @@
-"""A small server loop: requests in, a pipeline on each of several streams, results out.
+"""The server: requests wait for a lane, are written there, launched, and answered.
 
-The pipeline is built once for each lane, a lane being a stream with memory of its own. After that a
-request costs a copy into the lane's input, one launch, and a copy of the result: no memory is allocated on
-the device.
+Pipelines are built once for each lane, a lane being a stream with memory of its own. After that a request
+costs a copy into an input, a launch, which several may share, and a copy of the result: no memory is
+allocated on the device.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import (
     AsyncGenerator,
@@ -32,13 +33,14 @@ from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.runtime import current_device
 from asyncgpu_tutor.serving.lane import Host, Lane, Request, check_fits
 from asyncgpu_tutor.serving.pace import Pace
+from asyncgpu_tutor.serving.source import END, has_come, next_of
 
 __all__ = ["Server"]
 
 T = TypeVar("T")
 _UnderWay = deque[Lane[T]]
 
-_END: Any = object()  # of the requests: no request is this
+MOST_TOGETHER = 16  # a lane has a graph for each number up to it
 CLOSED = "the server was closed before this request's turn"
 
 
@@ -62,7 +64,8 @@ class Server(Generic[T]):
     lanes : int
         How many launches the device works on at a time, each on a stream of its own.
     together : int
-        How many requests of a `map` may make one launch, as branches of it; a lane has memory for so many.
+        How many requests of a `map` over an iterable may make one launch, up to 16; a lane has memory for so
+        many. In a graph they are branches, else they follow each other. It takes two lanes or more.
         They do while launches are what keeps the host from keeping up with the device, as with small
         requests; see `Pace`. They are done together, and where one fails they fail together.
     waiting : int
@@ -90,15 +93,19 @@ class Server(Generic[T]):
         waiting: int = 1024,
         graphs: bool = True,
     ) -> None:
-        for name, count, least in (
-            ("lanes", lanes, 1),
-            ("together", together, 1),
-            ("waiting", waiting, 0),
+        for name, count, least, most in (
+            ("lanes", lanes, 1, math.inf),
+            ("together", together, 1, MOST_TOGETHER),
+            ("waiting", waiting, 0, math.inf),
         ):
-            if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+            if (
+                isinstance(count, bool)
+                or not isinstance(count, int | np.integer)  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+                or not least <= count <= most
+            ):
                 raise UsageError(
-                    "a server needs at least one lane, one request in a launch, and no fewer than 0 that "
-                    f"may wait: got {name}={count!r}"
+                    f"a server needs at least one lane, 1 to {MOST_TOGETHER} requests in a launch, and no "
+                    f"fewer than 0 that may wait: got {name}={count!r}"
                 )
         if not callable(pipeline):
             raise UsageError(
@@ -190,7 +197,10 @@ class Server(Generic[T]):
         Raises
         ------
         DeviceError
-            In place of the result of a request that failed. What was begun by then is waited for.
+            In place of the result of a request that failed. What was begun by then goes on, and its lanes are
+            used again when the device is done with them.
+        ServerBusyError
+            If others have all lanes and too many wait already.
         Exception
             What `requests` raises itself, or a request that does not fit: after the results of those before.
         """
@@ -211,10 +221,10 @@ class Server(Generic[T]):
         failure: Exception | None = None
         try:
             while True:
-                request = _END
+                request = END
                 if failure is None:
                     try:
-                        request = next(source, _END)
+                        request = next(source, END)
                     except Exception as error:  # noqa: BLE001 - raised when its turn comes
                         failure = error
                 while under_way:
@@ -224,7 +234,7 @@ class Server(Generic[T]):
                     done = run.poll()
                     if done:
                         pace.found_done(self._device.now())
-                    elif request is not _END and self._free:
+                    elif request is not END and self._free:
                         break
                     else:
                         pace.waited()
@@ -233,13 +243,19 @@ class Server(Generic[T]):
                     elif not looks or turn_is_due():
                         await asyncio.sleep(0)
                         turn_given()
-                    for result in self._taken(under_way):
+                    try:
+                        results = self._taken(under_way)
+                    except Exception as error:
+                        if failure is not None:
+                            error.add_note(f"the source of the requests failed too: {failure!r}")
+                        raise
+                    for result in results:
                         yield result
-                    if request is not _END and self._free:
+                    if request is not END and self._free:
                         break
                 if failure is not None:
                     raise failure
-                if request is _END:
+                if request is END:
                     return
                 try:
                     self._check(request)
@@ -261,9 +277,9 @@ class Server(Generic[T]):
         try:
             while failure is None:
                 if arrival is None:
-                    arrival = asyncio.ensure_future(_next(source))
+                    arrival = asyncio.ensure_future(next_of(source))
                 # A result is not held back until the next request comes.
-                while under_way and not (self._free and _has_come(arrival)):
+                while under_way and not (self._free and has_come(arrival)):
                     oldest = under_way[0]
                     settled = asyncio.ensure_future(oldest.quiet())
                     waits = {settled} if arrival.done() else {settled, arrival}
@@ -272,7 +288,7 @@ class Server(Generic[T]):
                         yield self._taken(under_way)[0]
                 request = await arrival
                 arrival = None
-                if request is _END:
+                if request is END:
                     return
                 try:
                     self._check(request)
@@ -301,8 +317,8 @@ class Server(Generic[T]):
             count = 1
             while count < size:
                 try:
-                    request = next(source, _END)
-                    if request is _END:
+                    request = next(source, END)
+                    if request is END:
                         break
                     lane.write(count, request)
                 except Exception as error:  # noqa: BLE001 - those before it are launched
@@ -352,8 +368,8 @@ class Server(Generic[T]):
         """A lane, when it is this request's turn."""
         if len(self._queue) >= self._waiting:
             raise ServerBusyError(
-                f"{len(self._lanes)} requests are under way and {len(self._queue)} wait: try again later, "
-                "or let more of them wait (waiting=...)"
+                f"all {len(self._lanes)} lanes are busy and {len(self._queue)} requests wait: try again "
+                "later, or let more of them wait (waiting=...)"
             )
         waiter: asyncio.Future[Lane[T]] = asyncio.get_running_loop().create_future()
         self._queue.append(waiter)
@@ -382,12 +398,3 @@ class Server(Generic[T]):
             self._free.appendleft(lane)
         else:
             self._free.append(lane)
-
-
-def _has_come(arrival: asyncio.Future[Any]) -> bool:
-    """Whether it is a request."""
-    return arrival.done() and arrival.exception() is None and arrival.result() is not _END
-
-
-async def _next(source: AsyncIterator[Request]) -> Any:
-    return await anext(source, _END)

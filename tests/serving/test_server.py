@@ -376,7 +376,15 @@ def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice, graphs: bool
 
 
 @pytest.mark.parametrize(
-    "given", [{"lanes": 0}, {"waiting": -1}, {"lanes": 1.5}, {"together": 0}, {"together": True}]
+    "given",
+    [
+        {"lanes": 0},
+        {"waiting": -1},
+        {"lanes": 1.5},
+        {"together": 0},
+        {"together": True},
+        {"together": 17},
+    ],
 )
 def test_counts_that_make_no_server(sim: SimDevice, given: dict[str, Any]) -> None:
     name, number = next(iter(given.items()))
@@ -392,3 +400,25 @@ def test_counts_may_be_numpys_own(sim: SimDevice) -> None:
             return [float(y[0]) async for y in server.map(request(n) for n in range(6))]
 
     assert asyncio.run(main()) == [2.0 * n for n in range(6)]
+
+
+def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: SimDevice) -> None:
+    slow = DOUBLE.replace(
+        "assert(x[i] >= 0.0f);", "for (int k = 0; k < 2000 * x[i]; k++) y[i] += x[k % n];"
+    )
+
+    def slowly(slot: Any) -> agt.DeviceOp[Any]:
+        launch = agt.Kernel(slow)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
+        return launch.last().unpartition().to_host()
+
+    async def main() -> None:
+        async with agt.Server(slowly, N, lanes=2) as server:
+            task = asyncio.ensure_future(server(request(1.0)))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait({task})
+            for _ in range(3):
+                assert (await server(request(0.0)))[0] == 0.0
+            assert "1 of 2 lanes busy" in repr(server)  # the cancelled one, still
+
+    asyncio.run(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -13,7 +14,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
-from asyncgpu_tutor.errors import ArrayShapeError, UsageError
+from asyncgpu_tutor.errors import ArrayShapeError, DeviceAssertError, UsageError
 from asyncgpu_tutor.sim import SimDevice
 from tests.serving.doubling import N, pipeline, request
 
@@ -143,21 +144,39 @@ def test_nothing_runs_after_the_end_of_the_server(sim: SimDevice) -> None:
     assert (got, type(error)) == ([], UsageError)
 
 
+def test_what_the_source_raised_is_told_although_a_request_failed(sim: SimDevice) -> None:
+    def source() -> Iterator[Any]:
+        yield request(-1.0)
+        raise Broken("out of paper")
+
+    async def main() -> tuple[list[float], Exception | None]:
+        async with agt.Server(pipeline, N, lanes=2) as server:
+            return await read(server, source())
+
+    got, error = asyncio.run(main())
+    assert got == []
+    assert isinstance(error, DeviceAssertError)
+    assert "out of paper" in "".join(error.__notes__)
+
+
 # ---------------------------------------------------------------------- functions that write
 def test_a_function_that_returns_its_data_is_told_to_write_it(device: Device) -> None:
-    async def main() -> float:
+    async def main() -> tuple[float, float]:
         async with agt.Server(pipeline, N, lanes=1) as server:
             await server(request(1.0))
             with pytest.raises(UsageError, match=r"slot\[\.\.\.\] = data"):
                 await server(lambda slot: np.full(N, 3.0, np.float32))
+            with pytest.raises(UsageError, match="returned list"):
+                await server(lambda slot: [3.0] * N)
             task = asyncio.ensure_future(asyncio.sleep(0))
             with pytest.raises(UsageError, match="asynchronous"):
                 await server(lambda slot: task)
             await task
             y = await server(lambda slot: np.multiply(request(2.0), 2.0, out=slot))  # is the slot
-            return float(y[0])
+            z = await server(lambda slot: io.BytesIO(request(5.0).tobytes()).readinto(slot))
+            return float(y[0]), float(z[0])
 
-    assert asyncio.run(main()) == 8.0
+    assert asyncio.run(main()) == (8.0, 10.0)
 
 
 # ---------------------------------------------------------------------- pipelines

@@ -104,6 +104,16 @@ def test_the_answers_are_the_same(device: Device, graphs: bool, together: int) -
     assert asyncio.run(main()) == [2.0 * n for n in range(20)]
 
 
+def test_without_graphs_they_follow_each_other_on_the_lane(sim: SimDevice) -> None:
+    async def main() -> agt.Trace:
+        async with agt.Server(pipeline, N, lanes=2, together=4, graphs=False) as server:
+            with agt.record() as trace:
+                await mapped(server, [dawdling(n) for n in range(16)])
+        return trace
+
+    assert len({span.stream for span in asyncio.run(main()).find("twice")}) == 2
+
+
 @settings(max_examples=25)
 @given(
     requests=st.lists(st.booleans(), max_size=30),

@@ -125,10 +125,11 @@ class DeviceFuture(Generic[T]):
         submission = self._submission
         if self._state is FutureState.EXECUTING and submission is not None:
             event = submission.event
-            if event is not None and event.succeeded:
-                self._wake(None)
-            elif event is not None and event.done and current_tag() is None:
-                self._wake(_failure_of(event))
+            if event is not None and event.done:
+                if event.succeeded:
+                    self._wake(None)
+                elif current_tag() is None:  # in a submission nobody may ask what went wrong
+                    self._wake(_failure_of(event))
         return self._state in (FutureState.COMPLETE, FutureState.FAILED)
 
     def result(self) -> T:

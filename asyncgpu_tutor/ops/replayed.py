@@ -137,7 +137,7 @@ class Replayed(ABC, Generic[T]):
 
     # ------------------------------------------------------------------ the short way
     def unseen(self, stream: Stream) -> bool:
-        """Whether a run on this stream can do without a submission: nobody records, no profiler looks."""
+        """Whether a run on this stream can go straight to the driver: nobody records, no profiler looks."""
         device = stream.device
         return self._short and device is self.device and device.log is None and not ranges.enabled()
 
@@ -188,7 +188,13 @@ class Replayed(ABC, Generic[T]):
         self._check_owners()
         with in_turn:
             self._follow(stream)
-            self._bound_to(stream).enqueue()
+            try:
+                self._bound_to(stream).enqueue()
+            except AsyncGpuError:
+                raise
+            except BaseException:  # as in `run_through`
+                adopt(label, stream, self.kernels, self)
+                raise
             run: Rerun[T] = adopt(label, stream, self.kernels, self)
             for use in self._uses:
                 use.run = run

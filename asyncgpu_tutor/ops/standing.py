@@ -8,10 +8,10 @@ from collections.abc import Generator
 from typing import Any, Generic, TypeVar
 
 from asyncgpu_tutor.device import Repeat, Stream
-from asyncgpu_tutor.errors import NotReadyError, UsageError
+from asyncgpu_tutor.errors import AsyncGpuError, NotReadyError, UsageError
 from asyncgpu_tutor.future import DeviceFuture, FutureState, passes
 from asyncgpu_tutor.ops.replayed import Replayed
-from asyncgpu_tutor.runtime import Rerun, adopt_stream, in_turn
+from asyncgpu_tutor.runtime import Rerun, adopt, adopt_stream, in_turn
 from asyncgpu_tutor.tag import current_tag
 
 __all__ = ["Standing"]
@@ -67,22 +67,28 @@ class Standing(Generic[T]):
                 "for the run before"
             )
         what, stream = self._what, self._stream
+        self._future, self._state = None, FutureState.IDLE  # also where it is refused
         if current_tag() is not None or not what.unseen(stream):
             self._future = what.start_on(stream)
             return
-        self._future, self._state = None, FutureState.IDLE  # also where it is refused
-        repeat = self._repeat
-        if repeat is None:
-            repeat = self._repeat = what.repeat_on(stream)
-        with in_turn:
-            what.come_in_turn(stream)
-            repeat.start()
+        try:
+            with in_turn:
+                repeat = self._repeat = what.come_in_turn(stream)
+                repeat.start()
+        except AsyncGpuError:
+            raise
+        except BaseException:  # Ctrl-C, say: the device may be at work
+            self._future = DeviceFuture.of(adopt(what.label, stream, what.kernels, what))
+            raise
         self._submission.event = repeat.event
         self._submission.renew(self._delivered, keep=what)
         self._state = FutureState.EXECUTING
 
     def poll(self, us: float = 0.0) -> bool:
-        """Whether the run is over, as one look tells, or looks for `us` us; see `DeviceFuture.poll`."""
+        """Whether the run is over, as one look tells; see `DeviceFuture.poll`.
+
+        Looks go on for `us` us where the run has no future of its own.
+        """
         if self._future is not None:
             return self._future.poll()
         if self._state is FutureState.EXECUTING and self._repeat is not None:

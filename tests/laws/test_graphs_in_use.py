@@ -140,21 +140,26 @@ def test_runs_that_are_left_alone_do_not_pile_up(
     assert agt.in_flight() < before + 400
 
 
+@pytest.mark.parametrize("way", ["sync_on", "async_on", "start_on"])
 def test_a_run_that_is_interrupted_lives_until_it_is_done(
-    device: Device, short: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+    device: Device, short: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     stream = agt.create_stream()
     graph = short(into(*arrays(1, 0)).graph_on(agt.create_stream()))
     there = weakref.ref(graph)
 
-    def interrupted() -> None:
+    repeat = graph._bound_to(stream)
+
+    def interrupted(enqueue: Callable[[], None] = repeat.enqueue) -> None:
+        enqueue()
         raise KeyboardInterrupt
 
+    run = graph.start_on if way == "start_on" else getattr(graph.launch(), way)
     with monkeypatch.context() as patch:
-        patch.setattr(graph._bound_to(stream), "wait", interrupted)
+        patch.setattr(repeat, "enqueue", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            graph.launch().sync_on(stream)
-    del graph
+            run(stream)
+    del graph, run, repeat, interrupted
     gc.collect()
     assert there() is not None
     agt.synchronize()

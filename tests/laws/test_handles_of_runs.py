@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
@@ -53,6 +54,28 @@ def test_runs_on_two_streams_come_after_each_other(
     right.synchronize()
     assert last.numpy().tolist() == [2.0] * N
     assert all(handle.numpy().tolist() == [2.0] * N for handle in handles)  # lent: all are the same
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("between", ["the other stream", "update", "a graph of it"])
+def test_a_run_where_the_last_but_one_was_comes_after_the_last(
+    device: Device, between: str, quick: bool
+) -> None:
+    x, y = arrays(1, 0)
+    left, right = agt.create_stream(), agt.create_stream()
+    prepared = captured(x, y, graph=False, quick=quick)
+    graph = prepared.launch().graph_on(right)
+    graph._short |= quick
+    what = graph if between == "update" else prepared
+    for number in (3.0, 4.0):
+        new = agt.pin(np.full(N, number, np.float32))
+        what.launch().sync_on(left)
+        if between == "update":  # on the graph's own stream
+            graph.update(agt.memcpy(x.borrow(), new))
+        else:
+            agt.memcpy(x.borrow(), new).sync_on(left)
+            (prepared if between == "the other stream" else graph).launch().async_on(right)
+        assert what.launch().sync_on(left).tolist() == [2.0 * number] * N
 
 
 @pytest.mark.parametrize("quick", [False, True])

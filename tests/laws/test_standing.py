@@ -176,12 +176,15 @@ def test_a_run_that_failed_says_so_and_the_next_one_is_fine(sim: SimDevice, quic
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("awaited", [False, True])
-def test_a_start_that_is_refused_leaves_nothing_behind(device: Device, awaited: bool) -> None:
+def test_a_start_that_is_refused_leaves_nothing_behind(
+    device: Device, awaited: bool, quick: bool
+) -> None:
     x, y = agt.ones(N).sync(), agt.zeros(N).sync()
     stream = agt.create_stream()
     prepared = agt.memcpy(y.borrow(), x.borrow()).and_then(lambda _: agt.d2h(y.borrow())).prepare()
-    prepared._short = True  # as above
+    prepared._short |= quick
     run = Standing(prepared, stream)
 
     async def main() -> None:
@@ -201,3 +204,29 @@ def test_a_start_that_is_refused_leaves_nothing_behind(device: Device, awaited: 
         with pytest.raises(NotReadyError):
             run.result()
     assert agt.d2h(kept).sync()[0] == 1.0
+
+
+def test_a_start_that_is_interrupted_may_have_begun(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slot = agt.pinned((N,), np.float32)
+    run, stream = made(slot, graph=True, quick=True)
+    repeat = run._what._bound_to(stream)
+    start = repeat.start
+
+    def interrupted() -> None:
+        start()
+        raise KeyboardInterrupt
+
+    async def over() -> Any:
+        return await run
+
+    with monkeypatch.context() as patch:
+        patch.setattr(repeat, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run.start()
+    assert run.state is FutureState.EXECUTING
+    asyncio.run(over())
+    slot[:] = 5.0
+    run.start()
+    assert asyncio.run(over())[0] == 10.0

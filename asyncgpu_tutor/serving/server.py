@@ -121,7 +121,7 @@ class Server(Generic[T]):
             Lane(pipeline, self.shape, self.dtype, self._together, graphs) for _ in range(lanes)
         ]
         # The next is the one that was freed last: its input is still in the processor's cache.
-        self._free: deque[Lane[T]] = deque(self._lanes)
+        self._free: deque[Lane[T]] = deque(reversed(self._lanes))
         self._queue: deque[asyncio.Future[Lane[T]]] = deque()
         self._open = False
 

@@ -160,15 +160,15 @@ def test_arguments_that_only_the_run_reveals_are_checked_there(device: Device) -
 # ---------------------------------------------------------------------- other calls
 OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.zeros((-1,)), ArrayShapeError, r"non-negative integers, not \(-1,\)"),
-    (lambda: agt.zeros((2.5,)), ArrayShapeError, "non-negative integers"),  # type: ignore[arg-type]
+    (lambda: agt.zeros((2.5,)), ArrayShapeError, "non-negative integers"),
     (
         lambda: agt.h2d(np.array(["a"])),
         ArrayDTypeError,
         "h2d makes arrays of bool, integers or floats",
     ),
     (lambda: agt.h2d(np.ones(2, complex)), ArrayDTypeError, "complex128"),
-    (lambda: agt.full((2,), [1, 2]), ArrayDTypeError, r"with one number, and got \[1, 2\]"),  # type: ignore[arg-type]
-    (lambda: agt.full((2,), "a"), ArrayDTypeError, "with one number, and got 'a'"),  # type: ignore[arg-type]
+    (lambda: agt.full((2,), [1, 2]), ArrayDTypeError, r"with one number, and got \[1, 2\]"),
+    (lambda: agt.full((2,), "a"), ArrayDTypeError, "with one number, and got 'a'"),
     (lambda: agt.full((2,), 300, np.uint8), ArrayDTypeError, "300 out of bounds for uint8"),
     (lambda: agt.randn((2,), seed=-1), UsageError, "seed of randn is an integer.*got -1"),
     (lambda: agt.arange(4, ">i4"), ArrayDTypeError, "arange makes int32.*got >i4"),
@@ -177,9 +177,9 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
         lambda: agt.d2h(np.ones(2)),
         ArrayDTypeError,
         "d2h copies a DeviceArray to the host, and got ndarray",
-    ),  # type: ignore[arg-type]
+    ),
     (
-        lambda: agt.d2h(agt.ones(2)),  # type: ignore[arg-type]
+        lambda: agt.d2h(agt.ones(2)),
         ArrayDTypeError,
         r"got an operation\. .*use op\.to_host\(\) on an operation",
     ),
@@ -191,61 +191,61 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (
         lambda: agt.with_context(
             lambda context: agt.value(context.copy(context.empty((2,)), np.ones(2)))
-        ).sync(),  # type: ignore[arg-type]
+        ).sync(),
         UsageError,
         "from one device array to another, and got ndarray: copy_from_host",
     ),
-    (lambda: agt.d2h(out()), ArrayDTypeError, r"got Partition. Call unpartition\(\)"),  # type: ignore[arg-type]
+    (lambda: agt.d2h(out()), ArrayDTypeError, r"got Partition. Call unpartition\(\)"),
     (lambda: agt.memcpy(ones(3), ones(4)), ArrayShapeError, r"\(3,\) float32, 'x' is \(4,\)"),
     (
         lambda: agt.memcpy(ones().share(), ones()),
         UsageError,
         "memcpy writes to its target, and array 'x' is shared",
     ),
-    (lambda: agt.dup(3), ArrayDTypeError, "dup takes device arrays, and got int"),  # type: ignore[arg-type]
+    (lambda: agt.dup(3), ArrayDTypeError, "dup takes device arrays, and got int"),
     (
-        lambda: agt.zip(agt.ones(4), agt.ones(4)).to_host().sync(),  # type: ignore[arg-type]
+        lambda: agt.zip(agt.ones(4), agt.ones(4)).to_host().sync(),
         ArrayDTypeError,
         r"got tuple. A launch yields all its arrays: pick one, as with op.last\(\)",
     ),
     (
-        lambda: agt.zip([agt.ones(4), agt.ones(4)]),  # type: ignore[arg-type]
+        lambda: agt.zip([agt.ones(4), agt.ones(4)]),
         NotAnOperationError,
         r"\(list\), where a DeviceOp is needed: agt.zip\(\*these\) is one",
     ),
     (
-        lambda: list(agt.ones(4)),  # type: ignore[call-overload]
+        lambda: list(agt.ones(4)),
         TypeError,
         r"<DeviceOp ones> has no entries.*unzip\(n\)",
     ),
-    (lambda: agt.ones(4)[0], TypeError, r"<DeviceOp ones> has no entries"),  # type: ignore[index]
+    (lambda: agt.ones(4)[0], TypeError, r"<DeviceOp ones> has no entries"),
     (
         lambda: agt.with_context(
-            lambda context: agt.value(context.copy_from_host(np.ones(2), context.empty(2)))  # type: ignore[arg-type]
+            lambda context: agt.value(context.copy_from_host(np.ones(2), context.empty(2)))
         ).sync(),
         UsageError,
         "takes a device array first, and got ndarray",
     ),
     (
-        lambda: agt.create_stream().wait_event(agt.create_stream()),  # type: ignore[arg-type]
+        lambda: agt.create_stream().wait_event(agt.create_stream()),
         DeviceMismatchError,
         r"cannot wait for <stream.*stream.record\(\) makes one",
     ),
     (agt.zip, UsageError, "zip needs at least one operation"),
     (agt.overlap, UsageError, "overlap needs at least one operation"),
-    (lambda: agt.zip(agt.value(1), 2), NotAnOperationError, r"got 2 \(int\).*agt.value"),  # type: ignore[arg-type]
+    (lambda: agt.zip(agt.value(1), 2), NotAnOperationError, r"got 2 \(int\).*agt.value"),
     (lambda: agt.StreamPoolRoundRobin(0), UsageError, "at least one stream, and 0 was asked for"),
     (lambda: agt.StreamPoolRoundRobin(True), UsageError, "at least one stream"),
-    (lambda: agt.value(1).sync(4), NotAnOperationError, "4 is not a scheduling policy"),  # type: ignore[arg-type]
+    (lambda: agt.value(1).sync(4), NotAnOperationError, "4 is not a scheduling policy"),
     (lambda: agt.value(1).sync_on("fast"), DeviceMismatchError, "'fast' is not a stream that"),
     (
-        lambda: agt.value(1).sync(agt.SingleStream("fast")),  # type: ignore[arg-type]
+        lambda: agt.value(1).sync(agt.SingleStream("fast")),
         DeviceMismatchError,
         "'fast' is not a stream that",
     ),
     (lambda: agt.work(float("inf")), UsageError, "microseconds, 0 or more, and got inf"),
     (
-        lambda: agt.value(1).and_then(agt.value(2)),  # type: ignore[arg-type]
+        lambda: agt.value(1).and_then(agt.value(2)),
         NotAnOperationError,
         r"take a function, and got <DeviceOp value> .*agt.zip\(a, b\)",
     ),
@@ -253,7 +253,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.asarray(np.ones(2)), DeviceMismatchError, "ndarray is not an array on .*agt.h2d"),
     (lambda: np.asarray(ones()), UsageError, r"where the host cannot read it: run agt.d2h"),
     (lambda: agt.SingleStream().device, UsageError, "has no device yet"),
-    (lambda: agt.Kernel(3), UsageError, "CUDA C in a string, and got int"),  # type: ignore[arg-type]
+    (lambda: agt.Kernel(3), UsageError, "CUDA C in a string, and got int"),
     (lambda: agt.Kernel("int x;"), UsageError, "the source has 0 kernels"),
     (lambda: ones().borrow().share(), UsageError, "only borrowed here, so it cannot be shared"),
     (
@@ -291,7 +291,7 @@ def test_a_closure_that_returns_no_operation(device: Device) -> None:
         op.sync()
 
     async def main() -> None:
-        await agt.spawn(agt.with_context(lambda _: None))  # type: ignore[arg-type,return-value]
+        await agt.spawn(agt.with_context(lambda _: None))
 
     with pytest.raises(NotAnOperationError, match=r"returned None"):
         asyncio.run(main())
@@ -322,7 +322,7 @@ def test_two_kernels_need_a_name(device: Device) -> None:
 def test_a_device_that_does_not_exist() -> None:
     for name in ("gpu", "sim:x", "cuda:-1", "auto:1", "", "sim:", 0):
         with pytest.raises(UsageError, match=r"is not a device: say 'auto', 'sim'"):
-            agt.resolve(name)  # type: ignore[arg-type]
+            agt.resolve(name)
 
 
 def test_the_variable_that_names_no_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -417,10 +417,10 @@ def test_a_pageable_copy_holds_up_the_host(sim: SimDevice) -> None:
 
 VERBS: list[tuple[Callable[[agt.ExecutionContext, agt.DeviceArray], object], str]] = [
     (lambda c, a: c.memset(a, 256), "from -128 to 255, and not 256: agt.full"),
-    (lambda c, a: c.memset(a, 0.5), "and not 0.5"),  # type: ignore[arg-type]
-    (lambda c, a: c.memset(3), "takes a device array first, and got int"),  # type: ignore[arg-type]
-    (lambda c, a: c.copy_from_host(a, [1.0] * 4), "from a NumPy array, and got list"),  # type: ignore[arg-type]
-    (lambda c, a: c.copy_to_host(a, [1.0] * 4), "into a NumPy array, and out is list"),  # type: ignore[arg-type]
+    (lambda c, a: c.memset(a, 0.5), "and not 0.5"),
+    (lambda c, a: c.memset(3), "takes a device array first, and got int"),
+    (lambda c, a: c.copy_from_host(a, [1.0] * 4), "from a NumPy array, and got list"),
+    (lambda c, a: c.copy_to_host(a, [1.0] * 4), "into a NumPy array, and out is list"),
 ]
 
 

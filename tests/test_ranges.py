@@ -69,7 +69,7 @@ def domain(monkeypatch: pytest.MonkeyPatch) -> FakeDomain:
         assert name == made.name
         return made
 
-    module.get_domain = get_domain  # type: ignore[attr-defined]
+    module.get_domain = get_domain
     monkeypatch.setitem(sys.modules, "nvtx", module)
     return made
 

@@ -19,7 +19,7 @@ PAIRS = [("sim:0", "sim:1"), pytest.param(("cuda:0", "cuda:1"), marks=pytest.mar
 @pytest.fixture(params=PAIRS, ids=lambda pair: pair[0].partition(":")[0])
 def pair(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     """Two devices; skipped where there is only one GPU."""
-    return tuple(open_or_skip(name) for name in request.param)  # type: ignore[return-value]
+    return tuple(open_or_skip(name) for name in request.param)
 
 
 def test_even_batches_here_and_odd_ones_there(pair: tuple[Any, Any]) -> None:

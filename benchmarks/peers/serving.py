@@ -232,7 +232,7 @@ def compare(
 
 def soak(work: Work, count: int, loop: asyncio.AbstractEventLoop) -> Row:
     """Memory before and after many requests, some of which are cancelled or refused."""
-    pool: Any = agt.current_device()._pool  # type: ignore[attr-defined] - only to measure it
+    pool: Any = agt.current_device()._pool
 
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()

@@ -32,7 +32,7 @@ def call(number: int, start: float, end: float) -> Span:
 
 
 def work(number: int, kind: str, start: float, end: float, stream: int, *after: int) -> Span:
-    return Span(number, kind, kind, start, end, "cuda:0", stream, after=after)  # type: ignore[arg-type]
+    return Span(number, kind, kind, start, end, "cuda:0", stream, after=after)
 
 
 def causes(trace: Trace, number: int) -> list[tuple[str, float, float]]:

@@ -67,4 +67,4 @@ def test_it_is_drawn_with_a_name_for_each_row() -> None:
     labels = [text.get_text().strip() for text in ax.get_yticklabels()]
     assert "Default stream" in labels
     assert len(labels) == len(window_rows(trace))
-    plt.close(ax.figure)  # type: ignore[arg-type]
+    plt.close(ax.figure)

@@ -118,9 +118,9 @@ def window(x: Array, out: Array, n: int) -> dict[int, Any]:
 
 
 def convolve(x: Array, k: Array, mode: str = "constant") -> Array:
-    p = np.pad(x.astype(D), 1, mode=mode)  # type: ignore[call-overload]
+    p = np.pad(x.astype(D), 1, mode=mode)
     h, w = x.shape
-    return sum(k[r, c] * p[r : r + h, c : c + w] for r in range(3) for c in range(3))  # type: ignore[return-value]
+    return sum(k[r, c] * p[r : r + h, c : c + w] for r in range(3) for c in range(3))
 
 
 def heat(u: Array, v: Array, n: int, c: float) -> dict[int, Any]:

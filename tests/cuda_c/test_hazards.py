@@ -25,7 +25,7 @@ REDUCE = """extern "C" __global__ void total(const float* x, float* out, int n) 
 
 def fault(kind: type[errors.KernelFault], text: str, **more: object) -> errors.KernelFault:
     with pytest.raises(kind) as caught:
-        body(text, **more)  # type: ignore[arg-type]
+        body(text, **more)
     return caught.value
 
 

@@ -309,11 +309,11 @@ class TestArguments:
         args = self.args()
         args[index] = given
         with pytest.raises(kind, match=["'x'", "", "'n'"][index]):
-            compile_source(HEAD + "}").launch("k", (1, 1, 1), (32, 1, 1), args)  # type: ignore[arg-type]
+            compile_source(HEAD + "}").launch("k", (1, 1, 1), (32, 1, 1), args)
 
     def test_number_of_arguments(self) -> None:
         with pytest.raises(errors.UsageError, match="takes 3 arguments, 2 given"):
-            compile_source(HEAD + "}").launch("k", (1, 1, 1), (32, 1, 1), self.args()[:2])  # type: ignore[arg-type]
+            compile_source(HEAD + "}").launch("k", (1, 1, 1), (32, 1, 1), self.args()[:2])
 
     @pytest.mark.parametrize(
         ("grid", "block"),
@@ -324,4 +324,4 @@ class TestArguments:
         self, grid: tuple[int, int, int], block: tuple[int, int, int]
     ) -> None:
         with pytest.raises(errors.LaunchConfigError):
-            compile_source(HEAD + "}").launch("k", grid, block, self.args())  # type: ignore[arg-type]
+            compile_source(HEAD + "}").launch("k", grid, block, self.args())

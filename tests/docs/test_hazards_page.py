@@ -19,13 +19,13 @@ HAZARDS = TOOL.hazards(TEXT)
 
 @pytest.mark.parametrize("hazard", HAZARDS, ids=lambda h: h.title)
 def test_a_program_fails_with_the_words_that_are_shown(hazard: object) -> None:
-    said = TOOL.message(hazard.program)  # type: ignore[attr-defined]
-    assert said == hazard.shown, "if the new words are meant: python tools/hazards.py"  # type: ignore[attr-defined]
+    said = TOOL.message(hazard.program)
+    assert said == hazard.shown, "if the new words are meant: python tools/hazards.py"
 
 
 @pytest.mark.parametrize("hazard", HAZARDS, ids=lambda h: h.title)
 def test_what_is_shown_is_an_error_of_ours(hazard: object) -> None:
-    name = hazard.shown.split(":")[0]  # type: ignore[attr-defined]
+    name = hazard.shown.split(":")[0]
     assert issubclass(getattr(errors, name), errors.AsyncGpuError)
 
 

@@ -113,7 +113,7 @@ def test_an_unknown_name_is_told_the_known_ones(call: object) -> None:
     with pytest.raises(
         UsageError, match=r"no exercise '01-gird'; there are .*'01-grid', '01-relu'"
     ):
-        call(*args)  # type: ignore[operator]
+        call(*args)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_notebook_shows_words_and_picture(
     monkeypatch.setattr(display, "display", shown.append)
     rejected._ipython_display_()
 
-    assert [thing.data for thing in shown] == [rejected.text]  # type: ignore[attr-defined]
+    assert [thing.data for thing in shown] == [rejected.text]
     assert len(plt.get_fignums()) == 1
 
 

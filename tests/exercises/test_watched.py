@@ -35,7 +35,7 @@ def test_operations_mark_themselves(sim: Device) -> None:
 
 def test_pushed_ranges_of_two_tasks_are_mixed_up_and_numbered_ones_are_not(sim: Device) -> None:
     async def task(kind: object, name: str, us: float) -> None:
-        with kind(name):  # type: ignore[operator]
+        with kind(name):
             await agt.sleep(us)
 
     async def both(kind: object) -> None:

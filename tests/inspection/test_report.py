@@ -165,7 +165,7 @@ def test_roofline_by_hand() -> None:
 def test_looking_changes_neither_results_nor_times() -> None:
     def run(look: bool) -> tuple[object, float]:
         with agt.using(SimDevice(machine=Machine())) as device:
-            op = matvec(48, 48).last().unpartition().to_host()  # type: ignore[attr-defined]
+            op = matvec(48, 48).last().unpartition().to_host()
             if look:
                 with agt.microscope():
                     result = op.sync()
@@ -315,7 +315,7 @@ def test_not_where_work_is_being_described() -> None:
 
 def test_not_an_operation() -> None:
     with pytest.raises(NotAnOperationError, match=r"got 3 \(int\)"):
-        agt.inspect(3)  # type: ignore[arg-type]
+        agt.inspect(3)
 
 
 def test_a_device_that_is_not_simulated_is_refused() -> None:
@@ -329,6 +329,6 @@ def test_a_device_that_is_not_simulated_is_refused() -> None:
     ran: list[int] = []
     op = agt.value(1).map(ran.append)
     refused = pytest.raises(UsageError, match=r'cuda:0: .*interpreter.*agt\.using\("sim"\)')
-    with agt.using(Real()), refused:  # type: ignore[arg-type]
+    with agt.using(Real()), refused:
         agt.inspect(op)
     assert ran == []

@@ -148,7 +148,7 @@ def test_a_loop_that_was_closed_on_a_sleeper_disturbs_no_other(sim: Device) -> N
         return (await asyncio.wait_for(slow().to_host(), 20)).tolist()[:1]
 
     assert asyncio.run(main()) == [256.0]
-    task._log_destroy_pending = False  # type: ignore[attr-defined] # it is pending for ever
+    task._log_destroy_pending = False  # it is pending for ever
 
 
 def test_a_loop_can_be_left_and_entered_again(sim: Device) -> None:

@@ -234,7 +234,7 @@ def test_what_ran_before_and_runs_once_is_refused(device: Device, capture: Captu
 def test_a_stream_of_a_capture_can_be_copied_and_has_no_pointer(device: Device) -> None:
     agt.with_context(lambda context: agt.value(copy.copy(context.stream).number)).prepare()
     with pytest.raises(AttributeError, match=r"no 'ptr'.*another library"):
-        agt.with_context(lambda context: agt.value(context.stream.ptr)).prepare()  # type: ignore[attr-defined]
+        agt.with_context(lambda context: agt.value(context.stream.ptr)).prepare()
 
 
 def test_a_step_may_be_recorded_inside_of_a_step(device: Device) -> None:

@@ -90,7 +90,7 @@ def test_unzip_needs_to_know_how_many(device: Device) -> None:
     with pytest.raises(agt.UsageError, match="yields 2 entries: there is no entry 2"):
         third.sync()
     with pytest.raises(agt.UsageError, match="yields int, not a tuple"):
-        agt.value(1).first().sync()  # type: ignore[misc]
+        agt.value(1).first().sync()
 
 
 def test_an_entry_that_was_given_away_says_so(device: Device) -> None:

@@ -72,7 +72,7 @@ WORDS = [
 
 @pytest.mark.parametrize("words", OURS)
 def test_it_is_there(words: str) -> None:
-    owner, _, name = re.match(r"[\w.]+", words)[0].rpartition(".")  # type: ignore[index]
+    owner, _, name = re.match(r"[\w.]+", words)[0].rpartition(".")
     assert hasattr(OWNERS[owner] if owner else agt, name)
 
 

@@ -76,14 +76,14 @@ def test_each_exercise_is_an_answer_and_a_test_that_follows_it() -> None:
     names = [parameter.values[1] for parameter in GRADED]
     stored = (ROOT / ANSWERS).glob("*.json")
 
-    assert sorted(names) == sorted(  # type: ignore[type-var]
+    assert sorted(names) == sorted(
         name for file in stored for name in json.loads(file.read_text(encoding="utf-8"))
     )
     for notebook in SOURCES.values():
         ids = [cell.id for cell in notebook.cells]
         for name in names:
             if name in ids:
-                assert ids.index(f"{name}-check") == ids.index(name) + 1  # type: ignore[arg-type]
+                assert ids.index(f"{name}-check") == ids.index(name) + 1
 
 
 # https://nbgrader.readthedocs.io/en/stable/contributor_guide/metadata.html

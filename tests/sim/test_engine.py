@@ -93,7 +93,7 @@ def test_a_kernel_gets_what_earlier_ones_leave() -> None:
 def test_one_copy_at_a_time_in_each_direction() -> None:
     bench = Bench()
     for name, resource in (("in 1", "h2d"), ("in 2", "h2d"), ("out", "d2h")):
-        bench.run(bench.engine.queue(0), name, 3.0, resource=resource)  # type: ignore[arg-type]
+        bench.run(bench.engine.queue(0), name, 3.0, resource=resource)
     bench.engine.run_dry()
     assert bench.spans == {"in 1": (0.0, 3.0), "in 2": (3.0, 6.0), "out": (0.0, 3.0)}
 

@@ -24,7 +24,7 @@ from asyncgpu_tutor.trace import DEVICE_KINDS, Span, SpanKind, Trace, measure
 def one(kind: SpanKind = "kernel", start: float = 0, end: float = 10, **more: object) -> Span:
     stream = 1 if kind in DEVICE_KINDS else None
     span = Span(0, kind, "name", start, end, "sim:0", stream)
-    return replace(span, **more)  # type: ignore[arg-type]
+    return replace(span, **more)
 
 
 def collections(ax: Axes, kind: str) -> list[PolyCollection]:
@@ -66,7 +66,7 @@ def written(ax: Axes) -> list[str]:
 
 
 def draw(ax: Axes) -> None:
-    ax.get_figure(root=True).canvas.draw()  # type: ignore[union-attr]
+    ax.get_figure(root=True).canvas.draw()
 
 
 def dependencies(ax: Axes, kind: str) -> list[LineCollection]:
@@ -310,7 +310,7 @@ def test_the_legend_covers_no_bar_and_stays_in_the_figure(mlp: Trace) -> None:
     draw(ax)
     (legend,) = figure.legends
     extent = legend.get_window_extent()
-    assert extent.y1 <= ax.xaxis.get_tightbbox().y0  # type: ignore[union-attr]
+    assert extent.y1 <= ax.xaxis.get_tightbbox().y0
     assert extent.y0 >= 0
     assert extent.x1 <= figure.bbox.x1
 
@@ -371,11 +371,11 @@ def test_compare_side_by_side(mlp: Trace) -> None:
 # ------------------------------------------------------------------ mistakes
 def test_mistakes_are_answered_with_the_choices(mlp: Trace) -> None:
     with pytest.raises(UsageError, match=r"'stream'.*'streams'"):
-        plot(mlp, lanes=("stream",))  # type: ignore[arg-type]
+        plot(mlp, lanes=("stream",))
     with pytest.raises(UsageError, match=r"color_by is 'name'.*'kind', 'op'"):
-        plot(mlp, color_by="name")  # type: ignore[arg-type]
+        plot(mlp, color_by="name")
     with pytest.raises(UsageError, match="show_dependencies is 'none'"):
-        plot(mlp, show_dependencies="none")  # type: ignore[arg-type]
+        plot(mlp, show_dependencies="none")
     with pytest.raises(UsageError, match=r"'sgemm'.*'sgemm_naive'"):
         plot(mlp, highlight="sgemm")
     with pytest.raises(UsageError, match="at least one trace"):

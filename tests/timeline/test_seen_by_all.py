@@ -74,7 +74,7 @@ def test_the_eyes_see_white_as_white_and_the_famous_pair_alike() -> None:
 @seen_by
 @pytest.mark.parametrize("kind", KIND_LOOKS)
 def test_names_can_be_read_on_every_bar(kind: str, eyes: str) -> None:
-    assert contrast(INK, KIND_LOOKS[kind].colour, eyes) >= 4.5  # type: ignore[index]
+    assert contrast(INK, KIND_LOOKS[kind].colour, eyes) >= 4.5
 
 
 @seen_by
@@ -117,12 +117,12 @@ def test_copy_kernel_and_copy_differ_in_colour_for_all_eyes(eyes: str) -> None:
 
 def test_all_that_shares_a_lane_differs_in_pattern() -> None:
     for kinds in (ON_A_STREAM, ("call", "wait", "work")):
-        assert len({KIND_LOOKS[kind].hatch for kind in kinds}) == len(kinds)  # type: ignore[index]
+        assert len({KIND_LOOKS[kind].hatch for kind in kinds}) == len(kinds)
 
 
 def test_where_colour_stands_for_an_operation_its_number_is_there_too(mlp: Trace) -> None:
     ax = plot(mlp, color_by="op", lanes=("streams",), width=16)
-    ax.get_figure(root=True).canvas.draw()  # type: ignore[union-attr]
+    ax.get_figure(root=True).canvas.draw()
     names = {t.get_text() for t in ax.texts if t.get_gid() == "name"}
 
     assert {"#1 sgemm_naive", "#2 sgemm_naive"} <= names

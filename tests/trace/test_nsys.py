@@ -25,7 +25,7 @@ def file(tmp_path: Path) -> Path:
 def read(export: Export, tmp_path: Path, **options: object) -> Trace:
     path = tmp_path / "export.sqlite"
     path.unlink(missing_ok=True)
-    return Trace.from_nsys(export.write(path), **options)  # type: ignore[arg-type]
+    return Trace.from_nsys(export.write(path), **options)
 
 
 def test_work_is_on_its_stream_with_its_times(file: Path) -> None:

@@ -62,9 +62,8 @@ class Replayed(ABC, Generic[T]):
         self._short = not device.simulated  # a simulated host pays for a submission
         # Of its memory; and, where others are captured in it, of theirs.
         self._uses: tuple[LastUse, ...] = (LastUse(),)
-        # Where it ran last, when that was, as counters tell, and what makes its calls there.
+        # Where it ran last, and when that was, as counters tell.
         self._last: tuple[Stream, int, int] | None = None
-        self._again: Repeat | None = None
         self._repeats: dict[Stream, Repeat] = {}  # its calls, by the stream that they are made on
         self._owners: tuple[DeviceArray, ...] = ()  # of what it borrows
         self._moves = -1  # how many moves there had been when they were looked at
@@ -154,10 +153,8 @@ class Replayed(ABC, Generic[T]):
             submission.kernels = self.kernels
             blamed = submission.blame(error)
             raise blamed from blamed.__cause__
-        except AsyncGpuError:  # refused: nothing was enqueued
-            raise
-        except BaseException:  # Ctrl-C, say: the device goes on
-            adopt(launch.label, stream, self.kernels, self)
+        except BaseException as error:
+            self.left_by(error, stream, launch.label)
             raise
         return self._result
 
@@ -175,9 +172,7 @@ class Replayed(ABC, Generic[T]):
 
     def started_on(self, stream: Stream, label: str) -> DeviceFuture[T]:
         """A run under this name, where nobody looks; see `unseen`."""
-        run = self._started(stream, label)
-        run.handles = self._result
-        return DeviceFuture.of(run)
+        return DeviceFuture.of(self._started(stream, label))
 
     def handles_on(self, stream: Stream, label: str) -> T:
         """A run under this name, where nobody looks: what it yields, at once."""
@@ -190,14 +185,24 @@ class Replayed(ABC, Generic[T]):
             self._follow(stream)
             try:
                 self._bound_to(stream).enqueue()
-            except AsyncGpuError:
+            except BaseException as error:
+                self.left_by(error, stream, label)
                 raise
-            except BaseException:  # as in `run_through`
-                adopt(label, stream, self.kernels, self)
-                raise
-            run: Rerun[T] = adopt(label, stream, self.kernels, self)
+            run = self._adopted_run(stream, label)
             for use in self._uses:
                 use.run = run
+        return run
+
+    def left_by(self, error: BaseException, stream: Stream, label: str) -> Rerun[T] | None:
+        """The run that an error among its calls has left to the device, if there is one.
+
+        What is refused, or fails, has not begun. Ctrl-C, say, comes at any time, and the device goes on.
+        """
+        return None if isinstance(error, AsyncGpuError) else self._adopted_run(stream, label)
+
+    def _adopted_run(self, stream: Stream, label: str) -> Rerun[T]:
+        run: Rerun[T] = adopt(label, stream, self.kernels, self)
+        run.handles = self._result
         return run
 
     @property
@@ -213,17 +218,12 @@ class Replayed(ABC, Generic[T]):
     def come_in_turn(self, stream: Stream) -> Repeat:
         """Its calls on this stream: made before `in_turn` is let go, they come after what they have to."""
         # All checks take half as long as a launch. Often the run before was here, and nothing has changed.
-        if self._again is None or self._last != (
-            stream,
-            LastUse.changes,
-            DeviceArray.captured_moves,
-        ):
+        if self._last != (stream, LastUse.changes, DeviceArray.captured_moves):
             self._check_owners()
             self._come_after(stream)
-            self._again = self._bound_to(stream)
             # A move since the owners were looked at is seen by the next run.
             self._last = (stream, LastUse.changes, self._moves)
-        return self._again
+        return self._bound_to(stream)
 
     @abstractmethod
     def repeat_on(self, stream: Stream) -> Repeat:

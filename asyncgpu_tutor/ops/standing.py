@@ -7,11 +7,11 @@ import time
 from collections.abc import Generator
 from typing import Any, Generic, TypeVar
 
-from asyncgpu_tutor.device import Repeat, Stream
-from asyncgpu_tutor.errors import AsyncGpuError, NotReadyError, UsageError
+from asyncgpu_tutor.device import Stream
+from asyncgpu_tutor.errors import NotReadyError, UsageError
 from asyncgpu_tutor.future import DeviceFuture, FutureState, passes
 from asyncgpu_tutor.ops.replayed import Replayed
-from asyncgpu_tutor.runtime import Rerun, adopt, adopt_stream, in_turn
+from asyncgpu_tutor.runtime import Rerun, adopt_stream, in_turn
 from asyncgpu_tutor.tag import current_tag
 
 __all__ = ["Standing"]
@@ -40,7 +40,6 @@ class Standing(Generic[T]):
     def __init__(self, what: Replayed[T], stream: object) -> None:
         self._what = what
         self._stream: Stream = adopt_stream(stream, what.device)
-        self._repeat: Repeat | None = None
         self._delivered = what.delivered
         self._submission: Rerun[T] = Rerun(what.label, self._stream, blocking=False, spawned=False)
         self._submission.kernels = what.kernels
@@ -73,12 +72,11 @@ class Standing(Generic[T]):
             return
         try:
             with in_turn:
-                repeat = self._repeat = what.come_in_turn(stream)
+                repeat = what.come_in_turn(stream)
                 repeat.start()
-        except AsyncGpuError:
-            raise
-        except BaseException:  # Ctrl-C, say: the device may be at work
-            self._future = DeviceFuture.of(adopt(what.label, stream, what.kernels, what))
+        except BaseException as error:
+            left = what.left_by(error, stream, what.label)
+            self._future = None if left is None else DeviceFuture.of(left)
             raise
         self._submission.event = repeat.event
         self._submission.renew(self._delivered, keep=what)
@@ -91,11 +89,10 @@ class Standing(Generic[T]):
         """
         if self._future is not None:
             return self._future.poll()
-        if self._state is FutureState.EXECUTING and self._repeat is not None:
-            event = self._repeat.event
-            if event.succeeded or (us and passes(event, us)):
-                self._submission.settle()
-                self._state = FutureState.COMPLETE
+        event = self._submission.event
+        if self._state is FutureState.EXECUTING and event is not None and passes(event, us):
+            self._submission.settle()
+            self._state = FutureState.COMPLETE
         return self._state is FutureState.COMPLETE
 
     def result(self) -> T:

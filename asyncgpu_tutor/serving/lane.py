@@ -94,13 +94,7 @@ class Lane(Generic[T]):
         """
         slot = self._slots[number]
         if not callable(request):
-            # Nearly always it is just that; the rest takes its time.
-            if (
-                type(request) is not np.ndarray
-                or request.shape != self._shape
-                or request.dtype is not self._dtype
-            ):
-                check_fits(request, self._shape, self._dtype)
+            check_fits(request, self._shape, self._dtype)
             slot[...] = request
             return
         written: Any = request(slot)
@@ -144,7 +138,11 @@ def check_fits(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) -
     ArrayShapeError, ArrayDTypeError
         If it is none.
     """
-    if callable(request):
+    if callable(request) or (
+        type(request) is np.ndarray  # nearly always; all the rest takes its time
+        and request.shape == shape
+        and request.dtype is dtype
+    ):
         return
     if not hasattr(request, "dtype"):
         raise ArrayDTypeError(

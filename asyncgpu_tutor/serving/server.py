@@ -77,7 +77,7 @@ class Server(Generic[T]):
     Raises
     ------
     UsageError
-        If there would be no lane, or nothing in a launch.
+        If there would be no lane, or nothing in a launch; if the result stays on the device.
     CaptureError
         If the pipeline cannot be prepared.
     """

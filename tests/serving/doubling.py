@@ -28,3 +28,14 @@ def pipeline(slot: Any) -> agt.DeviceOp[Any]:
 def request(number: float) -> Any:
     """An input full of this number."""
     return np.full(N, number, np.float32)
+
+
+async def read(server: agt.Server[Any], source: Any) -> tuple[list[float], Exception | None]:
+    """The results that come, and what ends them."""
+    got: list[float] = []
+    try:
+        async for y in server.map(source):
+            got.append(float(y[0]))  # noqa: PERF401 - what came before a failure counts
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return got, error
+    return got, None

@@ -16,7 +16,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.device import Device
 from asyncgpu_tutor.errors import ArrayShapeError, DeviceAssertError, UsageError
 from asyncgpu_tutor.sim import SimDevice
-from tests.serving.doubling import N, pipeline, request
+from tests.serving.doubling import N, pipeline, read, request
 
 
 class Broken(Exception):
@@ -27,17 +27,6 @@ async def arriving(requests: Iterator[Any]) -> AsyncIterator[Any]:
     for one in requests:
         await asyncio.sleep(0)
         yield one
-
-
-async def read(server: agt.Server[Any], source: Any) -> tuple[list[float], Exception | None]:
-    """The results that come, and what ends them."""
-    got: list[float] = []
-    try:
-        async for y in server.map(source):
-            got.append(float(y[0]))  # noqa: PERF401 - what came before a failure counts
-    except Exception as error:  # noqa: BLE001 - whatever it is
-        return got, error
-    return got, None
 
 
 @pytest.mark.parametrize("together", [1, 2, 4])

@@ -90,8 +90,8 @@ def _agrees(one: Contender, first: Contender, dim: int) -> bool:
 def pipeline(dim: int, turns: int, loop: asyncio.AbstractEventLoop) -> list[dict[str, Any]]:
     """Four batches of the MLP, by everybody.
 
-    All is set up several times, in other places of the device's memory, where a graph of the same kernels may
-    take a tenth longer. What counts is the set-up in the middle.
+    All is set up several times, in other places of the device's memory: the same work takes some percent more
+    in one set-up than in the next. What counts is the one in the middle.
     """
     medians: dict[str, list[float]] = {}
     kept: list[list[Contender]] = []  # or the next ones would get the same memory

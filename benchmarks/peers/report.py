@@ -38,6 +38,7 @@ def text(found: dict[str, Any]) -> str:
     lengths = sorted({row["kernel_us"] for row in latency})
     ways = list(dict.fromkeys(row["way"] for row in latency))
     told = {(r["way"], r["kernel_us"]): f"{r['ratio']:.2f} ({r['us']:.1f})" for r in latency}
+    set_ups = max(len(row["set_ups_us"]) for row in found["pipeline"])
     notes = dict.fromkeys((row["way"], row["note"]) for row in found["pipeline"] if row["note"])
     return "\n\n".join(
         [
@@ -45,7 +46,7 @@ def text(found: dict[str, Any]) -> str:
             f"Measured on: {where}.",
             "## Four batches of the MLP: time as a ratio to hand-written CuPy on four streams",
             _by_size(found["pipeline"], "ratio", ".2f"),
-            "The same in microseconds, medians of runs in turns, and of three set-ups the one in the middle:",
+            f"The same in microseconds, medians of runs in turns; the middle one of {set_ups} set-ups:",
             _by_size(found["pipeline"], "us", ".1f"),
             "Notes: " + "; ".join(f"{way}: {note}" for way, note in notes) + ".",
             "## Waiting for one kernel: ratio to launch and synchronize in CuPy (and microseconds)",

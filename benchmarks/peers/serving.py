@@ -69,7 +69,7 @@ class HandLoop:
 
 
 class HandLoopTogether(HandLoop):
-    """Several requests to a graph."""
+    """Several requests to a graph. A loop of its own: one for both would slow the yardstick."""
 
     def run(self, requests: list[Any], seen: Callable[[float, Any], None]) -> None:
         """See `HandLoop`; as many requests as whole graphs."""

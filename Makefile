@@ -25,7 +25,7 @@ BROWSER_STAMP := $(VENV)/.stamp-browser
 SETTINGS := $(VENV)/share/jupyter/lab/settings
 
 # Prints cuda12, cuda13 or nothing. -P: the modules beside the doctor are not to shadow Python's own.
-CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/doctor.py --cupy-extra
+CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/commands/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help

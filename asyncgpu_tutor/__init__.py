@@ -24,10 +24,10 @@ General layout, lower floors first; nothing imports upwards (see ARCHITECTURE.md
     serving                     a server loop
 """
 
-from asyncgpu_tutor import data, errors, ranges
-from asyncgpu_tutor.analysis import Analysis, Comparison, Finding, analyse, compare, diagnose
-from asyncgpu_tutor.array import DeviceArray, Partition
-from asyncgpu_tutor.device import Device, Event, Stream
+from asyncgpu_tutor import data, errors
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
+from asyncgpu_tutor.arrays.host import HostArray
+from asyncgpu_tutor.devices.protocol import Device, Event, Stream
 from asyncgpu_tutor.errors import (
     AsyncGpuError,
     DeviceError,
@@ -36,12 +36,14 @@ from asyncgpu_tutor.errors import (
     PageableCopyWarning,
     UsageError,
 )
-from asyncgpu_tutor.future import DeviceFuture, FutureState
-from asyncgpu_tutor.host import HostArray
-from asyncgpu_tutor.inspection import inspect, microscope
-from asyncgpu_tutor.kernels import KernelSource
-from asyncgpu_tutor.launch import Kernel, matvec_naive, relu, sgemm_naive
-from asyncgpu_tutor.memory import (
+from asyncgpu_tutor.kernels import Kernel, KernelSource, matvec_naive, relu, sgemm_naive
+from asyncgpu_tutor.microscope import inspect, microscope
+from asyncgpu_tutor.ops import (
+    CudaGraph,
+    DeviceOp,
+    GraphScope,
+    Prepared,
+    SharedOp,
     arange,
     asarray,
     d2h,
@@ -50,24 +52,17 @@ from asyncgpu_tutor.memory import (
     h2d,
     memcpy,
     ones,
+    overlap,
     pin,
     pinned,
     randn,
-    zeros,
-)
-from asyncgpu_tutor.ops import (
-    CudaGraph,
-    DeviceOp,
-    GraphScope,
-    Prepared,
-    SharedOp,
-    overlap,
     spawn,
     value,
     with_context,
+    zeros,
     zip,
 )
-from asyncgpu_tutor.runtime import (
+from asyncgpu_tutor.run import (
     ExecutionContext,
     create_stream,
     current_device,
@@ -83,9 +78,12 @@ from asyncgpu_tutor.runtime import (
     using,
     work,
 )
+from asyncgpu_tutor.run.future import DeviceFuture, FutureState
 from asyncgpu_tutor.scheduling import SchedulingPolicy, SingleStream, StreamPoolRoundRobin
 from asyncgpu_tutor.serving import Server
-from asyncgpu_tutor.trace import Span, Trace
+from asyncgpu_tutor.traces import nvtx as ranges
+from asyncgpu_tutor.traces.analysis import Analysis, Comparison, Finding, analyse, compare, diagnose
+from asyncgpu_tutor.traces.spans import Span, Trace
 
 __version__ = "0.1.0"
 

@@ -26,20 +26,23 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "calibrate": Command(
-        "asyncgpu_tutor.calibrate", "measure this machine's NVIDIA GPU, for the simulated device"
+        "asyncgpu_tutor.commands.calibrate",
+        "measure this machine's NVIDIA GPU, for the simulated device",
     ),
     "doctor": Command(
-        "asyncgpu_tutor.doctor", "say what this machine has, and what to do about what is missing"
+        "asyncgpu_tutor.commands.doctor",
+        "say what this machine has, and what to do about what is missing",
     ),
     "mlp": Command(
-        "asyncgpu_tutor.mlp", "run the four-batch asynchronous MLP and report on what happened"
+        "asyncgpu_tutor.commands.mlp",
+        "run the four-batch asynchronous MLP and report on what happened",
     ),
     "profile": Command(
-        "asyncgpu_tutor.profiling.profile_command",
+        "asyncgpu_tutor.commands.profile.profile_command",
         "run the MLP under Nsight Systems, and say what the profile shows",
     ),
     "record-course": Command(
-        "asyncgpu_tutor.profiling.course_command",
+        "asyncgpu_tutor.commands.profile.course_command",
         "record the course's programs on a GPU, for those who have none",
     ),
 }

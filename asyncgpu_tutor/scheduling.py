@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 
 if TYPE_CHECKING:
-    from asyncgpu_tutor.device import Device, Stream
+    from asyncgpu_tutor.devices.protocol import Device, Stream
 
 __all__ = ["SchedulingPolicy", "SingleStream", "StreamPoolRoundRobin"]
 

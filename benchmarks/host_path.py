@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import USUAL_LIMITS
-from asyncgpu_tutor.mlp import forward
+from asyncgpu_tutor.commands.mlp import forward
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS
 
 DIM = 64
 

@@ -18,11 +18,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import ranges
+from asyncgpu_tutor.commands.mlp import forward, upload
+from asyncgpu_tutor.commands.profile.course_command import machine_facts
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.mlp import forward, upload
-from asyncgpu_tutor.profiling.course_command import machine_facts
+from asyncgpu_tutor.traces import nvtx as ranges
 
 DIM, BATCHES, ROUNDS, INSIDE, WARM = 64, 4, 40, 4, 50
 Body = Callable[[], Awaitable[None]]

@@ -22,11 +22,11 @@ from typing import Literal
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.commands.mlp import run_batches, upload
 from asyncgpu_tutor.data import seed_inputs
-from asyncgpu_tutor.mlp import run_batches, upload
-from asyncgpu_tutor.sim import Machine, SimDevice
-from asyncgpu_tutor.sim.engine import Command, Engine, Work
-from asyncgpu_tutor.sim.remembered import LAUNCHES
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated.engine import Command, Engine, Work
+from asyncgpu_tutor.devices.simulated.launch_cache import LAUNCHES
 
 STREAMS = 4
 CHAINS = 1250  # of copy, kernel, copy, on each stream

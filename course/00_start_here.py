@@ -38,8 +38,8 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, solution
-from asyncgpu_tutor.timeline import compare
-from asyncgpu_tutor.trace import overlap_between
+from asyncgpu_tutor.traces.pictures import compare
+from asyncgpu_tutor.traces.spans import overlap_between
 
 device = agt.use("auto")
 device
@@ -67,7 +67,7 @@ else:
 # `python -m asyncgpu_tutor doctor`; here it is two lines.
 
 # %% id=doctor-report
-from asyncgpu_tutor.doctor import ThisMachine, examine
+from asyncgpu_tutor.commands.doctor import ThisMachine, examine
 
 report = examine(ThisMachine())
 print(report.as_text())

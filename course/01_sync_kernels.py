@@ -30,7 +30,7 @@ from asyncgpu_tutor.exercises import (
     solution,
     solved,
 )
-from asyncgpu_tutor.timeline import compare
+from asyncgpu_tutor.traces.pictures import compare
 
 device = agt.use("auto")
 device
@@ -642,7 +642,7 @@ in_words(stepwise)
 # step is on another lane. Lanes are sorted by number, so the first step need not be on the uppermost.)
 
 # %% id=steps-check
-from asyncgpu_tutor.trace import overlap_between
+from asyncgpu_tutor.traces.spans import overlap_between
 
 waits = [span for span in stepwise if span.kind == "wait"]
 assert len(waits) == 5

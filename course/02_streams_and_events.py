@@ -23,8 +23,8 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.timeline import compare
-from asyncgpu_tutor.trace import happens_before, overlap_between, runs_before
+from asyncgpu_tutor.traces.pictures import compare
+from asyncgpu_tutor.traces.spans import happens_before, overlap_between, runs_before
 
 device = agt.use("auto")
 device

@@ -25,8 +25,8 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.timeline import compare
-from asyncgpu_tutor.trace import overlap_between, runs_before
+from asyncgpu_tutor.traces.pictures import compare
+from asyncgpu_tutor.traces.spans import overlap_between, runs_before
 
 device = agt.use("auto")
 device
@@ -1072,7 +1072,7 @@ in_words(diamond_trace)
 # result.
 
 # %% id=diamond-check
-from asyncgpu_tutor.trace import happens_before
+from asyncgpu_tutor.traces.spans import happens_before
 
 (source_copy,) = diamond_trace.find("h2d")
 left, right = diamond_trace.find("matvec_naive")

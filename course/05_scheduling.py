@@ -21,9 +21,9 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import find_spec
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.sim import find_spec
-from asyncgpu_tutor.timeline import compare
+from asyncgpu_tutor.traces.pictures import compare
 
 device = agt.use("auto")
 device

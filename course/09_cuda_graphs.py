@@ -23,9 +23,9 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.commands.mlp import forward, upload
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.mlp import forward, upload
-from asyncgpu_tutor.timeline import compare
+from asyncgpu_tutor.traces.pictures import compare
 
 device = agt.use("auto")
 stream = agt.create_stream()

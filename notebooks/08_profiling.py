@@ -13,7 +13,7 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import ranges
+from asyncgpu_tutor.traces import nvtx as ranges
 
 N = 1_500_000
 data = []

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceUnavailableError
 
 mpl.use("Agg")
@@ -48,7 +48,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[Device]:
 @pytest.fixture
 def sim() -> Iterator[Device]:
     """A simulated device of its own: a fresh machine whose clock is at zero."""
-    from asyncgpu_tutor.sim import Machine, SimDevice
+    from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
     with agt.using(SimDevice(machine=Machine())) as chosen:
         yield chosen

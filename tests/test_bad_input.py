@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -23,7 +24,6 @@ from asyncgpu_tutor.errors import (
     UsageError,
     UseAfterMoveError,
 )
-from asyncgpu_tutor.sim import SimDevice
 from tests.laws.kernels import SCALE, kernel
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceMismatchError
 from tests.conftest import open_or_skip
 from tests.laws.kernels import SCALE, kernel

@@ -12,8 +12,8 @@ from types import ModuleType
 
 import pytest
 
-from asyncgpu_tutor import ranges
 from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces import nvtx as ranges
 
 
 class FakeDomain:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.commands.mlp import forward, upload
 from asyncgpu_tutor.data import reference_forward, seed_inputs
-from asyncgpu_tutor.mlp import forward, upload
 from tests.conftest import open_or_skip
 
 PAIRS = [("sim:0", "sim:1"), pytest.param(("cuda:0", "cuda:1"), marks=pytest.mark.gpu)]

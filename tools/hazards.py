@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.sim import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "hazards.md"
 PAIR = re.compile(r"```python\n(?P<program>.*?)```\n\n```text\n(?P<shown>.*?)```\n", re.DOTALL)

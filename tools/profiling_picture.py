@@ -14,9 +14,9 @@ import matplotlib as mpl
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.analysis import Comparison
-from asyncgpu_tutor.profiling import trace_of
-from asyncgpu_tutor.sim import Machine, SimDevice
+from asyncgpu_tutor.commands.profile import trace_of
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.traces.analysis import Comparison
 
 NAME = "07_async_mlp"
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "mlp_256.png"

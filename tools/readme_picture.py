@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.trace import Trace
+from asyncgpu_tutor.traces.spans import Trace
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs/overlap.png"
@@ -41,7 +41,7 @@ def main() -> int:
     import matplotlib as mpl
 
     mpl.use("Agg")
-    from asyncgpu_tutor.timeline import alt_text, compare
+    from asyncgpu_tutor.traces.pictures import alt_text, compare
 
     both = traces((ROOT / "README.md").read_text(encoding="utf-8"))
     axes = compare(list(both), ["zip: one stream", "overlap: four streams"], width=9)

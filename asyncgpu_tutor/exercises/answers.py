@@ -18,7 +18,7 @@ import numpy as np
 import asyncgpu_tutor
 from asyncgpu_tutor.exercises.exercise import Exercise
 from asyncgpu_tutor.exercises.trial import private_device
-from asyncgpu_tutor.launch import Kernel
+from asyncgpu_tutor.kernels import Kernel
 
 __all__ = ["model", "solution_text", "untouched"]
 

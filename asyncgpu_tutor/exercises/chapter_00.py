@@ -11,10 +11,9 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, waits
 from asyncgpu_tutor.exercises.trial import calling, observe
 from asyncgpu_tutor.exercises.values import equal
-from asyncgpu_tutor.memory import h2d, pin
-from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.runtime import work
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.ops import DeviceOp, h2d, pin
+from asyncgpu_tutor.run import work
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = ["EXERCISES"]
 

@@ -19,11 +19,10 @@ from asyncgpu_tutor.exercises.schedule import (
 )
 from asyncgpu_tutor.exercises.trial import calling, observe, plainly
 from asyncgpu_tutor.exercises.values import as_kernel, equal, launched
-from asyncgpu_tutor.launch import relu
-from asyncgpu_tutor.memory import h2d, pin, zeros
-from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.runtime import work
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.kernels import relu
+from asyncgpu_tutor.ops import DeviceOp, h2d, pin, zeros
+from asyncgpu_tutor.run import work
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = ["EXERCISES"]
 

@@ -8,8 +8,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.array import DeviceArray
-from asyncgpu_tutor.device import Stream
+from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.arrays.host import HostArray
+from asyncgpu_tutor.devices.protocol import Stream
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import (
     launches,
@@ -22,14 +23,12 @@ from asyncgpu_tutor.exercises.schedule import (
 from asyncgpu_tutor.exercises.steps import step
 from asyncgpu_tutor.exercises.trial import Observed, calling, observe, private_device
 from asyncgpu_tutor.exercises.values import equal
-from asyncgpu_tutor.host import HostArray
-from asyncgpu_tutor.launch import Kernel
-from asyncgpu_tutor.memory import d2h, h2d, pin, pinned, zeros
-from asyncgpu_tutor.ops import DeviceOp
+from asyncgpu_tutor.kernels import Kernel
+from asyncgpu_tutor.ops import DeviceOp, d2h, h2d, pin, pinned, zeros
 from asyncgpu_tutor.ops import zip as zip_ops
-from asyncgpu_tutor.runtime import create_stream, synchronize, work
-from asyncgpu_tutor.trace import Trace, overlap_between
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.run import create_stream, synchronize, work
+from asyncgpu_tutor.traces.spans import Trace, overlap_between
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = [
     "check_chunked",

@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.exercises.building import built
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, overlapping, waits
 from asyncgpu_tutor.exercises.trial import observe, plainly
 from asyncgpu_tutor.exercises.values import equal
-from asyncgpu_tutor.memory import d2h, h2d, pin, zeros
-from asyncgpu_tutor.ops import DeviceOp, value, with_context
+from asyncgpu_tutor.ops import DeviceOp, d2h, h2d, pin, value, with_context, zeros
 from asyncgpu_tutor.ops.leaves import WithContext
-from asyncgpu_tutor.runtime import ExecutionContext, create_stream, work
-from asyncgpu_tutor.trace import Trace
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.run import ExecutionContext, create_stream, work
+from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = ["EXERCISES"]
 

@@ -8,16 +8,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.exercises.building import built
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, one_stream
 from asyncgpu_tutor.exercises.trial import calling, observe
 from asyncgpu_tutor.exercises.values import as_kernel, equal
-from asyncgpu_tutor.launch import Kernel, matvec_naive
-from asyncgpu_tutor.memory import d2h, dup, h2d, pin, zeros
-from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.kernels import Kernel, matvec_naive
+from asyncgpu_tutor.ops import DeviceOp, d2h, dup, h2d, pin, zeros
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = ["EXERCISES"]
 

@@ -11,16 +11,15 @@ from typing import Any, cast
 
 import numpy as np
 
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice, find_spec
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.trial import calling, observe
-from asyncgpu_tutor.launch import Kernel, relu
-from asyncgpu_tutor.memory import d2h, h2d, pinned, zeros
-from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.runtime import current_device, synchronize, using
+from asyncgpu_tutor.kernels import Kernel, relu
+from asyncgpu_tutor.ops import DeviceOp, d2h, h2d, pinned, zeros
+from asyncgpu_tutor.run import current_device, synchronize, using
 from asyncgpu_tutor.scheduling import SchedulingPolicy
-from asyncgpu_tutor.sim import Machine, SimDevice, find_spec
-from asyncgpu_tutor.trace import Span, Trace
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = ["EXERCISES"]
 

@@ -10,18 +10,17 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.errors import DeviceError
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared, meant_to_fail
 from asyncgpu_tutor.exercises.schedule import launches, overlapping, waits
 from asyncgpu_tutor.exercises.trial import Observed, observe
 from asyncgpu_tutor.exercises.values import brief, equal, listed
-from asyncgpu_tutor.launch import Kernel, matvec_naive
-from asyncgpu_tutor.memory import full, h2d, ones, pin, zeros
-from asyncgpu_tutor.ops import DeviceOp, value
-from asyncgpu_tutor.runtime import in_flight, sleep, work
-from asyncgpu_tutor.trace import Span, Trace
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.kernels import Kernel, matvec_naive
+from asyncgpu_tutor.ops import DeviceOp, full, h2d, ones, pin, value, zeros
+from asyncgpu_tutor.run import in_flight, sleep, work
+from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = [
     "check_as_they_come",

@@ -18,10 +18,9 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, waits
 from asyncgpu_tutor.exercises.trial import Observed, observe
 from asyncgpu_tutor.exercises.values import as_kernel, brief, equal, launched, listed
-from asyncgpu_tutor.launch import Kernel
-from asyncgpu_tutor.memory import h2d, pin, zeros
-from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.trace import Trace
+from asyncgpu_tutor.kernels import Kernel
+from asyncgpu_tutor.ops import DeviceOp, h2d, pin, zeros
+from asyncgpu_tutor.traces.spans import Trace
 
 __all__ = ["EXERCISES"]
 

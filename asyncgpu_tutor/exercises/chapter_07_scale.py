@@ -9,19 +9,18 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, waits
 from asyncgpu_tutor.exercises.trial import Observed, observe
 from asyncgpu_tutor.exercises.values import as_kernel, equal, launched, listed
-from asyncgpu_tutor.inspection import microscope
-from asyncgpu_tutor.launch import Kernel, relu, sgemm_naive
-from asyncgpu_tutor.memory import h2d, pin, zeros
-from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.runtime import current_device, record, using
-from asyncgpu_tutor.sim import SimDevice
-from asyncgpu_tutor.trace import Span, Trace
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.kernels import Kernel, relu, sgemm_naive
+from asyncgpu_tutor.microscope import microscope
+from asyncgpu_tutor.ops import DeviceOp, h2d, pin, zeros
+from asyncgpu_tutor.run import current_device, record, using
+from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = ["check_limited", "check_on_both", "check_tiled", "hostile_limited"]
 

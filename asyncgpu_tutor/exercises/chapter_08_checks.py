@@ -8,20 +8,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from asyncgpu_tutor.analysis import diagnose
-from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import PageableCopyWarning
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches
 from asyncgpu_tutor.exercises.trial import Observed, observe
 from asyncgpu_tutor.exercises.values import equal
-from asyncgpu_tutor.launch import Kernel, matvec_naive, relu
-from asyncgpu_tutor.memory import h2d, pin, zeros
-from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.runtime import using, work
-from asyncgpu_tutor.sim import Machine, SimDevice
-from asyncgpu_tutor.trace import Trace
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.kernels import Kernel, matvec_naive, relu
+from asyncgpu_tutor.ops import DeviceOp, h2d, pin, zeros
+from asyncgpu_tutor.run import using, work
+from asyncgpu_tutor.traces.analysis import diagnose
+from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = [
     "SUSPECTS",

@@ -13,11 +13,10 @@ from asyncgpu_tutor.exercises.schedule import waits
 from asyncgpu_tutor.exercises.trial import calling
 from asyncgpu_tutor.exercises.values import equal
 from asyncgpu_tutor.exercises.watched import Range, RangeLog, watched
-from asyncgpu_tutor.memory import h2d, pin
-from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.runtime import work
-from asyncgpu_tutor.trace import Span, Trace
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.ops import DeviceOp, h2d, pin
+from asyncgpu_tutor.run import work
+from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = ["check_annotated"]
 

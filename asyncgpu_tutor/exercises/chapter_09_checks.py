@@ -9,18 +9,17 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.array import DeviceArray
+from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, unordered, waits
 from asyncgpu_tutor.exercises.steps import BLOCK, step, step_kernel
 from asyncgpu_tutor.exercises.trial import Observed, calling, observe, private_device
 from asyncgpu_tutor.exercises.values import equal
-from asyncgpu_tutor.memory import d2h, h2d, pin, pinned, zeros
-from asyncgpu_tutor.ops import CudaGraph, DeviceOp
+from asyncgpu_tutor.ops import CudaGraph, DeviceOp, d2h, h2d, pin, pinned, zeros
 from asyncgpu_tutor.ops import zip as zip_ops
-from asyncgpu_tutor.runtime import create_stream
-from asyncgpu_tutor.trace import Trace
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.run import create_stream
+from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = [
     "check_branches",

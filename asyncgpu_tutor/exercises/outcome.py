@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from asyncgpu_tutor.exercises.exercise import Rejected
-from asyncgpu_tutor.timeline import alt_text, compare
-from asyncgpu_tutor.trace import Span, Trace
+from asyncgpu_tutor.traces.pictures import alt_text, compare
+from asyncgpu_tutor.traces.spans import Span, Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from asyncgpu_tutor.exercises.exercise import Rejected
-from asyncgpu_tutor.trace import Span, Trace, happens_before, overlap_between
-from asyncgpu_tutor.trace.words import count
+from asyncgpu_tutor.traces.spans import Span, Trace, happens_before, overlap_between
+from asyncgpu_tutor.traces.spans.words import count
 
 __all__ = [
     "launches",

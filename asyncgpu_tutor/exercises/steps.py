@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from asyncgpu_tutor.array import DeviceArray
-from asyncgpu_tutor.launch import Kernel
+from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.ops import DeviceOp
 
 __all__ = ["BLOCK", "step", "step_kernel"]

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import AsyncGpuError, NotReadyError
 from asyncgpu_tutor.exercises.exercise import Rejected
-from asyncgpu_tutor.future import DeviceFuture
 from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.runtime import record, using
-from asyncgpu_tutor.sim import Machine, SimDevice
-from asyncgpu_tutor.trace import Trace
+from asyncgpu_tutor.run import record, using
+from asyncgpu_tutor.run.future import DeviceFuture
+from asyncgpu_tutor.traces.spans import Trace
 
 __all__ = ["Observed", "calling", "observe", "plainly", "private_device"]
 

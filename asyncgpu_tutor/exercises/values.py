@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from asyncgpu_tutor.arrays.host import HostArray
 from asyncgpu_tutor.exercises.exercise import Rejected
 from asyncgpu_tutor.exercises.trial import calling
-from asyncgpu_tutor.host import HostArray
-from asyncgpu_tutor.launch import Kernel
-from asyncgpu_tutor.memory import full, h2d
+from asyncgpu_tutor.kernels import Kernel
+from asyncgpu_tutor.ops import full, h2d
 
 __all__ = ["as_kernel", "brief", "equal", "launched", "listed"]
 

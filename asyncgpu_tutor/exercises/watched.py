@@ -7,9 +7,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from asyncgpu_tutor import ranges
-from asyncgpu_tutor.runtime import current_device, record
-from asyncgpu_tutor.trace import Span, Trace
+from asyncgpu_tutor.run import current_device, record
+from asyncgpu_tutor.traces import nvtx as ranges
+from asyncgpu_tutor.traces.spans import Span, Trace
 
 __all__ = ["Range", "RangeLog", "watched"]
 
@@ -34,7 +34,7 @@ class Range:
 
 
 class RangeLog:
-    """What a profiler is told: a stand-in for `nvtx.Domain`, for `asyncgpu_tutor.ranges.into`.
+    """What a profiler is told: a stand-in for `nvtx.Domain`, for `asyncgpu_tutor.traces.nvtx.into`.
 
     As in NVTX, `push_range` and `pop_range` share one stack, so a pop closes what was pushed last, whoever
     pushed it; `start_range` and `end_range` go by numbers.

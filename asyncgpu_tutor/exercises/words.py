@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from asyncgpu_tutor.timeline import alt_text
-from asyncgpu_tutor.trace import Trace
+from asyncgpu_tutor.traces.pictures import alt_text
+from asyncgpu_tutor.traces.spans import Trace
 
 __all__ = ["Words", "in_words"]
 

@@ -3,10 +3,12 @@
 from asyncgpu_tutor.ops.graphs import CudaGraph, GraphScope
 from asyncgpu_tutor.ops.group import overlap
 from asyncgpu_tutor.ops.group import zip_ops as zip
+from asyncgpu_tutor.ops.leaf_arrays import arange, d2h, dup, full, h2d, memcpy, ones, randn, zeros
 from asyncgpu_tutor.ops.leaves import Download, value, with_context
-from asyncgpu_tutor.ops.once import SharedOp
 from asyncgpu_tutor.ops.operation import DeviceOp
-from asyncgpu_tutor.ops.replayed import Prepared
+from asyncgpu_tutor.ops.pinned import asarray, is_foreign, pin, pinned
+from asyncgpu_tutor.ops.prepared import Prepared
+from asyncgpu_tutor.ops.shared import SharedOp
 from asyncgpu_tutor.ops.spawning import spawn
 from asyncgpu_tutor.ops.standing import Standing
 
@@ -18,9 +20,22 @@ __all__ = [
     "Prepared",
     "SharedOp",
     "Standing",
+    "arange",
+    "asarray",
+    "d2h",
+    "dup",
+    "full",
+    "h2d",
+    "is_foreign",
+    "memcpy",
+    "ones",
     "overlap",
+    "pin",
+    "pinned",
+    "randn",
     "spawn",
     "value",
     "with_context",
+    "zeros",
     "zip",
 ]

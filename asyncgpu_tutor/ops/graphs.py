@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from asyncgpu_tutor.device import Graph, Repeat, Stream
+from asyncgpu_tutor.devices.protocol import Graph, Repeat, Stream
 from asyncgpu_tutor.errors import CaptureError
-from asyncgpu_tutor.ops.once import once_lock
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
-from asyncgpu_tutor.ops.replayed import Replayed
-from asyncgpu_tutor.runtime import Capture, CaptureStream, ExecutionContext, adopt_stream, in_turn
-from asyncgpu_tutor.tag import forbid_nested_wait
+from asyncgpu_tutor.ops.prepared import Replayed
+from asyncgpu_tutor.ops.shared import once_lock
+from asyncgpu_tutor.run import Capture, CaptureStream, ExecutionContext, adopt_stream, in_turn
+from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 __all__ = ["CudaGraph", "GraphScope", "graph_on"]
 

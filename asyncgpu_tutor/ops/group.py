@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar, overload
 
-from asyncgpu_tutor.device import Event
+from asyncgpu_tutor.devices.protocol import Event
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
-from asyncgpu_tutor.runtime import ExecutionContext
+from asyncgpu_tutor.run import ExecutionContext
 
 __all__ = ["overlap", "zip_ops"]
 

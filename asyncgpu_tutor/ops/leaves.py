@@ -7,10 +7,10 @@ from typing import Any, TypeVar, cast
 
 import numpy.typing as npt
 
-from asyncgpu_tutor.array import DeviceArray, borrowed_in
+from asyncgpu_tutor.arrays.handles import DeviceArray, borrowed_in
 from asyncgpu_tutor.errors import ArrayDTypeError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
-from asyncgpu_tutor.runtime import ExecutionContext, check_out
+from asyncgpu_tutor.run import ExecutionContext, check_out
 
 __all__ = ["Download", "Value", "WithContext", "value", "with_context"]
 

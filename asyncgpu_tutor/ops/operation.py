@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.array import DeviceArray, Partition, borrowed_in
-from asyncgpu_tutor.device import Stream
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
+from asyncgpu_tutor.devices.protocol import Stream
 from asyncgpu_tutor.errors import NotAnOperationError
-from asyncgpu_tutor.future import DeviceFuture
-from asyncgpu_tutor.runtime import (
+from asyncgpu_tutor.run import (
     ExecutionContext,
     adopt_stream,
     current_device,
@@ -24,13 +23,14 @@ from asyncgpu_tutor.runtime import (
     submit,
     wait,
 )
+from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.scheduling import SchedulingPolicy
-from asyncgpu_tutor.tag import forbid_nested_wait
+from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.ops.graphs import CudaGraph
-    from asyncgpu_tutor.ops.once import SharedOp
-    from asyncgpu_tutor.ops.replayed import Prepared
+    from asyncgpu_tutor.ops.prepared import Prepared
+    from asyncgpu_tutor.ops.shared import SharedOp
 
 __all__ = ["Bind", "DeviceOp", "as_op", "evaluate"]
 
@@ -124,7 +124,7 @@ class DeviceOp(Generic[T]):
         Owned arrays in the result become shared ones. A consumer on another stream waits for it there,
         by an event.
         """
-        from asyncgpu_tutor.ops.once import SharedOp
+        from asyncgpu_tutor.ops.shared import SharedOp
 
         return SharedOp(self)
 
@@ -156,19 +156,19 @@ class DeviceOp(Generic[T]):
         UsageError
             If the length is not known, or not `count`.
         """
-        from asyncgpu_tutor.ops.once import unzip
+        from asyncgpu_tutor.ops.shared import unzip
 
         return unzip(self, count)
 
     def first(self: DeviceOp[tuple[A, *tuple[Any, ...]]]) -> DeviceOp[A]:
         """The first entry of a tuple-valued operation, which runs at most once."""
-        from asyncgpu_tutor.ops.once import entry
+        from asyncgpu_tutor.ops.shared import entry
 
         return entry(self, 0)
 
     def last(self: DeviceOp[tuple[*tuple[Any, ...], A]]) -> DeviceOp[A]:
         """The last entry of a tuple-valued operation, which runs at most once."""
-        from asyncgpu_tutor.ops.once import entry
+        from asyncgpu_tutor.ops.shared import entry
 
         return entry(self, -1)
 
@@ -252,7 +252,7 @@ class DeviceOp(Generic[T]):
         CaptureError
             If it reads pageable host memory.
         """
-        from asyncgpu_tutor.ops.replayed import prepare
+        from asyncgpu_tutor.ops.prepared import prepare
 
         return prepare(self)
 

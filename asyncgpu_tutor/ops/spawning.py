@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from asyncgpu_tutor.errors import BorrowedSpawnError, UsageError
-from asyncgpu_tutor.future import DeviceFuture
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose, evaluate
-from asyncgpu_tutor.runtime import borrowed_message
+from asyncgpu_tutor.run import borrowed_message
+from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 
 __all__ = ["borrowed_arrays", "spawn"]

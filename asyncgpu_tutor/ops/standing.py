@@ -7,12 +7,12 @@ import time
 from collections.abc import Generator
 from typing import Any, Generic, TypeVar
 
-from asyncgpu_tutor.device import Stream
+from asyncgpu_tutor.devices.protocol import Stream
 from asyncgpu_tutor.errors import NotReadyError, UsageError
-from asyncgpu_tutor.future import DeviceFuture, FutureState, passes
-from asyncgpu_tutor.ops.replayed import Replayed
-from asyncgpu_tutor.runtime import Rerun, adopt_stream, in_turn
-from asyncgpu_tutor.tag import current_tag
+from asyncgpu_tutor.ops.prepared import Replayed
+from asyncgpu_tutor.run import Rerun, adopt_stream, in_turn
+from asyncgpu_tutor.run.future import DeviceFuture, FutureState, passes
+from asyncgpu_tutor.traces.spans.tag import current_tag
 
 __all__ = ["Standing"]
 

@@ -10,15 +10,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.array import DeviceArray, Partition
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
+from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
-from asyncgpu_tutor.future import FutureState
-from asyncgpu_tutor.host import in_containers
-from asyncgpu_tutor.memory import pinned
-from asyncgpu_tutor.ops import DeviceOp, Standing, overlap
+from asyncgpu_tutor.ops import DeviceOp, Standing, overlap, pinned
 from asyncgpu_tutor.ops import zip as in_order
 from asyncgpu_tutor.ops.operation import as_op
-from asyncgpu_tutor.runtime import create_stream
+from asyncgpu_tutor.run import create_stream
+from asyncgpu_tutor.run.future import FutureState
 
 __all__ = ["Host", "Lane", "Request", "check_fits"]
 

@@ -25,12 +25,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.array import as_shape
+from asyncgpu_tutor.arrays.handles import as_shape
+from asyncgpu_tutor.devices.event_loop import nothing_ready, turn_given, turn_is_due
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
-from asyncgpu_tutor.event_loop import nothing_ready, turn_given, turn_is_due
-from asyncgpu_tutor.future import LOOK_US, FutureState
 from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.runtime import current_device
+from asyncgpu_tutor.run import current_device
+from asyncgpu_tutor.run.future import LOOK_US, FutureState
 from asyncgpu_tutor.serving.lane import Host, Lane, Request, check_fits
 from asyncgpu_tutor.serving.pace import Pace
 from asyncgpu_tutor.serving.source import END, has_come, next_of

@@ -8,7 +8,7 @@ from typing import Any
 from work import BATCHES, BLOCK, TILE, Contender, Work
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.mlp import forward
+from asyncgpu_tutor.commands.mlp import forward
 
 
 class Ours:

@@ -6,8 +6,8 @@ from functools import cache
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.profiling import trace_of
-from asyncgpu_tutor.sim import Machine, SimDevice
+from asyncgpu_tutor.commands.profile import trace_of
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
 __all__ = ["recorded"]
 

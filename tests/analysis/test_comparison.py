@@ -11,7 +11,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.trace import measure
+from asyncgpu_tutor.traces.spans import measure
 
 from .programs import recorded
 

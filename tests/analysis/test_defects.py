@@ -9,9 +9,9 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.device import Device
-from asyncgpu_tutor.profiling import RUNS
-from asyncgpu_tutor.sim import Machine, SimDevice
+from asyncgpu_tutor.commands.profile import RUNS
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
 from .programs import recorded
 

@@ -9,18 +9,18 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Span, Trace
-from asyncgpu_tutor.analysis import (
+from asyncgpu_tutor.commands.profile import RUNS
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.analysis import (
     CAUSES,
     idle_of_device,
     idle_of_streams,
     overlap_matrix,
     queue_depth,
 )
-from asyncgpu_tutor.analysis.report import by_cause
-from asyncgpu_tutor.device import Device
-from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.profiling import RUNS
-from asyncgpu_tutor.trace.intervals import gaps, length, union
+from asyncgpu_tutor.traces.analysis.report import by_cause
+from asyncgpu_tutor.traces.spans.intervals import gaps, length, union
 
 from .programs import recorded
 

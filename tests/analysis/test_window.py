@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Span, Trace
-from asyncgpu_tutor.analysis.window import nsight_window, window_rows
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.traces.analysis.nsight_picture import nsight_window, window_rows
 
 
 def test_all_that_was_done_is_in_one_row_and_each_once(sim: Device) -> None:

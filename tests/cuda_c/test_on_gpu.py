@@ -40,7 +40,7 @@ def cupy() -> Any:
 
 def nvrtc(text: str, names: list[str], *, fmad: bool = True, options: tuple[str, ...] = ()) -> Any:
     """Compile as the CUDA device does."""
-    from asyncgpu_tutor.cupy_device.compile import compile_module  # only where there is CuPy
+    from asyncgpu_tutor.devices.cuda.compile import compile_module  # only where there is CuPy
 
     return compile_module(text, names, fmad=fmad, options=options)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.sim import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "microscope.md"
 

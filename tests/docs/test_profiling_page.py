@@ -11,7 +11,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.profiling import RUNS
+from asyncgpu_tutor.commands.profile import RUNS
 from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,8 +31,8 @@ def test_the_example_runs_and_finds_what_it_is_about(capsys: pytest.CaptureFixtu
 
 
 def test_a_program_is_added_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("asyncgpu_tutor.profiling.run.RUNS", dict(RUNS))
-    from asyncgpu_tutor.profiling.run import trace_of
+    monkeypatch.setattr("asyncgpu_tutor.commands.profile.run.RUNS", dict(RUNS))
+    from asyncgpu_tutor.commands.profile.run import trace_of
 
     exec(programs()[1], {"agt": agt})
     with agt.using("sim"):

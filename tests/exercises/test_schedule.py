@@ -16,7 +16,7 @@ from asyncgpu_tutor.exercises.schedule import (
     unordered,
     waits,
 )
-from asyncgpu_tutor.trace import Span, SpanKind, Trace
+from asyncgpu_tutor.traces.spans import Span, SpanKind, Trace
 
 
 def span(

@@ -3,7 +3,8 @@
 python -m tests.fidelity.fit kernels [--write]
 python -m tests.fidelity.fit mlp [--write]
 
-Prints them; `--write` puts them into `asyncgpu_tutor/sim/spec.py`. Kernels first: the MLP is made of them.
+Prints them; `--write` puts them into `asyncgpu_tutor/devices/simulated/spec.py`. Kernels first, since the
+MLP is made of them.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import asyncgpu_tutor.sim.spec as spec_module
-from asyncgpu_tutor.sim import SPECS, DeviceSpec
+import asyncgpu_tutor.devices.simulated.spec as spec_module
+from asyncgpu_tutor.devices.simulated import SPECS, DeviceSpec
 
 from .counting import load
 from .predict import kernel_times, mlp_times

@@ -12,9 +12,14 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.cuda_c import Counts, LaunchResult, Program
-from asyncgpu_tutor.sim import DeviceSpec, SimDevice, find_spec
-from asyncgpu_tutor.sim.model import copy_time, kernel_time, staging_time, unstaging_time
-from asyncgpu_tutor.sim.pieces import SimFunction
+from asyncgpu_tutor.devices.simulated import DeviceSpec, SimDevice, find_spec
+from asyncgpu_tutor.devices.simulated.commands import SimFunction
+from asyncgpu_tutor.devices.simulated.model import (
+    copy_time,
+    kernel_time,
+    staging_time,
+    unstaging_time,
+)
 
 from .cases import KernelCase, MlpCase, kernel_cases, makespans, mlp_cases
 from .counting import load

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.calibrate.host import WAITED, host_costs
-from asyncgpu_tutor.cupy_device.measure import (
+from asyncgpu_tutor.commands.calibrate.host import WAITED, host_costs
+from asyncgpu_tutor.devices.cuda.measure import (
     facts,
     graph_costs,
     node_time,
@@ -27,8 +27,8 @@ from asyncgpu_tutor.cupy_device.measure import (
     stream_time,
     versions,
 )
+from asyncgpu_tutor.devices.simulated import SPECS
 from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU
-from asyncgpu_tutor.sim import SPECS
 
 from .cases import COPIES, COPY_BYTES, KernelCase, dim3, kernel_cases, makespans, mlp_cases
 

@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from asyncgpu_tutor.sim import SPECS
+from asyncgpu_tutor.devices.simulated import SPECS
 
 from .cases import COPIES, COPY_BYTES, DIMS, VARIANTS, MlpCase, kernel_cases
 from .counting import load

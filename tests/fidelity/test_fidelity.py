@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from asyncgpu_tutor.sim import SPECS
+from asyncgpu_tutor.devices.simulated import SPECS
 
 from .cases import kernel_cases
 from .counting import count, load

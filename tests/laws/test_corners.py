@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import (
     HostBufferError,
     NestedSyncError,
@@ -28,7 +29,6 @@ from asyncgpu_tutor.errors import (
     OutOfMemoryError,
     UseAfterMoveError,
 )
-from asyncgpu_tutor.sim import Machine, SimDevice
 
 from .kernels import add, scale
 from .test_failures import faulty

@@ -9,7 +9,7 @@ import sys
 from hypothesis import given
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.sim import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
 from .programs import PROGRAMS, Program
 from .shape import structure

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import CaptureError, UseAfterMoveError
-from asyncgpu_tutor.sim import Machine, SimDevice
 
 from .kernels import SCALE, kernel
 from .programs import PROGRAMS, Program

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import OutOfBoundsError, UpstreamError
 
 from .kernels import STRAY, kernel, scale

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import (
     CaptureError,
     DeviceMismatchError,
@@ -23,7 +24,6 @@ from asyncgpu_tutor.errors import (
     NestedSyncError,
     StreamRaceError,
 )
-from asyncgpu_tutor.sim import SimDevice
 
 from .kernels import add, scale
 from .programs import PROGRAMS, N, Program

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -26,7 +27,6 @@ from asyncgpu_tutor.errors import (
     UsageError,
     UseAfterMoveError,
 )
-from asyncgpu_tutor.sim import SimDevice
 
 from .kernels import scale
 from .test_graphs import N, Op, arrays, into

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asyncgpu_tutor.runtime import LastUse, Submission, follow
+from asyncgpu_tutor.run import LastUse, Submission, follow
 
 
 class Stream:

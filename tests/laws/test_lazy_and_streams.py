@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device, Stream
+from asyncgpu_tutor.devices.protocol import Device, Stream
 
 from .kernels import scale
 from .programs import PROGRAMS, Program

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from asyncgpu_tutor import event_loop, future
-from asyncgpu_tutor.future import DeviceFuture, FutureState
-from asyncgpu_tutor.runtime import Submission
+from asyncgpu_tutor.devices import event_loop
+from asyncgpu_tutor.run import Submission, future
+from asyncgpu_tutor.run.future import DeviceFuture, FutureState
 
 
 class Clock:

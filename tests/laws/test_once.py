@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UseAfterMoveError
 
 from .kernels import add, scale

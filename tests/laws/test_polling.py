@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import DeviceAssertError, UseAfterMoveError
-from asyncgpu_tutor.future import FutureState
-from asyncgpu_tutor.sim import SimDevice
+from asyncgpu_tutor.run.future import FutureState
 
 from .test_graphs import arrays, into
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
-from asyncgpu_tutor.sim import Machine, SimDevice
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
 from .programs import PROGRAMS, Program
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
 
 Result = npt.NDArray[Any]
 

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import DeviceError
-from asyncgpu_tutor.sim import Machine, SimDevice
 
 from .kernels import add
 from .test_graphs import N, Op, arrays, into
@@ -196,7 +196,7 @@ def test_a_launch_that_was_named_is_called_so(
                 asyncio.run(main())
         with monkeypatch.context() as patch:
             patch.setattr(stream, "synchronize", fault)
-            patch.setattr("asyncgpu_tutor.sim.stream.SimEvent.synchronize", fault)
+            patch.setattr("asyncgpu_tutor.devices.simulated.stream.SimEvent.synchronize", fault)
             with pytest.raises(DeviceError, match="'the third token'"):
                 launch.sync()
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import (
     DeviceAssertError,
     NestedSyncError,
@@ -18,9 +19,8 @@ from asyncgpu_tutor.errors import (
     UsageError,
     UseAfterMoveError,
 )
-from asyncgpu_tutor.future import FutureState
 from asyncgpu_tutor.ops import Standing
-from asyncgpu_tutor.sim import SimDevice
+from asyncgpu_tutor.run.future import FutureState
 
 N = 64
 HOLD = """

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import NestedSyncError
-from asyncgpu_tutor.sim import SimDevice
 
 from .kernels import scale
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.commands.mlp import pipeline, program
 from asyncgpu_tutor.errors import DeviceUnavailableError
-from asyncgpu_tutor.mlp import pipeline, program
 
 if TYPE_CHECKING:
     from .conftest import Mlp
@@ -100,7 +100,7 @@ def test_wrong_values(mlp: Mlp, monkeypatch: pytest.MonkeyPatch, value: str) -> 
 
 def test_a_kernel_that_faults(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_relu(monkeypatch, "y[i + n] = x[i];")
-    monkeypatch.setattr("asyncgpu_tutor.mlp.command.warm_up", no_warm_up)
+    monkeypatch.setattr("asyncgpu_tutor.commands.mlp.command.warm_up", no_warm_up)
 
     ran = mlp(code=1)
 

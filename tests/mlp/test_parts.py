@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import ranges
+from asyncgpu_tutor.commands.mlp import forward, rounding_bound, run_batches, upload
 from asyncgpu_tutor.data import reference_forward, seed_inputs
-from asyncgpu_tutor.device import Device
-from asyncgpu_tutor.mlp import forward, rounding_bound, run_batches, upload
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.traces import nvtx as ranges
 
 if TYPE_CHECKING:
     from .conftest import Mlp

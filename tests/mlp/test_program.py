@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
 
 if TYPE_CHECKING:
     from .conftest import Mlp

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.sim import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/misconceptions.md"
 ENTRY = re.compile(r"^### (?P<title>.+?)$(?P<body>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)

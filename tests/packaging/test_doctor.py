@@ -10,8 +10,16 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from asyncgpu_tutor import __main__, doctor
-from asyncgpu_tutor.doctor import Cuda, Finding, ThisMachine, ask_libcuda, cupy_extra, examine
+from asyncgpu_tutor import __main__
+from asyncgpu_tutor.commands import doctor
+from asyncgpu_tutor.commands.doctor import (
+    Cuda,
+    Finding,
+    ThisMachine,
+    ask_libcuda,
+    cupy_extra,
+    examine,
+)
 
 H200 = Cuda((13, 0), ("NVIDIA H200",))
 OLDER = Cuda((12, 4), ("NVIDIA A100",))

@@ -47,7 +47,7 @@ def test_the_search_for_imports_sees_each_way_to_import() -> None:
         "__import__('cupy')",
     ):
         assert "cupy" in imported(ast.parse(source)), source
-    assert "cupy" not in imported(ast.parse("from asyncgpu_tutor import cupy_device"))
+    assert "cupy" not in imported(ast.parse("from asyncgpu_tutor import cuda_device"))
 
 
 def test_cupy_is_imported_by_the_cupy_device_alone(root: Path) -> None:
@@ -58,4 +58,4 @@ def test_cupy_is_imported_by_the_cupy_device_alone(root: Path) -> None:
         if imported(ast.parse(path.read_text(encoding="utf-8"))) & CUPY
     }
 
-    assert {name for name in importers if not name.startswith("cupy_device")} == set()
+    assert {name for name in importers if not name.startswith("devices/cuda")} == set()

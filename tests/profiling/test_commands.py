@@ -11,8 +11,8 @@ import pytest
 
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.__main__ import main
+from asyncgpu_tutor.commands.profile import RUNS, nsys
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.profiling import RUNS, nsys
 
 EXPORT = Trace.recorded_file("07_async_mlp.sqlite")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.commands.profile import RUNS
+from asyncgpu_tutor.commands.profile.exhibits import EXHIBITS, exhibit
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.profiling import RUNS
-from asyncgpu_tutor.profiling.exhibits import EXHIBITS, exhibit
 
 
 @pytest.mark.parametrize("letter", EXHIBITS)

@@ -10,10 +10,10 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
+from asyncgpu_tutor.commands.profile import RUNS, trace_of
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.profiling import RUNS, trace_of
-from asyncgpu_tutor.sim import Machine, SimDevice
-from asyncgpu_tutor.trace.shipped import FOLDER
+from asyncgpu_tutor.traces.formats.shipped import FOLDER
 
 MEGABYTE = 2**20
 COURSE = Path(__file__).parents[2] / "course"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.cupy_device.records import Anchor, Line, Record, by_draft, late_by, taken
-from asyncgpu_tutor.trace import Draft, SpanKind, SpanLog
+from asyncgpu_tutor.devices.cuda.records import Anchor, Line, Record, by_draft, late_by, taken
+from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 
 GRAPH = 0x5_0000_0000  # CUPTI numbers the nodes of a graph from such a number on
 

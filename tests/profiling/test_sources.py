@@ -10,10 +10,10 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.commands.profile import RUNS, record_run, trace_of
+from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.profiling import RUNS, record_run, trace_of
-from asyncgpu_tutor.runtime.recording import Source
+from asyncgpu_tutor.run.recording import Source
 from tests.conftest import open_or_skip
 
 NAMES = ["02_streams_and_events", "07_async_mlp"]

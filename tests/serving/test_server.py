@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -22,7 +23,6 @@ from asyncgpu_tutor.errors import (
     ServerBusyError,
     UsageError,
 )
-from asyncgpu_tutor.sim import SimDevice
 from tests.serving.doubling import DOUBLE, N, pipeline, request
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import ArrayShapeError, DeviceAssertError, UsageError
-from asyncgpu_tutor.sim import SimDevice
 from tests.serving.doubling import N, pipeline, read, request
 
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import DeviceAssertError
 from asyncgpu_tutor.serving.pace import LONG_US
-from asyncgpu_tutor.sim import SimDevice
 from tests.serving.doubling import N, pipeline, read, request
 
 SLOW = """

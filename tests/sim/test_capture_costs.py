@@ -6,7 +6,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceOp
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
 
 
 def work() -> DeviceOp[object]:

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asyncgpu_tutor.devices.simulated.engine import (
+    Command,
+    Engine,
+    EngineEvent,
+    Queue,
+    Resource,
+    Work,
+)
 from asyncgpu_tutor.errors import DeviceError, UpstreamError
-from asyncgpu_tutor.sim.engine import Command, Engine, EngineEvent, Queue, Resource, Work
 
 Spans = dict[str, tuple[float, float]]
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import HostBufferError, StreamRaceError
-from asyncgpu_tutor.sim import Machine, SimDevice
 from tests.laws.kernels import SCALE, kernel
 
 

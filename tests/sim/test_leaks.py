@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.sim import SimDevice
-from asyncgpu_tutor.sim.leaks import MOST, report
+from asyncgpu_tutor.devices.simulated import SimDevice
+from asyncgpu_tutor.devices.simulated.leaks import MOST, report
 
 HEAD = "import asyncgpu_tutor as agt\nagt.use('sim')\n"
 

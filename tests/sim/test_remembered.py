@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asyncgpu_tutor.cuda_c import GlobalMemory, compile_source, read_signature
+from asyncgpu_tutor.devices.simulated.commands import SimFunction
+from asyncgpu_tutor.devices.simulated.launch_cache import EACH, LONG, Remembered
 from asyncgpu_tutor.errors import DeviceAssertError, UninitialisedReadError
-from asyncgpu_tutor.sim.pieces import SimFunction
-from asyncgpu_tutor.sim.remembered import EACH, LONG, Remembered
 
 # Long enough to be worth it.
 SOURCE = """

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.calibrate import host
+from asyncgpu_tutor.commands.calibrate import host
+from asyncgpu_tutor.devices.simulated import SPECS, DeviceSpec, SimDevice, find_spec, save_spec
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.sim import SPECS, DeviceSpec, SimDevice, find_spec, save_spec
 
 CONSTANTS = {f.name for f in dataclasses.fields(DeviceSpec)} - {"name", "sources"}
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import OutOfBoundsError, ReferenceMismatchError
 from asyncgpu_tutor.kernels import SGEMM_NAIVE
-from asyncgpu_tutor.sim import Machine, SimDevice
 
 AXPY = r"""
 extern "C" __global__ void axpy(unsigned int n, float a, const float* x, float* y) {

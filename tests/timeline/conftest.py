@@ -11,7 +11,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import pytest
 
-from asyncgpu_tutor.trace import SpanKind, SpanLog, Trace
+from asyncgpu_tutor.traces.spans import SpanKind, SpanLog, Trace
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asyncgpu_tutor.timeline import plot
-from asyncgpu_tutor.timeline.style import INK, KIND_LOOKS, OP_COLOURS, QUIET, darker, lighter
-from asyncgpu_tutor.trace import Trace
+from asyncgpu_tutor.traces.pictures import plot
+from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, OP_COLOURS, QUIET, darker, lighter
+from asyncgpu_tutor.traces.spans import Trace
 
 EYES = {
     "all cones": np.eye(3),

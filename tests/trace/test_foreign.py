@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.device import Device
+from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.trace import reading
+from asyncgpu_tutor.traces.formats import reading
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

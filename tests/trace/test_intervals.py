@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.trace.intervals import common, union, within
+from asyncgpu_tutor.traces.spans.intervals import common, union, within
 
 TIMES = st.integers(0, 40).map(float)
 

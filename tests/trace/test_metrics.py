@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.trace import Span, SpanKind, SpanLog, Trace, measure
+from asyncgpu_tutor.traces.spans import Span, SpanKind, SpanLog, Trace, measure
 
 DEVICE: tuple[SpanKind, ...] = ("kernel", "h2d", "d2h", "d2d", "memset")
 HOST: tuple[SpanKind, ...] = ("call", "wait", "work", "range")

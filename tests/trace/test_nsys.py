@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.trace import database, happens_before
+from asyncgpu_tutor.traces.formats import database
+from asyncgpu_tutor.traces.spans import happens_before
 
 from .nsys_export import COPY, EVENT, FILL, KERNEL, RUNTIME, SYNC, THREAD, Export, small
 

@@ -17,8 +17,8 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 )
 
 from asyncgpu_tutor import Span, Trace
-from asyncgpu_tutor.device import Device
-from asyncgpu_tutor.profiling import trace_of
+from asyncgpu_tutor.commands.profile import trace_of
+from asyncgpu_tutor.devices.protocol import Device
 
 
 @pytest.fixture

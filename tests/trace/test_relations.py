@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.trace import (
+from asyncgpu_tutor.traces.spans import (
     Span,
     SpanLog,
     Trace,

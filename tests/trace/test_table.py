@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from asyncgpu_tutor.trace import Span, Trace
-from asyncgpu_tutor.trace.table import render
+from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans.table import render
 
 SPANS = [
     Span(0, "call", "launch a", 0, 2, "sim:0", op=1, label="batch 0"),

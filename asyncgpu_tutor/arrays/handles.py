@@ -1,0 +1,434 @@
+"""Arrays on a device and their three kinds of handle: owned, shared, borrowed.
+
+An owned handle is the only one to its array. Passing it on moves the array: the handle is dead from then
+on, and says where the array went. A shared handle can be passed on any number of times. A borrowed one
+is good for as long as its owner has not given the array away.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.devices.protocol import Device, Dim3, Memory, Stream
+from asyncgpu_tutor.errors import (
+    ArrayShapeError,
+    DeviceMismatchError,
+    LaunchConfigError,
+    UsageError,
+    UseAfterMoveError,
+)
+
+__all__ = [
+    "DeviceArray",
+    "Mode",
+    "Partition",
+    "as_shape",
+    "borrowed_in",
+    "noting_moves",
+]
+
+Mode = Literal["owned", "shared", "borrowed"]
+_BY_SHARE = "by share()"  # where an owned array went that has become a shared one
+_moves: dict[int, list[DeviceArray]] = {}  # by thread: see `noting_moves`
+
+
+def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
+    """A shape as a tuple of non-negative ints; `ArrayShapeError` if it is none."""
+    if type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape):
+        return shape
+    entries: tuple[Any, ...] = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    for entry in entries:
+        if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or entry < 0:
+            raise ArrayShapeError(f"a shape is made of non-negative integers, not {shape!r}")
+    return tuple(int(entry) for entry in entries)
+
+
+@dataclass(eq=False, slots=True)
+class _Buffer:
+    """What all handles to one array have in common."""
+
+    memory: Memory
+    device: Device
+    name: str
+    handles: int = 0
+    stream: Stream | None = None  # where it was last used, for other libraries
+
+
+class DeviceArray:
+    """A handle to a C-contiguous array in device memory.
+
+    Made by `h2d`, `zeros` and the other leaf operations, not by hand.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    mode : {"owned", "shared", "borrowed"}
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_captured", "_gone", "_owner", "dtype", "mode", "shape")
+
+    captured_moves: ClassVar[int] = 0  # of arrays that something captured borrows
+
+    def __init__(
+        self,
+        memory: Memory,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        device: Device,
+        name: str = "array",
+    ) -> None:
+        self._buffer = _Buffer(memory, device, name)
+        self.shape = shape
+        self.dtype = dtype
+        self.mode: Mode = "owned"
+        self._gone: str | None = None
+        self._owner: DeviceArray | None = None
+        self._captured = False
+
+    def _handle(self, mode: Mode, owner: DeviceArray | None = None) -> DeviceArray:
+        other = object.__new__(DeviceArray)
+        other._buffer = self._buffer
+        other.shape = self.shape
+        other.dtype = self.dtype
+        other.mode = mode
+        other._gone = None
+        other._owner = owner
+        other._captured = False
+        if mode == "shared":
+            self._buffer.handles += 1
+        return other
+
+    def __del__(self) -> None:
+        # `_buffer` is missing where __init__ failed.
+        if getattr(self, "mode", None) == "shared":
+            self._buffer.handles -= 1
+
+    def __repr__(self) -> str:
+        if self._gone is not None:
+            return f"<DeviceArray {self.name!r}, moved {self._gone}>"
+        count = f" x{self.share_count}" if self.mode == "shared" else ""
+        return (
+            f"<DeviceArray {self.name!r} {self.shape} {self.dtype} on {self.device.name}, "
+            f"{self.mode}{count}>"
+        )
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        # A copy would be a second owner of the same memory.
+        raise UsageError(
+            f"array {self.name!r} cannot be copied or pickled by Python: use agt.dup(x) for a copy on the "
+            "device, x.share() or x.borrow() for another handle, agt.d2h(x) for data to save"
+        )
+
+    # ------------------------------------------------------------------ facts
+    @property
+    def name(self) -> str:
+        """For messages and traces."""
+        return self._buffer.name
+
+    @property
+    def device(self) -> Device:
+        """Where it is."""
+        return self._buffer.device
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the data in bytes."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def memory(self) -> Memory:
+        """The allocation; `UseAfterMoveError` if the array was given away."""
+        if self._gone is not None or self._owner is not None:
+            self.check()
+        return self._buffer.memory
+
+    @property
+    def share_count(self) -> int:
+        """How many shared handles there are to this array, those of pending operations included."""
+        return self._buffer.handles
+
+    @property
+    def moved(self) -> bool:
+        """Whether the array was given away."""
+        return self._gone is not None
+
+    def note_captured(self) -> None:
+        """Something captured borrows it, and asks `captured_moves` whether that is still allowed."""
+        self._captured = True
+
+    @property
+    def owner(self) -> DeviceArray | None:
+        """Who it is borrowed from, if it is."""
+        return self._owner
+
+    @property
+    def lent(self) -> bool:
+        """Whether it is borrowed from nobody who could give the array away; see `lend`."""
+        return self.mode == "borrowed" and self._owner is None
+
+    @property
+    def gone(self) -> str:
+        """Where the array went, for messages; empty while the handle is good."""
+        return self._gone or ""
+
+    def check(self) -> None:
+        """Raise `UseAfterMoveError` unless this handle is still good."""
+        if self._gone == _BY_SHARE:
+            raise UseAfterMoveError(
+                f"array {self.name!r} was moved by share(), which makes a shared handle of it. Keep "
+                "that one, as in x = x.share(), and pass it on as often as you like."
+            )
+        if self._gone is not None:
+            raise UseAfterMoveError(
+                f"array {self.name!r} was moved {self._gone}. Use what that operation returns, or "
+                "pass x.share() or x.borrow() instead of x where x is needed again."
+            )
+        if self._owner is not None and self._owner.moved:
+            raise UseAfterMoveError(
+                f"array {self.name!r} is borrowed, and its owner was moved {self._owner.gone}. "
+                "Borrow it again from the new owner, or pass x.share() instead."
+            )
+
+    # ------------------------------------------------------------------ handles
+    def take(self, where: str) -> DeviceArray:
+        """The handle that an operation keeps: moved, another share, or another borrow.
+
+        Parameters
+        ----------
+        where : str
+            What takes it, for the message of a later use: ``"into relu(...)"``.
+        """
+        if self.mode == "owned" and self._gone is None:
+            self._gone = where
+            DeviceArray.captured_moves += self._captured
+            if _moves and (moved := _moves.get(threading.get_ident())) is not None:
+                moved.append(self)
+            return self._handle("owned")
+        self.check()
+        if self.mode == "shared":
+            return self._handle("shared")
+        return self._borrow_of(self._owner)
+
+    def undo_take(self) -> None:
+        """Nothing became of what took it: the handle is good again."""
+        self._gone = None
+
+    def share(self) -> DeviceArray:
+        """Give up ownership for a shared handle, which can be passed on many times.
+
+        On a shared handle it is another one (`Arc::clone` in Rust). The array lives until the last of
+        them is gone. Shared arrays are for reading: nothing orders two operations that write to one.
+        """
+        self.check()
+        if self.mode == "borrowed":
+            raise UsageError(
+                f"array {self.name!r} is only borrowed here, so it cannot be shared: share the owner"
+            )
+        if self.mode == "owned":
+            self._gone = _BY_SHARE
+            DeviceArray.captured_moves += self._captured
+        return self._handle("shared")
+
+    def borrow(self) -> DeviceArray:
+        """A handle that can be passed on while this one stays good. It cannot be spawned."""
+        self.check()
+        # A loan that is lent on ends with its owner too.
+        return self._borrow_of(self._owner if self.mode == "borrowed" else self)
+
+    def lend(self) -> DeviceArray:
+        """A borrowed handle without an owner that could end it, although this one may be moved.
+
+        For who keeps the memory alive anyway.
+        """
+        return self._borrow_of(None)
+
+    def _borrow_of(self, owner: DeviceArray | None) -> DeviceArray:
+        return self._handle("borrowed", owner)
+
+    def reshape(self, *shape: int) -> DeviceArray:
+        """The same array with another shape of the same size; an owned handle is moved."""
+        wanted = as_shape(shape[0] if len(shape) == 1 else shape)
+        if math.prod(wanted) != self.size:
+            raise ArrayShapeError(
+                f"array {self.name!r} of shape {self.shape} has {self.size} elements, and shape "
+                f"{wanted} needs {math.prod(wanted)}"
+            )
+        other = self.take("by reshape()")
+        other.shape = wanted
+        return other
+
+    def partition(self, *block: int | tuple[int, ...]) -> Partition:
+        """Split into blocks, one for each thread block of a launch; an owned handle is moved.
+
+        Parameters
+        ----------
+        block : int or tuple of int
+            Shape of a block, one entry for each dimension of the array.
+
+        Raises
+        ------
+        LaunchConfigError
+            If it does not fit the array.
+        """
+        first = block[0] if len(block) == 1 else block
+        shape = as_shape(cast("int | tuple[int, ...]", first))
+        if len(shape) != self.ndim or not 1 <= len(shape) <= 3 or 0 in shape:
+            raise LaunchConfigError(
+                f"array {self.name!r} of shape {self.shape} cannot be split into blocks of shape "
+                f"{shape}: give 1 to 3 positive sizes, one for each dimension of the array"
+            )
+        return Partition(self.take("by partition()"), shape)
+
+    # ------------------------------------------------------------------ other libraries
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        """Version 3, for CuPy, PyTorch and Numba; no copy. Absent on a simulated device."""
+        if self.device.simulated:
+            raise AttributeError(
+                f"array {self.name!r} is on {self.device.name}, which is simulated: there is no CUDA "
+                "memory behind it. Use op.to_host() to get a NumPy array."
+            )
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.memory.ptr, False),
+            "version": 3,
+            "strides": None,
+            "stream": self._foreign_stream(),
+        }
+
+    def _foreign_stream(self) -> int | None:
+        # The interface reserves 0; 1 is the legacy default stream.
+        pointer = getattr(self._buffer.stream, "ptr", None)
+        return None if pointer is None else (pointer or 1)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """DLPack, through CuPy; no copy."""
+        return self.device.export(self).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's kind and number of the device."""
+        return self.device.export(self).__dlpack_device__()
+
+    def __array__(self, *_: object, **__: object) -> npt.NDArray[Any]:
+        raise UsageError(
+            f"array {self.name!r} is in the memory of {self.device.name}, where the host cannot read "
+            "it: run agt.d2h(x), or op.to_host()"
+        )
+
+    def use_on(self, stream: Stream | None, device: Device) -> Memory:
+        """The allocation, for work on `stream` of `device`; the stream, if there is one, is remembered.
+
+        Raises
+        ------
+        UseAfterMoveError
+            If the array was given away.
+        DeviceMismatchError
+            If it is on another device.
+        """
+        if self._gone is not None or self._owner is not None:
+            self.check()
+        buffer = self._buffer
+        if buffer.device is not device:
+            raise DeviceMismatchError(
+                f"array {self.name!r} is on {buffer.device.name}, and the operation runs on "
+                f"{device.name}: copy it through the host (d2h, then h2d), or run the operation with a "
+                f"policy of {buffer.device.name}"
+            )
+        if stream is not None:
+            buffer.stream = stream
+        return buffer.memory
+
+
+class Partition:
+    """An output array, split into blocks. The number of blocks is the launch grid.
+
+    Attributes
+    ----------
+    array : DeviceArray
+        The handle inside.
+    block_shape : tuple of int
+        Shape of a block, in the order of the array's dimensions.
+    grid, block : tuple of int
+        Number of blocks, and shape of a block, (x, y, z): x is the last dimension of the array.
+    """
+
+    __slots__ = ("array", "block", "block_shape", "grid")
+
+    def __init__(self, array: DeviceArray, block_shape: tuple[int, ...]) -> None:
+        self.array = array
+        self.block_shape = block_shape
+        self.block: Dim3 = _dim3(block_shape)
+        self.grid: Dim3 = _dim3([-(-n // b) for n, b in zip(array.shape, block_shape, strict=True)])
+
+    def __repr__(self) -> str:
+        return f"<Partition of {self.array!r} into blocks of {self.block_shape}>"
+
+    def take(self, where: str) -> Partition:
+        """The partition that an operation keeps."""
+        return self._of(self.array.take(where))
+
+    def lend(self) -> Partition:
+        """See `DeviceArray.lend`."""
+        return self._of(self.array.lend())
+
+    def _of(self, array: DeviceArray) -> Partition:
+        other = object.__new__(Partition)
+        other.array = array
+        other.block_shape = self.block_shape
+        other.block = self.block
+        other.grid = self.grid
+        return other
+
+    def unpartition(self) -> DeviceArray:
+        """The array again."""
+        return self.array.take("by unpartition()")
+
+
+def borrowed_in(things: Iterable[Any]) -> Iterator[str]:
+    """Names of the borrowed arrays among these; looks into partitions and tuples."""
+    for thing in things:
+        if isinstance(thing, tuple):
+            yield from borrowed_in(cast(tuple[Any, ...], thing))
+            continue
+        array: Any = thing.array if isinstance(thing, Partition) else thing
+        if isinstance(array, DeviceArray) and array.mode == "borrowed" and not array.lent:
+            yield array.name
+
+
+@contextmanager
+def noting_moves(moved: list[DeviceArray]) -> Generator[None]:
+    """Add the handles that this thread takes meanwhile, so that their taking can be undone."""
+    thread = threading.get_ident()
+    before = _moves.get(thread)
+    _moves[thread] = moved
+    try:
+        yield
+    finally:
+        del _moves[thread]
+        if before is not None:
+            _moves[thread] = before
+
+
+def _dim3(row_major: Sequence[int]) -> Dim3:
+    x, y, z = (*reversed(row_major), 1, 1)[:3]
+    return (x, y, z)

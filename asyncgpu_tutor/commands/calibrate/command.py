@@ -1,0 +1,57 @@
+"""The command line: ``asyncgpu-tutor calibrate``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.commands.calibrate.gpu import measured_spec
+from asyncgpu_tutor.devices.simulated import save_spec
+from asyncgpu_tutor.errors import AsyncGpuError
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.devices.cuda.device import CupyDevice
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``asyncgpu-tutor calibrate``."""
+    parser.add_argument("--device", default="cuda", metavar="NAME", help="cuda or cuda:N (cuda)")
+    parser.add_argument("file", type=Path, help="where to write the spec: a .json file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print, and write.
+
+    Returns
+    -------
+    int
+        0 if the file was written; 2 if not.
+    """
+    if args.file.suffix != ".json":
+        return _complain(f"{args.file} should end in .json, by which ASYNCGPU_SPEC knows a file")
+    try:
+        device = agt.resolve(args.device)
+        if device.simulated:
+            return _complain(f"{device.name} is simulated: there is nothing to measure")
+        spec = measured_spec(cast("CupyDevice", device))
+        save_spec(spec, args.file)
+    except (AsyncGpuError, OSError) as error:
+        return _complain(str(error))
+    sources = dict(spec.sources)
+    for field in dataclasses.fields(spec):
+        if field.name in sources:
+            value = getattr(spec, field.name)
+            print(f"{field.name:20} {value:>14.6g}   {sources[field.name][:60]}")
+    print(f"Written to {args.file}. To simulate this GPU: ASYNCGPU_SPEC={args.file}")
+    return 0
+
+
+def _complain(what: str) -> int:
+    print(f"asyncgpu-tutor calibrate: {what}", file=sys.stderr)
+    return 2

@@ -1,0 +1,146 @@
+"""A program of the course that can be run again and again, and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Span, Trace, ranges
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.run.recording import Source
+
+__all__ = ["RUNS", "Body", "Run", "find_run", "record_run", "recorded", "trace_of"]
+
+Body = Callable[[], Awaitable[None]]
+Prepare = Callable[[], Awaitable[Body]]
+
+# Rounds on a GPU: modules, memory pools, and Python, which specialises code that runs often.
+WARM_UP = 25
+ROUNDS = 3  # more, that are recorded and not looked at
+
+
+@dataclass(frozen=True)
+class Run:
+    """One program.
+
+    Attributes
+    ----------
+    name : str
+        That of its recording; the chapter's number comes first.
+    about : str
+        What it shows, in a line.
+    prepare : callable
+        A coroutine function that makes what the program needs, and returns it as a coroutine function.
+    cold : bool
+        Whether it is recorded without having been run before.
+    """
+
+    name: str
+    about: str
+    prepare: Prepare
+    cold: bool = False
+
+
+RUNS: dict[str, Run] = {}
+
+
+def recorded(name: str, about: str, *, cold: bool = False) -> Callable[[Prepare], Prepare]:
+    """Put a program into the table: decorates the coroutine function that prepares it."""
+
+    def register(prepare: Prepare) -> Prepare:
+        assert name not in RUNS
+        RUNS[name] = Run(name, about, prepare, cold)
+        return prepare
+
+    return register
+
+
+def find_run(name: str) -> Run:
+    """The program of that name.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    if name not in RUNS:
+        close = get_close_matches(name, RUNS, 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"there is no program {name!r}; there are: {', '.join(RUNS)}.{hint}")
+    return RUNS[name]
+
+
+async def record_run(run: Run, source: Source = "auto") -> Trace:
+    """Warm the program up, run it once more, and return the trace of that.
+
+    Parameters
+    ----------
+    source : {"auto", "cupti", "events"}
+        See `asyncgpu_tutor.record`.
+    """
+    body = await run.prepare()
+    steady = not (run.cold or agt.current_device().simulated)
+    if not run.cold:
+        for _ in range(1 if agt.current_device().simulated else WARM_UP):
+            await body()
+    agt.synchronize()
+    outer = agt.record(source) if steady else nullcontext()
+    with _no_collection(), outer:
+        # What comes right after a pause is slow: the first rounds of a recording are not looked at.
+        for _ in range(ROUNDS if steady else 0):
+            await body()
+        with ranges.across(run.name), agt.record("auto" if steady else source) as trace:
+            await body()
+    trace.about = {**trace.about, "run": run.name, "shows": run.about}
+    trace.spans[:] = _numbered(trace.spans)
+    return trace
+
+
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """Without Python's garbage collector, as `timeit` does it: its pauses fall anywhere."""
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _numbered(spans: Sequence[Span]) -> list[Span]:
+    """With streams and operations numbered from 1 on, by first use: what came before is of no interest."""
+    streams = {0: 0}  # the null stream stays what it is
+    ops: dict[int, int] = {}
+    for span in spans:
+        if span.stream is not None:
+            streams.setdefault(span.stream, len(streams))
+        if span.op is not None:
+            ops.setdefault(span.op, len(ops) + 1)
+    return [
+        replace(
+            span,
+            stream=None if span.stream is None else streams[span.stream],
+            op=None if span.op is None else ops[span.op],
+            name=_renamed(span, streams),
+        )
+        for span in spans
+    ]
+
+
+def _renamed(span: Span, streams: Mapping[int, int]) -> str:
+    words, _, number = span.name.rpartition(" ")
+    if span.kind == "wait" and words == "synchronize stream" and int(number) in streams:
+        return f"{words} {streams[int(number)]}"
+    return span.name
+
+
+def trace_of(name: str, source: Source = "auto") -> Trace:
+    """Record the program of that name on the current device; for scripts, which have no event loop."""
+    return asyncio.run(record_run(find_run(name), source))

@@ -1,0 +1,82 @@
+"""Compiling CUDA C with NVRTC, so that arithmetic is that of the source.
+
+CuPy's own `RawModule` adds ``-ftz=true``, which makes zeros of numbers below the normal floats; NumPy and the
+simulated device keep them. So the compiler is called here, with every option that rounding depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cuda.pathfinder import find_nvidia_header_directory  # CuPy needs it, too
+from cupy.cuda import compiler, function
+
+from asyncgpu_tutor.devices.cuda.guard import compiling
+
+__all__ = ["compile_function", "compile_module"]
+
+# Numbers below the normal floats stay, quotients and square roots are rounded as IEEE 754 wants: NVRTC's
+# defaults, but said.
+IEEE = ("--ftz=false", "--prec-div=true", "--prec-sqrt=true")
+STANDARD = "--std=c++17"
+
+
+def compile_module(
+    source: str, names: Sequence[str], *, fmad: bool = False, options: Sequence[str] = ()
+) -> tuple[Any, Mapping[str, str]]:
+    """Compile and load a source on the current device.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C.
+    names : sequence of str
+        Kernels to be had from it, as C++ writes them: ``"relu"``, ``"scale<float, 16>"``.
+    fmad : bool
+        Whether the compiler may contract a product and a sum to a fused multiply-add. Without, arithmetic is
+        that of the source, operation by operation: the same bits as on the simulated device, and as in
+        NumPy. A kernel can still say ``fmaf``.
+    options : sequence of str
+        More of NVRTC's.
+
+    Returns
+    -------
+    module : cupy.cuda.function.Module
+    mapping : mapping of str to str
+        What each of `names` is called in the module.
+
+    Raises
+    ------
+    cupy.cuda.compiler.CompileException
+        If NVRTC does not accept it.
+    """
+    headers = find_nvidia_header_directory("cudart")  # with cuda_fp16.h, for one
+    search = () if headers is None else (f"-I{headers}",)
+    binary, mapping = compiler.compile_using_nvrtc(
+        source,
+        (STANDARD, *IEEE, f"--fmad={str(fmad).lower()}", *options, *search),
+        name_expressions=tuple(names),
+        cache_in_memory=True,  # write the source to no temporary file
+    )
+    module = function.Module()
+    module.load(binary)
+    return module, mapping
+
+
+def compile_function(source: str, name: str) -> Any:
+    """One kernel, loaded on the current device.
+
+    Returns
+    -------
+    cupy.cuda.function.Function
+        To be called; its `ptr` is CUDA's own handle, a ``CUfunction``.
+
+    Raises
+    ------
+    KernelCompileError
+        If NVRTC does not accept the source; with the line.
+    """
+    with compiling(source, name):
+        module, mapping = compile_module(source, (name,))
+    return module.get_function(mapping[name])

@@ -1,0 +1,342 @@
+"""Times of device work from CUPTI, NVIDIA's profiling interface, in this process.
+
+Where a pair of events also spans what the work waited for, CUPTI has the device's own start and end of each
+kernel, copy and fill. It costs the program less than events do, and cannot be used while a profiler is
+attached. Facts about it are from NVIDIA's documentation of CUPTI, "CUPTI Activity API", and were tried with
+cupti-python 13.0.1 on an H200.
+
+- **Which operation**: each call is made with an *external correlation id* of ours. CUPTI reports, for each
+  call into CUDA, its own correlation id and ours; and each kernel with CUPTI's. Its records of calls have to
+  be on for that, if only those of the few calls that enqueue.
+- **Graphs**: there is one record for each node, with the launch's correlation id, as long as nobody enables
+  ``GRAPH_TRACE``, which makes one of the whole.
+- **Which time**: `cupti.get_timestamp` reads the clock of the records between two readings of the host's. The
+  narrowest of many such brackets, at the start and at the end, places one clock on the other; between
+  them it is a straight line.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from cupy.cuda import runtime
+
+from asyncgpu_tutor.devices.cuda.records import Anchor, Line, Record, by_draft, late_by, taken
+from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
+
+__all__ = ["CLOCK", "CuptiRecorder", "CuptiRefusedError"]
+
+CLOCK = "CUPTI"
+READINGS = 50  # of both clocks; one in a few is not interrupted
+# By 0, CUPTI hands over buffers whose records are all complete. By 1 it hands over the others too, and what
+# is incomplete then has no times and never gets them: so that comes last.
+FLUSHES = (0, 0, 0, 0, 1)
+PAUSE = 2e-4  # s, for CUPTI's own thread to complete its records
+BUFFER = 4 * 2**20  # bytes: some twenty thousand records
+
+# What a profiler leaves in the environment, and in the process, of a program that it runs. CUPTI says no to a
+# second client, but not to all of them.
+SIGNS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "NV_COMPUTE_PROFILER_PERFWORKS_DIR")
+LIBRARIES = ("ToolsInjection", "/nsight-compute/", "/nsight-systems/", "libcuda-injection")
+
+# Calls that enqueue: CUPTI keeps records of these, and of no others, such as the queries of a waiting task.
+CALLS = frozenset(
+    {
+        "cudaMemcpyAsync_v3020",
+        "cudaMemsetAsync_v3020",
+        "cudaLaunchKernel_v7000",
+        "cudaGraphLaunch_v10000",
+        "cuLaunchKernel",
+        "cuLaunchKernelEx",
+        "cuGraphLaunch",
+        "cuMemcpyAsync",
+        "cuMemcpyHtoDAsync_v2",
+        "cuMemcpyDtoHAsync_v2",
+        "cuMemcpyDtoDAsync_v2",
+        "cuMemsetD8Async",
+    }
+)
+
+
+class CuptiRefusedError(Exception):
+    """CUPTI cannot be used; the text says why, to follow "because"."""
+
+
+class _Session:
+    """CUPTI's one subscription of this process, shared by the devices that are recorded."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.records: list[Record] = []
+        self.ours: dict[int, int] = {}  # our id, by CUPTI's correlation id
+        self.numbers = itertools.count(1)
+        self._cupti: Any = None
+        self._subscriber: Any = None
+        self._registered = False
+        self._on: list[Any] = []
+
+    def open(self) -> Any:
+        """Switch the records on, and return CUPTI's module."""
+        if self.users == 0:
+            self._start()
+        self.users += 1
+        return self._cupti
+
+    def close(self) -> None:
+        """Switch them off when nobody needs them any more."""
+        self.users -= 1
+        if self.users == 0:
+            self._stop()
+
+    def _start(self) -> None:
+        sign = profiler_attached()
+        if sign:
+            raise CuptiRefusedError(f"another profiler is attached to this process ({sign})")
+        try:
+            from cupti import cupti
+        except ImportError as error:
+            raise CuptiRefusedError(
+                f"cupti-python is not installed: pip install 'asyncgpu_tutor[trace]' ({error})"
+            ) from None
+        self._cupti = cupti
+        try:
+            # It also keeps others out, who would take the records away.
+            self._subscriber = cupti.subscribe(_ignore, None)
+        except Exception as error:  # noqa: BLE001 - its errors have no common type across versions
+            raise CuptiRefusedError(
+                f"CUPTI has another client already, or refuses: {error}"
+            ) from None
+        try:
+            if not self._registered:
+                cupti.activity_register_callbacks(_buffer, self._take)
+                self._registered = True
+            self._switch_on()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._stop()
+            raise CuptiRefusedError(f"CUPTI refuses: {error}") from None
+        self.records.clear()
+        self.ours.clear()
+
+    def _switch_on(self) -> None:
+        cupti = self._cupti
+        kind = cupti.ActivityKind
+        # Ids of ours are reported for calls of which there are records, and for no others.
+        calls = (kind.RUNTIME, kind.DRIVER)
+        work = (kind.CONCURRENT_KERNEL, kind.MEMCPY, kind.MEMSET)
+        for wanted in (*work, kind.EXTERNAL_CORRELATION, *calls):
+            cupti.activity_enable(wanted)
+            self._on.append(wanted)
+        for names, switch in (
+            (cupti.runtime_api_trace_cbid, cupti.activity_enable_runtime_api),
+            (cupti.driver_api_trace_cbid, cupti.activity_enable_driver_api),
+        ):
+            for call in names:
+                if call.name not in CALLS and call.name not in {"INVALID", "SIZE", "FORCE_INT"}:
+                    with suppress(Exception):  # one that this driver does not know makes no records
+                        switch(call, 0)
+
+    def _stop(self) -> None:
+        cupti = self._cupti
+        try:
+            for kind in self._on:
+                cupti.activity_disable(kind)
+        finally:
+            self._on.clear()
+            cupti.unsubscribe(self._subscriber)
+
+    def _take(self, activities: Iterable[Any]) -> None:
+        """CUPTI hands a buffer over, on a thread of its own."""
+        kind = self._cupti.ActivityKind
+        kinds: dict[int, SpanKind | None] = {
+            int(kind.CONCURRENT_KERNEL): "kernel",
+            int(kind.MEMSET): "memset",
+            int(kind.MEMCPY): None,
+        }
+        external = int(kind.EXTERNAL_CORRELATION)
+        for activity in activities:
+            number = int(activity.kind)
+            if number == external:
+                self.ours[activity.correlation_id] = activity.external_id
+            elif number in kinds:
+                self.records.append(taken(activity, kinds[number]))
+
+
+_session = _Session()
+
+
+class CuptiRecorder:
+    """Collects CUPTI's records of each piece of work, and reads them when all is done.
+
+    Parameters
+    ----------
+    log : SpanLog
+        Where the spans go. Its `clock` and `about` are filled in.
+    ordinal : int
+        The device, as CUDA counts.
+
+    Raises
+    ------
+    CuptiRefusedError
+        If CUPTI is missing, refuses, or another profiler is there.
+    """
+
+    sees_nodes = True
+
+    def __init__(self, log: SpanLog, ordinal: int) -> None:
+        self.log = log
+        self._ordinal = ordinal
+        self._drafts: dict[int, tuple[Sequence[Draft], float]] = {}
+        self._host: list[tuple[Draft, float, float]] = []
+        self._open = threading.local()
+        self._cupti: Any = _session.open()
+        self._kind = self._cupti.ExternalCorrelationKind.CUSTOM0
+        self._warm_up()
+        self._first = self._anchor()
+        log.clock = CLOCK
+        log.about.update(
+            source=CLOCK,
+            cupti=metadata.version("cupti-python"),
+            alignment="CUPTI's clock read between two readings of the host's, at both ends; linear between",
+        )
+
+    def _warm_up(self) -> None:
+        """The first record makes CUPTI ask for a buffer, which takes a millisecond: not in the recording.
+
+        What is recorded here is nobody's, and stays in that buffer: to flush it would be to ask for another.
+        """
+        memory = runtime.malloc(1024)
+        try:
+            runtime.memsetAsync(memory, 0, 1024, 0)
+            runtime.memcpyAsync(memory, memory + 512, 512, 3, 0)  # cudaMemcpyDeviceToDevice
+            runtime.deviceSynchronize()
+        finally:
+            runtime.free(memory)
+
+    def before(self, stream: object) -> int:
+        """What this thread calls from now on is known by the number that is returned."""
+        self._pop()  # left over where the last call raised
+        number = next(_session.numbers)
+        self._cupti.activity_push_external_correlation_id(self._kind, number)
+        self._open.number = number
+        return number
+
+    def after(self, stream: object) -> int:
+        """The call has come back."""
+        return self._pop()
+
+    def _pop(self) -> int:
+        number = int(getattr(self._open, "number", 0))
+        if number:
+            self._open.number = 0
+            self._cupti.activity_pop_external_correlation_id(self._kind)
+        return number
+
+    def add(self, drafts: Sequence[Draft], before: int, after: int, called: float) -> None:
+        """The work of `drafts` was called under the number `before`, from the host's time `called` on."""
+        if drafts:
+            self._drafts[before] = (drafts, called)
+
+    def add_host(self, draft: Draft, start: float, end: float) -> None:
+        """A span of the host, in us of its clock."""
+        self._host.append((draft, start, end))
+
+    def settle(self) -> None:
+        """Wait for the device and write down all spans."""
+        runtime.deviceSynchronize()
+        line = Line(self._first, self._anchor())
+        found = self._collect()
+        host, self._host = self._host, []
+        for draft, start, end in host:
+            self.log.finish(draft, start, end)
+        waiting, self._drafts = self._drafts, {}
+        pieces: list[tuple[Draft, float, list[Record], list[Record]]] = []
+        for number, (drafts, called) in waiting.items():
+            for draft, records in zip(drafts, by_draft(drafts, found.get(number, ())), strict=True):
+                timed = [record for record in records if record.timed]
+                pieces.append((draft, called, records, timed))
+        late = late_by((line.us(r.start), called) for _, called, _, timed in pieces for r in timed)
+        for draft, called, records, timed in pieces:
+            begin = min((line.us(r.start) + late for r in timed), default=called)
+            end = max((line.us(r.end) + late for r in timed), default=called)
+            self.log.finish(draft, max(begin, called), end, **_facts(records))
+        self.log.about["alignment_us"] = round(line.uncertainty + late, 3)
+        if late:
+            self.log.about["moved_us"] = round(late, 3)
+        missing = sum(not timed for _, _, _, timed in pieces)
+        if missing:  # copies of nothing leave no record
+            self.log.about["without_record"] = missing
+
+    def close(self) -> None:
+        """Switch CUPTI off."""
+        _session.close()
+
+    def _collect(self) -> dict[int, list[Record]]:
+        """CUPTI's records, by our numbers."""
+        found: dict[int, list[Record]] = {}
+        wanted = sum(len(drafts) for drafts, _ in self._drafts.values())
+        for turn, flag in enumerate(FLUSHES):
+            if turn:
+                time.sleep(PAUSE)
+            self._cupti.activity_flush_all(flag)
+            found = {}
+            for record in list(_session.records):
+                number = _session.ours.get(record.correlation)
+                if number in self._drafts:
+                    found.setdefault(number, []).append(record)
+            if all(n in found for n in self._drafts) and sum(map(len, found.values())) >= wanted:
+                break
+        return found
+
+    def _anchor(self) -> Anchor:
+        """One moment on both clocks: the narrowest of several readings of one between two of the other."""
+        best = Anchor(0, 0.0, float("inf"))
+        for _ in range(READINGS):
+            early = time.perf_counter_ns()
+            theirs = int(self._cupti.get_timestamp())
+            late = time.perf_counter_ns()
+            if (late - early) / 2e3 < best.uncertainty:
+                best = Anchor(theirs, (early + late) / 2e3, (late - early) / 2e3)
+        return best
+
+
+def profiler_attached() -> str:
+    """What shows that a profiler runs this process; empty if nothing does."""
+    for sign in SIGNS:
+        if os.environ.get(sign):
+            return sign
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not Linux
+        return ""
+    for line in maps.splitlines():
+        path = line[line.find("/") :]
+        name = path.rpartition("/")[2]
+        # CUPTI itself may come from a profiler's folder, and is then no sign of the profiler.
+        if any(library in path for library in LIBRARIES) and not name.startswith("libcupti"):
+            return name
+    return ""
+
+
+def _facts(records: Sequence[Record]) -> dict[str, object]:
+    facts: dict[str, object] = {}
+    if len(records) > 1:
+        facts["records"] = len(records)
+    if any(record.pageable for record in records):
+        facts["pageable"] = True
+    return facts
+
+
+def _buffer() -> tuple[int, int]:
+    return BUFFER, 0
+
+
+def _ignore(*_: object) -> None:
+    """No callback is switched on; a subscriber has to name one."""

@@ -1,0 +1,185 @@
+"""Measuring a CUDA device: what it says of itself, and how long one command takes."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import cupy
+from cupy.cuda import driver, runtime
+
+from asyncgpu_tutor.devices.cuda.device import CupyDevice, CupyFunction
+from asyncgpu_tutor.devices.cuda.stream import CupyStream
+
+__all__ = ["facts", "graph_costs", "node_time", "registers", "stream_time", "versions"]
+
+# cudaDeviceAttr, CUDA Runtime API, "Data types used by CUDA Runtime".
+CLOCK_KHZ, SMS, MEMORY_KHZ, BUS_BITS, THREADS_PER_SM = 13, 16, 36, 37, 39
+SHARED_PER_SM, BLOCKS_PER_SM = 81, 106
+
+HOLD = r"""
+extern "C" __global__ void hold(long long clocks) {
+    long long start = clock64();
+    while (clock64() - start < clocks) {}
+}
+"""
+
+
+def facts(device: CupyDevice) -> dict[str, float]:
+    """What the driver reports, by the names of `DeviceSpec`.
+
+    Notes
+    -----
+    The bandwidth is the theoretical one: memory clock, two transfers a clock, width of the bus.
+    """
+    with device.active():
+        ask = {
+            name: int(runtime.deviceGetAttribute(number, device.ordinal))
+            for name, number in (
+                ("clock", CLOCK_KHZ),
+                ("sms", SMS),
+                ("threads_per_sm", THREADS_PER_SM),
+                ("blocks_per_sm", BLOCKS_PER_SM),
+                ("shared_bytes_per_sm", SHARED_PER_SM),
+                ("memory", MEMORY_KHZ),
+                ("bus", BUS_BITS),
+            )
+        }
+        properties = runtime.getDeviceProperties(device.ordinal)
+    clock, memory, bus = ask.pop("clock"), ask.pop("memory"), ask.pop("bus")
+    return {
+        **ask,
+        "memory_bytes": int(properties["totalGlobalMem"]),
+        "l2_bytes": int(properties["l2CacheSize"]),
+        "clock_mhz": clock / 1e3,
+        "dram_gb_s": 2 * memory * 1e3 * bus / 8 / 1e9,
+    }
+
+
+def versions(device: CupyDevice) -> dict[str, str]:
+    """GPU, driver and CuPy, as they name themselves."""
+    return {
+        "gpu": runtime.getDeviceProperties(device.ordinal)["name"].decode(),
+        "cuda driver": _dotted(int(runtime.driverGetVersion())),
+        "cuda runtime": _dotted(int(runtime.runtimeGetVersion())),
+        "cupy": cupy.__version__,
+    }
+
+
+def node_time(
+    device: CupyDevice,
+    enqueue: Callable[[CupyStream], None],
+    nodes: int = 20,
+    rounds: int = 15,
+) -> float:
+    """The device's time for one of several equal commands in a row, in us, without the host's.
+
+    Parameters
+    ----------
+    enqueue : callable
+        Puts one command on the stream that it gets. It must not allocate.
+    nodes : int
+        How many of them make up the CUDA graph that is timed.
+    rounds : int
+        How often the graph is launched; the median counts.
+    """
+    stream = device.create_stream()
+    with device.active():
+        enqueue(stream)  # loads the module
+        stream.synchronize()
+        stream.cupy.begin_capture()
+        for _ in range(nodes):
+            enqueue(stream)
+        graph = stream.cupy.end_capture()
+        before, after = cupy.cuda.Event(), cupy.cuda.Event()
+        times: list[float] = []
+        for turn in range(rounds + 3):
+            before.record(stream.cupy)
+            graph.launch(stream.cupy)
+            after.record(stream.cupy)
+            after.synchronize()
+            if turn >= 3:
+                times.append(float(cupy.cuda.get_elapsed_time(before, after)) * 1e3 / nodes)
+    return statistics.median(times)
+
+
+def stream_time(
+    device: CupyDevice, enqueue: Callable[[CupyStream], None], rounds: int = 15
+) -> float:
+    """The device's time, in us, for what `enqueue` puts on a stream behind a kernel that holds it up.
+
+    The host is ahead of the device all the time, so that only the device's own pauses count.
+    """
+    stream = device.create_stream()
+    hold = cupy.RawKernel(HOLD, "hold")
+    times: list[float] = []
+    with device.active():
+        before, after = cupy.cuda.Event(), cupy.cuda.Event()
+        for turn in range(rounds + 3):
+            with stream.cupy:
+                hold((1,), (1,), (cupy.int64(1_000_000),))
+            before.record(stream.cupy)
+            enqueue(stream)
+            after.record(stream.cupy)
+            after.synchronize()
+            if turn >= 3:
+                times.append(float(cupy.cuda.get_elapsed_time(before, after)) * 1e3)
+    return statistics.median(times)
+
+
+def graph_costs(
+    device: CupyDevice,
+    kernel: Callable[[CupyStream], None],
+    fill: Callable[[CupyStream], None],
+    nodes: int = 100,
+) -> dict[str, float]:
+    """What graphs cost, by the names of `DeviceSpec`, in us.
+
+    Parameters
+    ----------
+    kernel, fill : callable
+        Each puts one short command of its kind on the stream that it gets, and does not allocate.
+    nodes : int
+        Of the large graph, against one of a single node.
+    """
+
+    def both(stream: CupyStream) -> None:
+        kernel(stream)
+        fill(stream)
+
+    apart = node_time(device, both) - node_time(device, kernel) - node_time(device, fill)
+    stream = device.create_stream()
+    ready: dict[int, float] = {}
+    launched: list[float] = []
+    with device.active():
+        for count in (1, nodes):
+            made: list[float] = []
+            for _ in range(7):
+                stream.cupy.begin_capture()
+                for _ in range(count):
+                    kernel(stream)
+                start = time.perf_counter()
+                graph = stream.cupy.end_capture()
+                made.append((time.perf_counter() - start) * 1e6)
+                graph.launch(stream.cupy)  # the first time it is uploaded
+                stream.synchronize()
+                start = time.perf_counter()
+                graph.launch(stream.cupy)
+                launched.append((time.perf_counter() - start) * 1e6)
+                stream.synchronize()
+            ready[count] = statistics.median(made)
+    return {
+        "graph_launch_us": statistics.median(launched),
+        "graph_node_us": max(0.0, apart / 2),
+        "graph_instantiate_us": max(0.0, (ready[nodes] - ready[1]) / (nodes - 1)),
+    }
+
+
+def registers(function: CupyFunction) -> int:
+    """How many registers the compiler gives to each thread of a kernel."""
+    return int(driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_NUM_REGS, function.kernel.ptr))
+
+
+def _dotted(version: int) -> str:
+    return f"{version // 1000}.{version % 1000 // 10}"

@@ -1,0 +1,74 @@
+"""What is inside of a CUDA graph, for a recording that can see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asyncgpu_tutor.devices.protocol import Call
+from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
+
+__all__ = ["Outline"]
+
+Facts = tuple[SpanKind, str, dict[str, object]]
+
+
+class Outline:
+    """The nodes of a graph and their order, as the calls say that it was captured from.
+
+    Parameters
+    ----------
+    graph : str
+        Its name.
+    calls : sequence of Call
+        What was captured.
+    branches : sequence of int
+        Numbers of the streams that the branches are drawn on; the first branch is drawn on the stream of the
+        launch.
+
+    Attributes
+    ----------
+    nodes : int
+        How many there are.
+    """
+
+    def __init__(self, graph: str, calls: Sequence[Call], branches: Sequence[int]) -> None:
+        self._branches = tuple(branches)
+        self._steps = [(call, _facts(call) if call.is_work else None) for call in calls]
+        self._graph = graph
+        self.nodes = sum(call.is_work for call in calls)
+
+    def draft(
+        self, log: SpanLog, stream: int, op: int | None, label: str, call: int | None
+    ) -> list[Draft]:
+        """The spans of one launch, still without times; each comes after what it needs in the graph."""
+        lanes = (stream, *self._branches)
+        events: dict[int, tuple[int, tuple[int, ...]]] = {}
+        drafts: list[Draft] = []
+        for step, facts in self._steps:
+            lane = lanes[step.stream]
+            if facts is not None:
+                kind, name, known = facts
+                detail = {**known, "graph": self._graph, "node": len(drafts)}
+                drafts.append(
+                    log.draft(kind, name, lane, op=op, label=label, call=call, detail=detail)
+                )
+            elif step.verb == "record":
+                events[step.args[0]] = lane, log.heads(lane)
+            elif events[step.args[0]][0] != lane:
+                log.wait(lane, events[step.args[0]][1])
+        return drafts
+
+
+def _facts(call: Call) -> Facts:
+    """Kind, name and details, as where the call is made by itself."""
+    args = call.args
+    if call.verb == "launch":
+        function, grid, block = args[:3]
+        return "kernel", function.name, {"grid": list(grid), "block": list(block)}
+    if call.verb == "memset_async":
+        return "memset", "memset", {"bytes": args[2]}
+    if call.verb == "copy_from_host_async":
+        return "h2d", "h2d", {"bytes": args[1].nbytes}
+    if call.verb == "copy_to_host_async":
+        return "d2h", "d2h", {"bytes": args[0].nbytes}
+    return "d2d", "d2d", {"bytes": args[2]}

@@ -1,0 +1,44 @@
+"""From "is there a GPU?" to a device, or to a message that says what is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from asyncgpu_tutor.errors import DeviceUnavailableError
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.devices.cuda.device import CupyDevice
+
+__all__ = ["open_device"]
+
+ADVICE = "Use agt.use('sim') for the simulated device; asyncgpu-tutor doctor says what to install."
+
+
+def open_device(ordinal: int) -> CupyDevice:
+    """The CUDA device of that number.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        If CuPy, the driver or the device is missing.
+    """
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceUnavailableError(
+            f"cuda:{ordinal} is not available: CuPy is not installed ({error}). {ADVICE}"
+        ) from error
+    try:
+        count = int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceUnavailableError(
+            f"cuda:{ordinal} is not available: CuPy finds no NVIDIA GPU ({error}). {ADVICE}"
+        ) from error
+    if ordinal >= count:
+        raise DeviceUnavailableError(
+            f"cuda:{ordinal} is not available: this machine has {count} CUDA device(s), counted from 0. "
+            f"{ADVICE}"
+        )
+    from asyncgpu_tutor.devices.cuda.device import CupyDevice
+
+    return CupyDevice(ordinal)

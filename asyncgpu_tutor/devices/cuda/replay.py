@@ -1,0 +1,181 @@
+"""Calls into CUDA that are made again and again: one by one, or all at once as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import cupy
+from cupy.cuda import driver, runtime
+
+from asyncgpu_tutor.devices.cuda.guard import guarded
+from asyncgpu_tutor.devices.cuda.nodes import Outline
+from asyncgpu_tutor.devices.cuda.packing import Packer
+from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
+from asyncgpu_tutor.devices.protocol import Call, Event, Stream
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.devices.cuda.device import CupyDevice
+
+__all__ = ["CupyGraph", "CupyRepeat", "CupyReplay"]
+
+MOST_BOUND = 64  # combinations of streams
+Bound = tuple[Callable[..., object], tuple[object, ...]]
+
+
+class CupyReplay:
+    """Calls with all that they need but their streams."""
+
+    def __init__(self, device: CupyDevice, calls: Sequence[Call]) -> None:
+        self._device = device
+        self._calls = tuple(calls)  # they keep memory, host arrays and functions alive
+        self._packed: dict[int, Packer] = {}
+        self._events: dict[int, Any] = {}
+        # A policy may choose one stream for two: then nothing has to be waited for.
+        self._recorded_on = {c.args[0]: c.stream for c in calls if c.verb == "record"}
+        with guarded("preparing calls"), device.active():
+            for place, call in enumerate(calls):
+                if call.verb == "launch":
+                    args = call.args[3]
+                    packer = self._packed[place] = Packer(args)
+                    packer.pack([getattr(a, "ptr", a) for a in args])
+                elif call.verb == "record":
+                    self._events[call.args[0]] = cupy.cuda.Event(disable_timing=True)
+        self._bound: dict[tuple[int, ...], list[Bound]] = {}
+
+    def enqueue(self, streams: Sequence[Stream]) -> None:
+        """Make all calls."""
+        device = self._device
+        if device.log is not None:
+            self._recorded(streams)
+            return
+        pointers = tuple([cast(CupyStream, stream).ptr for stream in streams])
+        bound = self._bound.get(pointers)
+        if bound is None:
+            for stream in streams:
+                device.own(stream)
+            if len(self._bound) >= MOST_BOUND:  # a program that makes a stream for each run
+                self._bound.clear()
+            bound = self._bound[pointers] = self.bind(pointers)
+        device.call("a prepared pipeline", _make_all, (bound,))
+
+    def bind(self, streams: Sequence[int]) -> list[Bound]:
+        """The calls on these streams, each a function of CuPy's with its arguments."""
+        return [
+            self._bind(place, call, streams[call.stream])
+            for place, call in enumerate(self._calls)
+            if call.verb != "wait_event"
+            or streams[call.stream] != streams[self._recorded_on[call.args[0]]]
+        ]
+
+    def _bind(self, place: int, call: Call, stream: int) -> Bound:
+        if call.verb == "record":
+            return runtime.eventRecord, (self._events[call.args[0]].ptr, stream)
+        if call.verb == "wait_event":
+            return runtime.streamWaitEvent, (stream, self._events[call.args[0]].ptr)
+        if call.verb == "launch":
+            function, grid, block, _, shared = call.args
+            packed = self._packed[place].address
+            return driver.launchKernel, (
+                function.pointer,
+                *grid,
+                *block,
+                shared,
+                stream,
+                packed,
+                0,
+            )
+        return self._device.transfer(call.verb, call.args, stream)
+
+    def repeat(self, stream: Stream) -> CupyRepeat:
+        """Runs of calls that need one stream only."""
+        queue = self._device.own(stream)
+        return CupyRepeat(self._device, self.bind((queue.ptr,)), queue, self)
+
+    def _recorded(self, streams: Sequence[Stream]) -> None:
+        """As the device's own methods, which write spans."""
+        events: dict[int, Event] = {}
+        for call in self._calls:
+            stream = streams[call.stream]
+            if call.verb == "record":
+                events[call.args[0]] = stream.record()
+            elif call.verb == "wait_event":
+                if streams[self._recorded_on[call.args[0]]] is not stream:
+                    stream.wait_event(events[call.args[0]])
+            else:
+                getattr(self._device, call.verb)(*call.args, stream)
+
+    def instantiate(self, name: str) -> CupyGraph:
+        """A CUDA graph, captured from a replay on streams that nobody else uses."""
+        count = max((call.stream for call in self._calls), default=0) + 1
+        # Branches have streams of their own, with numbers, as lanes for a recording.
+        branches = [self._device.create_stream() for _ in range(count - 1)]
+        with guarded(f"capturing {name}"), self._device.active():
+            streams = [cupy.cuda.Stream(non_blocking=True), *(branch.cupy for branch in branches)]
+            bound = self.bind([int(stream.ptr) for stream in streams])
+            # Relaxed: what other threads do meanwhile, such as allocating, is no concern of this capture.
+            streams[0].begin_capture(runtime.streamCaptureModeRelaxed)
+            try:
+                _make_all(bound)
+            finally:
+                graph = streams[0].end_capture()
+        outline = Outline(name, self._calls, [branch.number for branch in branches])
+        return CupyGraph(self._device, name, graph, outline, self)
+
+
+class CupyGraph:
+    """An instantiated CUDA graph."""
+
+    def __init__(
+        self, device: CupyDevice, name: str, graph: Any, outline: Outline, replay: CupyReplay
+    ) -> None:
+        self._device = device
+        self._name = name
+        self._graph = graph
+        self._outline = outline
+        self._keep = replay  # the graph has copies of the arguments, not of what they point at
+
+    def launch(self, stream: Stream) -> None:
+        """Enqueue all of it, behind what `stream` holds."""
+        queue = self._device.own(stream)
+        self._device.enqueue(
+            "graph", self._name, queue, None, self._graph.launch, (queue.cupy,), self._outline
+        )
+
+    def repeat(self, stream: Stream) -> CupyRepeat:
+        """Launches on this stream."""
+        queue = self._device.own(stream)
+        bound: list[Bound] = [(runtime.graphLaunch, (self._graph.graphExec, queue.ptr))]
+        return CupyRepeat(self._device, bound, queue, self)
+
+
+class CupyRepeat:
+    """Calls on one stream, made again and again.
+
+    Attributes
+    ----------
+    event : CupyEvent
+        Behind those that `start` made last.
+    enqueue, start, wait : callable
+        See `Repeat`. They are bound here once, as a run of a graph takes little longer than such a call.
+    """
+
+    def __init__(
+        self, device: CupyDevice, bound: list[Bound], stream: CupyStream, keep: object
+    ) -> None:
+        self.event = CupyEvent(stream, ())
+        self._keep = keep  # with the arguments, and the graph itself
+        run: Bound = bound[0] if len(bound) == 1 else (_make_all, (bound,))
+        mark: Bound = (runtime.eventRecord, (self.event.ptr, stream.ptr))
+        what = "a pipeline that is run again"
+        self.enqueue = partial(device.call, what, *run)
+        self.start = partial(device.call, what, _make_all, ([*bound, mark],))
+        self.wait = partial(
+            device.call, "waiting for a stream", runtime.streamSynchronize, (stream.ptr,)
+        )
+
+
+def _make_all(bound: list[Bound]) -> None:
+    for call, args in bound:
+        call(*args)

@@ -1,0 +1,389 @@
+"""What a device must do, in CuPy's own verbs. Two things do it: `sim.SimDevice`, `cupy_device.CupyDevice`.
+
+Nothing here knows operations, policies or futures. Calls named ``*_async`` return at once and take effect
+in the order of their stream; errors of the work itself surface where something waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.traces.spans import SpanLog
+
+__all__ = [
+    "USUAL_LIMITS",
+    "Argument",
+    "Call",
+    "Device",
+    "Dim3",
+    "Enqueuer",
+    "Event",
+    "Function",
+    "Graph",
+    "HostBuffer",
+    "Limits",
+    "Memory",
+    "Replay",
+    "Stream",
+]
+
+HostBuffer = npt.NDArray[Any]
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a launch may ask for.
+
+    Attributes
+    ----------
+    threads_per_block : int
+    block : Dim3
+        Largest block in each dimension, (x, y, z).
+    grid : Dim3
+        Largest grid in each dimension, (x, y, z).
+    shared_bytes : int
+        Largest shared memory of a block without opting in to more.
+
+    Notes
+    -----
+    The defaults hold for compute capability 7.5 to 12.0: CUDA C++ Programming Guide, table "Technical
+    specifications per compute capability".
+    """
+
+    threads_per_block: int = 1024
+    block: Dim3 = (1024, 1024, 64)
+    grid: Dim3 = (2**31 - 1, 65535, 65535)
+    shared_bytes: int = 48 * 1024
+
+
+USUAL_LIMITS = Limits()  # what a launch may ask for on every device that is likely to be met
+
+
+class Memory(Protocol):
+    """One allocation on a device. It is freed when the last reference to it goes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        ...
+
+    @property
+    def ptr(self) -> int:
+        """Its address on the device."""
+        ...
+
+
+class Function(Protocol):
+    """A compiled kernel."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the source."""
+        ...
+
+
+Argument = Memory | np.generic
+
+
+class Event(Protocol):
+    """A point in the work of a stream."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the device has passed it, or has failed. Never blocks."""
+        ...
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the device has passed it and has not failed. Never blocks; for polling."""
+        ...
+
+    @property
+    def retired(self) -> bool:
+        """As `done`, asked on this package's own behalf: costs a simulated host nothing, tells it nothing."""
+        ...
+
+    def synchronize(self) -> None:
+        """Block the host until the device has passed it; `DeviceError` if work before it failed."""
+        ...
+
+
+class Stream(Protocol):
+    """A queue of work that is done in order."""
+
+    @property
+    def device(self) -> Device:
+        """Where it is."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """Unique on its device; 0 is the default stream."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether it holds no unfinished work."""
+        ...
+
+    def record(self) -> Event:
+        """An event behind all work enqueued so far."""
+        ...
+
+    def wait_event(self, event: Event) -> None:
+        """Hold back work enqueued from now on until `event`; the host does not wait."""
+        ...
+
+    def synchronize(self) -> None:
+        """Block the host until all its work is done; `DeviceError` if some of it failed."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Call:
+    """A call that enqueues, written down so that it can be made again and again.
+
+    Attributes
+    ----------
+    verb : str
+        Name of the method of `Device`, or ``"record"`` or ``"wait_event"`` of `Stream`.
+    args : tuple
+        What it takes besides the stream. Events are numbers: what `record` and `wait_event` have in common.
+    stream : int
+        Which of the streams that the calls are made on; 0 is the one where they begin and end.
+    fresh : tuple of Memory
+        What was allocated for these calls, and is touched here first: what it held before is of no account.
+    """
+
+    verb: Literal[
+        "memset_async",
+        "copy_from_host_async",
+        "copy_to_host_async",
+        "copy_from_device_async",
+        "launch",
+        "record",
+        "wait_event",
+    ]
+    args: tuple[Any, ...]
+    stream: int
+    fresh: tuple[Memory, ...] = ()
+
+    @property
+    def is_work(self) -> bool:
+        """Whether the device does something; else it is only told of an order."""
+        return self.verb not in ("record", "wait_event")
+
+
+class Repeat(Protocol):
+    """Calls on one stream, with everything decided: to be made often, while nobody records."""
+
+    @property
+    def event(self) -> Event:
+        """Behind the calls that `start` made last."""
+        ...
+
+    def enqueue(self) -> None:
+        """Make the calls."""
+        ...
+
+    def start(self) -> None:
+        """Make the calls, and mark their end."""
+        ...
+
+    def wait(self) -> None:
+        """Block the host until the stream has done all its work."""
+        ...
+
+
+class Graph(Protocol):
+    """Calls that the driver makes all at once."""
+
+    def launch(self, stream: Stream) -> None:
+        """Enqueue all of them, behind what `stream` holds."""
+        ...
+
+    def repeat(self, stream: Stream) -> Repeat:
+        """Launches on this stream."""
+        ...
+
+
+class Replay(Protocol):
+    """Calls that are ready to be made again."""
+
+    def enqueue(self, streams: Sequence[Stream]) -> None:
+        """Make all calls, on these streams."""
+        ...
+
+    def repeat(self, stream: Stream) -> Repeat:
+        """Runs of calls that need one stream only, on this one."""
+        ...
+
+    def instantiate(self, name: str) -> Graph:
+        """A CUDA graph of them. Its host arrays, arrays and functions have to outlive it."""
+        ...
+
+
+class Enqueuer(Protocol):
+    """Who takes memory and work: a device at once, a capture for later."""
+
+    def malloc(self, nbytes: int, name: str, stream: Stream) -> Memory:
+        """Allocate; `OutOfMemoryError` if there is not enough."""
+        ...
+
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+        """A host array in page-locked memory."""
+        ...
+
+    def is_pinned(self, array: HostBuffer) -> bool:
+        """Whether a copy of this array can be asynchronous."""
+        ...
+
+    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
+        """Set the first `nbytes` bytes to `value`."""
+        ...
+
+    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
+        """Copy a C-contiguous host array to the start of `memory`."""
+        ...
+
+    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
+        """Copy the start of `memory` to a C-contiguous host array."""
+        ...
+
+    def copy_from_device_async(
+        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+    ) -> None:
+        """Copy within the device."""
+        ...
+
+    def launch(
+        self,
+        function: Function,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Argument],
+        shared_mem: int,
+        stream: Stream,
+    ) -> None:
+        """Enqueue one launch; `shared_mem` is the dynamic shared memory in bytes."""
+        ...
+
+
+class Device(Enqueuer, Protocol):
+    """A machine that runs kernels: simulated or real."""
+
+    @property
+    def name(self) -> str:
+        """Such as ``"sim:0"`` or ``"cuda:0"``."""
+        ...
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its times are modelled rather than measured."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it is, for people."""
+        ...
+
+    @property
+    def clock(self) -> str:
+        """Where the times in its traces come from."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """What a launch may ask for."""
+        ...
+
+    @property
+    def patience_us(self) -> float:
+        """For how long whoever awaits work looks at its event before the device is to `watch` it."""
+        ...
+
+    @property
+    def default_stream(self) -> Stream:
+        """The stream that legacy CUDA calls null."""
+        ...
+
+    @property
+    def log(self) -> SpanLog | None:
+        """Where spans are written while the device is recorded."""
+        ...
+
+    def create_stream(self) -> Stream:
+        """A new stream, not ordered with any other."""
+        ...
+
+    def adopt_stream(self, foreign: object) -> Stream | None:
+        """Our view of another library's stream; None if it is not one that this device knows."""
+        ...
+
+    def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
+        """Memory, shape and dtype of another library's array, which is kept alive.
+
+        None if it is not on this device.
+        """
+        ...
+
+    def get_function(
+        self, source: str, name: str, reference: Callable[..., Any] | None = None
+    ) -> Function:
+        """Compile, once for each source; `KernelCompileError` says where it fails.
+
+        With a `reference` (see `KernelSource`) a simulated device need not interpret large launches whole.
+        """
+        ...
+
+    def prepare(self, calls: Sequence[Call]) -> Replay:
+        """Make these calls ready; nothing is enqueued. Each stream but the first is forked and joined."""
+        ...
+
+    def synchronize(self) -> None:
+        """Block the host until the device has nothing left to do; `DeviceError` if some of it failed.
+
+        A simulated device raises each failure once: not if a wait for its own operation has done so.
+        """
+        ...
+
+    def watch(self, event: Event, wake: Callable[[BaseException | None], None]) -> None:
+        """Call `wake` once, after `event`, with the error of the work before it or None.
+
+        The host thread is not blocked, and `wake` may come from any thread. Needs a running event loop.
+        """
+        ...
+
+    def now(self) -> float:
+        """The host's clock, in us: virtual on a simulated device."""
+        ...
+
+    def work(self, us: float, name: str) -> None:
+        """Keep the host busy for `us` microseconds of its clock."""
+        ...
+
+    async def sleep(self, us: float) -> None:
+        """Let other tasks run for `us` microseconds of the host's clock."""
+        ...
+
+    def export(self, array: Any) -> Any:
+        """The array as CuPy's, without a copy; `DeviceMismatchError` where there is no CuPy."""
+        ...
+
+    def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
+        """Begin to write spans into `log`, with ids from `numbers`; times from `source`, see `record`."""
+        ...
+
+    def settle_log(self) -> None:
+        """Wait for the device, then write down what is missing."""
+        ...
+
+    def stop_log(self) -> None:
+        """Write no more spans. What `log` was before stays with whoever holds it."""
+        ...

@@ -1,0 +1,22 @@
+"""The simulated device: right values, modelled times, every hazard an error."""
+
+from asyncgpu_tutor.devices.simulated.device import SimDevice
+from asyncgpu_tutor.devices.simulated.machine import Machine
+from asyncgpu_tutor.devices.simulated.model import KernelTime, blocks_by_registers, resident_blocks
+from asyncgpu_tutor.devices.simulated.observation import Launched
+from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
+from asyncgpu_tutor.devices.simulated.specs import SPECS, derived, find_spec, save_spec
+
+__all__ = [
+    "SPECS",
+    "DeviceSpec",
+    "KernelTime",
+    "Launched",
+    "Machine",
+    "SimDevice",
+    "blocks_by_registers",
+    "derived",
+    "find_spec",
+    "resident_blocks",
+    "save_spec",
+]

@@ -1,0 +1,273 @@
+"""Pieces of work for a simulated device, each ready to be enqueued: once, or again and again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, Program, Signature
+from asyncgpu_tutor.devices.protocol import Argument, Dim3, HostBuffer, Memory
+from asyncgpu_tutor.devices.simulated.engine import Work
+from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
+from asyncgpu_tutor.devices.simulated.memory import SimMemory
+from asyncgpu_tutor.devices.simulated.model import copy_time, kernel_time
+from asyncgpu_tutor.devices.simulated.observation import Launched
+from asyncgpu_tutor.devices.simulated.sampled_reference import StandIn
+from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
+from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
+
+__all__ = [
+    "Piece",
+    "SimFunction",
+    "device_copy",
+    "download",
+    "kernel_launch",
+    "memset",
+    "sim_memory",
+    "upload",
+]
+
+Observer = Callable[[Launched], None]
+Copying = Literal["memset", "h2d", "d2h", "d2d"]
+
+
+@dataclass(frozen=True, eq=False)
+class SimFunction:
+    """A kernel that the interpreter has accepted."""
+
+    program: Program
+    signature: Signature
+    source: str
+    stand_in: StandIn | None = None
+    remembered: Remembered | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name in the source."""
+        return self.signature.name
+
+    @property
+    def identity(self) -> Hashable:
+        """What another kernel has to share with this one to compute the same in the same way."""
+        stand_in = self.stand_in
+        reference = None if stand_in is None else (stand_in.reference, stand_in.above)
+        return self.source, self.name, reference
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Piece:
+    """One piece of work, with all that it needs but a stream.
+
+    Attributes
+    ----------
+    kind, name : str
+        As in its span.
+    cost : float
+        What the host pays for the call, in us.
+    begin : callable
+        Takes effect when the work starts, and says how long it takes. What it finds out is written into
+        the dictionary, for the span.
+    writes, reads : sequence of SimMemory
+        What it touches.
+    detail : dict
+        What is known of it from the start, for the span.
+    at_end : callable, optional
+        Takes effect when the work is done: it writes to `fills`.
+    fills : numpy.ndarray, optional
+        Bytes of host memory.
+    fresh : sequence of SimMemory
+        What counts as just allocated when this begins.
+    lent : numpy.ndarray, optional
+        Bytes of pinned host memory that it reads, and that must not change until it has.
+    """
+
+    kind: Literal["kernel", "memset", "h2d", "d2h", "d2d"]
+    name: str
+    cost: float
+    begin: Callable[[dict[str, object]], Work]
+    writes: Sequence[SimMemory]
+    reads: Sequence[SimMemory] = ()
+    detail: dict[str, object] = field(default_factory=dict[str, object])
+    at_end: Callable[[], None] | None = None
+    fills: HostBuffer | None = None
+    fresh: Sequence[SimMemory] = ()
+    lent: HostBuffer | None = None
+
+
+def _copying(
+    spec: DeviceSpec, kind: Copying, nbytes: int, effect: Callable[[], None] | None
+) -> Callable[[dict[str, object]], Work]:
+    def begin(_: dict[str, object]) -> Work:
+        if effect is not None:
+            effect()
+        return Work(copy_time(spec, kind, nbytes))
+
+    return begin
+
+
+def memset(spec: DeviceSpec, memory: Memory, value: int, nbytes: int) -> Piece:
+    """Set the first `nbytes` bytes to `value`."""
+    target = sim_memory(memory)
+
+    def fill() -> None:
+        target.cells.data[:nbytes] = value
+        _written(target, nbytes)
+
+    begin = _copying(spec, "memset", nbytes, fill)
+    return Piece("memset", "memset", spec.call_memset_us, begin, [target], detail={"bytes": nbytes})
+
+
+def upload(
+    spec: DeviceSpec, memory: Memory, host: HostBuffer, pinned: bool, staging_us: float = 0.0
+) -> Piece:
+    """Copy a C-contiguous host array to the start of `memory`.
+
+    Pageable memory is read now: the host copies it into a staging buffer, for `staging_us`.
+    """
+    target = sim_memory(memory)
+    source = host.reshape(-1).view(np.uint8)
+    if not pinned:
+        source = source.copy()
+
+    def write() -> None:
+        target.cells.data[: source.nbytes] = source
+        _written(target, source.nbytes)
+
+    detail: dict[str, object] = {"bytes": source.nbytes}
+    if not pinned:
+        detail["pageable"] = True
+    return Piece(
+        "h2d",
+        "h2d",
+        spec.call_h2d_us + staging_us,
+        _copying(spec, "h2d", source.nbytes, write),
+        [target],
+        detail=detail,
+        lent=source if pinned else None,
+    )
+
+
+def download(spec: DeviceSpec, host: HostBuffer, memory: Memory) -> Piece:
+    """Copy the start of `memory` to a C-contiguous host array."""
+    source = sim_memory(memory)
+    target = host.reshape(-1).view(np.uint8)
+
+    def write() -> None:
+        target[:] = source.cells.data[: target.nbytes]
+
+    return Piece(
+        "d2h",
+        "d2h",
+        spec.call_d2h_us,
+        _copying(spec, "d2h", target.nbytes, None),
+        [],
+        [source],
+        {"bytes": target.nbytes},
+        at_end=write,
+        fills=target,
+    )
+
+
+def device_copy(spec: DeviceSpec, target: Memory, source: Memory, nbytes: int) -> Piece:
+    """Copy within the device."""
+    to, origin = sim_memory(target), sim_memory(source)
+
+    def copy() -> None:
+        to.cells.data[:nbytes] = origin.cells.data[:nbytes]
+        _written(to, nbytes)
+
+    begin = _copying(spec, "d2d", nbytes, copy)
+    # The spec has no constant for this call: to the host it is taken to cost what an upload does.
+    return Piece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
+
+
+def kernel_launch(
+    spec: DeviceSpec,
+    function: SimFunction,
+    grid: Dim3,
+    block: Dim3,
+    args: Sequence[Argument],
+    shared_mem: int,
+    observers: Sequence[Observer],
+) -> Piece:
+    """One launch of a kernel; `observers` are told of it when it has been executed."""
+    parameters = function.signature.parameters
+    if len(args) != len(parameters):
+        names = ", ".join(parameter.name for parameter in parameters)
+        raise UsageError(
+            f"{function.name}() takes {len(parameters)} arguments ({names}), and got {len(args)}"
+        )
+    written = [
+        arg
+        for arg, parameter in zip(args, parameters, strict=True)
+        if isinstance(arg, SimMemory) and not parameter.const
+    ]
+    values: list[GlobalMemory | np.generic] = [
+        arg.cells if isinstance(arg, SimMemory) else _scalar(arg) for arg in args
+    ]
+
+    def execute() -> tuple[LaunchResult, str | None]:
+        stand_in = function.stand_in
+        done = stand_in.launch(grid, block, values, shared_mem) if stand_in is not None else None
+        if done is not None:
+            return done
+        launch = function.program.launch
+        return launch(function.name, grid, block, values, dynamic_shared=shared_mem), None
+
+    def begin(found: dict[str, object]) -> Work:
+        if function.remembered is None:
+            result, computed = execute()
+        else:
+            kind = (function.identity, grid, block, shared_mem)
+            variables = function.program.variables.values()
+            result, computed = function.remembered.run(
+                kind, math.prod(grid), values, variables, execute
+            )
+        if computed is not None:
+            found["computed"] = computed
+        threads = block[0] * block[1] * block[2]
+        # Static shared memory limits occupancy as dynamic does; the counts have both.
+        time = kernel_time(spec, result.counts, threads, result.counts.shared_bytes)
+        found.update(bound=time.bound, fills=round(time.demand, 6))
+        for observe in observers:
+            observe(
+                Launched(
+                    function.name,
+                    function.source,
+                    grid,
+                    block,
+                    result.counts,
+                    time,
+                    extrapolated=computed is not None,
+                )
+            )
+        if result.printed:
+            print(result.printed, end="")  # noqa: T201 - what the kernel printed
+        return time.work
+
+    read = [arg for arg in args if isinstance(arg, SimMemory) and arg not in written]
+    detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
+    return Piece("kernel", function.name, spec.call_launch_us, begin, written, read, detail)
+
+
+def sim_memory(memory: Memory) -> SimMemory:
+    """`memory`, if it is a simulated device's."""
+    if not isinstance(memory, SimMemory):
+        raise DeviceMismatchError(f"{memory!r} is not memory of a simulated device")
+    return memory
+
+
+def _scalar(arg: Argument) -> np.generic:
+    if not isinstance(arg, np.generic):
+        raise UsageError(f"{arg!r} is not memory of this device, and not a NumPy scalar")
+    return arg
+
+
+def _written(memory: SimMemory, nbytes: int) -> None:
+    memory.cells.mark_written(0, nbytes)
+    if nbytes == memory.nbytes:
+        memory.spoiled = None

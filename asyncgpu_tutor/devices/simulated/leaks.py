@@ -1,0 +1,93 @@
+"""At exit, on request: the arrays that nobody let go of.
+
+An array lives as long as something holds a handle to it. A list that collects results, a global, a future
+that nobody awaits: each keeps device memory, and a GPU has little of it. With ``ASYNCGPU_LEAKS=1`` in the
+environment, the end of the process names what was still alive on its simulated devices, and where it came
+from.
+"""
+
+from __future__ import annotations
+
+import atexit
+import inspect
+import os
+import sys
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+__all__ = ["VARIABLE", "Allocation", "origin", "report", "wanted", "watch"]
+
+VARIABLE = "ASYNCGPU_LEAKS"
+PACKAGE = str(Path(__file__).resolve().parents[2])
+MOST = 20  # arrays that are named one by one
+
+
+class Allocation(Protocol):
+    """What is reported of an array."""
+
+    @property
+    def name(self) -> str:
+        """Of the array."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        ...
+
+    @property
+    def origin(self) -> str:
+        """Where it was allocated; empty if nobody took note."""
+        ...
+
+
+class _Holder(Protocol):
+    def alive(self) -> Iterable[Allocation]: ...
+
+
+def wanted() -> bool:
+    """Whether the environment asks for the report."""
+    return os.environ.get(VARIABLE, "") not in ("", "0")
+
+
+def origin() -> str:
+    """File and line of the innermost caller outside of this package."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+
+
+def watch(heap: _Holder) -> None:
+    """Report on `heap` at exit, if it is still there."""
+    reference = weakref.ref(heap)
+
+    def tell() -> None:
+        there = reference()
+        text = report(there.alive()) if there is not None else ""
+        if text:
+            print(text, file=sys.stderr)  # noqa: T201 - this is what was asked for
+
+    atexit.register(tell)
+
+
+def report(alive: Iterable[Allocation]) -> str:
+    """What is alive, largest first; empty if nothing is."""
+    found = sorted(alive, key=lambda a: -a.nbytes)  # stable: equals in the order of allocation
+    if not found:
+        return ""
+    arrays = "1 array was" if len(found) == 1 else f"{len(found):,} arrays were"
+    total = sum(allocation.nbytes for allocation in found)
+    lines = [f"{arrays} still alive on a simulated device at exit, {total:,} bytes:"]
+    for allocation in found[:MOST]:
+        where = f", allocated at {allocation.origin}" if allocation.origin else ""
+        lines.append(f"  {allocation.name!r}, {allocation.nbytes:,} bytes{where}")
+    if len(found) > MOST:
+        lines.append(f"  ... and {len(found) - MOST:,} more")
+    lines.append(
+        "Drop handles that are no longer needed (del, or the end of a function), and wait for every "
+        "operation that was started."
+    )
+    return "\n".join(lines)

@@ -1,0 +1,278 @@
+"""One simulated host: its clock, its devices' common engine, and how an event loop moves its time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from zlib import crc32
+
+import numpy as np
+
+from asyncgpu_tutor.devices.event_loop import nothing_ready
+from asyncgpu_tutor.devices.protocol import HostBuffer
+from asyncgpu_tutor.devices.simulated.engine import Command, Engine, EngineEvent
+from asyncgpu_tutor.devices.simulated.order import Access, Clock
+from asyncgpu_tutor.errors import DeviceError, HostBufferError
+
+__all__ = ["Machine", "exclusive"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Wake = Callable[[BaseException | None], None]
+
+# Turns of the event loop without a call to any device after which the host counts as idle although
+# something is still ready to run: a task that does nothing but yield, say. A result travels through a few
+# callbacks (future, task, group, parent) before somebody acts on it, so it takes more than one.
+QUIET_TURNS = 64
+
+
+class _OnMachine(Protocol):
+    @property
+    def machine(self) -> Machine: ...
+
+
+M = TypeVar("M", bound=_OnMachine)
+
+
+def exclusive(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
+    """Let one thread at a time into the machine that the method's object belongs to."""
+
+    @wraps(method)
+    def alone(self: M, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.machine.lock:
+            return method(self, *args, **kwargs)
+
+    return alone
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Waiter:
+    loop: asyncio.AbstractEventLoop
+    event: EngineEvent
+    before: Clock  # the work that is complete once it has passed
+    wake: Wake
+    delay: float  # us that the host needs, from the event to the awaiting task
+
+
+@dataclass(eq=False, slots=True)
+class _Lent:
+    """A host array that a device reads, or is yet to read."""
+
+    access: Access
+    before: Clock  # what comes before that
+    source: HostBuffer
+    name: str
+    held: int  # a checksum of what it holds until then
+
+    def check(self) -> None:
+        if crc32(self.source.data) != self.held:
+            raise HostBufferError(
+                f"the pinned host array behind {self.name!r} was changed while its copy may have been in "
+                "flight: leave it alone until the operation has completed, or give each copy a host "
+                "array of its own"
+            )
+
+
+class Machine:
+    """A host and the engine behind it.
+
+    The host's clock stands still while Python runs, and moves by what each call costs, by explicit work,
+    and by waiting.
+
+    Attributes
+    ----------
+    host : float
+        The host's clock, in us. Never behind `engine.now`.
+    lock : threading.RLock
+        Held by whoever uses the machine. Nothing here starts a thread, but programs do.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.host = 0.0
+        self.seen = Clock()  # the work that the host knows to be complete
+        self.engine = Engine()
+        self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
+        self._calls = 0
+        self._lent: list[_Lent] = []
+        self._waiters: list[_Waiter] = []
+        self._turning: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+
+    @property
+    def machine(self) -> Machine:
+        """Itself, for `exclusive`."""
+        return self
+
+    @exclusive
+    def spend(self, us: float) -> tuple[float, float]:
+        """The host is busy for `us` microseconds; start and end."""
+        self._calls += 1
+        start, self.host = self.host, self.host + us
+        self.engine.run_until(self.host)
+        return start, self.host
+
+    @exclusive
+    def block_on(self, event: EngineEvent, delay: float) -> tuple[float, float]:
+        """The host waits for `event`, and needs `delay` us to notice; start and end."""
+        self._calls += 1
+        self._forget_closed()
+        start = self.host
+        if not self.engine.run_to(event):
+            raise DeviceError("the simulated device waits for something that can never happen")
+        self.host = max(self.host, event.at) + delay
+        return start, self.host
+
+    # ------------------------------------------------------------------ host arrays
+    # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+        """A host array that counts as page-locked."""
+        array: HostBuffer = np.empty(shape, dtype)
+        key = id(array)
+        known = self._pinned
+        known[key] = weakref.ref(array, lambda _: known.pop(key, None))
+        return array
+
+    def is_pinned(self, array: HostBuffer) -> bool:
+        """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
+        if array.nbytes == 0:
+            return True
+        root: Any = array
+        while root is not None:
+            known = self._pinned.get(id(root))
+            if known is not None and known() is root:
+                return True
+            root = getattr(root, "base", None)
+        return False
+
+    @exclusive
+    def lend(self, access: Access, before: Clock, source: HostBuffer, name: str) -> None:
+        """A device reads a host array; it is checked when the host has seen that `access` is complete."""
+        self._lent.append(_Lent(access, before, source, name, crc32(source.data)))
+
+    @exclusive
+    def fill(
+        self, access: Access, before: Clock, target: HostBuffer, write: Callable[[], None]
+    ) -> None:
+        """A device writes to a host array. Where that is lent, and the two are in order, it may."""
+        found = [
+            lent
+            for lent in self._lent
+            if (before.covers(lent.access) or lent.before.covers(access))
+            and np.may_share_memory(lent.source, target)
+            and crc32(lent.source.data) == lent.held
+        ]
+        write()
+        for lent in found:
+            lent.held = crc32(lent.source.data)
+
+    # ------------------------------------------------------------------ what the host has seen
+    @exclusive
+    def observe(self, before: Clock) -> None:
+        """The host learns that the work `before` a point is complete.
+
+        Raises
+        ------
+        HostBufferError
+            If a host array was changed while that work may have been reading it.
+        """
+        self.seen.merge(before)
+        back = [lent for lent in self._lent if self.seen.covers(lent.access)]
+        if back:
+            self._lent = [lent for lent in self._lent if not self.seen.covers(lent.access)]
+            for lent in back:
+                lent.check()
+
+    @exclusive
+    def settle(self) -> None:
+        """Simulate until nothing is left; the host's clock follows."""
+        self._calls += 1
+        self._forget_closed()
+        self.engine.run_dry()
+        self.host = max(self.host, self.engine.now)
+
+    # ------------------------------------------------------------------ awaiting
+    @exclusive
+    def watch(self, event: EngineEvent, before: Clock, wake: Wake, delay: float) -> None:
+        """Call `wake` once, when `event` has passed and the event loop has had its say."""
+        loop = asyncio.get_running_loop()
+        self._forget_closed()
+        self._waiters.append(_Waiter(loop, event, before, wake, delay))
+        if loop not in self._turning:
+            self._turning.add(loop)
+            loop.call_soon(self._turn, loop, self._calls, 0)
+
+    def _forget_closed(self) -> None:
+        """Nobody comes any more for what a closed loop has waited for, and it holds on to arrays."""
+        if any(waiter.loop.is_closed() for waiter in self._waiters):
+            self._waiters = [w for w in self._waiters if not w.loop.is_closed()]
+
+    @exclusive
+    def timer(self, us: float) -> EngineEvent:
+        """An event that passes in `us` microseconds."""
+        event = EngineEvent()
+        queue = self.engine.queue(device=-1)
+        self.engine.submit(queue, Command("none", self.host + us, records=event))
+        self.engine.orphan(queue)
+        return event
+
+    async def sleep(self, us: float) -> None:
+        """Let other tasks run for `us` microseconds of the host's clock."""
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+
+        def release() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        def wake(_: BaseException | None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(release)
+
+        self.watch(self.timer(us), Clock(), wake, 0.0)
+        await woken
+
+    @exclusive
+    def _turn(self, loop: asyncio.AbstractEventLoop, calls: int, quiet: int) -> None:
+        """Once a turn of the loop: let time pass when nobody has used the device for a while."""
+        quiet = quiet + 1 if calls == self._calls else 0
+        try:
+            if quiet >= QUIET_TURNS or (quiet and nothing_ready(loop)):
+                quiet = 0
+                self._advance()
+            else:  # a task that keeps the host busy does not keep others from what is done by now
+                self._wake()
+        finally:  # an interrupt must not stop time for good
+            if any(waiter.loop is loop for waiter in self._waiters):
+                loop.call_soon(self._turn, loop, self._calls, quiet)
+            else:
+                self._turning.discard(loop)
+
+    def _advance(self) -> None:
+        """Move to the next event that somebody waits for, and wake them."""
+        waiters = self._waiters
+        if not self.engine.run_to(*(w.event for w in waiters)):
+            self._waiters = []
+            for waiter in waiters:
+                waiter.wake(DeviceError("the simulated device waits for what can never happen"))
+            return
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake those whose event has passed, in the order of the events."""
+        passed = [w for w in self._waiters if w.event.passed]
+        for waiter in sorted(passed, key=lambda w: w.event.at):  # stable: ties in order of asking
+            self._waiters.remove(waiter)
+            self.host = max(self.host, waiter.event.at) + waiter.delay
+            error = waiter.event.error
+            self.engine.told(error)
+            try:
+                self.observe(waiter.before)
+            except HostBufferError as changed:
+                error = error or changed
+            waiter.wake(error)

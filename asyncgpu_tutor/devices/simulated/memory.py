@@ -1,0 +1,104 @@
+"""Allocations of a simulated device, and how much of it they fill."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+
+from asyncgpu_tutor.cuda_c import GlobalMemory
+from asyncgpu_tutor.devices.simulated import leaks
+from asyncgpu_tutor.devices.simulated.order import History
+from asyncgpu_tutor.errors import DeviceError, OutOfMemoryError
+
+__all__ = ["Heap", "SimMemory"]
+
+ALIGNMENT = 256  # cudaMalloc: CUDA C++ Programming Guide, "Device Memory Accesses"
+
+
+@dataclass(eq=False)
+class SimMemory:
+    """One allocation.
+
+    Attributes
+    ----------
+    cells : GlobalMemory
+        The bytes, as the interpreter sees them.
+    ptr : int
+        A made-up address; it is never reused, so that a stale one is always noticed.
+    spoiled : DeviceError or None
+        Set while its contents are not what was asked for, because the operation that should have
+        written them had failed.
+    history : History
+        Who touched it last.
+    origin : str
+        Where it was allocated, if leaks are to be reported.
+    """
+
+    cells: GlobalMemory
+    ptr: int
+    spoiled: DeviceError | None = None
+    history: History = field(default_factory=History)
+    origin: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of the array that was made of it first."""
+        return self.cells.name
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return self.cells.nbytes
+
+
+class Heap:
+    """Gives out memory and counts it."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.used = 0
+        self.live = 0
+        self._next = 0x7F00_0000_0000
+        self._alive: weakref.WeakSet[SimMemory] = weakref.WeakSet()
+        self._report_leaks = leaks.wanted()
+        if self._report_leaks:
+            leaks.watch(self)
+
+    def alive(self) -> list[SimMemory]:
+        """What has been allocated and not been given back, in the order of allocation."""
+        return sorted(self._alive, key=lambda memory: memory.ptr)
+
+    def take(self, nbytes: int, name: str) -> SimMemory:
+        """Allocate `nbytes` bytes.
+
+        Raises
+        ------
+        OutOfMemoryError
+            If they do not fit beside what is allocated already.
+        """
+        size = max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
+        if self.used + size > self.capacity:
+            raise OutOfMemoryError(
+                f"out of memory on the simulated device: {nbytes:,} bytes for {name!r} do not fit, "
+                f"{self.capacity - self.used:,} of {self.capacity:,} are free. "
+                "Drop arrays that are no longer needed, or work in smaller batches."
+            )
+        try:
+            memory = SimMemory(GlobalMemory(nbytes, name), self._next)
+        except MemoryError:
+            raise OutOfMemoryError(
+                f"out of memory on this machine: the simulated device keeps its arrays in host memory, "
+                f"and {nbytes:,} bytes for {name!r} do not fit"
+            ) from None
+        self._next += size + ALIGNMENT
+        self.used += size
+        self.live += 1
+        weakref.finalize(memory, self._give_back, size)
+        self._alive.add(memory)
+        if self._report_leaks:
+            memory.origin = leaks.origin()
+        return memory
+
+    def _give_back(self, size: int) -> None:
+        self.used -= size
+        self.live -= 1

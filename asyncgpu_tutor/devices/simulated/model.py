@@ -1,0 +1,185 @@
+"""How long a kernel takes, from what the interpreter counted.
+
+Seven bounds, the largest of which holds, or nearly. The longest warp has to go through its own instructions,
+loads and barriers one after another, once for every wave of blocks. The SMs start only so many blocks, issue
+only so many instructions, of double precision fewer, and look up only so many lines of L1 and words of shared
+memory in a clock. Memory delivers only so many bytes a second. (The classical view: Hong and Kim, "An
+analytical model for a GPU architecture", ISCA 2009; Volkov, "Understanding latency hiding on GPUs", 2016.)
+How well this predicts a real GPU is in docs/fidelity.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from asyncgpu_tutor.cuda_c import Counts
+from asyncgpu_tutor.devices.simulated.engine import Work
+from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
+
+__all__ = [
+    "KernelTime",
+    "blocks_by_registers",
+    "copy_time",
+    "kernel_time",
+    "resident_blocks",
+    "staging_time",
+    "unstaging_time",
+]
+
+INLINE = 64 << 10  # bytes
+SECTOR = 32  # bytes
+PER_SM = ("blocks", "issue", "doubles", "sectors", "shared")  # what each SM has for itself
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTime:
+    """A kernel's modelled time on an otherwise idle device.
+
+    Attributes
+    ----------
+    bounds : dict of str to float
+        In us: ``"latency"``, ``"blocks"``, ``"issue"``, ``"doubles"`` (double precision), ``"sectors"``
+        (global memory, as the load-store units see it), ``"shared"`` (shared memory) and ``"memory"`` (L2
+        or device memory).
+    us : float
+        The largest of them, and more the nearer the chain is to it, behind the shortest time of a launch.
+    demand : float
+        The part of the device that the launch fills, 0 to 1: of its block slots, or of the throughput of
+        its SMs or its memory, whichever is most.
+    """
+
+    bounds: dict[str, float]
+    us: float
+    demand: float
+
+    @property
+    def bound(self) -> str:
+        """Which of them it is."""
+        return max(self.bounds, key=lambda name: self.bounds[name])
+
+    @property
+    def work(self) -> Work:
+        """For the engine."""
+        return Work(self.us, self.demand)
+
+
+def blocks_by_registers(spec: DeviceSpec, threads: int, registers: int) -> int:
+    """For how many blocks an SM has registers. Warps get them in portions of 8 for each thread."""
+    of_block = math.ceil(max(registers, 1) / 8) * 8 * math.ceil(threads / 32) * 32
+    return spec.registers_per_sm // of_block
+
+
+def resident_blocks(spec: DeviceSpec, threads: int, shared_bytes: int, registers: int = 0) -> int:
+    """How many blocks one SM holds at once; at least 1.
+
+    Parameters
+    ----------
+    threads, shared_bytes : int
+        Of a block. Threads are counted in whole warps.
+    registers : int
+        Of a thread.
+    """
+    by_threads = spec.threads_per_sm // (math.ceil(threads / 32) * 32)
+    by_shared = spec.shared_bytes_per_sm // shared_bytes if shared_bytes else spec.blocks_per_sm
+    by_registers = blocks_by_registers(spec, threads, registers)
+    return max(1, min(spec.blocks_per_sm, by_threads, by_shared, by_registers))
+
+
+def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: int) -> KernelTime:
+    """The time of one launch with blocks of `threads` threads and `shared_bytes` bytes each."""
+    slots = spec.sms * resident_blocks(spec, threads, shared_bytes, counts.registers)
+    waves = math.ceil(counts.blocks / slots)
+    # Blocks of a later wave start one by one, as others end, and not all behind the slowest.
+    later = (waves - 1) * spec.wave_overlap
+    # The SM that has most to do.
+    most = math.ceil(counts.blocks / spec.sms)
+    share = most / max(counts.blocks, 1)
+    clocks = {
+        "latency": (1 + later) * _chain(spec, counts),
+        "blocks": most * spec.block_clocks,
+        "issue": share * counts.warp_instructions / spec.issue_per_clock,
+        "doubles": share * counts.double_instructions / spec.doubles_per_clock,
+        "sectors": share * _lookups(spec, counts),
+        "shared": share
+        * (counts.shared_requests + counts.bank_conflicts + counts.shared_atomic_passes),
+    }
+    bounds = {name: value / spec.clock_mhz for name, value in clocks.items()}
+    bounds["memory"] = _traffic(spec, counts)
+    # What throughput limits overlaps; the chain of the longest warp does so only in part.
+    throughput = max(value for name, value in bounds.items() if name != "latency")
+    p = spec.overlap
+    us = spec.launch_us + (bounds["latency"] ** p + throughput**p) ** (1 / p)
+    busy = max(bounds[name] for name in PER_SM) / us
+    demand = max(
+        counts.blocks / slots, busy * min(spec.sms, counts.blocks) / spec.sms, bounds["memory"] / us
+    )
+    return KernelTime(bounds, us, min(1.0, demand))
+
+
+def _chain(spec: DeviceSpec, counts: Counts) -> float:
+    """Clocks that the longest warp needs if nobody else is there."""
+    per_warp = 1 / max(counts.warps, 1)
+    rounds = counts.chain_load_rounds
+    # The others find their sector where the last one left it.
+    fresh = min(counts.chain_fresh_loads, rounds)
+    # Who asks for one sector at a time is taken to find every other one: L2 hands them out in pairs.
+    per_request = counts.load_sectors / max(counts.global_load_requests, 1)
+    waits = min(1.0, per_request / 2)
+    return (
+        counts.longest_chain * spec.step_clocks
+        + counts.chain_doubles * max(spec.double_clocks, 1 / spec.doubles_per_clock)
+        + min(rounds, 1) * spec.first_load_clocks
+        + max(fresh - 1, 0) * waits * spec.load_clocks
+        + (rounds - max(fresh, min(rounds, 1))) * spec.hit_clocks
+        + counts.shared_requests * per_warp * spec.shared_clocks
+        + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks
+        + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
+        + min(counts.atomic_queue, 1) * spec.atomic_clocks
+        + counts.atomic_queue * spec.atomic_queue_clocks
+    )
+
+
+def _traffic(spec: DeviceSpec, counts: Counts) -> float:
+    """Time, in us, in which L2 and device memory deliver what is needed.
+
+    L1 keeps what is loaded, but passes on whatever is stored, sector by sector.
+    """
+    needed = counts.load_bytes_needed + counts.store_bytes_needed
+    through_l2 = counts.load_bytes_needed + counts.store_sectors * SECTOR
+    beyond = needed / spec.dram_gb_s if needed > spec.l2_bytes else 0.0
+    return max(through_l2 / spec.l2_gb_s, beyond) / 1e3
+
+
+def _lookups(spec: DeviceSpec, counts: Counts) -> float:
+    """Clocks that the load-store units of one SM would need for all requests to global memory."""
+    requests = counts.global_load_requests + counts.global_store_requests
+    lines = counts.load_lines + counts.store_lines
+    sectors = counts.load_sectors + counts.store_sectors
+    return requests * spec.request_clocks + max(lines, sectors / spec.sectors_per_clock)
+
+
+def copy_time(spec: DeviceSpec, kind: str, nbytes: int) -> float:
+    """The time, in us, of one copy (``"h2d"``, ``"d2h"``, ``"d2d"``) or fill (``"memset"``)."""
+    rates = {"h2d": spec.h2d_gb_s, "d2h": spec.d2h_gb_s, "memset": spec.dram_gb_s}
+    fixed = {"h2d": spec.h2d_us, "d2h": spec.d2h_us}
+    # Within the device every byte is read and written.
+    rate = rates.get(kind, spec.dram_gb_s / 2)
+    return fixed.get(kind, spec.fill_us) + nbytes / (rate * 1e3)
+
+
+def staging_time(spec: DeviceSpec, nbytes: int) -> float:
+    """What the host pays, in us, for a copy from pageable memory, on top of one from pinned memory.
+
+    Up to 64 KiB a call returns without waiting for a staging buffer (CUDA Runtime API, "API
+    synchronization behavior"); the fixed cost is taken to grow up to there.
+    """
+    return spec.pageable_us * min(1.0, nbytes / INLINE) + nbytes / (spec.pageable_gb_s * 1e3)
+
+
+def unstaging_time(spec: DeviceSpec, nbytes: int) -> float:
+    """What the host pays, in us, for a copy to pageable memory behind the end of the copy itself.
+
+    It empties the staging buffer while the bus fills it, and is the slower of the two.
+    """
+    return max(0.0, nbytes / (spec.pageable_gb_s * 1e3) - nbytes / (spec.d2h_gb_s * 1e3))

@@ -1,0 +1,272 @@
+"""The constants that the simulated device's times are made of, each with its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["H200", "DeviceSpec"]
+
+GUIDE = "CUDA C++ Programming Guide, technical specifications per compute capability"
+THROUGHPUT = "CUDA C++ Programming Guide, throughput of native arithmetic instructions"
+DATASHEET = "NVIDIA H200 datasheet"
+GRAPH = (
+    "measured: H200, driver 580.159, CuPy 14.2.0, 2026-11-21, median time a node of a CUDA graph of "
+    "twenty equal ones"
+)
+GRAPHS = "measured by asyncgpu_tutor/devices/cuda/measure.py: H200, driver 580.159, CuPy 14.2.0, 2026-11-21"
+FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-21"
+MLP = "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-21"
+CALLS = (
+    "measured by asyncgpu_tutor/calibrate through this package's own calls (H200, Python 3.12, 2026-11-21), "
+    "times a factor fitted to one half of the runs of the MLP: what runs once is slower than a loop"
+)
+MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
+
+
+@dataclass(frozen=True)
+class DeviceSpec:
+    """A GPU and the host in front of it, as far as the model of time knows them.
+
+    Attributes
+    ----------
+    name : str
+        For people.
+    memory_bytes : int
+        Device memory.
+    sms : int
+        Streaming multiprocessors.
+    clock_mhz : float
+        Clock of the SMs.
+    threads_per_sm, blocks_per_sm, shared_bytes_per_sm, registers_per_sm : int
+        What one SM can hold at once; together they limit occupancy.
+    issue_per_clock : float
+        Warp instructions that one SM issues in a clock.
+    doubles_per_clock : float
+        Of these, such as compute in double precision.
+    sectors_per_clock : float
+        32-byte sectors of global memory that the load-store units of one SM pass in a clock.
+    request_clocks : float
+        Clocks that these units need for a request, besides one for each line of L1 that it touches.
+    block_clocks : float
+        Clocks that an SM needs to start a block.
+    l2_bytes, l2_gb_s, dram_gb_s : int, float, float
+        Size of the L2 cache; what it delivers, and what device memory delivers, in 1e9 bytes a second.
+    launch_us : float
+        Shortest time that a kernel takes on the device.
+    start_us : float
+        From the host's call to the start of the work on an idle device.
+    pause_us, switch_us : float
+        On one stream, from the end of a kernel to the start of the next; and between a copy and a kernel,
+        or copies of both directions.
+    step_clocks : float
+        Clocks that an instruction of the source adds to the longest warp. Less than a dependent
+        instruction takes, since the compiler removes many and overlaps others.
+    double_clocks : float
+        Clocks that an instruction in double precision adds to that.
+    first_load_clocks, load_clocks, hit_clocks : float
+        Clocks until a warp's first load from global memory arrives; and what each further round of loads
+        adds, which a compiler's unrolling hides in part: where new sectors are needed, and where not.
+    shared_clocks, barrier_clocks : float
+        What a request to shared memory and a barrier add to the longest warp.
+    shared_atomic_clocks, atomic_clocks, atomic_queue_clocks : float
+        What an atomic in shared memory adds to it, for each lane that has to wait its turn; what the first
+        one in global memory adds; and what each further one on the same word does.
+    overlap : float
+        How well the chain of the longest warp overlaps with what throughput limits: the exponent of the norm
+        in which the two are added. 1: one waits for the other; infinity: the longer is all that counts.
+    wave_overlap : float
+        What a further wave of blocks adds, as a part of the first one's time.
+    h2d_gb_s, d2h_gb_s, h2d_us, d2h_us : float
+        Copies over the bus: bandwidth in 1e9 bytes a second, and the fixed time of one copy.
+    fill_us : float
+        The fixed time of a memset, and of a copy within the device.
+    pageable_us, pageable_gb_s : float
+        What a copy of pageable memory costs the host besides; and the rate at which it stages the bytes.
+    submit_us : float
+        What the host pays for running an operation at all.
+    call_launch_us, call_h2d_us, call_d2h_us, call_memset_us, call_malloc_us : float
+        What it pays for each piece of work in it, from building it to the driver's call.
+    call_event_us, call_query_us : float
+        The same for an event, and for asking whether it has passed.
+    replay_us : float
+        What it pays for each piece of work of a prepared pipeline, besides its submission.
+    graph_launch_us : float
+        What the host pays for launching a CUDA graph once more, however many nodes it has.
+    graph_node_us : float
+        On the device, from the end of a kernel to the start of the next one in a graph, in place of
+        `pause_us`. Between copies and kernels it is `switch_us`, as on a stream.
+    graph_instantiate_us : float
+        What the host pays for each node when a captured graph is made ready to be launched.
+    sync_us : float
+        From the end of the work to the return of a blocking wait.
+    wake_us : float
+        From the end of the work to the resumption of an awaiting task, which keeps the host busy.
+    sources : tuple of (str, str)
+        For each constant, where it is from.
+    """
+
+    name: str
+    memory_bytes: int
+    sms: int
+    clock_mhz: float
+    threads_per_sm: int
+    blocks_per_sm: int
+    shared_bytes_per_sm: int
+    registers_per_sm: int
+    issue_per_clock: float
+    doubles_per_clock: float
+    sectors_per_clock: float
+    request_clocks: float
+    block_clocks: float
+    l2_bytes: int
+    l2_gb_s: float
+    dram_gb_s: float
+    launch_us: float
+    start_us: float
+    pause_us: float
+    switch_us: float
+    step_clocks: float
+    double_clocks: float
+    first_load_clocks: float
+    load_clocks: float
+    hit_clocks: float
+    shared_clocks: float
+    barrier_clocks: float
+    shared_atomic_clocks: float
+    atomic_clocks: float
+    atomic_queue_clocks: float
+    overlap: float
+    wave_overlap: float
+    h2d_gb_s: float
+    d2h_gb_s: float
+    h2d_us: float
+    d2h_us: float
+    fill_us: float
+    pageable_us: float
+    pageable_gb_s: float
+    submit_us: float
+    call_launch_us: float
+    call_h2d_us: float
+    call_d2h_us: float
+    call_memset_us: float
+    call_malloc_us: float
+    call_event_us: float
+    call_query_us: float
+    replay_us: float
+    graph_launch_us: float
+    graph_node_us: float
+    graph_instantiate_us: float
+    sync_us: float
+    wake_us: float
+    sources: tuple[tuple[str, str], ...]
+
+
+H200 = DeviceSpec(
+    name="H200",
+    memory_bytes=141 * 10**9,
+    sms=132,
+    clock_mhz=1980.0,
+    threads_per_sm=2048,
+    blocks_per_sm=32,
+    shared_bytes_per_sm=228 * 1024,
+    registers_per_sm=64 * 1024,
+    issue_per_clock=4.0,
+    doubles_per_clock=2.0,
+    sectors_per_clock=4.0,
+    request_clocks=0.2155,
+    block_clocks=160.8,
+    l2_bytes=60 * 2**20,
+    l2_gb_s=4487,
+    dram_gb_s=4800.0,
+    launch_us=1.184,
+    start_us=2.894,
+    pause_us=0.86,
+    switch_us=4.2,
+    step_clocks=1.937,
+    double_clocks=3.926,
+    first_load_clocks=135.9,
+    load_clocks=300.1,
+    hit_clocks=0.0001775,
+    shared_clocks=12.69,
+    barrier_clocks=50.42,
+    shared_atomic_clocks=201.8,
+    atomic_clocks=0.005324,
+    atomic_queue_clocks=1.508,
+    overlap=1.991,
+    wave_overlap=0.8818,
+    h2d_gb_s=55.0,
+    d2h_gb_s=55.0,
+    h2d_us=2.5,
+    d2h_us=1.7,
+    fill_us=1.15,
+    pageable_us=10.42,
+    pageable_gb_s=15.61,
+    submit_us=3.635,
+    call_launch_us=27.53,
+    call_h2d_us=11.75,
+    call_d2h_us=13.69,
+    call_memset_us=4.834,
+    call_malloc_us=3.065,
+    call_event_us=1.046,
+    call_query_us=1.609,
+    replay_us=3.0,
+    graph_launch_us=1.1,
+    graph_node_us=0.2,
+    graph_instantiate_us=0.7,
+    sync_us=1.929,
+    wake_us=24.2,
+    sources=(
+        ("memory_bytes", DATASHEET),
+        ("sms", "reported by the device (cudaDeviceProp.multiProcessorCount)"),
+        ("clock_mhz", "read under load with nvidia-smi"),
+        ("threads_per_sm", GUIDE),
+        ("blocks_per_sm", GUIDE),
+        ("shared_bytes_per_sm", GUIDE),
+        ("registers_per_sm", GUIDE),
+        ("issue_per_clock", "four warp schedulers an SM: NVIDIA H100 Tensor Core GPU Architecture"),
+        ("doubles_per_clock", f"{THROUGHPUT}: 64 results a clock, 32 threads a warp"),
+        ("sectors_per_clock", "128 bytes: NVIDIA H100 Tensor Core GPU Architecture, L1 cache"),
+        ("request_clocks", FITTED),
+        ("block_clocks", FITTED),
+        ("l2_bytes", "reported by the device (cudaDeviceProp.l2CacheSize)"),
+        ("l2_gb_s", FITTED),
+        ("dram_gb_s", DATASHEET),
+        ("launch_us", FITTED),
+        ("start_us", MLP),
+        ("pause_us", f"{GRAPH}, and the same kernels on a stream: relu, matvec_naive"),
+        ("switch_us", f"{GRAPH}, and the same on a stream: copies and kernels in turns"),
+        ("step_clocks", FITTED),
+        ("double_clocks", FITTED),
+        ("first_load_clocks", FITTED),
+        ("load_clocks", FITTED),
+        ("hit_clocks", FITTED),
+        ("shared_clocks", FITTED),
+        ("barrier_clocks", FITTED),
+        ("shared_atomic_clocks", FITTED),
+        ("atomic_clocks", FITTED),
+        ("atomic_queue_clocks", FITTED),
+        ("overlap", FITTED),
+        ("wave_overlap", FITTED),
+        ("h2d_gb_s", f"{MEASURED}: 256 MiB, pinned"),
+        ("d2h_gb_s", f"{MEASURED}: 256 MiB, pinned"),
+        ("h2d_us", f"{GRAPH}: 4 to 256 KiB"),
+        ("d2h_us", f"{GRAPH}: 4 to 256 KiB"),
+        ("fill_us", f"{GRAPH}: 16 to 256 KiB"),
+        ("pageable_us", MLP),
+        ("pageable_gb_s", MLP),
+        ("submit_us", CALLS),
+        ("call_launch_us", CALLS),
+        ("call_h2d_us", CALLS),
+        ("call_d2h_us", CALLS),
+        ("call_memset_us", CALLS),
+        ("call_malloc_us", CALLS),
+        ("call_event_us", CALLS),
+        ("call_query_us", CALLS),
+        ("replay_us", "an estimate"),
+        ("graph_launch_us", f"{GRAPHS}: 1 to 200 kernels"),
+        ("graph_node_us", f"{GRAPHS}: kernels and fills in turns, 0.1 to 0.4"),
+        ("graph_instantiate_us", f"{GRAPHS}: the slope from 1 to 200 kernels"),
+        ("sync_us", MLP),
+        ("wake_us", MLP),
+    ),
+)

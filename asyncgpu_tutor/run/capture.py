@@ -1,0 +1,354 @@
+"""Capturing an operation: its calls are written down instead of made.
+
+A capture never touches the device's streams. So whatever goes wrong in one leaves them as they were, and
+the calls can be held against the rules before the driver sees them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import numpy as np
+
+from asyncgpu_tutor.arrays.handles import DeviceArray, noting_moves
+from asyncgpu_tutor.arrays.host import buffers
+from asyncgpu_tutor.devices.protocol import (
+    Argument,
+    Call,
+    Device,
+    Dim3,
+    Event,
+    Function,
+    HostBuffer,
+    Memory,
+    Replay,
+    Stream,
+)
+from asyncgpu_tutor.errors import CaptureError
+from asyncgpu_tutor.run.capture_stream import CaptureEvent, CaptureStream, later
+from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.submission import Submission
+from asyncgpu_tutor.scheduling import SchedulingPolicy
+from asyncgpu_tutor.traces.spans.tag import Tag, Tagged, forbid_nested_wait
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.run.last_use import LastUse
+
+__all__ = ["Capture"]
+
+T = TypeVar("T")
+
+
+class Capture(Submission[Any]):
+    """Calls that are being written down; their context enqueues here.
+
+    Parameters
+    ----------
+    label : str
+        Name of what is captured.
+    stream : Stream
+        Of the device that it is captured for.
+    allocates : bool
+        Whether memory may be allocated, now and for as long as the calls can be made.
+    """
+
+    def __init__(self, label: str, stream: Stream, *, allocates: bool) -> None:
+        super().__init__(label, stream, blocking=False, spawned=False)
+        self.device: Device = stream.device
+        self.allocates = allocates
+        self.calls: list[Call] = []
+        self.events = itertools.count()
+        self.awaited: list[Event] = []
+        # Of what is launched in it: where, in it, and nothing once it is over.
+        self.uses: dict[LastUse, CaptureStream | None] = {}
+        self.owners: dict[DeviceArray, None] = {}  # of what it borrows: a set, in order
+        self.closed = False
+        self._untouched: list[Memory] = []  # what was allocated, and not used yet
+        self._moved: list[DeviceArray] = []
+        self.undo: list[Callable[[], None]] = []  # what is done if it fails
+        self.width = 0  # how many streams it has had
+        self.streams: list[CaptureStream] = []
+        self.root = self.branch()
+
+    def describe(self) -> str:
+        """For messages."""
+        return f"operation {self.label!r}, which is captured and not run,"
+
+    # ------------------------------------------------------------------ capturing
+    def run(self, enqueue: Callable[[ExecutionContext], T]) -> T:
+        """Write down what `enqueue` would have enqueued; what it returns."""
+        with self.under_way():
+            return self.write_down(enqueue)
+
+    def write_down(self, enqueue: Callable[[ExecutionContext], T]) -> T:
+        """A part of `run`, in a block that is `under_way`."""
+        if self.closed:
+            self._refuse("an operation")
+        with noting_moves(self._moved):
+            return enqueue(CaptureContext(self.root, self))
+
+    @contextmanager
+    def under_way(self) -> Generator[None]:
+        """A block that may not wait, as in a submission."""
+        forbid_nested_wait(f"capturing {self.label!r}")
+        try:
+            with Tagged(Tag(self.number, f"capture of {self.label}", captures=True)):
+                yield
+        except BaseException:
+            self.give_up()
+            raise
+
+    def give_up(self) -> None:
+        """It has failed, so nothing will run: operations and handles are as before, and memory goes."""
+        for array in self._moved:
+            array.undo_take()
+        for undo in reversed(self.undo):
+            undo()
+        self._end()
+        self.keep.clear()
+        self.calls.clear()
+
+    def _end(self) -> None:
+        self.closed = True
+        self._moved.clear()
+        self.undo.clear()
+        # Streams and handles know this capture. Memory is too dear to wait for the garbage collector.
+        self.streams.clear()
+        self.uses = dict.fromkeys(self.uses)
+        vars(self).pop("root", None)
+
+    def close(self) -> Replay:
+        """Make the calls ready.
+
+        Raises
+        ------
+        CaptureError
+            If a stream was not joined: what follows would not wait for it.
+        """
+        try:
+            self._check_joined()
+            for event in self.awaited:
+                event.synchronize()
+            self.calls = _needed(self.calls)
+            replay = self.device.prepare(self.calls)
+        except BaseException:
+            self.give_up()
+            raise
+        self._end()
+        self.keep[:] = [buffers(thing) for thing in self.keep]
+        return replay
+
+    def _check_joined(self) -> None:
+        for stream in self.streams[1:]:
+            if _at(self.root.seen, stream.index) < _at(stream.seen, stream.index):
+                raise CaptureError(
+                    f"in the capture of {self.label!r} {stream!r} is never waited for: record an event at "
+                    "its end, and let the first stream wait for it, as agt.overlap does"
+                )
+
+    def branch(self) -> CaptureStream:
+        """Another stream."""
+        stream = CaptureStream(self, self.width)
+        self.width += 1
+        self.streams.append(stream)
+        return stream
+
+    def add(
+        self, verb: Any, args: tuple[Any, ...], stream: Stream, fresh: tuple[Memory, ...] = ()
+    ) -> None:
+        """Write down one call."""
+        if self.closed:
+            self._refuse(verb)
+        mine = self.own(stream)
+        if not mine.forked:
+            raise CaptureError(
+                f"in the capture of {self.label!r} {mine!r} starts by itself: let it wait first for an "
+                "event of the stream that it comes from, as agt.overlap does"
+            )
+        touched = args[3] if verb == "launch" else args
+        first = [m for m in self._untouched if any(arg is m for arg in touched)]
+        self._untouched = [m for m in self._untouched if not any(m is f for f in first)]
+        call = Call(verb, args, mine.index, (*fresh, *first))
+        if call.is_work:
+            number = _at(mine.seen, mine.index) + 1
+            mine.seen = later(mine.seen, [0] * mine.index + [number])
+        self.calls.append(call)
+
+    def own(self, stream: Stream) -> CaptureStream:
+        """A stream, if it is one of this capture's."""
+        if not isinstance(stream, CaptureStream) or stream.capture is not self:
+            raise CaptureError(
+                f"in the capture of {self.label!r} work can only go to its own streams, and {stream!r} is "
+                "none of them: use agt.overlap for side by side"
+            )
+        return stream
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise CaptureError(
+            f"the capture of {self.label!r} is over, and {what} came after it: an operation that ran "
+            "inside a capture has no result outside. Launch what was captured, and use its result."
+        )
+
+    def refuse_to_wait(self, what: str) -> NoReturn:
+        """Nothing runs in a capture."""
+        forbid_nested_wait(what)
+        raise CaptureError(
+            f"{what} on a stream of the capture of {self.label!r}: nothing runs in a capture, so there is "
+            "nothing to wait for. Launch what was captured, and wait for that."
+        )
+
+    # ------------------------------------------------------------------ what a context calls
+    def malloc(self, nbytes: int, name: str, stream: Stream) -> Memory:
+        """Allocate, where that is allowed; the memory lives as long as the calls."""
+        if not self.allocates:
+            raise CaptureError(
+                f"{name!r} allocates memory, and a CUDA graph cannot: allocate before the capture, and write "
+                "into that, with agt.memcpy(target, source), agt.d2h(x, out=host), or a kernel with output "
+                "arrays of its own. Or make it once with op.prepare(), and capture the launch of that."
+            )
+        memory = self.device.malloc(nbytes, name, self.stream)
+        self._untouched.append(memory)
+        return memory
+
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+        """A new host array, where that is allowed."""
+        if not self.allocates:
+            raise CaptureError(
+                f"a copy to the host into a new array of shape {shape} allocates memory, and a CUDA graph "
+                "cannot: make host = agt.pinned(shape, dtype) before the capture, and use "
+                "agt.d2h(x, out=host)"
+            )
+        return self.device.pinned(shape, dtype)
+
+    def is_pinned(self, array: HostBuffer) -> bool:
+        """True, or an error: the call is made later, and pageable memory is read at once."""
+        if not self.device.is_pinned(array):
+            raise CaptureError(
+                f"the host array of shape {array.shape} is pageable, and a copy that is captured needs "
+                "pinned memory: make it with agt.pinned(shape, dtype), or copy it once with agt.pin(array)"
+            )
+        return True
+
+    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
+        """See `Device`."""
+        self.add("memset_async", (memory, value, nbytes), stream)
+
+    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
+        """See `Device`."""
+        self.add("copy_from_host_async", (memory, host), stream)
+
+    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
+        """See `Device`."""
+        self.add("copy_to_host_async", (host, memory), stream)
+
+    def copy_from_device_async(
+        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+    ) -> None:
+        """See `Device`."""
+        self.add("copy_from_device_async", (target, source, nbytes), stream)
+
+    def launch(
+        self,
+        function: Function,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Argument],
+        shared_mem: int,
+        stream: Stream,
+    ) -> None:
+        """See `Device`."""
+        self.add("launch", (function, grid, block, tuple(args), shared_mem), stream)
+
+
+class CaptureContext(ExecutionContext):
+    """Writes down instead of enqueueing."""
+
+    __slots__ = ("_capture",)
+
+    def __init__(self, stream: CaptureStream, capture: Capture) -> None:
+        super().__init__(stream, _Branches(capture), capture)
+        self._user = None  # nothing uses an array yet, so its stream stays what it was
+        self._work = capture
+        self._capture = capture
+
+    def on(self, stream: Stream) -> ExecutionContext:
+        """The same capture, on another of its streams."""
+        return CaptureContext(self._capture.own(stream), self._capture)
+
+    def on_failed_capture(self, undo: Callable[[], None]) -> None:
+        """See `ExecutionContext`."""
+        self._capture.undo.append(undo)
+
+    def _touch(self, array: DeviceArray) -> Memory:
+        """As outside; and who it is borrowed from has to keep it from now on."""
+        memory = super()._touch(array)
+        if array.owner is not None:
+            self._capture.owners[array.owner] = None
+        return memory
+
+    def _contiguous(self, host: HostBuffer) -> HostBuffer:
+        """It is copied from where it is: what is written there later has to arrive."""
+        if not host.flags.c_contiguous:
+            raise CaptureError(
+                f"the host array of shape {host.shape} is not C-contiguous, so it would be copied to one "
+                "that is, and what is written to it later would not arrive: use a whole array of "
+                "agt.pinned(shape, dtype)"
+            )
+        return host
+
+    def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
+        """Write the calls of something prepared down here too."""
+        events: dict[int, CaptureEvent] = {}
+        for call in calls:
+            stream = streams[call.stream]
+            assert isinstance(stream, CaptureStream)
+            if call.verb == "record":
+                events[call.args[0]] = stream.record()
+            elif call.verb == "wait_event":
+                stream.wait_event(events[call.args[0]])
+            else:
+                self._capture.add(call.verb, call.args, stream, call.fresh)
+
+    def fork(self) -> ExecutionContext:
+        """The same capture, on a new stream: arms of an `overlap` become branches."""
+        return CaptureContext(self._capture.branch(), self._capture)
+
+
+class _Branches(SchedulingPolicy):
+    """Who is asked for streams in a capture."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture.device)
+        self._capture = capture
+
+    def next_stream(self) -> CaptureStream:
+        """A new one each time."""
+        return self._capture.branch()
+
+
+def _needed(calls: Sequence[Call]) -> list[Call]:
+    """Without events that nobody waits for, and waits that nothing comes after.
+
+    They would cost each run, and a branch that has waited and done nothing was never joined.
+    """
+    needed: list[Call] = []
+    awaited: set[object] = set()
+    busy = {0}  # streams that something is still to come on; the first goes on outside
+    for call in reversed(calls):
+        if call.verb == "record":
+            if call.args[0] not in awaited:
+                continue
+        elif call.verb == "wait_event":
+            if call.stream not in busy:
+                continue
+            awaited.add(call.args[0])
+        busy.add(call.stream)
+        needed.append(call)
+    return needed[::-1]
+
+
+def _at(seen: list[int], index: int) -> int:
+    return seen[index] if index < len(seen) else 0

@@ -1,0 +1,264 @@
+"""Which devices there are, which one is current, and which policy it has."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from asyncgpu_tutor.devices.protocol import Device, Stream
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.errors import DeviceMismatchError, DeviceUnavailableError, UsageError
+from asyncgpu_tutor.scheduling import SchedulingPolicy, StreamPoolRoundRobin
+
+__all__ = [
+    "adopt_stream",
+    "create_stream",
+    "current_device",
+    "current_policy",
+    "known_devices",
+    "on_open",
+    "policy_for",
+    "resolve",
+    "sleep",
+    "use",
+    "using",
+    "work",
+]
+
+VARIABLE = "ASYNCGPU_DEVICE"
+SPEC_VARIABLE = "ASYNCGPU_SPEC"
+_FORM = re.compile(r"auto|(sim|cuda)(:[0-9]+)?")
+FORMS = "'auto', 'sim', 'sim:1', 'cuda' or 'cuda:1'"
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    device: Device | None = None
+    policy: SchedulingPolicy | None = None
+    default: SchedulingPolicy | None = None  # of a device that nobody else knows
+
+
+_machine = Machine()
+_devices: dict[str, Device] = {}
+_policies: dict[str, SchedulingPolicy] = {}
+_process = _Choice()
+_NOTHING = _Choice()
+_openings: list[Callable[[Device], None]] = []
+_scoped: ContextVar[_Choice] = ContextVar("asyncgpu_choice", default=_NOTHING)
+
+
+def resolve(name: str | Device) -> Device:
+    """The device of that name; it is created when first asked for.
+
+    Parameters
+    ----------
+    name : str or Device
+        ``"sim"`` or ``"sim:N"``: simulated, any number of them; the environment variable
+        ``ASYNCGPU_SPEC`` says which GPU they imitate (``h200``, ``t4``, ``l4``, ``a100``, ``rtx4090``, or
+        a file that ``asyncgpu-tutor calibrate`` wrote). ``"cuda"`` or ``"cuda:N"``: an NVIDIA
+        GPU. ``"auto"``: the first GPU where there is one, else ``"sim"``.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        If it is not on this machine. There is no fallback.
+    """
+    if not isinstance(name, str):
+        if not hasattr(name, "create_stream"):
+            raise UsageError(f"{name!r} is not a device: say {FORMS}")
+        return name
+    if not _FORM.fullmatch(name):
+        raise UsageError(f"{name!r} is not a device: say {FORMS}")
+    if name == "auto":
+        return _auto()
+    kind, _, number = name.partition(":")
+    ordinal = int(number or "0")
+    key = f"{kind}:{ordinal}"
+    if key not in _devices:
+        _devices[key] = _sim(ordinal) if kind == "sim" else _cuda(ordinal)
+        for opened in _openings:
+            opened(_devices[key])
+    return _devices[key]
+
+
+def _sim(ordinal: int) -> Device:
+    return SimDevice(ordinal, os.environ.get(SPEC_VARIABLE) or "h200", _machine)
+
+
+def _cuda(ordinal: int) -> Device:
+    from asyncgpu_tutor.devices.cuda import open_device  # CuPy is slow to import
+
+    return open_device(ordinal)
+
+
+def _auto() -> Device:
+    try:
+        return resolve("cuda:0")
+    except DeviceUnavailableError:
+        return resolve("sim:0")
+
+
+@contextmanager
+def on_open(callback: Callable[[Device], None]) -> Generator[None]:
+    """Call `callback` for each device that is first used while a block runs."""
+    _openings.append(callback)
+    try:
+        yield
+    finally:
+        _openings.remove(callback)
+
+
+def _from_environment() -> str:
+    name = os.environ.get(VARIABLE, "") or "auto"
+    if not _FORM.fullmatch(name):
+        raise UsageError(
+            f"the environment variable {VARIABLE} is {name!r}, which is not a device: say {FORMS}"
+        )
+    return name
+
+
+def known_devices() -> list[Device]:
+    """The devices that have been used so far, the current one first."""
+    current = current_device()
+    return [current, *(device for device in _devices.values() if device is not current)]
+
+
+def current_device() -> Device:
+    """The device that operations run on unless told otherwise.
+
+    It is the one of the innermost `using`, else of the last `use`, else what the environment variable
+    ``ASYNCGPU_DEVICE`` says, else ``"auto"``.
+    """
+    global _process  # noqa: PLW0603 - the process has one choice
+    choice = _scoped.get()
+    if choice.device is not None:
+        return choice.device
+    if _process.device is None:
+        _process = _Choice(resolve(_from_environment()), _process.policy)
+    assert _process.device is not None
+    return _process.device
+
+
+def policy_for(device: str | Device) -> SchedulingPolicy:
+    """The default policy of a device: `StreamPoolRoundRobin(4)`, made when first needed."""
+    target = resolve(device)
+    for choice in (_scoped.get(), _process):
+        if choice.default is not None and choice.device is target:
+            return choice.default
+    policy = _policies.get(target.name)
+    if policy is None or policy.device is not target:
+        policy = StreamPoolRoundRobin(4, target)
+        if _devices.get(target.name) is target:
+            _policies[target.name] = policy
+    return policy
+
+
+def _private_default(device: Device) -> SchedulingPolicy | None:
+    """A default policy for a device that was not made here, to live as long as its choice."""
+    private = _devices.get(device.name) is not device
+    return StreamPoolRoundRobin(4, device) if private else None
+
+
+def current_policy() -> SchedulingPolicy:
+    """The policy that operations use unless told otherwise."""
+    device = current_device()
+    for choice in (_scoped.get(), _process):
+        policy = choice.policy
+        if policy is not None and (not policy.bound or policy.device is device):
+            policy.bind(device)
+            return policy
+    return policy_for(device)
+
+
+def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -> Device:
+    """Choose the device, and optionally the policy, for the whole process.
+
+    Parameters
+    ----------
+    device : str or Device
+        See `resolve`. ``"auto"`` obeys ``ASYNCGPU_DEVICE`` where it is set.
+    policy : SchedulingPolicy, optional
+        Default: four streams in turn.
+
+    Returns
+    -------
+    Device
+        What was chosen; show it, so that a reader knows.
+    """
+    global _process  # noqa: PLW0603 - the process has one choice
+    if device == "auto":
+        device = _from_environment()
+    chosen = resolve(device)
+    if policy is not None:
+        policy.bind(chosen)
+    _process = _Choice(chosen, policy, _private_default(chosen))
+    return chosen
+
+
+@contextmanager
+def using(
+    device: str | Device | None = None, policy: SchedulingPolicy | None = None
+) -> Generator[Device]:
+    """Choose device or policy, or both, for a block of code and for the tasks that it starts."""
+    chosen = current_device() if device is None else resolve(device)
+    if policy is not None:
+        policy.bind(chosen)
+    token = _scoped.set(_Choice(chosen, policy, _private_default(chosen)))
+    try:
+        yield chosen
+    finally:
+        _scoped.reset(token)
+
+
+def adopt_stream(stream: object, device: Device | None = None) -> Stream:
+    """Our view of a stream: one of ours, or a `cupy.cuda.Stream`.
+
+    Parameters
+    ----------
+    device : Device, optional
+        The one that it should belong to; by default any that is in use, the current one first.
+
+    Raises
+    ------
+    DeviceMismatchError
+        If none of them knows it.
+    """
+    home = current_device() if device is None else device
+    adopted = home.adopt_stream(stream)
+    if adopted is not None:
+        return adopted
+    for owner in known_devices() if device is None else ():
+        adopted = owner.adopt_stream(stream)
+        if adopted is not None:
+            return adopted
+    raise DeviceMismatchError(
+        f"{stream!r} is not a stream that {home.name} knows: use agt.create_stream(), or a "
+        "cupy.cuda.Stream on a CUDA device"
+    )
+
+
+def create_stream() -> Stream:
+    """A new stream on the current device, not ordered with any other."""
+    return current_device().create_stream()
+
+
+def work(us: float, name: str = "host work") -> None:
+    """Keep the host busy for `us` microseconds: virtual on a simulated device, real otherwise.
+
+    It stands for whatever a program does on the host between its GPU calls, and shows in a trace.
+    """
+    if not 0 <= us < math.inf:
+        raise UsageError(f"work takes microseconds, 0 or more, and got {us!r}")
+    current_device().work(us, name)
+
+
+async def sleep(us: float) -> None:
+    """Let other tasks run for `us` microseconds: virtual on a simulated device, real otherwise."""
+    if not 0 <= us < math.inf:
+        raise UsageError(f"sleep takes microseconds, 0 or more, and got {us!r}")
+    await current_device().sleep(us)

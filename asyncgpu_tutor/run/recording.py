@@ -1,0 +1,158 @@
+"""Recording: what the devices did while a block of code ran."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import DeviceError, UsageError
+from asyncgpu_tutor.run.current import current_device, known_devices, on_open
+from asyncgpu_tutor.traces import nvtx as ranges
+from asyncgpu_tutor.traces.spans import Span, SpanLog, Trace
+from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
+
+__all__ = ["Source", "record"]
+
+Source = Literal["auto", "cupti", "events"]
+
+
+@dataclass
+class _Recording:
+    """The recording under way, which nested blocks share."""
+
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    logs: dict[Device, SpanLog] = field(default_factory=dict[Device, SpanLog])
+    depth: int = 0
+
+    def attach(self, device: Device, source: Source) -> None:
+        if device not in self.logs:
+            device.start_log(self.numbers, source)
+            assert device.log is not None
+            self.logs[device] = device.log
+
+
+_recording = _Recording()
+
+
+@contextmanager
+def record(source: Source = "auto") -> Generator[Trace]:
+    """Record what the devices do while a block runs.
+
+    Leaving the block waits for the devices; only then is the trace filled. Time zero is when the block
+    was entered. On a simulated device the times are modelled. On a GPU they come from CUPTI, which knows
+    when each piece of work started and ended, or from CUDA events around it, which also span what it waits
+    for there, and see a CUDA graph as a whole. Each kernel's first launch includes the loading of its module:
+    run the program once before.
+
+    For a profiler the block is an NVTX range called "record", if `ranges` are enabled: see
+    `Trace.from_nsys`.
+
+    Parameters
+    ----------
+    source : {"auto", "cupti", "events"}
+        Where the times of a GPU come from. ``"auto"`` is CUPTI where the package ``cupti-python`` is
+        installed (``pip install 'asyncgpu_tutor[trace]'``) and no profiler is attached, else events; the
+        trace's `clock` says which, and its `about` why, and how the clocks of device and host were aligned.
+
+    Yields
+    ------
+    Trace
+        Empty inside the block.
+
+    Raises
+    ------
+    UsageError
+        If `source` is not one of these; if it is named for a simulated device; if CUPTI was named and cannot
+        be used; if the recording around this one has another source.
+    DeviceError
+        On leaving, if a device cannot be waited for, or a host array was changed under a copy. Where
+        the block itself has raised something, a note there says so instead.
+    NestedSyncError
+        If called while an operation is being submitted.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt
+    >>> with agt.record() as trace:
+    ...     _ = agt.zeros((4,)).sync()
+    >>> [span.name for span in trace.device_spans]
+    ['memset']
+    """
+    global _recording  # noqa: PLW0603 - the process has one recording
+    forbid_nested_wait("record()")
+    first = current_device()
+    _check(source, first)
+    devices: list[Device] = []
+    trace = Trace(clock=first.clock, device=first.description)
+
+    def attach(device: Device) -> None:
+        if device.clock == first.clock:
+            _recording.attach(device, source)
+            devices.append(device)
+
+    for device in known_devices():
+        attach(device)
+    _recording.depth += 1
+    mark = ranges.start("record")
+    begin = next(_recording.numbers)
+    origin = first.now()
+    try:
+        with on_open(attach):
+            try:
+                yield trace
+            finally:
+                ranges.end(mark)
+    except BaseException as error:
+        try:
+            _settle(devices)
+        except DeviceError as also:
+            error.add_note(f"leaving record(): {also}")
+        raise
+    else:
+        _settle(devices)
+    finally:
+        end = next(_recording.numbers)
+        _recording.depth -= 1
+        logs = [_recording.logs[device] for device in devices]
+        spans: list[Span] = [s for log in logs for s in log.spans if begin < s.id < end]
+        trace.fill(spans, origin)
+        _describe(trace, first)
+        if _recording.depth == 0:
+            for device in _recording.logs:
+                device.stop_log()
+            _recording = _Recording()
+
+
+def _check(source: Source, first: Device) -> None:
+    if source not in get_args(Source):
+        raise UsageError(f"source is {source!r}, and must be one of 'auto', 'cupti', 'events'")
+    if source == "auto":
+        return
+    if first.simulated:
+        raise UsageError(
+            f"record(source={source!r}) is for a GPU: the times of {first.name} are modelled. Leave "
+            "source out."
+        )
+    log = _recording.logs.get(first)
+    if log is not None and (log.clock == "CUPTI") != (source == "cupti"):
+        raise UsageError(
+            f"a recording is under way whose times come from {log.clock}: record(source={source!r}) "
+            "cannot be inside of it"
+        )
+
+
+def _describe(trace: Trace, first: Device) -> None:
+    """Say where the times come from: only the log knows, since CUPTI may not have been there."""
+    log = _recording.logs.get(first)
+    if log is not None and log.clock:
+        trace.device = first.description.replace(first.clock, log.clock)
+        trace.clock, trace.about = log.clock, dict(log.about)
+
+
+def _settle(devices: list[Device]) -> None:
+    for device in devices:
+        device.settle_log()

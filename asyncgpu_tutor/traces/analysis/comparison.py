@@ -1,0 +1,287 @@
+"""Two runs or more of one program, side by side: simulated, recorded, live."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.spans import Metrics, Span, Trace, measure
+from asyncgpu_tutor.traces.spans.intervals import gaps, union
+from asyncgpu_tutor.traces.spans.lanes import Group
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Comparison", "Difference", "compare", "from_its_start"]
+
+Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One quantity in all traces.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``"makespan"`` or ``"kernel sgemm_naive"``.
+    unit : str
+        ``"us"``, ``"%"`` or ``""``.
+    values : tuple of float
+        One for each trace. For a kind of work: its mean duration.
+    sentence : str
+        The difference between the first trace and the others in words.
+    """
+
+    name: str
+    unit: str
+    values: tuple[float, ...]
+    sentence: str
+
+    @property
+    def factor(self) -> float:
+        """The last value over the first; infinite where the first is 0 and the last is not."""
+        first, last = self.values[0], self.values[-1]
+        if first == last:
+            return 1.0
+        return last / first if first else math.inf
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Traces side by side; see `compare`.
+
+    Attributes
+    ----------
+    traces : tuple of Trace
+        As they were given.
+    titles : tuple of str
+        What each is called.
+    matches : tuple of tuple of Span
+        Work that all traces have, in the first trace's order; one span of each.
+    missing : tuple of tuple of Span
+        For each trace, the work that not all of them have.
+    same_order : bool
+        Whether all traces asked for the work that they share in the same order.
+    differences : tuple of Difference
+        All quantities: those of the whole run, then the mean duration of each sort of work.
+    """
+
+    traces: tuple[Trace, ...]
+    titles: tuple[str, ...]
+    matches: tuple[tuple[Span, ...], ...]
+    missing: tuple[tuple[Span, ...], ...]
+    same_order: bool
+    differences: tuple[Difference, ...]
+
+    @property
+    def same_work(self) -> bool:
+        """Whether all traces have the same operations, each with the same work."""
+        return not any(self.missing)
+
+    def __getitem__(self, name: str) -> Difference:
+        """The difference of that name.
+
+        Raises
+        ------
+        UsageError
+            If there is none.
+        """
+        for difference in self.differences:
+            if difference.name == name:
+                return difference
+        names = ", ".join(repr(difference.name) for difference in self.differences)
+        raise UsageError(f"there is no difference {name!r}; there are: {names}")
+
+    def table(self) -> str:
+        """All quantities as text, one column for each trace, and the differences in words."""
+        return "\n".join(self._lines())
+
+    def plot(
+        self,
+        *,
+        lanes: Collection[Group] = ("host", "streams"),
+        side_by_side: bool = False,
+        width: float = 10.0,
+    ) -> list[Axes]:
+        """Draw all timelines on one axis: the same length is the same time in all of them.
+
+        Each begins with its first call or work. For the parameters see
+        `asyncgpu_tutor.traces.pictures.compare`.
+        """
+        from asyncgpu_tutor.traces.pictures import compare as draw
+
+        drawn = [from_its_start(trace) for trace in self.traces]
+        return draw(drawn, self.titles, lanes=lanes, side_by_side=side_by_side, width=width)
+
+    def _lines(self) -> Iterator[str]:
+        wide = max(14, *(len(title) + 2 for title in self.titles))
+        left = max(len(d.name) for d in self.differences) + 2
+        yield " " * left + "".join(f"{title:>{wide}}" for title in self.titles)
+        yield " " * left + "".join(f"{trace.clock:>{wide}}" for trace in self.traces)
+        for difference in self.differences:
+            digits = 0 if difference.unit in {"", "%"} else 1
+            told = (f"{v:.{digits}f} {difference.unit}".strip() for v in difference.values)
+            yield f"{difference.name:<{left}}" + "".join(f"{text:>{wide}}" for text in told)
+        yield ""
+        if self.same_work:
+            order = "in the same order" if self.same_order else "but not in the same order"
+            yield f"The same {len(self.matches)} pieces of device work, {order}."
+        else:
+            for title, spans in zip(self.titles, self.missing, strict=True):
+                if spans:
+                    names = ", ".join(dict.fromkeys(_sort_of(span) for span in spans))
+                    yield f"Not in all of them: {title} has {len(spans)} more ({names})."
+        yield from (d.sentence for d in self.differences if d.sentence)
+
+
+def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
+    """Lay traces of one program side by side: simulated, recorded on a GPU, live.
+
+    Work is matched by operation, kind and name, in order. Where a trace does not know the operations (an
+    export of Nsight Systems without NVTX ranges), only by kind and name.
+
+    Parameters
+    ----------
+    *traces : Trace
+        Two or more.
+    titles : sequence of str, optional
+        What each is called; by default, where its times come from.
+
+    Returns
+    -------
+    Comparison
+        Show its `table` and its `plot`; ask it for one quantity by name, as in
+        ``comparison["makespan"].factor``.
+
+    Raises
+    ------
+    UsageError
+        If there are less than two traces, not one title for each, or one is no trace.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt
+    >>> with agt.record() as one:
+    ...     _ = agt.zeros((4,)).sync()
+    >>> agt.compare(one, one)["makespan"].factor
+    1.0
+    """
+    for trace in traces:
+        _check(trace)
+    if len(traces) < 2:
+        raise UsageError(f"compare needs two traces or more, and was given {len(traces)}")
+    names = [_title(trace) for trace in traces] if titles is None else list(titles)
+    if len(names) != len(traces):
+        raise UsageError(
+            f"compare needs one title for each trace: {len(traces)} traces, {len(names)} titles"
+        )
+    if titles is None:
+        names = [n if names.count(n) == 1 else f"{n} ({i})" for i, n in enumerate(names, 1)]
+    labelled = all(span.label for trace in traces for span in trace.device_spans)
+    keyed = [_keyed(trace, labelled) for trace in traces]
+    shared = [key for key in keyed[0] if all(key in other for other in keyed[1:])]
+    known = set(shared)
+    orders = [[key for key in spans if key in known] for spans in keyed]
+    matches = tuple(tuple(spans[key] for spans in keyed) for key in shared)
+    return Comparison(
+        traces,
+        tuple(names),
+        matches,
+        tuple(tuple(s for key, s in spans.items() if key not in known) for spans in keyed),
+        all(order == orders[0] for order in orders),
+        tuple(_differences(traces, tuple(names))),
+    )
+
+
+def _check(trace: Any) -> None:
+    if not isinstance(trace, Trace):
+        raise UsageError(f"compare takes traces, one argument each, and got {type(trace).__name__}")
+
+
+def _title(trace: Trace) -> str:
+    return "simulated" if trace.clock == "simulated" else f"{trace.about.get('kind', trace.clock)}"
+
+
+def _keyed(trace: Trace, labelled: bool) -> dict[Key, Span]:
+    """The device spans by what they are, in the order in which they were asked for."""
+    seen: dict[tuple[str, str, str], int] = {}
+    keyed: dict[Key, Span] = {}
+    for span in trace.device_spans:
+        sort = (span.label if labelled else "", span.kind, span.name)
+        number = seen[sort] = seen.get(sort, 0) + 1
+        keyed[(*sort, number)] = span
+    return keyed
+
+
+def _sort_of(span: Span) -> str:
+    return f"{span.kind} {span.name}" if span.kind != span.name else span.kind
+
+
+# ------------------------------------------------------------------ quantities
+_WHOLE: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
+    ("makespan", "us", lambda m: m.makespan),
+    ("device makespan", "us", lambda m: m.device_makespan),
+    ("device busy", "us", lambda m: m.device_active),
+    ("device idle", "us", lambda m: m.device_idle),
+    ("overlap of streams", "%", lambda m: 100 * m.overlap_fraction),
+    ("streams at once", "", lambda m: float(m.max_concurrency)),
+    ("host in calls", "us", lambda m: m.host["call"]),
+    ("host in waits", "us", lambda m: m.host["wait"]),
+)
+
+
+def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator[Difference]:
+    metrics = [measure(trace) for trace in traces]
+    for name, unit, value in _WHOLE:
+        yield _difference(name, unit, tuple(value(m) for m in metrics), titles)
+    between = tuple(_mean([e - s for s, e in _gaps(trace)]) for trace in traces)
+    yield _difference("mean gap of device", "us", between, titles)
+    sorts: list[str] = []
+    means: list[dict[str, float]] = []
+    for trace in traces:
+        durations: dict[str, list[float]] = {}
+        for span in trace.device_spans:
+            durations.setdefault(_sort_of(span), []).append(span.duration)
+        sorts += [sort for sort in durations if sort not in sorts]
+        means.append({sort: _mean(values) for sort, values in durations.items()})
+    for sort in sorts:
+        yield _difference(sort, "us", tuple(mean.get(sort, 0.0) for mean in means), titles)
+
+
+def _gaps(trace: Trace) -> tuple[tuple[float, float], ...]:
+    return gaps(union((span.start, span.end) for span in trace.device_spans))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else 0.0
+
+
+def _difference(
+    name: str, unit: str, values: tuple[float, ...], titles: tuple[str, ...]
+) -> Difference:
+    first = values[0]
+    told: list[str] = []
+    for title, value in zip(titles[1:], values[1:], strict=True):
+        # Less than a tenth, or less than what a clock tells apart, is no difference worth a word.
+        if abs(value - first) <= max(0.1 * abs(first), 0.5):
+            continue
+        ratio = f", {value / first:.2f} times" if first and unit == "us" else ""
+        digits = 1 if unit == "us" else 0
+        told.append(
+            f"{value:.{digits}f} {unit}".strip()
+            + f" in {title}, against {first:.{digits}f} {unit}".rstrip()
+            + f" in {titles[0]}{ratio}"
+        )
+    return Difference(name, unit, values, f"{name}: {'; '.join(told)}." if told else "")
+
+
+def from_its_start(trace: Trace) -> Trace:
+    """With time zero at the first call or work: a range may begin long before, and say nothing."""
+    begin = min((span.start for span in trace if span.kind != "range"), default=0.0)
+    spans = [replace(s, start=s.start - begin, end=s.end - begin) for s in trace]
+    return replace(trace, spans=spans)

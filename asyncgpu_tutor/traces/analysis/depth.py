@@ -1,0 +1,145 @@
+"""How much work is queued, and which streams work together. Times in us."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.analysis.idle import calls_of
+from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.spans.intervals import common, length, union
+
+__all__ = ["Depth", "OverlapMatrix", "overlap_matrix", "queue_depth"]
+
+
+@dataclass(frozen=True)
+class Depth:
+    """How many pieces of work were enqueued and not done, as steps.
+
+    Attributes
+    ----------
+    times : tuple of float
+        Where it changes, ascending, in us.
+    depths : tuple of int
+        From each of these times to the next.
+    """
+
+    times: tuple[float, ...]
+    depths: tuple[int, ...]
+
+    def at(self, time: float) -> int:
+        """At a time, in us."""
+        index = bisect_right(self.times, time) - 1
+        return self.depths[index] if index >= 0 else 0
+
+    @property
+    def max(self) -> int:
+        """The most at one time."""
+        return max(self.depths, default=0)
+
+    @property
+    def mean(self) -> float:
+        """On average, from the first change to the last."""
+        if len(self.times) < 2:
+            return 0.0
+        steps = np.diff(self.times)
+        return float(np.dot(steps, self.depths[:-1]) / steps.sum()) if steps.sum() else 0.0
+
+
+def queue_depth(trace: Trace, stream: int | None = None) -> Depth:
+    """How many pieces of work were in the queues: asked for, and not done yet.
+
+    A queue that runs empty is a host that does not keep up. Work counts from when the host's call that
+    asked for it returned (from its own start, where that came first, or where no call is known).
+
+    Parameters
+    ----------
+    stream : int, optional
+        Only what is on the streams of this number. Default: all.
+
+    Raises
+    ------
+    UsageError
+        If nothing was done on that stream.
+    """
+    spans = trace.device_spans
+    if stream is not None:
+        spans = [span for span in spans if span.stream == stream]
+        if not spans:
+            raise UsageError(f"nothing was done on stream {stream}; streams: {trace.streams}")
+    calls = calls_of(trace)
+    changes: dict[float, int] = {}
+    for span in spans:
+        asked = min(calls[span.id].end, span.start) if span.id in calls else span.start
+        changes[asked] = changes.get(asked, 0) + 1
+        changes[span.end] = changes.get(span.end, 0) - 1
+    times = sorted(changes)
+    return Depth(tuple(times), tuple(int(d) for d in np.cumsum([changes[t] for t in times])))
+
+
+@dataclass(frozen=True, eq=False)
+class OverlapMatrix:
+    """For how long each two streams were at work at the same time.
+
+    Attributes
+    ----------
+    streams : tuple of (device, stream)
+        What rows and columns are.
+    us : array, float64, shape (streams, streams)
+        Symmetric. The diagonal is how long each stream was at work.
+    """
+
+    streams: tuple[tuple[str, int], ...]
+    us: npt.NDArray[np.float64]
+
+    @property
+    def names(self) -> list[str]:
+        """What to call rows and columns: ``"s1"``, with the device where there are several."""
+        several = len({device for device, _ in self.streams}) > 1
+        return [f"{d} s{n}" if several else f"s{n}" for d, n in self.streams]
+
+    def between(self, a: int, b: int) -> float:
+        """For two streams of the first device, by number; in us.
+
+        Raises
+        ------
+        UsageError
+            If one of them did nothing.
+        """
+        numbers = [number for _, number in self.streams]
+        for number in (a, b):
+            if number not in numbers:
+                raise UsageError(f"stream {number} did nothing; streams: {numbers}")
+        return float(self.us[numbers.index(a), numbers.index(b)])
+
+    @property
+    def total(self) -> float:
+        """Over all pairs of different streams, in us. It counts three that overlap three times."""
+        return float(np.triu(self.us, 1).sum())
+
+    def lines(self) -> Iterable[str]:
+        """As a table of text."""
+        names = self.names
+        wide = max(8, *(len(name) for name in names)) if names else 8
+        yield " " * wide + "".join(f"{name:>{wide + 1}}" for name in names)
+        for name, row in zip(names, self.us, strict=True):
+            yield f"{name:>{wide}}" + "".join(f"{value:>{wide + 1}.1f}" for value in row)
+
+
+def overlap_matrix(trace: Trace) -> OverlapMatrix:
+    """Which streams were at work together, and for how long."""
+    keys = sorted({(s.device, s.stream) for s in trace.device_spans if s.stream is not None})
+    busy = [
+        union((s.start, s.end) for s in trace.device_spans if (s.device, s.stream) == key)
+        for key in keys
+    ]
+    us = np.zeros((len(keys), len(keys)))
+    for i, one in enumerate(busy):
+        for j, other in enumerate(busy):
+            us[i, j] = length(one) if i == j else length(common(one, other))
+    return OverlapMatrix(tuple(keys), us)

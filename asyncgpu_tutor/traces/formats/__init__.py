@@ -1,0 +1,1 @@
+"""Traces of others: Nsight Systems, Perfetto, Chrome, and the recordings that are shipped."""

@@ -1,0 +1,253 @@
+"""From an export of Nsight Systems to a `Trace`.
+
+Tables and columns are those of the profiler's documentation, "SQLite Schema Reference"
+(https://docs.nvidia.com/nsight-systems/UserGuide/index.html), and were looked at in an export of version
+2025.3. A table exists only if there is data for it, and none has an order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.formats.database import Database, opened
+from asyncgpu_tutor.traces.formats.nsys_rows import Call, Export, Range, Work, collect
+from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
+from asyncgpu_tutor.traces.spans.span import Span, call_name
+from asyncgpu_tutor.traces.spans.trace import Trace
+
+__all__ = ["CLOCK", "read"]
+
+CLOCK = "Nsight Systems"
+MOST_BRANCHES = 128  # as many as a device has hardware queues
+WHAT = "an export of Nsight Systems (nsys export --type sqlite)"
+
+
+def read(path: str | Path, *, within: str | None, limit: int) -> Trace:
+    """See `Trace.from_nsys`."""
+    file = Path(path)
+    if file.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
+        raise UsageError(
+            f"{file} is the profiler's own format: make an export of it, with nsys export --type sqlite "
+            f"-o {file.stem}.sqlite {file.name}"
+        )
+    with opened(file, WHAT) as database:
+        _check(database)
+        export = collect(database, limit)
+    if within is not None:
+        export = export.within(within)
+    if not export.work and not export.calls:
+        raise UsageError(
+            f"{file} holds no GPU work"
+            + (f" within ranges called {within!r}" if within is not None else "")
+            + ": was the program run under nsys profile -t cuda,nvtx, and did it use the GPU?"
+        )
+    return _Builder(export).trace(file, within)
+
+
+def _check(database: Database) -> None:
+    known = ("StringIds", "CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "META_DATA_EXPORT")
+    if not any(table.startswith(known) for table in database.tables):
+        raise UsageError(f"{database.path} is a SQLite database, but not {WHAT}")
+
+
+class _Builder:
+    """Puts together what the export has in separate tables, in the order in which it was asked for."""
+
+    def __init__(self, export: Export) -> None:
+        self.export = export
+        self.logs: dict[int, SpanLog] = {}
+        self.numbers = count()
+        self.origin = export.origin
+        self._streams = _stream_numbers(export)
+        # What an event stands behind, by the event's number in the export.
+        self._events: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self._by_call: dict[int, list[Work]] = {}
+        for work in export.work:
+            self._by_call.setdefault(work.correlation, []).append(work)
+        self._ops = _Operations(export.ranges)
+
+    def trace(self, file: Path, within: str | None) -> Trace:
+        for _, _, item in sorted(self._items(), key=lambda entry: entry[:2]):
+            if isinstance(item, Range):
+                self._range(item)
+            elif isinstance(item, Call):
+                self._call(item)
+            else:
+                self._alone(item)
+        spans: list[Span] = [span for log in self.logs.values() for span in log.spans]
+        about: dict[str, object] = {**self.export.about, "file": file.name}
+        if within is not None:
+            about["within"] = within
+        spans.sort(key=lambda span: span.id)
+        return Trace(spans, CLOCK, self.export.gpu or "unknown GPU", about)
+
+    def _items(self) -> Iterable[tuple[int, int, Range | Call | Work]]:
+        called = {call.correlation for call in self.export.calls}
+        for number, span in enumerate(self.export.ranges):
+            yield span.start, number - len(self.export.ranges), span
+        for call in self.export.calls:
+            yield call.start, call.correlation, call
+        for work in self.export.work:
+            if work.correlation not in called:  # the calls were not traced
+                yield work.start, work.correlation, work
+
+    def _range(self, found: Range) -> None:
+        op = self._ops.number.get(found.id)
+        label = found.text if op is not None else ""
+        detail: dict[str, object] = {"domain": found.domain} if found.domain else {}
+        detail["nested"] = found.nested
+        draft = self._log(0).draft("range", found.text, None, op=op, label=label, detail=detail)
+        self._finish(0, draft, found.start, found.end)
+
+    def _call(self, call: Call) -> None:
+        op, label = self._ops.around(call)
+        made = _as_captured(self._by_call.get(call.correlation, []))
+        if call.kind == "event":
+            self._events[call.event] = (call.device, self._heads(call))
+        elif call.kind == "stream wait":
+            device, heads = self._events.get(call.event, (call.device, ()))
+            if device == call.device and call.stream is not None:
+                stream = self._streams.get((call.device, call.stream))
+                if stream is not None:
+                    self._log(device).wait(stream, heads)
+        elif call.kind == "wait":
+            log = self._log(call.device)
+            name, heads = "synchronize device", ()
+            if call.event:
+                name, heads = "synchronize event", self._events.get(call.event, (0, ()))[1]
+            elif call.stream is not None:
+                number = self._streams.get((call.device, call.stream), call.stream)
+                name, heads = f"synchronize stream {number}", self._heads(call)
+            draft = log.draft("wait", name, None, op=op, label=label, waits_for=heads)
+            self._finish(call.device, draft, call.start, call.end)
+        elif not made:
+            if call.kind == "launch":
+                return  # of nothing: a copy of zero bytes, or one whose record is outside
+            draft = self._log(call.device).draft("call", call.name, None, op=op, label=label)
+            self._finish(call.device, draft, call.start, call.end)
+        else:
+            self._enqueued(call, made, op, label)
+
+    def _enqueued(self, call: Call, made: Sequence[Work], op: int | None, label: str) -> None:
+        """A call, and what it asked for."""
+        first = made[0]
+        name = call_name(first.kind, first.name)
+        if first.node:
+            name = call_name("graph", str(first.detail.get("graph", ""))).rstrip()
+        draft = self._log(first.device).draft("call", name, None, op=op, label=label)
+        self._finish(first.device, draft, call.start, call.end)
+        if first.node:
+            self._nodes(made, op, label, draft.id)
+        else:
+            for work in made:
+                self._work(work, op, label, draft.id if work is first else None)
+
+    def _nodes(self, made: Sequence[Work], op: int | None, label: str, host: int) -> None:
+        """Those of one launch of a graph: all after what its stream held, and before what comes next there.
+
+        Its first node is on the stream of the launch. What else orders them is not in the export.
+        """
+        first = made[0]
+        log, root = self._log(first.device), self._streams[first.device, first.stream]
+        # Of nodes on another device the launch says nothing.
+        used = (w.stream for w in made if w.device == first.device)
+        lanes = list(dict.fromkeys(self._streams[first.device, stream] for stream in used))
+        branches = lanes[1:MOST_BRANCHES]  # a file with more is no real graph's
+        before = log.heads(root)
+        for lane in branches:
+            log.wait(lane, before)
+        for number, work in enumerate(made):
+            node = replace(work, detail={**work.detail, "node": number})
+            self._work(node, op, label, host)
+        for lane in branches:
+            log.wait(root, log.heads(lane))
+
+    def _alone(self, work: Work) -> None:
+        self._work(work, None, "", None)
+
+    def _work(self, work: Work, op: int | None, label: str, host: int | None) -> None:
+        stream = self._streams[work.device, work.stream]
+        draft = self._log(work.device).draft(
+            work.kind, work.name, stream, op=op, label=label, call=host, detail=work.detail
+        )
+        self._finish(work.device, draft, work.start, work.end)
+
+    def _heads(self, call: Call) -> tuple[int, ...]:
+        if call.stream is None:
+            return ()
+        stream = self._streams.get((call.device, call.stream))
+        return () if stream is None else self._log(call.device).heads(stream)
+
+    def _finish(self, device: int, draft: Draft, start: int, end: int) -> None:
+        begin = max((start - self.origin) / 1e3, 0.0)
+        self._log(device).finish(draft, begin, max((end - self.origin) / 1e3, begin))
+
+    def _log(self, device: int) -> SpanLog:
+        if device not in self.logs:
+            self.logs[device] = SpanLog(f"cuda:{device}", self.numbers)
+        return self.logs[device]
+
+
+class _Operations:
+    """Which operation a call belongs to: the innermost push/pop range of its thread that was open."""
+
+    def __init__(self, ranges: list[Range]) -> None:
+        ours = any(found.domain == "asyncgpu_tutor" for found in ranges)
+        nested = sorted(
+            (r for r in ranges if r.nested and (not ours or r.domain == "asyncgpu_tutor")),
+            key=lambda r: (r.start, -r.end),
+        )
+        self.number = {found.id: index for index, found in enumerate(nested, 1)}
+        self._of_thread: dict[int, list[Range]] = {}
+        self._around: dict[int, Range] = {}  # by a range's id, the one that it began in
+        open_ranges: dict[int, list[Range]] = {}
+        for found in nested:
+            stack = open_ranges.setdefault(found.thread, [])
+            while stack and stack[-1].end < found.start:
+                stack.pop()
+            if stack:
+                self._around[found.id] = stack[-1]
+            stack.append(found)
+            self._of_thread.setdefault(found.thread, []).append(found)
+
+    def around(self, call: Call) -> tuple[int | None, str]:
+        """Number and name of the operation."""
+        ranges = self._of_thread.get(call.thread, [])
+        index = bisect_right(ranges, call.start, key=lambda r: r.start)
+        found = ranges[index - 1] if index else None
+        while found is not None and found.end < call.start:
+            found = self._around.get(found.id)
+        return (None, "") if found is None else (self.number[found.id], found.text)
+
+
+def _as_captured(made: Sequence[Work]) -> Sequence[Work]:
+    """The nodes of a graph in the order in which they were captured, which is that of their numbers."""
+    if not made or not made[0].node:
+        return made
+    nodes = sorted(made, key=lambda work: (work.node, work.start))
+    lanes: dict[tuple[int, int], int] = {}
+    for work in nodes:
+        if work.start < lanes.get((work.device, work.stream), work.start):
+            return made  # built by hand, in another order than it runs in
+        lanes[work.device, work.stream] = work.start
+    return nodes
+
+
+def _stream_numbers(export: Export) -> dict[tuple[int, int], int]:
+    """Our numbers: the null stream is 0, and the others count in the order of CUDA's."""
+    used = {(work.device, work.stream) for work in export.every_work}
+    used |= {(c.device, c.stream) for c in export.calls if c.stream is not None}
+    numbers: dict[tuple[int, int], int] = {}
+    following: dict[int, int] = {}
+    for device, stream in sorted(used):
+        if stream in export.null_streams:
+            numbers[device, stream] = 0
+        else:
+            following[device] = following.get(device, 0) + 1
+            numbers[device, stream] = following[device]
+    return numbers

@@ -1,0 +1,381 @@
+"""Put a layout on matplotlib Axes. Only this module and `fitting` import matplotlib."""
+
+# The types of matplotlib leave **kwargs without one: each of its methods is "partially unknown".
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import matplotlib.pyplot as plt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.transforms import ScaledTranslation
+
+from asyncgpu_tutor.traces.pictures.fitting import BarName, Subtitle, text_width
+from asyncgpu_tutor.traces.pictures.layout import Arrow, ArrowKind, Bar, Layout
+from asyncgpu_tutor.traces.pictures.style import (
+    INK,
+    KIND_LOOKS,
+    OP_COLOURS,
+    PAPER,
+    QUIET,
+    RULE,
+    UNOWNED,
+    Look,
+    darker,
+    lighter,
+)
+from asyncgpu_tutor.traces.pictures.words import duration, machine
+from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Trace, measure
+from asyncgpu_tutor.traces.spans.words import KIND_WORDS, clock_words
+
+__all__ = ["UNIT", "Panel", "draw_figure", "draw_panel"]
+
+# Inches.
+UNIT = 0.31  # the height of a lane
+_ABOVE = 0.58  # title and subtitle
+_AXIS = 0.52  # tick labels and the axis' name
+_TICKS = 0.3  # tick labels alone
+_LEGEND_ROW = 0.22
+_LEGEND_COLUMN = 1.3
+_RIGHT = 0.15
+
+_MOST_ARROWS = 400
+_FADED = 0.25
+
+_ARROW_WORDS: dict[ArrowKind, str] = {
+    "event": "waits for an event",
+    "launch": "call enqueues",
+    "sync": "ends a wait",
+}
+_ARROW_STYLES: dict[ArrowKind, Literal["-", ":", "--"]] = {
+    "event": "-",
+    "launch": ":",
+    "sync": "--",
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One timeline, ready to be drawn.
+
+    Attributes
+    ----------
+    highlight : frozenset of int or None
+        Ids of the spans that stand out; None if all are equal.
+    """
+
+    trace: Trace
+    layout: Layout
+    title: str
+    dependencies: bool | Literal["all"]
+    color_by: Literal["kind", "op"]
+    highlight: frozenset[int] | None
+
+    @property
+    def height(self) -> float:
+        """Of its lanes, in inches."""
+        return max(self.layout.height, 2.0) * UNIT
+
+    @property
+    def arrows(self) -> list[Arrow]:
+        """Those that were asked for, and of these the ones that join what stands out."""
+        if not self.dependencies:
+            return []
+        wanted = get_args(ArrowKind) if self.dependencies == "all" else ("event",)
+        found = [arrow for arrow in self.layout.arrows if arrow.kind in wanted]
+        if self.highlight is not None:
+            out = self.highlight
+            found = [a for a in found if {a.before.span.id, a.after.span.id} <= out]
+        return found[:_MOST_ARROWS]
+
+    def look(self, bar: Bar) -> Look:
+        """Colour and pattern of a bar."""
+        kind = KIND_LOOKS[bar.span.kind]
+        if self.color_by == "kind" or not bar.span.on_device:
+            return kind
+        return Look(self.op_colour(bar.span.op), kind.hatch)
+
+    def text(self, bar: Bar) -> str:
+        """What is written in a bar: with the submission's number where the colour stands for it."""
+        op = bar.span.op
+        numbered = self.color_by == "op" and bar.span.on_device and op is not None
+        return f"#{op} {bar.text}" if numbered else bar.text
+
+    def op_colour(self, op: int | None) -> str:
+        """Colour of a submission: in the order of their numbers, from the start after the last."""
+        return UNOWNED if op is None else OP_COLOURS[self.ops.index(op) % len(OP_COLOURS)]
+
+    @property
+    def ops(self) -> list[int]:
+        """Numbers of the submissions that did device work."""
+        return sorted({s.op for s in self.trace.device_spans if s.op is not None})
+
+
+# ------------------------------------------------------------------ figures
+def draw_figure(
+    panels: Sequence[Panel], *, width: float, legend: bool, side_by_side: bool = False
+) -> list[Axes]:
+    """Draw panels in a new figure that is as high as they need."""
+    handles = _handles(panels) if legend else []
+    label = max((text_width(band.label, 9) for p in panels for band in p.layout.bands), default=20)
+    left = label / 72 + 0.25
+    columns = len(panels) if side_by_side else 1
+    inner = (width - columns * (left + _RIGHT)) / columns
+    below = _AXIS + _LEGEND_ROW * _legend_rows(len(handles), width) + 0.05
+    tall = [panel.height for panel in panels]
+    # Panels that share a clock and an axis name it once, below the last.
+    named = side_by_side or len({panel.trace.clock for panel in panels}) > 1
+    between = (_AXIS if named else _TICKS) + _ABOVE
+    lanes = max(tall) if side_by_side else sum(tall) + (len(panels) - 1) * between
+    height = _ABOVE + lanes + below
+    figure = plt.figure(figsize=(width, height))
+    found: list[Axes] = []
+    top = height - _ABOVE
+    for number, panel in enumerate(panels):
+        x = left + (number * (inner + left + _RIGHT) if side_by_side else 0)
+        box = (x / width, (top - tall[number]) / height, inner / width, tall[number] / height)
+        ax = figure.add_axes(box)
+        draw_panel(ax, panel, legend=False)
+        if not named and number + 1 < len(panels):
+            ax.set_xlabel("")
+        found.append(ax)
+        if not side_by_side:
+            top -= tall[number] + between
+    if handles:
+        _figure_legend(figure, handles, left, below)
+    return found
+
+
+def draw_panel(ax: Axes, panel: Panel, *, legend: bool) -> None:
+    """Draw one timeline on given Axes, as large as they are."""
+    layout = panel.layout
+    _frame(ax, panel)
+    if not layout.bars:
+        said = "Nothing was recorded." if not panel.trace.spans else "Nothing on these lanes."
+        ax.set_xticks([])
+        ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center", va="center", color=QUIET)
+        return
+    _bars(ax, panel)
+    _arrows(ax, panel)
+    _names(ax, panel)
+    if legend:
+        _axes_legend(ax, _handles([panel]))
+
+
+# ------------------------------------------------------------------ the frame
+def _frame(ax: Axes, panel: Panel) -> None:
+    layout, trace = panel.layout, panel.trace
+    margin = 0.01 * (layout.end - layout.begin)
+    ax.set_xlim(layout.begin - margin, layout.end + margin)
+    ax.set_ylim(max(layout.height, 2.0), 0)
+    for band in layout.bands:
+        if band.shaded:
+            ax.axhspan(band.y, band.y + band.height, color=PAPER, zorder=0, linewidth=0)
+    for y in layout.separators:
+        ax.axhline(y, color=RULE, linewidth=0.8, zorder=1)
+    ticks = [(band.y + band.height / 2, band.label) for band in layout.bands]
+    ticks += [(y, name) for name, y in layout.headers]
+    ax.set_yticks([y for y, _ in ticks], [label for _, label in ticks], fontsize=9)
+    for label in ax.get_yticklabels()[len(layout.bands) :]:
+        label.set_fontweight("bold")
+    ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="x", labelsize=8, colors=QUIET)
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=10, steps=[1, 2, 2.5, 5, 10]))
+    ax.grid(axis="x", color="#DDDDDD", linewidth=0.6)
+    ax.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.spines["bottom"].set_color(RULE)
+    unit, factor = ("ms", 1000.0) if layout.end >= 10_000 else ("\u00b5s", 1.0)
+
+    def label_of(time: float, _position: int) -> str:
+        return f"{time / factor:g}"
+
+    ax.xaxis.set_major_formatter(FuncFormatter(label_of))
+    clock = "simulated time" if trace.clock == "simulated" else f"time by {trace.clock}"
+    ax.set_xlabel(f"{clock} ({unit})", fontsize=9)
+    ax.set_title(panel.title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=18)
+    ax.add_artist(Subtitle(ax, _facts(trace), fontsize=8.5, color=QUIET, gid="subtitle"))
+
+
+def _facts(trace: Trace) -> list[str]:
+    parts = [clock_words(trace.clock)]
+    if trace.device:
+        parts.append(machine(trace))
+    if trace.spans:
+        metrics = measure(trace)
+        parts.append(duration(metrics.makespan))
+        if len(metrics.stream_busy) > 1:
+            part = f"{metrics.overlap_fraction:.0%} of the busy time"
+            parts.append(f"streams overlap {part}" if metrics.overlap else "no overlap")
+    return parts
+
+
+# ------------------------------------------------------------------ bars and names
+def _bars(ax: Axes, panel: Panel) -> None:
+    """One collection for all bars that look alike: thousands of spans draw in a moment."""
+    alike: dict[tuple[str, Look, bool], list[Bar]] = {}
+    for bar in panel.layout.bars:
+        out = panel.highlight is not None and bar.span.id in panel.highlight
+        alike.setdefault((bar.span.kind, panel.look(bar), out), []).append(bar)
+    line = 0.8 if len(panel.layout.bars) <= 400 else 0.3
+    for (kind, look, out), bars in alike.items():
+        corners = [
+            [
+                (b.span.start, b.y),
+                (b.span.end, b.y),
+                (b.span.end, b.bottom),
+                (b.span.start, b.bottom),
+            ]
+            for b in bars
+        ]
+        faded = panel.highlight is not None and not out
+        boxes = PolyCollection(
+            corners,
+            facecolor=look.colour,
+            edgecolor=INK if out else darker(look.colour),
+            hatch=look.hatch or None,
+            linewidth=1.6 if out else line,
+            alpha=_FADED if faded else None,
+            zorder=3,
+            gid=f"span:{kind}",
+        )
+        ax.add_collection(boxes, autolim=False)
+
+
+def _names(ax: Axes, panel: Panel) -> None:
+    for bar in panel.layout.bars:
+        look = panel.look(bar)
+        faded = panel.highlight is not None and bar.span.id not in panel.highlight
+        patch = {"facecolor": lighter(look.colour), "edgecolor": "none", "pad": 1.2}
+        name = BarName(
+            bar,
+            panel.text(bar),
+            color=RULE if faded else INK,
+            bbox=patch if look.hatch and not faded else None,
+            clip_on=True,
+            zorder=5,
+            gid="name",
+        )
+        ax.add_artist(name)
+
+
+# ------------------------------------------------------------------ arrows
+def _arrows(ax: Axes, panel: Panel) -> None:
+    for kind, style in _ARROW_STYLES.items():
+        arrows = [arrow for arrow in panel.arrows if arrow.kind == kind]
+        if not arrows:
+            continue
+        paths = [arrow.points for arrow in arrows]
+        strong = kind == "event"
+        # All halos before all lines: one arrow's halo must not cut another arrow's line.
+        if strong:
+            halo = LineCollection(paths, colors="white", linewidths=2.6, zorder=4)
+            ax.add_collection(halo, autolim=False)
+        lines = LineCollection(
+            paths,
+            colors=INK if strong else QUIET,
+            linewidths=1.1 if strong else 0.7,
+            linestyles=style,
+            zorder=4,
+            gid=f"dependency:{kind}",
+        )
+        ax.add_collection(lines, autolim=False)
+        for marker, down in (("v", True), ("^", False)):
+            tips = [a.points[-1] for a in arrows if (a.before.y < a.after.y) == down]
+            ax.plot(
+                [x for x, _ in tips],
+                [y for _, y in tips],
+                marker=marker,
+                linestyle="none",
+                color=INK if strong else QUIET,
+                markersize=5 if strong else 3,
+                markeredgewidth=0,
+                zorder=4,
+            )
+
+
+# ------------------------------------------------------------------ legends
+def _handles(panels: Sequence[Panel]) -> list[Artist]:
+    by_op = [panel for panel in panels if panel.color_by == "op"]
+    kinds = {bar.span.kind for panel in panels for bar in panel.layout.bars}
+    handles: list[Artist] = []
+    for kind, words in KIND_WORDS.items():
+        if kind in kinds:
+            look = KIND_LOOKS[kind]
+            plain = by_op and kind in DEVICE_KINDS
+            colour = "#FFFFFF" if plain else look.colour
+            handles.append(
+                Patch(
+                    facecolor=colour,
+                    edgecolor=QUIET if plain else darker(look.colour),
+                    hatch=look.hatch or None,
+                    label=words,
+                )
+            )
+    for panel in by_op[:1]:
+        labels = {s.op: s.label for s in panel.trace.device_spans if s.label}
+        for op in panel.ops[: len(OP_COLOURS)]:
+            name = f"#{op} {labels.get(op, '')}".strip()
+            handles.append(Patch(facecolor=panel.op_colour(op), edgecolor=QUIET, label=name))
+    drawn = {arrow.kind for panel in panels for arrow in panel.arrows}
+    for kind, style in _ARROW_STYLES.items():
+        if kind in drawn:
+            ink = INK if kind == "event" else QUIET
+            handles.append(
+                Line2D([], [], color=ink, linestyle=style, linewidth=1.1, label=_ARROW_WORDS[kind])
+            )
+    return handles
+
+
+def _legend_columns(width: float) -> int:
+    return max(1, int(width / _LEGEND_COLUMN))
+
+
+def _legend_rows(number: int, width: float) -> int:
+    return -(-number // _legend_columns(width))
+
+
+def _figure_legend(figure: Figure, handles: list[Artist], left: float, below: float) -> None:
+    width, height = figure.get_size_inches()
+    figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(left / width, (below - _AXIS) / height),
+        ncols=min(_legend_columns(width), len(handles)),
+        **_LEGEND_LOOKS,
+    )
+
+
+def _axes_legend(ax: Axes, handles: list[Artist]) -> None:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    width = ax.get_window_extent().width / figure.dpi
+    ax.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0, 0),
+        bbox_transform=ax.transAxes + ScaledTranslation(0, -_AXIS, figure.dpi_scale_trans),
+        ncols=min(_legend_columns(width), len(handles)),
+        **_LEGEND_LOOKS,
+    )
+
+
+_LEGEND_LOOKS = {
+    "fontsize": 8,
+    "frameon": False,
+    "borderaxespad": 0,
+    "borderpad": 0,
+    "columnspacing": 1.4,
+    "handlelength": 2.2,
+    "handleheight": 1.1,
+}

@@ -1,0 +1,162 @@
+"""Where everything goes: bars, labels and arrows. Times in us, heights in units of one lane."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Literal
+
+from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows
+
+__all__ = ["Arrow", "ArrowKind", "Band", "Bar", "Layout", "arrange"]
+
+ArrowKind = Literal["event", "launch", "sync"]
+
+_ROW = 0.62  # height of a row where a lane has several
+_TALLEST = 5.0  # a lane's height at most; its rows get thinner then
+_HEADER = 0.8  # the line that names a device
+_BETWEEN = 0.25  # between two groups of lanes
+_MARGIN = 0.13  # above and below a bar, as a part of its row
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A span on a lane. `y` counts downwards from the top."""
+
+    span: Span
+    lane: Lane
+    y: float
+    height: float
+
+    @property
+    def bottom(self) -> float:
+        """Lower edge."""
+        return self.y + self.height
+
+    @property
+    def text(self) -> str:
+        """What is written in it. An engine's bars say whose they are: the names stand above."""
+        return f"s{self.span.stream}" if self.lane.group == "engines" else self.span.name
+
+
+@dataclass(frozen=True)
+class Band:
+    """The background of a lane, and its label."""
+
+    label: str
+    y: float
+    height: float
+    shaded: bool
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """From the end of `before` to the start of `after` (to its end, if that is a wait)."""
+
+    before: Bar
+    after: Bar
+    kind: ArrowKind
+
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """Corners of the line, which runs in the gap beside the lane that it enters."""
+        down = self.before.y < self.after.y
+        start = self.before.bottom if down else self.before.y
+        end = self.after.y if down else self.after.bottom
+        gap = self.after.height * _MARGIN / (1 - 2 * _MARGIN)
+        turn = end - gap if down else end + gap
+        left = self.before.span.end
+        right = self.after.span.end if self.kind == "sync" else self.after.span.start
+        return [(left, start), (left, turn), (right, turn), (right, end)]
+
+
+@dataclass
+class Layout:
+    """A timeline without its looks.
+
+    Attributes
+    ----------
+    height : float
+        Of everything, in units.
+    begin, end : float
+        Of the axis, in us.
+    """
+
+    bars: list[Bar] = field(default_factory=list[Bar])
+    bands: list[Band] = field(default_factory=list[Band])
+    headers: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    separators: list[float] = field(default_factory=list[float])
+    arrows: list[Arrow] = field(default_factory=list[Arrow])
+    height: float = 0.0
+    begin: float = 0.0
+    end: float = 1.0
+
+
+def arrange(trace: Trace, groups: Collection[Group]) -> Layout:
+    """Lay a trace out, host on top, then the streams and engines of each device."""
+    layout = Layout()
+    found = lanes(trace, groups)
+    several = len({span.device for span in trace.device_spans}) > 1
+    before: Lane | None = None
+    for number, lane in enumerate(found):
+        if before is not None and (lane.group, lane.device) != (before.group, before.device):
+            layout.height += _BETWEEN
+            layout.separators.append(layout.height - _BETWEEN / 2)
+        if several and lane.device and (before is None or lane.device != before.device):
+            layout.headers.append((lane.device, layout.height + _HEADER / 2))
+            layout.height += _HEADER
+        _place(layout, lane, shaded=number % 2 == 0)
+        before = lane
+    if layout.bars:
+        layout.begin = min(bar.span.start for bar in layout.bars)
+        layout.end = max(bar.span.end for bar in layout.bars)
+        # The recording began at 0: show that, if it is near.
+        if 0 < layout.begin < layout.end - layout.begin:
+            layout.begin = 0.0
+        if layout.end <= layout.begin:
+            layout.end = layout.begin + 1.0
+    layout.arrows = _arrows(layout.bars)
+    return layout
+
+
+def _place(layout: Layout, lane: Lane, *, shaded: bool) -> None:
+    row = rows(lane)
+    number = max(row) + 1
+    total = 1.0 if number == 1 else min(number * _ROW, _TALLEST)
+    size = total / number
+    for span, index in zip(lane.spans, row, strict=True):
+        y = layout.height + (index + _MARGIN) * size
+        layout.bars.append(Bar(span, lane, y, size * (1 - 2 * _MARGIN)))
+    layout.bands.append(Band(lane.name, layout.height, total, shaded))
+    layout.height += total
+
+
+def _arrows(bars: list[Bar]) -> list[Arrow]:
+    """Edges between two lanes, except to and from engines, whose bars are there twice.
+
+    An event that adds nothing is left out: once a stream has waited for a span of another stream, all
+    that it does later also comes after that span, and after those before it.
+    """
+    drawn = {bar.span.id: bar for bar in bars if bar.lane.group != "engines"}
+    found: list[Arrow] = []
+    waited: dict[tuple[str, str, str, str], int] = {}
+    for _, bar in sorted(drawn.items()):
+        for number in sorted(bar.span.after, reverse=True):
+            if number not in drawn or drawn[number].lane is bar.lane:
+                continue
+            before = drawn[number]
+            if bar.span.kind == "wait":
+                found.append(Arrow(before, bar, "sync"))
+            elif not (before.span.on_device and bar.span.on_device):
+                found.append(Arrow(before, bar, "launch"))
+            else:
+                lanes_of = (*_lane_key(before), *_lane_key(bar))
+                if number > waited.get(lanes_of, -1):
+                    waited[lanes_of] = number
+                    found.append(Arrow(before, bar, "event"))
+    return found
+
+
+def _lane_key(bar: Bar) -> tuple[str, str]:
+    return bar.lane.device, bar.lane.name

@@ -1,0 +1,107 @@
+"""Which lane each span is drawn on, and in which row of it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from asyncgpu_tutor.traces.spans.span import Span
+from asyncgpu_tutor.traces.spans.trace import Trace
+from asyncgpu_tutor.traces.spans.words import ENGINE_OF, ENGINE_WORDS, ENGINES
+
+__all__ = ["GROUPS", "Group", "Lane", "lanes", "packed", "rows"]
+
+Group = Literal["host", "streams", "engines"]
+
+GROUPS: tuple[Group, ...] = ("host", "streams", "engines")
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One horizontal line of a timeline.
+
+    Attributes
+    ----------
+    group : Group
+        What it shows. An engine's lane shows again what the streams' lanes show, from the other
+        side.
+    device : str
+        Whose stream or engine it is. Empty for the host, of which there is one.
+    name : str
+        For people, without the device.
+    spans : tuple of Span
+        By start.
+    """
+
+    group: Group
+    device: str
+    name: str
+    spans: tuple[Span, ...]
+
+
+def lanes(trace: Trace, groups: Collection[Group] = GROUPS) -> list[Lane]:
+    """The lanes of a trace from top to bottom: host, then each device's streams and engines.
+
+    A lane without spans is left out.
+    """
+    found: list[Lane] = []
+    if "host" in groups:
+        found.append(_lane("host", "", "host", (s for s in trace if not s.on_device)))
+    device_spans = trace.device_spans
+    for device in sorted({span.device for span in device_spans}):
+        own = [span for span in device_spans if span.device == device]
+        if "streams" in groups:
+            for stream in sorted({s.stream for s in own if s.stream is not None}):
+                mine = (s for s in own if s.stream == stream)
+                found.append(_lane("streams", device, f"stream {stream}", mine))
+        if "engines" in groups:
+            for engine in ENGINES:
+                mine = (s for s in own if ENGINE_OF[s.kind] == engine)
+                found.append(_lane("engines", device, ENGINE_WORDS[engine], mine))
+    return [lane for lane in found if lane.spans]
+
+
+def rows(lane: Lane) -> list[int]:
+    """For each span of the lane, the row it goes in so that nothing is hidden; 0 is the top.
+
+    A stream is a queue and has one row: if its spans overlap, their clock is imprecise. On the
+    host, ranges have the upper rows to themselves, since they enclose the rest.
+    """
+    if lane.group == "streams":
+        return [0] * len(lane.spans)
+    ranges = [i for i, span in enumerate(lane.spans) if span.kind == "range"]
+    others = [i for i, span in enumerate(lane.spans) if span.kind != "range"]
+    upper = packed([lane.spans[i] for i in ranges])
+    below = max(upper, default=-1) + 1
+    lower = packed([lane.spans[i] for i in others])
+    row = [0] * len(lane.spans)
+    for i, number in zip(ranges, upper, strict=True):
+        row[i] = number
+    for i, number in zip(others, lower, strict=True):
+        row[i] = below + number
+    return row
+
+
+def _lane(group: Group, device: str, name: str, spans: Iterable[Span]) -> Lane:
+    # Of two that start together the longer comes first, so that it gets the upper row.
+    return Lane(group, device, name, tuple(sorted(spans, key=lambda s: (s.start, -s.end, s.id))))
+
+
+def packed(spans: Sequence[Span]) -> list[int]:
+    """The first row that is free at each span's start; the spans are in order of their starts."""
+    chosen: list[int] = []
+    free: list[int] = []
+    busy: list[tuple[float, int]] = []
+    total = 0
+    for span in spans:
+        while busy and busy[0][0] <= span.start:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        if free:
+            row = heapq.heappop(free)
+        else:
+            row, total = total, total + 1
+        heapq.heappush(busy, (span.end, row))
+        chosen.append(row)
+    return chosen

@@ -1,0 +1,110 @@
+"""What a device writes down while it is recorded: spans, and the order that forces them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+from asyncgpu_tutor.traces.spans.span import Span, SpanKind
+
+__all__ = ["Draft", "SpanLog"]
+
+
+@dataclass(slots=True)
+class Draft:
+    """A span that has been asked for and whose times are not known yet."""
+
+    id: int
+    kind: SpanKind
+    name: str
+    stream: int | None
+    op: int | None
+    label: str
+    after: tuple[int, ...]
+    detail: Mapping[str, object]
+
+
+@dataclass
+class SpanLog:
+    """Gives spans their ids and predecessors. One a device; times are the device's own, in us.
+
+    Both devices use it, so that a simulated and a real run of one program differ in times only.
+
+    Parameters
+    ----------
+    device : str
+        Name that the spans carry.
+    numbers : iterator of int
+        Gives the ids; devices that are recorded together share it.
+    clock : str
+        Where the times come from; see `Trace`.
+    about : dict
+        What the trace is to say about the recording; see `Trace`.
+    """
+
+    device: str
+    numbers: Iterator[int] = field(default_factory=count)
+    clock: str = ""
+    about: dict[str, object] = field(default_factory=dict[str, object])
+    spans: list[Span] = field(default_factory=list[Span])
+    _last: dict[int, int] = field(default_factory=dict[int, int])
+    _waits: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+
+    def draft(
+        self,
+        kind: SpanKind,
+        name: str,
+        stream: int | None,
+        *,
+        op: int | None = None,
+        label: str = "",
+        call: int | None = None,
+        waits_for: tuple[int, ...] = (),
+        detail: Mapping[str, object] | None = None,
+    ) -> Draft:
+        """Note that a span will come; for a device span, behind what its stream already holds.
+
+        Parameters
+        ----------
+        call : int, optional
+            Id of the host span that enqueues it.
+        waits_for : tuple of int
+            For a wait of the host: ids of the device spans without which it cannot end, as `heads`
+            gave them.
+        """
+        after = waits_for if call is None else (*waits_for, call)
+        number = next(self.numbers)
+        if stream is not None:
+            after = self.heads(stream) + after
+            self._waits.pop(stream, None)
+            self._last[stream] = number
+        return Draft(number, kind, name, stream, op, label, after, detail or {})
+
+    def heads(self, stream: int) -> tuple[int, ...]:
+        """The spans that the next one on `stream` has to follow."""
+        last = self._last.get(stream)
+        return (() if last is None else (last,)) + self._waits.get(stream, ())
+
+    def wait(self, stream: int, heads: tuple[int, ...]) -> None:
+        """The next span on `stream` also follows `heads`, which an event carried over."""
+        known = self._waits.get(stream, ())
+        self._waits[stream] = known + tuple(h for h in heads if h not in known)
+
+    def finish(self, draft: Draft, start: float, end: float, **detail: object) -> Span:
+        """The times are known, in us: write the span down."""
+        span = Span(
+            id=draft.id,
+            kind=draft.kind,
+            name=draft.name,
+            start=start,
+            end=end,
+            device=self.device,
+            stream=draft.stream,
+            op=draft.op,
+            label=draft.label,
+            after=draft.after,
+            detail={**draft.detail, **detail},
+        )
+        self.spans.append(span)
+        return span

@@ -1,0 +1,156 @@
+"""What a trace says in numbers. All times in us."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from asyncgpu_tutor.traces.spans.intervals import Interval, gaps, histogram, length, union
+from asyncgpu_tutor.traces.spans.path import Step, critical_path
+from asyncgpu_tutor.traces.spans.span import Span, SpanKind
+from asyncgpu_tutor.traces.spans.trace import Trace
+from asyncgpu_tutor.traces.spans.words import ENGINE_OF, ENGINES, Engine
+
+__all__ = ["HOST_KINDS", "EngineKey", "Metrics", "StreamKey", "measure"]
+
+StreamKey = tuple[str, int]  # device, stream
+EngineKey = tuple[str, Engine]  # device, engine
+
+# A range is a name for a stretch of time in which the other three happen: it is not counted again.
+HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The numbers of one trace; see `measure`.
+
+    "Busy" is always the length of the union of intervals: time in which two spans of one lane run
+    at once counts once. Intervals are half-open, so spans that only touch do not overlap, and a
+    span without duration takes no time.
+
+    Attributes
+    ----------
+    makespan : float
+        Last end minus first start over all spans, in us. 0 for an empty trace.
+    device_makespan : float
+        The same over device spans only.
+    serial : float
+        Sum of the durations of the device spans, in us: how long they would take end to end, *if
+        each took as long alone*. A kernel that shared the device with others may be faster alone,
+        so this is an upper bound. Where it matters, run the program on a single stream and compare
+        makespans.
+    stream_busy : mapping of (device, stream) to float
+        Busy time of each stream, in us.
+    engine_busy : mapping of (device, engine) to float
+        Busy time of each engine that was used, in us: ``"h2d"`` and ``"d2h"`` (the copy directions)
+        and ``"compute"`` (kernels; also fills and copies within the device).
+    host : mapping of kind to float
+        Time the host spent in ``"call"``, ``"wait"`` and ``"work"`` spans, in us.
+    gaps : mapping of (device, stream) to tuple of (start, end)
+        The idle intervals of each stream between its own first start and last end.
+    concurrency : tuple of float
+        Entry k is the time, in us, in which exactly k streams had device work, over the device
+        makespan. Streams of different devices are different streams.
+    critical_path : tuple of Step
+        What the last end had to wait for; see `asyncgpu_tutor.traces.spans.path.critical_path`.
+    """
+
+    makespan: float
+    device_makespan: float
+    serial: float
+    stream_busy: Mapping[StreamKey, float]
+    engine_busy: Mapping[EngineKey, float]
+    host: Mapping[SpanKind, float]
+    gaps: Mapping[StreamKey, tuple[Interval, ...]]
+    concurrency: tuple[float, ...]
+    critical_path: tuple[Step, ...]
+
+    @property
+    def device_active(self) -> float:
+        """Time in which at least one stream had device work, in us."""
+        return math.fsum(self.concurrency[1:])
+
+    @property
+    def device_idle(self) -> float:
+        """Time within the device makespan in which no stream had device work, in us."""
+        return self.concurrency[0]
+
+    @property
+    def overlap(self) -> float:
+        """Time in which at least two streams had device work, in us."""
+        return math.fsum(self.concurrency[2:])
+
+    @property
+    def overlap_fraction(self) -> float:
+        """`overlap` as a part of `device_active`, 0 to 1. 0 where the device did nothing."""
+        return self.overlap / self.device_active if self.device_active else 0.0
+
+    @property
+    def max_concurrency(self) -> int:
+        """The largest number of streams that had device work at one time."""
+        return len(self.concurrency) - 1
+
+    @property
+    def speedup(self) -> float:
+        """`serial / device_makespan`; 1 where that took no time. See the caveat at `serial`."""
+        return self.serial / self.device_makespan if self.device_makespan else 1.0
+
+    @property
+    def critical_spans(self) -> tuple[Span, ...]:
+        """The spans of the critical path, in order of time."""
+        return tuple(step.span for step in self.critical_path)
+
+    @property
+    def critical_idle(self) -> float:
+        """Time on the critical path in which none of its spans ran, in us."""
+        return math.fsum(step.idle for step in self.critical_path)
+
+
+def measure(trace: Trace) -> Metrics:
+    """The metrics of a trace.
+
+    Parameters
+    ----------
+    trace : Trace
+        A finished recording. An empty one has zeros everywhere.
+
+    Returns
+    -------
+    Metrics
+        Defined attribute by attribute there.
+    """
+    device = trace.device_spans
+    streams: dict[StreamKey, list[Span]] = {}
+    engines: dict[EngineKey, list[Span]] = {}
+    for span in device:
+        if span.stream is not None:
+            streams.setdefault((span.device, span.stream), []).append(span)
+        engines.setdefault((span.device, ENGINE_OF[span.kind]), []).append(span)
+    lanes = {key: _busy(streams[key]) for key in sorted(streams)}
+    begin, end = _extent(device)
+    first, last = _extent(trace.spans)
+    return Metrics(
+        makespan=last - first,
+        device_makespan=end - begin,
+        serial=math.fsum(span.duration for span in device),
+        stream_busy={key: length(lane) for key, lane in lanes.items()},
+        engine_busy={
+            key: length(_busy(engines[key]))
+            for key in sorted(engines, key=lambda k: (k[0], ENGINES.index(k[1])))
+        },
+        host={k: length(_busy(s for s in trace.spans if s.kind == k)) for k in HOST_KINDS},
+        gaps={key: gaps(lane) for key, lane in lanes.items()},
+        concurrency=histogram(lanes.values(), begin, end),
+        critical_path=critical_path(trace.spans),
+    )
+
+
+def _busy(spans: Iterable[Span]) -> list[Interval]:
+    return union((span.start, span.end) for span in spans)
+
+
+def _extent(spans: list[Span]) -> Interval:
+    if not spans:
+        return 0.0, 0.0
+    return min(span.start for span in spans), max(span.end for span in spans)

@@ -1,0 +1,130 @@
+"""Which spans the last end had to wait for."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from asyncgpu_tutor.traces.spans.span import Span
+
+__all__ = ["Step", "critical_path", "stream_predecessors"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One span of a critical path, and the part of it that lies on the path.
+
+    Attributes
+    ----------
+    span : Span
+        The span.
+    start, end : float
+        The part on the path, in us. It is the whole span but for two cases: a wait counts only from
+        when what it waited for had ended, and a call only until the work that it enqueued had
+        begun.
+    idle : float
+        Time between the end of the step before and `start`, in us: nothing on the path ran.
+    """
+
+    span: Span
+    start: float
+    end: float
+    idle: float
+
+
+def stream_predecessors(spans: Iterable[Span]) -> dict[int, Span]:
+    """For each span on a stream, by id, the one before it there. Streams are in order of ids."""
+    last: dict[tuple[str, int], Span] = {}
+    before: dict[int, Span] = {}
+    for span in sorted(spans, key=lambda s: s.id):
+        if span.stream is not None:
+            key = (span.device, span.stream)
+            if key in last:
+                before[span.id] = last[key]
+            last[key] = span
+    return before
+
+
+def critical_path(spans: list[Span]) -> tuple[Step, ...]:
+    """The chain of spans that the last end had to wait for, in order of time.
+
+    It is found backwards. The last span is the one that ends last (of equals, the one asked for
+    last); ranges do not count. Before each span comes the latest-ending of its predecessors, which
+    are
+
+    - the spans of its `after`, and the span before it on its stream;
+    - for a span of the host: also the host span that ended last before it started, as there is one
+      host;
+    - for a wait whose `after` names no device span: every device span that ended during the wait.
+
+    Only spans with a smaller id can be predecessors, and none that starts later than the span
+    itself (that ends later than it, for a wait), so the steps never overlap: the durations and idle
+    times of the steps sum to the last end minus the first start on the path, which is at most the
+    makespan. Waiting for an engine that is busy with another stream is no edge here: it shows as
+    idle time.
+
+    Returns
+    -------
+    tuple of Step
+        Empty where there are no spans.
+    """
+    graph = _Graph(spans)
+    steps: list[Step] = []
+    span = max(graph.ordered, key=lambda s: (s.end, s.id), default=None)
+    end = span.end if span else 0.0
+    while span is not None:
+        before = max(graph.predecessors(span), key=lambda s: (s.end, s.id), default=None)
+        start = span.start
+        if before is None:
+            steps.append(Step(span, start, end, 0.0))
+        else:
+            if span.kind == "wait":
+                start = max(start, before.end)
+            handover = min(before.end, start)
+            steps.append(Step(span, start, end, start - handover))
+            end = handover
+        span = before
+    return tuple(reversed(steps))
+
+
+class _Graph:
+    """Edges from a span to what came before it."""
+
+    def __init__(self, spans: list[Span]) -> None:
+        self.ordered = sorted((s for s in spans if s.kind != "range"), key=lambda s: s.id)
+        self._by_id = {span.id: span for span in self.ordered}
+        self._same_stream = stream_predecessors(self.ordered)
+        self._device = sorted((s for s in self.ordered if s.on_device), key=lambda s: s.end)
+        self._host = sorted(
+            (s for s in self.ordered if not s.on_device), key=lambda s: (s.end, s.id)
+        )
+        self._host_ends = [span.end for span in self._host]
+
+    def predecessors(self, span: Span) -> Iterator[Span]:
+        named = [self._by_id[i] for i in span.after if i in self._by_id]
+        if span.id in self._same_stream:
+            named.append(self._same_stream[span.id])
+        if not span.on_device:
+            named.extend(self._host_before(span))
+        if span.kind == "wait" and not any(s.on_device for s in named):
+            first, last = (
+                bisect_right(self._device, t, key=lambda s: s.end) for t in (span.start, span.end)
+            )
+            named.extend(self._device[first:last])
+        return (other for other in named if _may_precede(other, span))
+
+    def _host_before(self, span: Span) -> Iterator[Span]:
+        for index in reversed(range(bisect_right(self._host_ends, span.start))):
+            if self._host[index].id < span.id:
+                yield self._host[index]
+                return
+
+
+def _may_precede(other: Span, span: Span) -> bool:
+    if other.id >= span.id:
+        return False
+    if span.kind == "wait":
+        return other.end <= span.end
+    # A call may still be running when what it enqueued begins; a wait ends before what follows it.
+    return other.end <= span.start if other.kind == "wait" else other.start <= span.start

@@ -1,0 +1,90 @@
+"""How spans of one trace lie to each other: the questions that a check of a schedule asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.spans.intervals import common, length, union
+from asyncgpu_tutor.traces.spans.path import stream_predecessors
+from asyncgpu_tutor.traces.spans.span import Span
+from asyncgpu_tutor.traces.spans.trace import Trace
+
+__all__ = ["Spans", "happens_before", "overlap_between", "runs_before", "select"]
+
+Spans = Span | str | Iterable[Span]
+
+
+def select(trace: Trace, which: Spans) -> list[Span]:
+    """The spans that are meant: one span, all spans of a name, or the spans themselves.
+
+    Raises
+    ------
+    UsageError
+        If no span of the trace has that name.
+    """
+    if isinstance(which, Span):
+        return [which]
+    if not isinstance(which, str):
+        return list(which)
+    found = trace.find(which)
+    if not found:
+        names = ", ".join(repr(name) for name in sorted({span.name for span in trace})) or "none"
+        raise UsageError(f"no span of this trace is called {which!r}; the names in it are: {names}")
+    return found
+
+
+def overlap_between(trace: Trace, a: Spans, b: Spans) -> float:
+    """For how long `a` and `b` were both running, in us.
+
+    With several spans on a side, that side is running while at least one of them is. Symmetric; of
+    a span with itself it is the span's duration.
+    """
+    one, other = (union((s.start, s.end) for s in select(trace, which)) for which in (a, b))
+    return length(common(one, other))
+
+
+def runs_before(trace: Trace, a: Spans, b: Spans) -> bool:
+    """Whether every span of `a` had ended when the first of `b` started.
+
+    This is what the clock saw. It may have been luck: see `happens_before`.
+    """
+    one, other = select(trace, a), select(trace, b)
+    if not one or not other:
+        raise UsageError("runs_before needs at least one span on each side, and one side is empty")
+    return max(span.end for span in one) <= min(span.start for span in other)
+
+
+def happens_before(trace: Trace, a: Span, b: Span, *, host: bool = False) -> bool:
+    """Whether `a` was bound to end before `b` started, on any run of the program.
+
+    That is so if a chain of predecessors leads from `b` back to `a`: each is in the `after` of the
+    next, or before it on its stream. A span does not happen before itself. Where `b` is a wait, `a`
+    is bound to end before the wait *ends*.
+
+    Parameters
+    ----------
+    host : bool
+        Also count the order in which the host did things, one after the other. That is right for a
+        program without concurrent tasks; with them, the event loop could have run them in another
+        order.
+    """
+    by_id = {span.id: span for span in trace}
+    before = stream_predecessors(trace)
+    if host:
+        line = [s for s in trace if not s.on_device and s.kind != "range"]
+        line.sort(key=lambda s: s.id)
+        before |= {late.id: early for early, late in pairwise(line)}
+    seen: set[int] = set()
+    todo = [b.id]
+    while todo:
+        span = by_id[todo.pop()]
+        found = set(span.after) & by_id.keys()
+        if span.id in before:
+            found.add(before[span.id].id)
+        if a.id in found:
+            return True
+        todo.extend(found - seen)
+        seen |= found
+    return False

@@ -1,0 +1,200 @@
+"""A trace as plain text: what `timeline` draws, for those who cannot see a picture and for logs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+
+from asyncgpu_tutor.traces.spans.lanes import Lane, lanes
+from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
+from asyncgpu_tutor.traces.spans.path import Step
+from asyncgpu_tutor.traces.spans.span import Span
+from asyncgpu_tutor.traces.spans.trace import Trace
+from asyncgpu_tutor.traces.spans.words import (
+    ENGINE_WORDS,
+    KIND_LETTERS,
+    KIND_WORDS,
+    clock_words,
+    count,
+)
+
+__all__ = ["render"]
+
+_COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
+_LONGEST_PATH = 12  # steps that are named one by one
+
+
+def render(trace: Trace, *, limit: int | None = 200, width: int = 72) -> str:
+    """The timeline as text: a heading, all spans in order of time, the lanes, the metrics.
+
+    The same trace gives the same text.
+
+    Parameters
+    ----------
+    trace : Trace
+        A finished recording.
+    limit : int or None
+        Spans to list at most; None lists all. What is left out is counted.
+    width : int
+        Columns that the lanes get, each of them the same stretch of time.
+
+    Returns
+    -------
+    str
+        Several lines, without a line break at the end. Times are in us.
+    """
+    parts = [_heading(trace)]
+    if trace.spans:
+        metrics = measure(trace)
+        parts += [_spans(trace, limit), _lanes(trace, width), _metrics(trace, metrics)]
+    return "\n\n".join(parts)
+
+
+def _heading(trace: Trace) -> str:
+    title = f"Timeline of {trace.device}" if trace.device else "Timeline"
+    if not trace.spans:
+        return f"{title} ({clock_words(trace.clock)})\nNothing was recorded."
+    device = len(trace.device_spans)
+    streams = len({(span.device, span.stream) for span in trace.device_spans})
+    return (
+        f"{title} ({clock_words(trace.clock)})\n"
+        f"{count(len(trace), 'span')}: {device:,} on the device, in {count(streams, 'stream')}; "
+        f"{len(trace) - device:,} on the host. Times in us."
+    )
+
+
+# ------------------------------------------------------------------ the spans
+def _spans(trace: Trace, limit: int | None) -> str:
+    ordered = sorted(trace.spans, key=lambda s: (s.start, s.end, s.id))
+    shown = ordered[:limit]
+    several = len({span.device for span in trace}) > 1
+    cells = [_COLUMNS, *(_row(span, several) for span in shown)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(_COLUMNS))]
+    lines: list[str] = []
+    for row in cells:
+        numbers = [text.rjust(size) for text, size in zip(row[:2], widths, strict=False)]
+        words = [text.ljust(size) for text, size in zip(row[2:], widths[2:], strict=True)]
+        lines.append("  ".join(numbers + words).rstrip())
+    lines.insert(1, "  ".join("-" * size for size in widths))
+    if len(shown) < len(ordered):
+        lines.append(f"... and {count(len(ordered) - len(shown), 'more span')}")
+    return "\n".join(lines)
+
+
+def _row(span: Span, several: bool) -> tuple[str, ...]:
+    lane = f"{span.device} {span.lane}" if several and span.on_device else span.lane
+    parts = ([] if span.op is None else [f"#{span.op}"]) + ([span.label] if span.label else [])
+    return (
+        f"{span.start:.2f}",
+        f"{span.duration:.2f}",
+        lane,
+        KIND_WORDS[span.kind],
+        span.name,
+        " ".join(parts),
+    )
+
+
+# ------------------------------------------------------------------ the lanes
+def _lanes(trace: Trace, width: int) -> str:
+    begin = min(span.start for span in trace)
+    end = max(span.end for span in trace)
+    # The difference may be nothing, or too small to be parted.
+    column = (end - begin) / width or 1.0
+    found = lanes(trace)
+    several = len({lane.device for lane in found if lane.device}) > 1
+    names = [f"{lane.device} {lane.name}".strip() if several else lane.name for lane in found]
+    size = max(len(name) for name in names)
+    kinds = {span.kind for span in trace}
+    key = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
+    lines = [
+        f"{name.ljust(size)} |{_strip(lane, begin, column, width)}|"
+        for name, lane in zip(names, found, strict=True)
+    ]
+    return "\n".join(
+        [
+            f"Lanes from {begin:.2f} to {end:.2f}, one column = {column:.2f}:",
+            *lines,
+            "Key: " + ", ".join([*key, "2 = so many at once", ". = idle"]),
+        ]
+    )
+
+
+def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
+    """One character a column: the kind with most time in it. No span is too short to be seen.
+
+    Where several spans run in the middle of a column, it is their number.
+    """
+    strip = ["."] * width
+    most = [-1.0] * width
+    # A range encloses the rest: it is seen only where there is nothing else.
+    spans = [s for s in lane.spans if s.kind != "range"] or list(lane.spans)
+    together = [0] * width
+    for span in spans:
+        first = min(int((span.start - begin) / column), width - 1)
+        last = max(first, min(math.ceil((span.end - begin) / column), width) - 1)
+        for i in range(first, last + 1):
+            left, right = begin + i * column, begin + (i + 1) * column
+            part = min(span.end, right) - max(span.start, left)
+            if part > most[i]:
+                strip[i], most[i] = KIND_LETTERS[span.kind], part
+            if span.start <= (left + right) / 2 < span.end:
+                together[i] += 1
+    return "".join(
+        letter if number < 2 else (str(number) if number < 10 else "+")
+        for letter, number in zip(strip, together, strict=True)
+    )
+
+
+# ------------------------------------------------------------------ the metrics
+def _metrics(trace: Trace, m: Metrics) -> str:
+    several = len({device for device, _ in m.stream_busy}) > 1
+
+    def of(device: str, name: str) -> str:
+        return f"{device} {name}" if several else name
+
+    rows = [("makespan", f"{m.makespan:.2f} (device alone {m.device_makespan:.2f})")]
+    if m.stream_busy:
+        rows += [
+            ("device busy", f"{m.device_active:.2f}, idle {m.device_idle:.2f}"),
+            (
+                "overlap",
+                f"{m.overlap:.2f}, {m.overlap_fraction:.0%} of the busy time",
+            ),
+            ("at once", f"at most {count(m.max_concurrency, 'stream')}"),
+            ("serial", f"{m.serial:.2f} end to end: {m.speedup:.2f} times the device's makespan"),
+        ]
+        for (device, stream), busy in m.stream_busy.items():
+            idle = math.fsum(end - start for start, end in m.gaps[device, stream])
+            gaps = f"{count(len(m.gaps[device, stream]), 'gap')}, {idle:.2f}" if idle else "no gap"
+            rows.append((of(device, f"stream {stream}"), f"busy {busy:.2f}, {gaps}"))
+        for (device, engine), busy in m.engine_busy.items():
+            rows.append((of(device, ENGINE_WORDS[engine]), f"busy {busy:.2f}"))
+    host = [f"{KIND_WORDS[kind]} {time:.2f}" for kind, time in m.host.items() if time]
+    if host:
+        rows.append(("host", ", ".join(host)))
+    if m.critical_path:
+        rows.append(("critical path", _path(m.critical_path)))
+    size = max(len(name) for name, _ in rows)
+    lines = [f"Metrics ({clock_words(trace.clock)}):"]
+    return "\n".join(lines + [f"  {name.ljust(size)}  {text}" for name, text in rows])
+
+
+def _path(path: Sequence[Step]) -> str:
+    length = path[-1].end - path[0].start
+    shares = {
+        words: math.fsum(step.end - step.start for step in path if step.span.kind == kind)
+        for kind, words in KIND_WORDS.items()
+    }
+    shares["idle"] = math.fsum(step.idle for step in path)
+    parts = [f"{words} {time / length:.0%}" for words, time in shares.items() if time and length]
+    shown = [(step.span.lane, step.span.name) for step in path]
+    if len(shown) > _LONGEST_PATH:
+        half = _LONGEST_PATH // 2
+        left_out = ("...", count(len(shown) - 2 * half, "more step"))
+        shown = [*shown[:half], left_out, *shown[-half:]]
+    runs = [
+        f"{lane}: " + ", ".join(name for _, name in run)
+        for lane, run in groupby(shown, key=lambda pair: pair[0])
+    ]
+    return f"{length:.2f} = " + ", ".join(parts or ["0"]) + "".join(f"\n    {r}" for r in runs)

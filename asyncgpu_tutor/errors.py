@@ -8,6 +8,7 @@
      │   ├─ ArrayDTypeError         (also a TypeError)
      │   ├─ LaunchConfigError       (also a ValueError)
      │   ├─ NotAnOperationError     (also a TypeError)
+     │   ├─ NotDataError            (also a TypeError)
      │   ├─ DeviceMismatchError     an array, stream or policy of another device
      │   ├─ UseAfterMoveError       the array was given away
      │   ├─ BorrowedSpawnError      a borrowed input would outlive its owner
@@ -38,6 +39,8 @@
 
     UserWarning
      └─ PageableCopyWarning         an asynchronous copy that will not be asynchronous
+    RuntimeWarning
+     └─ NeverRunWarning             an operation that nobody ran
 
 Catch the broadest one that you can handle. Each message says what was wrong, what was given, and what
 to do about it.
@@ -66,7 +69,9 @@ __all__ = [
     "LaunchConfigError",
     "MisalignedError",
     "NestedSyncError",
+    "NeverRunWarning",
     "NotAnOperationError",
+    "NotDataError",
     "NotReadyError",
     "OutOfBoundsError",
     "OutOfMemoryError",
@@ -108,6 +113,10 @@ class LaunchConfigError(UsageError, ValueError):
 
 class NotAnOperationError(UsageError, TypeError):
     """Something that is not a `DeviceOp` where one is needed."""
+
+
+class NotDataError(UsageError, TypeError):
+    """An operation was used as if it were the data that it describes."""
 
 
 class DeviceMismatchError(UsageError, ValueError):
@@ -264,6 +273,10 @@ class DeviceAssertError(KernelFault):
 
 class RunawayKernelError(KernelFault):
     """A kernel did not end within its step budget."""
+
+
+class NeverRunWarning(RuntimeWarning):
+    """An operation was built and never run; Python has the same for coroutines."""
 
 
 class PageableCopyWarning(UserWarning):

@@ -47,6 +47,9 @@ class NullStream:
         """An event that has passed."""
         return self.event
 
+    def reuse(self, event: Any) -> None:
+        """Nothing to keep."""
+
     def wait_event(self, event: Any) -> None:
         """Nothing to hold back."""
 
@@ -99,11 +102,16 @@ class NullDevice:
     def is_pinned(self, array: Any) -> bool:
         return True
 
-    def get_function(self, source: str, name: str, reference: Any = None) -> NullFunction:
+    def get_function(
+        self, source: str, name: str, reference: Any = None, contract: bool = False
+    ) -> NullFunction:
         return self.function
 
     def nothing(self, *_: Any) -> None:
         """Enqueue nothing."""
+
+    def activate(self) -> None:
+        """It is always active."""
 
     memset_async = copy_from_host_async = copy_to_host_async = launch = synchronize = nothing
 

@@ -247,7 +247,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (
         lambda: agt.value(1).and_then(agt.value(2)),
         NotAnOperationError,
-        r"take a function, and got <DeviceOp value> .*agt.zip\(a, b\)",
+        r"take a function, and got <DeviceOp value.*agt.zip\(a, b\)",
     ),
     (lambda: agt.work(-1.0), UsageError, "microseconds, 0 or more, and got -1.0"),
     (lambda: agt.asarray(np.ones(2)), DeviceMismatchError, "ndarray is not an array on .*agt.h2d"),

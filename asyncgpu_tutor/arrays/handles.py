@@ -11,8 +11,7 @@ import math
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,23 +26,35 @@ from asyncgpu_tutor.errors import (
 )
 
 __all__ = [
+    "Buffer",
     "DeviceArray",
     "Mode",
     "Partition",
+    "Share",
     "as_shape",
     "borrowed_in",
+    "noted_moves",
     "noting_moves",
 ]
 
 Mode = Literal["owned", "shared", "borrowed"]
+_Plan = tuple[Dim3, Dim3]
+_plans: dict[Any, _Plan] = {}  # of partitions, by shape and block
+MOST_PLANS = 1024
 _BY_SHARE = "by share()"  # where an owned array went that has become a shared one
-_moves: dict[int, list[DeviceArray]] = {}  # by thread: see `noting_moves`
+noted_moves: dict[int, list[DeviceArray]] = {}  # by thread: see `noting_moves`
 
 
 def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
     """A shape as a tuple of non-negative ints; `ArrayShapeError` if it is none."""
-    if type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape):
-        return shape
+    if type(shape) is int and shape >= 0:
+        return (shape,)
+    if type(shape) is tuple:
+        for entry in shape:
+            if type(entry) is not int or entry < 0:
+                break
+        else:
+            return shape
     entries: tuple[Any, ...] = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     for entry in entries:
         if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or entry < 0:
@@ -51,15 +62,44 @@ def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
     return tuple(int(entry) for entry in entries)
 
 
-@dataclass(eq=False, slots=True)
-class _Buffer:
-    """What all handles to one array have in common."""
+class Buffer:
+    """What all handles to one array have in common.
 
-    memory: Memory
-    device: Device
-    name: str
-    handles: int = 0
-    stream: Stream | None = None  # where it was last used, for other libraries
+    Attributes
+    ----------
+    memory : Memory
+    device : Device
+    name : str
+        For messages and traces.
+    stream : Stream or None
+        Where it was last used, for other libraries.
+    shares : int
+        How many shared handles there are.
+    """
+
+    __slots__ = ("device", "memory", "name", "shares", "stream")
+
+    def __init__(
+        self, memory: Memory, device: Device, name: str, stream: Stream | None = None
+    ) -> None:
+        self.memory = memory
+        self.device = device
+        self.name = name
+        self.stream = stream
+        self.shares = 0
+
+
+class Share:
+    """Counts a shared handle for as long as that lives. Others have none, and cost nothing when they go."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer = buffer
+        buffer.shares += 1
+
+    def __del__(self) -> None:
+        self._buffer.shares -= 1
 
 
 class DeviceArray:
@@ -74,43 +114,23 @@ class DeviceArray:
     mode : {"owned", "shared", "borrowed"}
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_captured", "_gone", "_owner", "dtype", "mode", "shape")
-
-    captured_moves: ClassVar[int] = 0  # of arrays that something captured borrows
+    __slots__ = ("__weakref__", "_buffer", "_gone", "_owner", "_share", "dtype", "mode", "shape")
 
     def __init__(
         self,
-        memory: Memory,
+        buffer: Buffer,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
-        device: Device,
-        name: str = "array",
+        mode: Mode = "owned",
+        owner: DeviceArray | None = None,
     ) -> None:
-        self._buffer = _Buffer(memory, device, name)
+        self._buffer = buffer
         self.shape = shape
         self.dtype = dtype
-        self.mode: Mode = "owned"
-        self._gone: str | None = None
-        self._owner: DeviceArray | None = None
-        self._captured = False
-
-    def _handle(self, mode: Mode, owner: DeviceArray | None = None) -> DeviceArray:
-        other = object.__new__(DeviceArray)
-        other._buffer = self._buffer
-        other.shape = self.shape
-        other.dtype = self.dtype
-        other.mode = mode
-        other._gone = None
-        other._owner = owner
-        other._captured = False
-        if mode == "shared":
-            self._buffer.handles += 1
-        return other
-
-    def __del__(self) -> None:
-        # `_buffer` is missing where __init__ failed.
-        if getattr(self, "mode", None) == "shared":
-            self._buffer.handles -= 1
+        self.mode: Mode = mode
+        self._gone: str | None = None  # where the array went, once it was given away
+        self._owner = owner
+        self._share = Share(buffer) if mode == "shared" else None
 
     def __repr__(self) -> str:
         if self._gone is not None:
@@ -158,26 +178,22 @@ class DeviceArray:
     def memory(self) -> Memory:
         """The allocation; `UseAfterMoveError` if the array was given away."""
         if self._gone is not None or self._owner is not None:
-            self.check()
+            self._check()
         return self._buffer.memory
 
     @property
     def share_count(self) -> int:
         """How many shared handles there are to this array, those of pending operations included."""
-        return self._buffer.handles
+        return self._buffer.shares
 
     @property
     def moved(self) -> bool:
         """Whether the array was given away."""
         return self._gone is not None
 
-    def note_captured(self) -> None:
-        """Something captured borrows it, and asks `captured_moves` whether that is still allowed."""
-        self._captured = True
-
     @property
     def owner(self) -> DeviceArray | None:
-        """Who it is borrowed from, if it is."""
+        """Whom it is borrowed from, if it is."""
         return self._owner
 
     @property
@@ -190,7 +206,7 @@ class DeviceArray:
         """Where the array went, for messages; empty while the handle is good."""
         return self._gone or ""
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raise `UseAfterMoveError` unless this handle is still good."""
         if self._gone == _BY_SHARE:
             raise UseAfterMoveError(
@@ -209,7 +225,7 @@ class DeviceArray:
             )
 
     # ------------------------------------------------------------------ handles
-    def take(self, where: str) -> DeviceArray:
+    def _take(self, where: str) -> DeviceArray:
         """The handle that an operation keeps: moved, another share, or another borrow.
 
         Parameters
@@ -217,18 +233,33 @@ class DeviceArray:
         where : str
             What takes it, for the message of a later use: ``"into relu(...)"``.
         """
-        if self.mode == "owned" and self._gone is None:
+        if self._gone is not None or self._owner is not None:
+            self._check()
+        mode = self.mode
+        if mode == "owned":
             self._gone = where
-            DeviceArray.captured_moves += self._captured
-            if _moves and (moved := _moves.get(threading.get_ident())) is not None:
-                moved.append(self)
-            return self._handle("owned")
-        self.check()
-        if self.mode == "shared":
-            return self._handle("shared")
-        return self._borrow_of(self._owner)
+            if noted_moves:
+                self._note()
+        return DeviceArray(self._buffer, self.shape, self.dtype, mode, self._owner)
 
-    def undo_take(self) -> None:
+    def _again(self) -> DeviceArray:
+        """A good handle, of what has taken this one."""
+        owner = self._owner
+        return DeviceArray(self._buffer, self.shape, self.dtype, self.mode, owner)
+
+    def _spend(self, where: str) -> None:
+        """An owned handle has had its use, and takes its array with it."""
+        if self.mode == "owned":
+            self._gone = where
+            if noted_moves:
+                self._note()
+
+    def _note(self) -> None:
+        moved = noted_moves.get(threading.get_ident())
+        if moved is not None:
+            moved.append(self)
+
+    def _undo_take(self) -> None:
         """Nothing became of what took it: the handle is good again."""
         self._gone = None
 
@@ -238,31 +269,25 @@ class DeviceArray:
         On a shared handle it is another one (`Arc::clone` in Rust). The array lives until the last of
         them is gone. Shared arrays are for reading: nothing orders two operations that write to one.
         """
-        self.check()
+        self._check()
         if self.mode == "borrowed":
             raise UsageError(
                 f"array {self.name!r} is only borrowed here, so it cannot be shared: share the owner"
             )
         if self.mode == "owned":
             self._gone = _BY_SHARE
-            DeviceArray.captured_moves += self._captured
-        return self._handle("shared")
+        return DeviceArray(self._buffer, self.shape, self.dtype, "shared")
 
     def borrow(self) -> DeviceArray:
         """A handle that can be passed on while this one stays good. It cannot be spawned."""
-        self.check()
+        self._check()
         # A loan that is lent on ends with its owner too.
-        return self._borrow_of(self._owner if self.mode == "borrowed" else self)
+        owner = self._owner if self.mode == "borrowed" else self
+        return DeviceArray(self._buffer, self.shape, self.dtype, "borrowed", owner)
 
-    def lend(self) -> DeviceArray:
-        """A borrowed handle without an owner that could end it, although this one may be moved.
-
-        For who keeps the memory alive anyway.
-        """
-        return self._borrow_of(None)
-
-    def _borrow_of(self, owner: DeviceArray | None) -> DeviceArray:
-        return self._handle("borrowed", owner)
+    def _lend(self) -> DeviceArray:
+        """A borrowed handle that no move can end, because whoever lends it keeps the memory alive."""
+        return DeviceArray(self._buffer, self.shape, self.dtype, "borrowed")
 
     def reshape(self, *shape: int) -> DeviceArray:
         """The same array with another shape of the same size; an owned handle is moved."""
@@ -272,7 +297,7 @@ class DeviceArray:
                 f"array {self.name!r} of shape {self.shape} has {self.size} elements, and shape "
                 f"{wanted} needs {math.prod(wanted)}"
             )
-        other = self.take("by reshape()")
+        other = self._take("by reshape()")
         other.shape = wanted
         return other
 
@@ -289,14 +314,25 @@ class DeviceArray:
         LaunchConfigError
             If it does not fit the array.
         """
-        first = block[0] if len(block) == 1 else block
-        shape = as_shape(cast("int | tuple[int, ...]", first))
-        if len(shape) != self.ndim or not 1 <= len(shape) <= 3 or 0 in shape:
+        given: Any = block if block[1:] else block[0]
+        shape = as_shape(given)
+        plan = _plans.get((self.shape, shape))
+        if plan is None:
+            plan = self._plan(shape)
+        return Partition(self._take("by partition()"), shape, *plan)
+
+    def _plan(self, shape: tuple[int, ...]) -> _Plan:
+        """Block and grid of a launch on blocks of this shape; remembered, as they come again and again."""
+        if len(shape) != len(self.shape) or not 1 <= len(shape) <= 3 or 0 in shape:
             raise LaunchConfigError(
                 f"array {self.name!r} of shape {self.shape} cannot be split into blocks of shape "
                 f"{shape}: give 1 to 3 positive sizes, one for each dimension of the array"
             )
-        return Partition(self.take("by partition()"), shape)
+        blocks = [-(-n // b) for n, b in zip(self.shape, shape, strict=True)]
+        plan = (_dim3(shape), _dim3(blocks))
+        if len(_plans) < MOST_PLANS:
+            _plans[self.shape, shape] = plan
+        return plan
 
     # ------------------------------------------------------------------ other libraries
     @property
@@ -335,8 +371,10 @@ class DeviceArray:
             "it: run agt.d2h(x), or op.to_host()"
         )
 
-    def use_on(self, stream: Stream | None, device: Device) -> Memory:
-        """The allocation, for work on `stream` of `device`; the stream, if there is one, is remembered.
+    def _use(self, stream: Stream | None, device: Device, taken: bool = False) -> Memory:
+        """The allocation, for work on `device`; the stream, if there is one, is remembered.
+
+        What has `taken` the array may use it although this handle is dead.
 
         Raises
         ------
@@ -345,8 +383,8 @@ class DeviceArray:
         DeviceMismatchError
             If it is on another device.
         """
-        if self._gone is not None or self._owner is not None:
-            self.check()
+        if self._owner is not None or (self._gone is not None and not taken):
+            self._check()
         buffer = self._buffer
         if buffer.device is not device:
             raise DeviceMismatchError(
@@ -374,34 +412,24 @@ class Partition:
 
     __slots__ = ("array", "block", "block_shape", "grid")
 
-    def __init__(self, array: DeviceArray, block_shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, array: DeviceArray, block_shape: tuple[int, ...], block: Dim3, grid: Dim3
+    ) -> None:
         self.array = array
         self.block_shape = block_shape
-        self.block: Dim3 = _dim3(block_shape)
-        self.grid: Dim3 = _dim3([-(-n // b) for n, b in zip(array.shape, block_shape, strict=True)])
+        self.block = block
+        self.grid = grid
 
     def __repr__(self) -> str:
         return f"<Partition of {self.array!r} into blocks of {self.block_shape}>"
 
-    def take(self, where: str) -> Partition:
-        """The partition that an operation keeps."""
-        return self._of(self.array.take(where))
-
-    def lend(self) -> Partition:
-        """See `DeviceArray.lend`."""
-        return self._of(self.array.lend())
-
     def _of(self, array: DeviceArray) -> Partition:
-        other = object.__new__(Partition)
-        other.array = array
-        other.block_shape = self.block_shape
-        other.block = self.block
-        other.grid = self.grid
-        return other
+        """Another handle to the same array, in the same blocks."""
+        return Partition(array, self.block_shape, self.block, self.grid)
 
     def unpartition(self) -> DeviceArray:
         """The array again."""
-        return self.array.take("by unpartition()")
+        return self.array._take("by unpartition()")
 
 
 def borrowed_in(things: Iterable[Any]) -> Iterator[str]:
@@ -419,14 +447,14 @@ def borrowed_in(things: Iterable[Any]) -> Iterator[str]:
 def noting_moves(moved: list[DeviceArray]) -> Generator[None]:
     """Add the handles that this thread takes meanwhile, so that their taking can be undone."""
     thread = threading.get_ident()
-    before = _moves.get(thread)
-    _moves[thread] = moved
+    before = noted_moves.get(thread)
+    noted_moves[thread] = moved
     try:
         yield
     finally:
-        del _moves[thread]
+        del noted_moves[thread]
         if before is not None:
-            _moves[thread] = before
+            noted_moves[thread] = before
 
 
 def _dim3(row_major: Sequence[int]) -> Dim3:

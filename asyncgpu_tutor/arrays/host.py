@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.errors import NotReadyError
 
-__all__ = ["HostArray", "buffers", "deliver", "in_containers"]
+__all__ = ["HostArray", "Writer", "buffers", "deliver", "in_containers"]
+
+
+class Writer(Protocol):
+    """An operation under way."""
+
+    def completed(self) -> bool:
+        """Whether the device is done with it."""
+        ...
+
+    def describe(self) -> str:
+        """Its name, for messages."""
+        ...
 
 
 class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -24,21 +36,18 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
     ----------
     array : numpy.ndarray
         What is written.
-    ready : callable
-        Whether it has been written.
-    what : callable
-        Says which operation writes it, for messages.
+    writer : Writer
+        What writes it, and knows whether it has.
     """
 
-    def __init__(
-        self, array: npt.NDArray[Any], ready: Callable[[], bool], what: Callable[[], str]
-    ) -> None:
+    __slots__ = ("__weakref__", "_array", "_writer")
+
+    def __init__(self, array: npt.NDArray[Any], writer: Writer) -> None:
         self._array = array
-        self._ready = ready
-        self._what = what
+        self._writer = writer
 
     def __repr__(self) -> str:
-        state = "ready" if self._ready() else "not written yet"
+        state = "ready" if self._writer.completed() else "not written yet"
         return f"<HostArray {self.shape} {self.dtype}, {state}>"
 
     @property
@@ -66,21 +75,17 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         """Known from the start."""
         return self._array.size
 
-    def seen_by(self, ready: Callable[[], bool], what: Callable[[], str]) -> HostArray:
-        """A handle to the same array for another operation, one that runs after the writing."""
-        return HostArray(self._array, ready, what)
-
     @property
     def buffer(self) -> npt.NDArray[Any]:
-        """The array, whatever it holds: for who knows that its writer has completed, or waits for it."""
+        """The array, whatever it holds by now."""
         return self._array
 
     def numpy(self) -> npt.NDArray[Any]:
         """The array; `NotReadyError` before its operation has completed."""
-        if not self._ready():
+        if not self._writer.completed():
             raise NotReadyError(
-                f"the result of {self._what()} is not on the host yet: what async_on() returns is a "
-                "handle and no data, and so is what functions given to and_then, map and with_context "
+                f"the result of {self._writer.describe()} is not on the host yet: what async_on() returns is "
+                "a handle and no data, and so is what functions given to and_then, map and with_context "
                 "get. Await or sync the operation, or wait for its stream, and read then."
             )
         return self._array
@@ -136,7 +141,9 @@ def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
 
     Looks into tuples (named ones too), lists and dicts, and into what is derived from those two.
     """
-    kind: Any = cast(Any, type(result))
+    kind: Any = type(result)
+    if kind is HostArray:
+        return function(result)
     if isinstance(result, tuple):
         entries = [in_containers(function, part) for part in cast(tuple[Any, ...], result)]
         return kind(*entries) if hasattr(kind, "_fields") else tuple(entries)
@@ -155,4 +162,8 @@ def buffers(result: Any) -> Any:
 
 def deliver(result: Any) -> Any:
     """A result as its receiver gets it: NumPy arrays in place of their handles."""
+    if type(result) is HostArray:
+        return result.numpy()
+    if type(result) is tuple:
+        return tuple([deliver(entry) for entry in cast("tuple[Any, ...]", result)])
     return in_containers(_plain, result)

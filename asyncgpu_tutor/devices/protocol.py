@@ -88,7 +88,7 @@ class Function(Protocol):
         ...
 
 
-Argument = Memory | np.generic
+Argument = Memory | np.generic | bool | int | float
 
 
 class Event(Protocol):
@@ -136,6 +136,10 @@ class Stream(Protocol):
         """An event behind all work enqueued so far."""
         ...
 
+    def reuse(self, event: Event) -> None:
+        """Nobody asks for this event of the stream any more: `record` may give it out again."""
+        ...
+
     def wait_event(self, event: Event) -> None:
         """Hold back work enqueued from now on until `event`; the host does not wait."""
         ...
@@ -180,36 +184,11 @@ class Call:
         return self.verb not in ("record", "wait_event")
 
 
-class Repeat(Protocol):
-    """Calls on one stream, with everything decided: to be made often, while nobody records."""
-
-    @property
-    def event(self) -> Event:
-        """Behind the calls that `start` made last."""
-        ...
-
-    def enqueue(self) -> None:
-        """Make the calls."""
-        ...
-
-    def start(self) -> None:
-        """Make the calls, and mark their end."""
-        ...
-
-    def wait(self) -> None:
-        """Block the host until the stream has done all its work."""
-        ...
-
-
 class Graph(Protocol):
     """Calls that the driver makes all at once."""
 
     def launch(self, stream: Stream) -> None:
         """Enqueue all of them, behind what `stream` holds."""
-        ...
-
-    def repeat(self, stream: Stream) -> Repeat:
-        """Launches on this stream."""
         ...
 
 
@@ -218,10 +197,6 @@ class Replay(Protocol):
 
     def enqueue(self, streams: Sequence[Stream]) -> None:
         """Make all calls, on these streams."""
-        ...
-
-    def repeat(self, stream: Stream) -> Repeat:
-        """Runs of calls that need one stream only, on this one."""
         ...
 
     def instantiate(self, name: str) -> Graph:
@@ -318,6 +293,14 @@ class Device(Enqueuer, Protocol):
         """Where spans are written while the device is recorded."""
         ...
 
+    def activate(self) -> int | None:
+        """Make it this thread's device for the calls of a submission; what `restore` takes, if anything."""
+        ...
+
+    def restore(self, before: int) -> None:
+        """Make the device this thread's that was it before."""
+        ...
+
     def create_stream(self) -> Stream:
         """A new stream, not ordered with any other."""
         ...
@@ -334,11 +317,16 @@ class Device(Enqueuer, Protocol):
         ...
 
     def get_function(
-        self, source: str, name: str, reference: Callable[..., Any] | None = None
+        self,
+        source: str,
+        name: str,
+        reference: Callable[..., Any] | None = None,
+        contract: bool = False,
     ) -> Function:
         """Compile, once for each source; `KernelCompileError` says where it fails.
 
-        With a `reference` (see `KernelSource`) a simulated device need not interpret large launches whole.
+        With a `reference` a simulated device need not interpret large launches whole; with `contract`
+        products and sums become fused multiply-adds: see `Kernel`.
         """
         ...
 

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.cuda_c import Parameter, Signature
+from asyncgpu_tutor.cuda_c import Parameter
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
-from asyncgpu_tutor.kernels.source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp, asarray, is_foreign
 
-__all__ = ["acceptors", "shape_checks"]
-
-KNOWN = 1024  # how many scalars each parameter remembers
+__all__ = ["Acceptor", "HasOperationError", "array_acceptor", "scalar_acceptor", "shape_check"]
 
 Acceptor = Callable[[Any], Any]
-ShapeCheck = Callable[[Sequence[Any]], None]
 
 
-def acceptors(signature: Signature) -> tuple[Acceptor, ...]:
-    """For each parameter a function that checks an argument, as far as it is known before the launch.
+class HasOperationError(Exception):
+    """An argument is an operation, so the launch is checked when that has a result; never seen outside."""
 
-    It returns the argument in the form in which it is passed on; nothing is moved yet. It raises
-    `ArrayDTypeError` where the argument is not of the kind or type that the parameter takes, and
-    `UsageError` where a shared array is given for writing.
+
+def array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
+    """A function that gives an argument the form in which it is passed on; nothing is moved yet.
+
+    It raises `ArrayDTypeError` where the argument is not of the kind or type that the parameter takes,
+    `UsageError` where a shared array is given for writing, and `HasOperationError`.
     """
-    return tuple(
-        _array_acceptor(signature.name, p) if p.pointer else _scalar_acceptor(signature.name, p)
-        for p in signature.parameters
-    )
-
-
-def _array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
     dtype, writes = parameter.dtype, not parameter.const
 
     def accept(given: Any) -> Any:
@@ -43,12 +35,12 @@ def _array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
         elif type(given) is DeviceArray:
             array = given
         elif isinstance(given, DeviceOp):
-            return cast(Any, given)
+            raise HasOperationError
         elif is_foreign(given):
             array = given = asarray(given, name=parameter.name)
         else:
             raise ArrayDTypeError(_not_an_array(kernel, parameter, given))
-        array.check()
+        array._check()
         if array.dtype != dtype and dtype is not None:
             raise ArrayDTypeError(
                 f"{kernel}() takes {parameter.ctype}* ({dtype}) as {parameter.name!r}, and array "
@@ -79,7 +71,8 @@ def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
 
 
-def _scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
+def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
+    """As `array_acceptor`, for a number."""
     wanted = f"{kernel}() takes a {parameter.ctype} as {parameter.name!r}"
     if parameter.dtype is None:
 
@@ -98,11 +91,7 @@ def _scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
         return accept_any
     lowest, highest = int(np.iinfo(parameter.dtype).min), int(np.iinfo(parameter.dtype).max)
 
-    known: dict[int, Any] = {}  # sizes come again and again
-
     def accept_whole(given: Any) -> Any:
-        if type(given) is int and given in known:
-            return known[given]
         if isinstance(given, float | np.floating):
             raise ArrayDTypeError(f"{wanted}, and got the float {given!r}: pass an int")
         if not isinstance(given, int | np.generic):
@@ -110,41 +99,27 @@ def _scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
         whole = int(cast(Any, given))
         if not lowest <= whole <= highest:
             raise ArrayDTypeError(f"{wanted}, and {whole} is outside of {lowest} to {highest}")
-        if len(known) < KNOWN:
-            known[whole] = make(whole)
-        return make(whole)
+        return whole
 
     return accept_whole
 
 
 def _other(wanted: str, given: Any) -> Any:
     if isinstance(given, DeviceOp):
-        return cast(Any, given)
+        raise HasOperationError
     raise ArrayDTypeError(f"{wanted}, and got {type(given).__name__}")
 
 
-def shape_checks(signature: Signature, facts: KernelSource) -> tuple[ShapeCheck, ...]:
-    """For each array whose shape is known from scalars, a function that holds the two together.
+def shape_check(kernel: str, name: str, symbols: tuple[str, ...]) -> Callable[..., None]:
+    """A function that raises `ArrayShapeError`, with both shapes, unless the array has the one of these
+    sizes.
 
-    It gets all arguments, and raises `ArrayShapeError` with both shapes.
+    A shape of one size fits any array of that many elements.
     """
-    place = {parameter.name: index for index, parameter in enumerate(signature.parameters)}
-    return tuple(
-        _shape_check(signature.name, name, place[name], symbols, [place[s] for s in symbols])
-        for name, symbols in facts.shapes.items()
-    )
 
-
-def _shape_check(
-    kernel: str, name: str, index: int, symbols: tuple[str, ...], sizes: list[int]
-) -> ShapeCheck:
-    def check(args: Sequence[Any]) -> None:
-        given = args[index]
-        array = given.array if type(given) is Partition else given
-        if array.shape == tuple([args[size] for size in sizes]):
-            return
-        shape = tuple(int(args[size]) for size in sizes)
-        if len(shape) != 1 or array.size != shape[0]:
+    def check(array: DeviceArray, *shape: Any) -> None:
+        shape = tuple(int(size) for size in shape)
+        if array.shape != shape and (len(shape) != 1 or array.size != shape[0]):
             said = ", ".join(f"{s}={n}" for s, n in dict(zip(symbols, shape, strict=True)).items())
             raise ArrayShapeError(
                 f"{kernel}() was called with {said}, so {name!r} must have shape {shape}, and array "

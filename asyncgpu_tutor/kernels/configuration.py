@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.devices.protocol import Dim3, Limits
 from asyncgpu_tutor.errors import LaunchConfigError
 
-__all__ = ["as_dim3", "check_limits", "configuration"]
+__all__ = ["as_dim3", "check_limits", "configuration", "differ"]
 
 
 def as_dim3(what: str, given: int | tuple[int, ...]) -> Dim3:
@@ -38,11 +38,6 @@ def configuration(
     found: Partition | None = None
     for arg in args:
         if type(arg) is Partition:
-            if found is not None and arg.grid != found.grid:
-                raise LaunchConfigError(
-                    f"{name}() got partitions with different numbers of blocks ({found.grid}, "
-                    f"{arg.grid}): make them agree, or pass grid= and block="
-                )
             found = found or arg
     if found is None:
         raise LaunchConfigError(
@@ -50,6 +45,14 @@ def configuration(
             f"{name}(..., out.partition(256)), or pass both grid= and block="
         )
     return grid or found.grid, block or found.block
+
+
+def differ(name: str, one: Partition, other: Partition) -> NoReturn:
+    """Two partitions do not agree on the number of blocks."""
+    raise LaunchConfigError(
+        f"{name}() got partitions with different numbers of blocks ({one.grid}, "
+        f"{other.grid}): make them agree, or pass grid= and block="
+    )
 
 
 def check_limits(name: str, grid: Dim3, block: Dim3, shared_mem: int, limits: Limits) -> None:

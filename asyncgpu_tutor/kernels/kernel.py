@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from types import FrameType
 from typing import Any, cast
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Dim3
 from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
-from asyncgpu_tutor.kernels.arguments import acceptors, shape_checks
-from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits, configuration
+from asyncgpu_tutor.kernels.arguments import HasOperationError, array_acceptor, scalar_acceptor
+from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
+from asyncgpu_tutor.kernels.launching import launcher
 from asyncgpu_tutor.kernels.source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.ops.operation import evaluate
+from asyncgpu_tutor.ops.operation import evaluate, used
 from asyncgpu_tutor.run import ExecutionContext, current_device
 
-__all__ = ["Kernel", "KernelLaunch"]
+__all__ = ["Kernel", "Launch"]
+
 HEAD = re.compile(r"__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(\w+)\s*\(")
 
 
@@ -32,10 +36,17 @@ class Kernel:
     name : str, optional
         Which `__global__` function; needed where there are several. An instance of a template as C++
         writes it: ``"scale<float, 16>"``.
+    shapes : mapping of str to tuple of str, optional
+        For array parameters: the scalar parameters that give their shape, as in ``{"a": ("m", "k")}``. Calls
+        are then checked. A shape of one size fits any array of that many elements.
     reference : callable, optional
         The same in NumPy: from all arguments, arrays flat and read-only, to the arrays that the kernel
         writes, in order and whole. The simulated device computes launches of more than about two seconds
         of interpreting by it, after it has checked it on some of the blocks.
+    contract : bool
+        Whether a product and a sum may become one fused multiply-add, rounded once, as `nvcc` does unless
+        told otherwise. Off, arithmetic is that of the source: the same bits as NumPy's. On, a chain of
+        dependent multiply-adds takes about half the time; kernels that wait for memory take the same.
 
     Raises
     ------
@@ -51,7 +62,7 @@ class Kernel:
     ...     if (i < n) y[i] = 2.0f * x[i];
     ... }''')
     >>> op = double(100, agt.ones((100,)), agt.zeros((100,)).partition(32))
-    >>> op.last().unpartition().to_host().sync()[:3]
+    >>> op.output().to_host().sync()[:3]
     array([2., 2., 2.], dtype=float32)
     """
 
@@ -60,34 +71,51 @@ class Kernel:
         source: str | KernelSource,
         name: str | None = None,
         *,
+        shapes: Mapping[str, tuple[str, ...]] | None = None,
         reference: Callable[..., Any] | None = None,
+        contract: bool = False,
     ) -> None:
         if isinstance(source, KernelSource):
-            self.facts = source if reference is None else replace(source, reference=reference)
+            self._facts = source
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(
                 f"a Kernel is made of CUDA C in a string, and got {type(source).__name__}"
             )
         else:
-            self.facts = KernelSource(name or _only_kernel(source), source, reference=reference)
-        self.signature: Signature = read_signature(self.facts.source, self.facts.name)
-        self.places = [i for i, p in enumerate(self.signature.parameters) if p.pointer]
-        self.arity = len(self.places)
-        self.taken = f"into {self.facts.name}()"
-        self.acceptors = acceptors(self.signature)
-        self.shape_checks = shape_checks(self.signature, self.facts)
+            self._facts = KernelSource(
+                name or _only_kernel(source), source, dict(shapes or {}), reference, contract
+            )
+        facts = self._facts
+        self._signature: Signature = read_signature(facts.source, facts.name)
+        parameters = self._signature.parameters
+        _check_shapes(facts, self._signature)
+        self._count = len(parameters)
+        self._places = [i for i, p in enumerate(parameters) if p.pointer]
+        written = [n for n, place in enumerate(self._places) if not parameters[place].const]
+        self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
+        self._acceptors = [
+            (array_acceptor if p.pointer else scalar_acceptor)(facts.name, p) for p in parameters
+        ]
+        self._launch = launcher(
+            self._signature, facts.shapes, self._acceptors, partial(Launch, self)
+        )
         if isinstance(source, str):
-            current_device().get_function(source, self.facts.name)
+            current_device().get_function(source, facts.name, reference, contract)
 
     @property
     def name(self) -> str:
         """Its name in the source."""
-        return self.facts.name
+        return self._facts.name
+
+    @property
+    def source(self) -> str:
+        """CUDA C."""
+        return self._facts.source
 
     def __repr__(self) -> str:
         listed = ", ".join(
             f"{'const ' if p.const else ''}{p.ctype}{'*' if p.pointer else ''} {p.name}"
-            for p in self.signature.parameters
+            for p in self._signature.parameters
         )
         return f"<Kernel {self.name}({listed})>"
 
@@ -97,7 +125,7 @@ class Kernel:
         grid: int | tuple[int, ...] | None = None,
         block: int | tuple[int, ...] | None = None,
         shared_mem: int = 0,
-    ) -> DeviceOp[tuple[Any, ...]]:
+    ) -> Launch:
         """An operation that launches it.
 
         Parameters
@@ -114,140 +142,242 @@ class Kernel:
 
         Returns
         -------
-        DeviceOp
-            Yields the array arguments, in order, in the form in which they were given.
+        Launch
+            Yields the array arguments, in order, in the form in which they were given. Its `output()` yields
+            the array that the kernel writes.
 
         Raises
         ------
+        ArrayShapeError, ArrayDTypeError
+            If an argument does not fit its parameter.
+        LaunchConfigError
+            If grid and block are not known, or too large.
         UsageError
-            If an argument does not fit; see its subclasses.
+            If the number of arguments is wrong, or a shared array would be written.
         """
-        if len(args) != len(self.acceptors):
-            wanted = ", ".join(p.name for p in self.signature.parameters)
+        if len(args) != self._count:
+            names = ", ".join(parameter.name for parameter in self._signature.parameters)
             raise UsageError(
-                f"{self.name}() takes {len(self.acceptors)} arguments ({wanted}), and got {len(args)}"
+                f"{self.name}() takes {self._count} arguments ({names}), and got {len(args)}"
             )
-        return KernelLaunch(
-            self,
-            [accept(arg) for accept, arg in zip(self.acceptors, args, strict=True)],
-            None if grid is None else as_dim3("grid", grid),
-            None if block is None else as_dim3("block", block),
-            shared_mem,
+        if grid is not None:
+            grid = as_dim3("grid", grid)
+        if block is not None:
+            block = as_dim3("block", block)
+        if type(shared_mem) is not int:
+            check_limits(self.name, (1, 1, 1), (1, 1, 1), shared_mem, USUAL_LIMITS)
+        frame = sys._getframe(1)
+        try:
+            launch: Launch = self._launch(grid, block, shared_mem, *args)
+        except HasOperationError:
+            return _Deferred(self, args, cast(Any, (grid, block)), shared_mem, frame)
+        launch._where = frame.f_code
+        launch._at = frame.f_lasti
+        return launch
+
+    def _written(self) -> str:
+        """Its outputs, for messages."""
+        parameters = self._signature.parameters
+        return (
+            ", ".join(repr(p.name) for p in parameters if p.pointer and not p.const) or "no array"
         )
 
+    def _array_number(self, name: str) -> int:
+        """Which of its arrays this parameter is."""
+        names = [self._signature.parameters[place].name for place in self._places]
+        if name not in names:
+            raise UsageError(
+                f"{self.name}() has no array {name!r}: its arrays are {', '.join(names)}"
+            )
+        return names.index(name)
 
-class KernelLaunch(DeviceOp[tuple[Any, ...]]):
-    """One launch, with its arguments."""
+
+class Launch(DeviceOp[Any]):
+    """One launch of a kernel; yields the kernel's array arguments, in the form in which they were given.
+
+    An array that it takes is not handed on by another handle: the one that was given is marked as moved, and
+    what lies behind it is used. A handle is made for what the launch yields, and for nothing else.
+    """
+
+    __slots__ = ("_args", "_arrays", "_given", "_how", "_index", "_kernel", "_ran", "_shares")
 
     def __init__(
         self,
         kernel: Kernel,
-        args: list[Any],
-        grid: Dim3 | None,
-        block: Dim3 | None,
-        shared_mem: int,
+        how: tuple[Dim3, Dim3, int],
+        args: tuple[Any, ...],
+        arrays: tuple[DeviceArray, ...],
+        given: tuple[Any, ...],
+        shares: tuple[object, ...],
     ) -> None:
-        self.kernel = kernel
-        self.grid = grid
-        self.block = block
-        self.shared_mem = shared_mem
-        self.given_label = kernel.name
-        self.spent = False
-        self.has_ops = False
-        for arg in args:
-            if isinstance(arg, DeviceOp):
-                self.has_ops = True
-        if not self.has_ops:
-            self.grid, self.block = self._check(args)  # everything is known: complain at the call
-        elif block is not None:
-            check_limits(kernel.name, (1, 1, 1), block, shared_mem, USUAL_LIMITS)
-        # And the name of one of the arrays that the first run gives away again.
-        self.args, self.owned = _take_all(args, kernel.taken)
+        # `Kernel.__call__` says where it was built.
+        self._label = kernel._facts.name
+        self._used = False
+        self._kernel = kernel
+        self._how = how
+        self._args = args  # all of them; arrays are looked up
+        self._arrays = arrays
+        self._given = given  # the arrays in the form in which they were given
+        self._shares = shares  # count the shared ones among them
+        self._index: int | None = None  # which of them it yields alone
+        self._ran = False
 
-    def parts(self) -> tuple[DeviceOp[Any], ...]:
-        """See `DeviceOp`."""
-        ops: list[DeviceOp[Any]] = [arg for arg in self.args if isinstance(arg, DeviceOp)]
-        return tuple(ops)
+    def output(self, name: str | None = None) -> DeviceOp[DeviceArray]:
+        """Yield the array that the kernel writes, whole, and nothing else; returns itself.
 
-    def borrowed(self) -> Iterator[str]:
-        """See `DeviceOp`."""
-        return borrowed_in(self.args)
+        Parameters
+        ----------
+        name : str, optional
+            Of the parameter; needed where the kernel writes several arrays.
 
-    def arity(self) -> int:
-        """See `DeviceOp`."""
-        return self.kernel.arity
-
-    def enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
-        """Enqueue the work; see `DeviceOp`."""
-        kernel, args = self.kernel, self.args
-        if self.spent:
-            raise UseAfterMoveError(
-                f"array {self.owned!r} was moved into an earlier run of {kernel.name}(). Build the "
-                "operation again, with what that run returned."
+        Raises
+        ------
+        UsageError
+            If there is no such parameter; if several are written, and no name was given; if the launch is a
+            part of another operation already.
+        """
+        kernel = self._kernel
+        index = kernel._output if name is None else kernel._array_number(name)
+        if index is None:
+            raise UsageError(
+                f"{kernel.name}() writes {kernel._written()}: say which, as in output(name)"
             )
-        if self.has_ops:
-            args = [
-                accept(evaluate(cast(DeviceOp[Any], arg), context))
-                if isinstance(arg, DeviceOp)
-                else arg
-                for accept, arg in zip(kernel.acceptors, args, strict=True)
-            ]
-            grid, block = self._check(args)
-            args, _ = _take_all(args, kernel.taken, already=self.args)
-        else:
-            assert self.grid is not None
-            assert self.block is not None
-            grid, block = self.grid, self.block
-        if context.device.limits is not USUAL_LIMITS:  # held against those already
-            check_limits(kernel.name, grid, block, self.shared_mem, context.device.limits)
-        facts = kernel.facts
-        function = context.device.get_function(facts.source, facts.name, facts.reference)
-        context.launch(
-            function,
-            grid,
-            block,
-            [arg.array if type(arg) is Partition else arg for arg in args],
-            self.shared_mem,
-        )
-        if self.owned is not None:
-            self.spent = True
-            context.on_failed_capture(self._unspend)
-        return tuple([args[place] for place in kernel.places])
+        if self._used or self._index is not None:
+            raise UsageError(
+                f"output() changes what this launch of {kernel.name}() yields, and something counts on that "
+                "already: call it once, and first, or build the launch again"
+            )
+        self._index = index
+        return self
 
-    def _unspend(self) -> None:
-        self.spent = False
+    def _borrowed(self) -> Iterator[str]:
+        return borrowed_in(self._arrays)
 
-    def _check(self, args: list[Any]) -> tuple[Dim3, Dim3]:
-        for check in self.kernel.shape_checks:
-            check(args)
-        grid, block = configuration(self.kernel.name, args, self.grid, self.block)
-        check_limits(self.kernel.name, grid, block, self.shared_mem, USUAL_LIMITS)
-        return grid, block
+    def _arity(self) -> int | None:
+        return len(self._kernel._places) if self._index is None else None
+
+    def _enqueue(self, context: ExecutionContext) -> Any:
+        kernel = self._kernel
+        if self._ran:
+            forbid_rerun(self._arrays, kernel.name)
+        self._ran = True
+        grid, block, shared_mem = self._how
+        device, stream = context.device, context._user
+        if device.limits is not USUAL_LIMITS:  # held against those already
+            check_limits(kernel.name, grid, block, shared_mem, device.limits)
+        facts = kernel._facts
+        function = device.get_function(facts.source, facts.name, facts.reference, facts.contract)
+        args = list(self._args)
+        for place, array in zip(kernel._places, self._arrays, strict=True):
+            buffer = array._buffer
+            if array._owner is None and buffer.device is device and stream is not None:
+                buffer.stream = stream  # as `_touch` does, which is not called in the usual case
+                args[place] = buffer.memory
+            else:
+                args[place] = context._touch(array, taken=True)
+        run = context._run
+        run.keep.append(self)  # and with it its arrays, and what counts the shared ones
+        run.kernels.append(facts.name)
+        context._work.launch(function, grid, block, args, shared_mem, context.stream)
+        if run.captures:
+            context.on_failed_capture(self._undo)
+        if self._index is not None:
+            return self._arrays[self._index]._again()
+        # One that was given twice is given back twice.
+        yields = {id(one): one for one in self._given}
+        for key, one in yields.items():
+            array = one.array if type(one) is Partition else one
+            yields[key] = one._of(array._again()) if type(one) is Partition else array._again()
+        return tuple([yields[id(one)] for one in self._given])
+
+    def _undo(self) -> None:
+        self._ran = False
 
 
-def _take_all(
-    args: list[Any], where: str, already: list[Any] | None = None
-) -> tuple[list[Any], str | None]:
-    """Take every array, but those that are in `already`; also the name of an owned one.
+def forbid_rerun(arrays: Iterable[Any], kernel: str) -> None:
+    """Raise `UseAfterMoveError` if an earlier run has given an array away."""
+    for array in arrays:
+        if array.mode == "owned":
+            raise UseAfterMoveError(
+                f"array {array.name!r} was moved into an earlier run of {kernel}(). Build the operation "
+                "again, with what that run returned."
+            )
 
-    One handle that is given twice is taken once: an array may be both read and written by a kernel whose
-    threads touch only their own elements.
-    """
-    taken: dict[int, Any] = {} if already is None else {id(arg): arg for arg in already}
-    owned: str | None = None
-    result: list[Any] = []
+
+class _Deferred(Launch):
+    """A launch with operations among its arguments: it is checked when those have results."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        args: tuple[Any, ...],
+        shape: tuple[Dim3 | None, Dim3 | None],
+        shared_mem: int,
+        frame: FrameType,
+    ) -> None:
+        if shape[1] is not None:
+            check_limits(kernel.name, (1, 1, 1), shape[1], shared_mem, USUAL_LIMITS)
+        known: list[Any] = [
+            arg if isinstance(arg, DeviceOp) else accept(arg)
+            for accept, arg in zip(kernel._acceptors, args, strict=True)
+        ]
+        taken = _taken(known, f"into {kernel.name}()")
+        arrays = [arg.array if type(arg) is Partition else arg for arg in taken]
+        held = tuple([array for array in arrays if type(array) is DeviceArray])
+        how: Any = (*shape, shared_mem)
+        super().__init__(kernel, how, tuple(taken), held, (), ())
+        for arg in known:
+            if isinstance(arg, DeviceOp):
+                used(arg)
+        self._where, self._at = frame.f_code, frame.f_lasti
+
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        parts: list[DeviceOp[Any]] = [arg for arg in self._args if isinstance(arg, DeviceOp)]
+        return tuple(parts)
+
+    def _enqueue(self, context: ExecutionContext) -> Any:
+        kernel = self._kernel
+        forbid_rerun([array for array in self._arrays if array.moved], kernel.name)
+        args: list[Any] = [
+            evaluate(cast("DeviceOp[Any]", arg), context) if isinstance(arg, DeviceOp) else arg
+            for arg in self._args
+        ]
+        try:
+            launch: Launch = kernel._launch(*self._how, *args)
+        except HasOperationError:
+            raise UsageError(
+                f"{kernel.name}() got an operation that yields another operation: let the first go on with "
+                "and_then instead of map"
+            ) from None
+        launch._used = True
+        launch._index = self._index
+        return launch._enqueue(context)
+
+
+def _taken(args: list[Any], where: str) -> list[Any]:
+    """The arguments, with all arrays taken; one handle that is given twice is taken once."""
+    taken: dict[int, Any] = {}
     for arg in args:
-        if type(arg) is not DeviceArray and type(arg) is not Partition:
-            result.append(arg)
-            continue
-        mine: Any = taken.get(id(arg))
-        if mine is None:
-            mine = taken[id(arg)] = arg.take(where)
-            array: DeviceArray = mine.array if isinstance(mine, Partition) else mine
-            if array.mode == "owned":
-                owned = array.name
-        result.append(mine)
-    return result, owned
+        if type(arg) is DeviceArray:
+            taken.setdefault(id(arg), arg if arg.moved else arg._take(where))
+        elif type(arg) is Partition:
+            taken.setdefault(id(arg), arg if arg.array.moved else arg._of(arg.array._take(where)))
+    return [taken.get(id(arg), arg) for arg in args]
+
+
+def _check_shapes(facts: KernelSource, signature: Signature) -> None:
+    """`UsageError` unless `shapes` names array parameters, and scalars for their sizes."""
+    pointers = {parameter.name: parameter.pointer for parameter in signature.parameters}
+    for name, symbols in facts.shapes.items():
+        wrong = [symbol for symbol in symbols if pointers.get(symbol, True)]
+        if not pointers.get(name, False) or wrong:
+            listed = ", ".join(pointers)
+            raise UsageError(
+                f"shapes of {facts.name}() says {name!r}: {symbols!r}, and needs the name of an array and "
+                f"those of scalars among the parameters ({listed})"
+            )
 
 
 def _only_kernel(source: str) -> str:
@@ -258,4 +388,4 @@ def _only_kernel(source: str) -> str:
             f"the source has {len(names)} kernels ({listed}), so the name of the one that is meant has "
             "to be given: Kernel(source, name)"
         )
-    return names[0]
+    return str(names[0])

@@ -33,6 +33,5 @@ RELU = KernelSource(
     name="relu",
     source=CUDA_C,
     shapes={"input": ("n",), "output": ("n",)},
-    flops=None,
     reference=reference,
 )

@@ -22,8 +22,6 @@ class KernelSource:
     shapes : mapping of str to tuple of str
         For array parameters: the scalar parameters that give their shape, such as ``("m", "k")``.
         A one-dimensional shape fits any array with that many elements.
-    flops : callable, optional
-        From the scalar arguments, by name, to floating-point operations.
     reference : callable, optional
         The same computation in NumPy: all arguments, in order, to the tuple of output arrays, whole. It
         gets arrays flat, and must not change them. The simulated device computes large launches by it,
@@ -33,5 +31,5 @@ class KernelSource:
     name: str
     source: str
     shapes: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    flops: Callable[[Mapping[str, Any]], float] | None = None
     reference: Callable[..., tuple[Any, ...]] | None = None
+    contract: bool = False

@@ -10,7 +10,6 @@ from asyncgpu_tutor.ops.pinned import asarray, is_foreign, pin, pinned
 from asyncgpu_tutor.ops.prepared import Prepared
 from asyncgpu_tutor.ops.shared import SharedOp
 from asyncgpu_tutor.ops.spawning import spawn
-from asyncgpu_tutor.ops.standing import Standing
 
 __all__ = [
     "CudaGraph",
@@ -19,7 +18,6 @@ __all__ = [
     "GraphScope",
     "Prepared",
     "SharedOp",
-    "Standing",
     "arange",
     "asarray",
     "d2h",

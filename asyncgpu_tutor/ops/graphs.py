@@ -7,12 +7,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from asyncgpu_tutor.devices.protocol import Graph, Repeat, Stream
+from asyncgpu_tutor.devices.protocol import Graph, Stream
 from asyncgpu_tutor.errors import CaptureError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.ops.prepared import Replayed
 from asyncgpu_tutor.ops.shared import once_lock
-from asyncgpu_tutor.run import Capture, CaptureStream, ExecutionContext, adopt_stream, in_turn
+from asyncgpu_tutor.run import (
+    Capture,
+    CaptureStream,
+    ExecutionContext,
+    adopt_stream,
+    come_after,
+    in_turn,
+)
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 __all__ = ["CudaGraph", "GraphScope", "graph_on"]
@@ -65,15 +72,14 @@ class CudaGraph(Replayed[T]):
             See `CudaGraph.stream`. The capture does not touch it.
         """
         scope = GraphScope(Capture(label, adopt_stream(stream), allocates=False))
-        with scope.under_way():
+        with scope._under_way():
             yield scope
 
-    def fill(self, capture: Capture, handles: T) -> CudaGraph[T]:
-        """It is captured: make it ready to be launched; returns itself."""
+    def _captured(self, capture: Capture, handles: T) -> CudaGraph[T]:
+        """Make it ready to be launched; returns itself."""
         self._graph = capture.close().instantiate(self.label)
-        self._keep(capture, handles)
+        self._fill(capture, handles)
         self._capture = capture
-        self.kernels = capture.kernels
         self.nodes = sum(call.is_work for call in capture.calls)
         return self
 
@@ -86,7 +92,7 @@ class CudaGraph(Replayed[T]):
         op = as_op(op)
         forbid_nested_wait("update()")
         with once_lock, in_turn:  # in this order: what is shared may launch something
-            self._follow(self.stream)
+            come_after(self.stream, self._used)
             return op.async_on(self.stream)
 
     def _run(self, context: ExecutionContext) -> None:
@@ -95,18 +101,11 @@ class CudaGraph(Replayed[T]):
                 f"{self.label!r} is a CUDA graph already, and cannot be captured into another: capture the "
                 "operation that it was made of, or launch both, one after the other"
             )
-        self._captured().launch(context.stream)
-
-    def repeat_on(self, stream: Stream) -> Repeat:
-        """See `Replayed`."""
-        return self._captured().repeat(stream)
-
-    def _captured(self) -> Graph:
         if self._graph is None:
             raise CaptureError(
                 f"{self.label!r} is not captured yet: launch it after its scope has ended"
             )
-        return self._graph
+        self._graph.launch(context.stream)
 
 
 class GraphScope:
@@ -141,7 +140,7 @@ class GraphScope:
         return handles
 
     @contextmanager
-    def under_way(self) -> Generator[None]:
+    def _under_way(self) -> Generator[None]:
         """The block of the scope; at its end the graph is made."""
         try:
             with self._capture.under_way():
@@ -154,7 +153,7 @@ class GraphScope:
                 f"the capture of {self.graph.label!r} is incomplete: an operation could not be recorded, "
                 f"because {self._failure}"
             ) from self._failure
-        self.graph.fill(self._capture, tuple(self._results))
+        self.graph._captured(self._capture, tuple(self._results))
 
 
 def graph_on(op: DeviceOp[T], stream: object) -> CudaGraph[T]:
@@ -162,4 +161,4 @@ def graph_on(op: DeviceOp[T], stream: object) -> CudaGraph[T]:
     mine = adopt_stream(stream)
     capture = Capture(op.label, mine, allocates=False)
     handles = capture.run(partial(evaluate, op))
-    return CudaGraph[T](op.label, mine).fill(capture, handles)
+    return CudaGraph[T](op.label, mine)._captured(capture, handles)

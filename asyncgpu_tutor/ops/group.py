@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Protocol, TypeVar, overload
 
 from asyncgpu_tutor.devices.protocol import Event
@@ -20,42 +21,49 @@ F = TypeVar("F")
 
 
 class _Group(DeviceOp[tuple[Any, ...]]):
-    def __init__(self, arms: tuple[Any, ...]) -> None:
+    __slots__ = ("_arms",)
+
+    def __init__(self, label: str, arms: tuple[Any, ...]) -> None:
         if not arms:
-            raise UsageError(f"{self.label} needs at least one operation, and got none")
-        self.arms = tuple(as_op(arm) for arm in arms)
+            raise UsageError(f"{label} needs at least one operation, and got none")
+        for arm in arms:
+            if not isinstance(arm, DeviceOp):
+                as_op(arm)
+            arm._used = True
+        self._arms = arms
+        frame = sys._getframe(2)
+        self._label = label
+        self._where = frame.f_code
+        self._at = frame.f_lasti
+        self._used = False
 
-    def parts(self) -> tuple[DeviceOp[Any], ...]:
-        """See `DeviceOp`."""
-        return self.arms
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        return self._arms
 
-    def arity(self) -> int:
-        """See `DeviceOp`."""
-        return len(self.arms)
+    def _arity(self) -> int:
+        return len(self._arms)
 
 
 class Zip(_Group):
     """All on one stream, in order."""
 
-    given_label = "zip"
+    __slots__ = ()
 
-    def enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
-        """Enqueue the work; see `DeviceOp`."""
-        return tuple([evaluate(arm, context) for arm in self.arms])
+    def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
+        return tuple([arm._enqueue(context) for arm in self._arms])
 
 
 class Overlap(_Group):
     """Each on a stream of its own: fork and join by events."""
 
-    given_label = "overlap"
+    __slots__ = ()
 
-    def enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
-        """Enqueue the work; see `DeviceOp`."""
+    def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
         fork = context.stream.record()
         joins: list[Event] = []
         results: list[Any] = []
         try:
-            for arm in self.arms:
+            for arm in self._arms:
                 branch = context.fork()
                 stream = branch.stream
                 if stream is not context.stream:
@@ -126,7 +134,7 @@ def _zip(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
     NotAnOperationError
         If one of them is none.
     """
-    return Zip(ops)
+    return Zip("zip", ops)
 
 
 def _overlap(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
@@ -142,7 +150,7 @@ def _overlap(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
     NotAnOperationError
         If one of them is none.
     """
-    return Overlap(ops)
+    return Overlap("overlap", ops)
 
 
 zip_ops: Combinator = _zip

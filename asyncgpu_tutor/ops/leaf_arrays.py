@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, cast
 
 import numpy as np
@@ -32,8 +36,23 @@ COUNTING = {
 }
 
 
+_plans: dict[Any, tuple[np.dtype[Any], int]] = {}
+MOST_PLANS = 1024
+
+
+def _plan(label: str, sizes: tuple[int, ...], dtype: npt.DTypeLike) -> tuple[np.dtype[Any], int]:
+    """Element type, and size of an array in bytes; remembered, as the same come again and again."""
+    kind = _element(label, dtype)
+    plan = kind, math.prod(sizes) * kind.itemsize
+    if len(_plans) < MOST_PLANS and isinstance(dtype, type | np.dtype):
+        _plans[sizes, dtype] = plan
+    return plan
+
+
 class Make(DeviceOp[DeviceArray]):
     """Allocates an array and enqueues what fills it."""
+
+    __slots__ = ("_dtype", "_name", "_nbytes", "_shape")
 
     def __init__(
         self,
@@ -41,27 +60,99 @@ class Make(DeviceOp[DeviceArray]):
         shape: Shape,
         dtype: npt.DTypeLike,
         name: str | None,
-        fill: Callable[[ExecutionContext, DeviceArray], None],
+        frame: FrameType,
     ) -> None:
-        self.given_label = label
-        self.shape = as_shape(shape)
-        self.dtype = _element(label, dtype)
-        self.name = name or label
-        self.fill = fill
-
-    def enqueue(self, context: ExecutionContext) -> DeviceArray:
-        """Enqueue the work; see `DeviceOp`."""
+        self._shape = sizes = as_shape(shape)
         try:
-            array = context.empty(self.shape, self.dtype, self.name)
+            self._dtype, self._nbytes = _plans[sizes, dtype]
+        except (KeyError, TypeError):  # it is new, or nothing that can be looked up
+            self._dtype, self._nbytes = _plan(label, sizes, dtype)
+        self._name = name or label
+        # What DeviceOp's constructor does, without a call of it.
+        self._label = label
+        self._where = frame.f_code
+        self._at = frame.f_lasti
+        self._used = False
+
+    def _enqueue(self, context: ExecutionContext) -> DeviceArray:
+        try:
+            buffer = context._allocate(self._nbytes, self._name)
         except CaptureError as error:
-            raise CaptureError(f"{self.given_label}(): {error}") from None
-        if array.size:
-            self.fill(context, array)
+            raise CaptureError(f"{self._label}(): {error}") from None
+        array = DeviceArray(buffer, self._shape, self._dtype)
+        if self._nbytes:
+            self._fill(context, array)
         return array
+
+    @abstractmethod
+    def _fill(self, context: ExecutionContext, array: DeviceArray) -> None:
+        """Enqueue what writes to the array, which is new and not empty."""
+
+
+class Zeros(Make):
+    """Filled by a memset."""
+
+    __slots__ = ()
+
+    def _fill(self, context: ExecutionContext, array: DeviceArray) -> None:
+        memory = array._buffer.memory
+        context._work.memset_async(memory, 0, self._nbytes, context.stream)
+
+
+class Upload(Make):
+    """Filled by a copy of a host array."""
+
+    __slots__ = ("_host",)
+
+    def __init__(self, host: npt.NDArray[Any], name: str | None, frame: FrameType) -> None:
+        super().__init__("h2d", host.shape, host.dtype, name, frame)
+        self._host = host
+
+    def _fill(self, context: ExecutionContext, array: DeviceArray) -> None:
+        context._upload(array._buffer, self._host)
+
+
+class Fill(Make):
+    """Filled by a kernel.
+
+    Parameters
+    ----------
+    kernel : FillKernel
+    scalars : tuple
+        What it takes between the number of elements and the array.
+    each : int
+        How many elements a thread writes.
+    """
+
+    __slots__ = ("_each", "_kernel", "_scalars")
+
+    def __init__(
+        self,
+        label: str,
+        shape: Shape,
+        dtype: npt.DTypeLike,
+        name: str | None,
+        frame: FrameType,
+        kernel: FillKernel,
+        scalars: tuple[Any, ...],
+        each: int = 1,
+    ) -> None:
+        super().__init__(label, shape, dtype, name, frame)
+        self._kernel = kernel
+        self._scalars = scalars
+        self._each = each
+
+    def _fill(self, context: ExecutionContext, array: DeviceArray) -> None:
+        function = context.device.get_function(self._kernel.source, self._kernel.name)
+        blocks = -(-array.size // (BLOCK * self._each))
+        args = (np.uint64(array.size), *self._scalars, array)
+        context.launch(function, (blocks, 1, 1), (BLOCK, 1, 1), args)
 
 
 class Take(DeviceOp[tuple[Any, ...]]):
     """Takes arrays, enqueues something, and gives back arrays."""
+
+    __slots__ = ("_act", "_arrays")
 
     def __init__(
         self,
@@ -74,27 +165,24 @@ class Take(DeviceOp[tuple[Any, ...]]):
                 raise ArrayDTypeError(
                     f"{label} takes device arrays, and got {type(array).__name__}"
                 )
-            array.check()  # all of them before the first is taken: a wrong call moves nothing
-        self.given_label = label
-        self.arrays = tuple(array.take(f"into {label}()") for array in arrays)
-        self.act = act
+            array._check()  # all of them before the first is taken: a wrong call moves nothing
+        self._arrays = tuple(array._take(f"into {label}()") for array in arrays)
+        self._act = act
+        super().__init__(label)
 
-    def arity(self) -> int:
-        """See `DeviceOp`."""
+    def _arity(self) -> int:
         return 2
 
-    def borrowed(self) -> Iterator[str]:
-        """See `DeviceOp`."""
-        return borrowed_in(self.arrays)
+    def _borrowed(self) -> Iterator[str]:
+        return borrowed_in(self._arrays)
 
-    def enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
-        """Enqueue the work; see `DeviceOp`."""
-        where = f"into an earlier run of {self.given_label}()"
-        arrays = tuple(array.take(where) for array in self.arrays)
+    def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
+        where = f"into an earlier run of {self._label}()"
+        arrays = tuple(array._take(where) for array in self._arrays)
         try:
-            return self.act(context, arrays)
+            return self._act(context, arrays)
         except CaptureError as error:
-            raise CaptureError(f"{self.given_label}(): {error}") from None
+            raise CaptureError(f"{self._label}(): {error}") from None
 
 
 def h2d(host: npt.ArrayLike, name: str | None = None) -> DeviceOp[DeviceArray]:
@@ -111,12 +199,7 @@ def h2d(host: npt.ArrayLike, name: str | None = None) -> DeviceOp[DeviceArray]:
     name : str, optional
         For messages and traces.
     """
-    array = np.asarray(host)
-
-    def upload(context: ExecutionContext, target: DeviceArray) -> None:
-        context.copy_from_host(target, array)
-
-    return Make("h2d", array.shape, array.dtype, name, upload)
+    return Upload(np.asarray(host), name, sys._getframe(1))
 
 
 def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt.NDArray[Any]]:
@@ -136,25 +219,30 @@ def zeros(
     shape: Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
 ) -> DeviceOp[DeviceArray]:
     """A new array of zeros, by a memset."""
-    return Make("zeros", shape, dtype, name, lambda context, array: context.memset(array))
+    return Zeros("zeros", shape, dtype, name, sys._getframe(1))
 
 
 def full(
     shape: Shape, fill_value: float, dtype: npt.DTypeLike = np.float32, name: str | None = None
 ) -> DeviceOp[DeviceArray]:
     """A new array with every element set to `fill_value`, by a kernel."""
-    return _full("full", shape, fill_value, dtype, name)
+    return _full("full", shape, fill_value, dtype, name, sys._getframe(1))
 
 
 def ones(
     shape: Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
 ) -> DeviceOp[DeviceArray]:
     """A new array of ones, by a kernel."""
-    return _full("ones", shape, 1, dtype, name)
+    return _full("ones", shape, 1, dtype, name, sys._getframe(1))
 
 
 def _full(
-    label: str, shape: Shape, fill_value: float, dtype: npt.DTypeLike, name: str | None
+    label: str,
+    shape: Shape,
+    fill_value: float,
+    dtype: npt.DTypeLike,
+    name: str | None,
+    frame: FrameType,
 ) -> DeviceOp[DeviceArray]:
     kind = _element(label, dtype)
     try:
@@ -164,11 +252,7 @@ def _full(
             f"{label} fills an array of {kind} with one number, and got {fill_value!r}: {error}"
         ) from None
     bits: Any = filler.view(f"u{kind.itemsize}")[()]
-
-    def fill(context: ExecutionContext, array: DeviceArray) -> None:
-        _launch(context, fill_source(BITS[kind.itemsize]), array, array.size, (bits,))
-
-    return Make(label, shape, kind, name, fill)
+    return Fill(label, shape, kind, name, frame, fill_source(BITS[kind.itemsize]), (bits,))
 
 
 def arange(
@@ -192,11 +276,9 @@ def arange(
     if kind.name not in COUNTING or not kind.isnative:
         raise ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
 
-    def fill(context: ExecutionContext, array: DeviceArray) -> None:
-        scalars: Any = (kind.type(start), kind.type(step))
-        _launch(context, arange_source(COUNTING[kind.name]), array, array.size, scalars)
-
-    return Make("arange", as_shape(stop), kind, name, fill)
+    scalars: Any = (kind.type(start), kind.type(step))
+    frame = sys._getframe(1)
+    return Fill("arange", stop, kind, name, frame, arange_source(COUNTING[kind.name]), scalars)
 
 
 def randn(
@@ -218,10 +300,8 @@ def randn(
         raise UsageError(f"the seed of randn is an integer from 0 to 2**64 - 1, and got {seed!r}")
     scalars = (np.uint64(seed), np.float32(mean), np.float32(std))
 
-    def fill(context: ExecutionContext, array: DeviceArray) -> None:
-        _launch(context, RANDN, array, -(-array.size // 4), scalars)
-
-    return Make("randn", shape, np.float32, name, fill)
+    frame = sys._getframe(1)
+    return Fill("randn", shape, np.float32, name, frame, RANDN, scalars, each=4)
 
 
 def memcpy(
@@ -287,19 +367,6 @@ def dup(array: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
         return source, target
 
     return cast(DeviceOp[tuple[DeviceArray, DeviceArray]], Take("dup", (array,), act))
-
-
-def _launch(
-    context: ExecutionContext,
-    kernel: FillKernel,
-    array: DeviceArray,
-    threads: int,
-    scalars: tuple[np.generic, ...],
-) -> None:
-    function = context.device.get_function(kernel.source, kernel.name)
-    blocks = -(-threads // BLOCK)
-    args = (np.uint64(array.size), *scalars, array)
-    context.launch(function, (blocks, 1, 1), (BLOCK, 1, 1), args)
 
 
 def _element(label: str, dtype: npt.DTypeLike) -> np.dtype[Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, borrowed_in
-from asyncgpu_tutor.errors import ArrayDTypeError
+from asyncgpu_tutor.arrays.handles import DeviceArray, Share, borrowed_in
+from asyncgpu_tutor.errors import ArrayDTypeError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.run import ExecutionContext, check_out
 
@@ -20,31 +21,31 @@ T = TypeVar("T")
 class Value(DeviceOp[T]):
     """Does no GPU work and yields what it was given."""
 
-    given_label = "value"
+    __slots__ = ("_item",)
 
     def __init__(self, item: T) -> None:
-        self.item = item
+        super().__init__("value")
+        self._used = True  # it describes no work that could have been forgotten
+        self._item = item
 
-    def borrowed(self) -> Iterator[str]:
-        """See `DeviceOp`."""
-        return borrowed_in((self.item,))
+    def _borrowed(self) -> Iterator[str]:
+        return borrowed_in((self._item,))
 
-    def enqueue(self, context: ExecutionContext) -> T:
-        """Enqueue the work; see `DeviceOp`."""
-        return self.item
+    def _enqueue(self, context: ExecutionContext) -> T:
+        return self._item
 
 
 class WithContext(DeviceOp[T]):
     """Built by a function once its stream is known."""
 
-    given_label = "with_context"
+    __slots__ = ("_function",)
 
     def __init__(self, function: Callable[[ExecutionContext], DeviceOp[T]]) -> None:
-        self.function = function
+        super().__init__("with_context", sys._getframe(2))
+        self._function = function
 
-    def enqueue(self, context: ExecutionContext) -> T:
-        """Enqueue the work; see `DeviceOp`."""
-        return evaluate(as_op(self.function(context), self.function), context)
+    def _enqueue(self, context: ExecutionContext) -> T:
+        return evaluate(as_op(self._function(context), self._function), context)
 
 
 def _kind(thing: object) -> str:
@@ -54,7 +55,7 @@ def _kind(thing: object) -> str:
 class Download(DeviceOp[npt.NDArray[Any]]):
     """A copy to the host, into `out` if there is one; takes the array."""
 
-    given_label = "d2h"
+    __slots__ = ("_array", "_out", "_ran", "_share")
 
     def __init__(self, array: DeviceArray, out: npt.NDArray[Any] | None = None) -> None:
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
@@ -65,19 +66,39 @@ class Download(DeviceOp[npt.NDArray[Any]]):
                 + "Call unpartition() on a Partition; use op.to_host() on an operation."
             )
         if out is not None:
-            array.check()  # a wrong call moves nothing
+            array._check()  # a wrong call moves nothing
             check_out(array, out)
-        self.array = array.take("into d2h()")
-        self.out = out
+        frame = sys._getframe(2)
+        self._label = "d2h"
+        self._where = frame.f_code
+        self._at = frame.f_lasti
+        self._used = False
+        array._check()
+        array._spend("into d2h()")
+        self._array = array
+        self._share = Share(array._buffer) if array.mode == "shared" else None
+        self._ran = False
+        self._out = out
 
-    def borrowed(self) -> Iterator[str]:
-        """See `DeviceOp`."""
-        return borrowed_in((self.array,))
+    def _borrowed(self) -> Iterator[str]:
+        return borrowed_in((self._array,))
 
-    def enqueue(self, context: ExecutionContext) -> npt.NDArray[Any]:
-        """Enqueue the work; see `DeviceOp`."""
-        handle = context.copy_to_host(self.array.take("into an earlier run of d2h()"), self.out)
-        return cast(npt.NDArray[Any], handle)  # the receiver gets the array itself
+    def _enqueue(self, context: ExecutionContext) -> npt.NDArray[Any]:
+        array = self._array
+        if self._ran and array.mode == "owned":
+            raise UseAfterMoveError(
+                f"array {array.name!r} was moved into an earlier run of d2h(). Build the operation again, "
+                "with what yields the array."
+            )
+        self._ran = True
+        if context._run.captures:
+            context.on_failed_capture(self._undo)
+        context.keep(self._share)
+        handle = context._download(array, self._out)
+        return cast("npt.NDArray[Any]", handle)  # the receiver gets the array itself
+
+    def _undo(self) -> None:
+        self._ran = False
 
 
 def value(item: T) -> DeviceOp[T]:

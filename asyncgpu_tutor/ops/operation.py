@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from functools import partial
-from types import MethodType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.protocol import Stream
-from asyncgpu_tutor.errors import NotAnOperationError
+from asyncgpu_tutor.errors import NeverRunWarning, NotAnOperationError, NotDataError
 from asyncgpu_tutor.run import (
     ExecutionContext,
     adopt_stream,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.ops.prepared import Prepared
     from asyncgpu_tutor.ops.shared import SharedOp
 
-__all__ = ["Bind", "DeviceOp", "as_op", "evaluate"]
+__all__ = ["Bind", "DeviceOp", "as_op", "choose", "evaluate", "used", "warn_never_run"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -47,31 +49,46 @@ class DeviceOp(Generic[T]):
 
     Building and combining operations enqueues nothing. Running one asks a policy for a stream, once, and
     enqueues all of its work there. An operation is a recipe: it can be run again, unless it has taken an
-    owned array, which its first run uses up.
+    owned array, which its first run uses up. One that nobody runs warns when it is collected.
 
     The result type is what the one who runs it receives. The functions of `and_then` and `map` run when
     the work is submitted, and get handles: device arrays that are not written yet, and `HostArray` in
     place of NumPy arrays.
+
+    Parameters
+    ----------
+    label : str
+        Its name in messages, traces and NVTX ranges.
+    frame : FrameType, optional
+        Of the code that builds it, which the warning names. By default that of the function that was called
+        to make a leaf: three calls up.
     """
 
-    # Not an ABC: a launch asks isinstance for each of its arguments, and an ABC answers slowly.
+    __slots__ = ("__weakref__", "_at", "_label", "_used", "_where")
 
-    given_label = ""
+    def __init__(self, label: str, frame: FrameType | None = None) -> None:
+        self._label = label
+        if frame is None:
+            frame = sys._getframe(3)
+        # Not the frame itself, which would keep all of its variables alive.
+        self._where = frame.f_code
+        self._at = frame.f_lasti
+        self._used = False
 
     # ------------------------------------------------------------------ for subclasses
     @abstractmethod
-    def enqueue(self, context: ExecutionContext) -> T:
+    def _enqueue(self, context: ExecutionContext) -> T:
         """Enqueue the work on the context's stream, and return handles to its results."""
 
-    def parts(self) -> tuple[DeviceOp[Any], ...]:
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
         """The operations that this one is made of."""
         return ()
 
-    def borrowed(self) -> Iterator[str]:
+    def _borrowed(self) -> Iterator[str]:
         """Names of the borrowed arrays that this operation itself takes."""
         return iter(())
 
-    def arity(self) -> int | None:
+    def _arity(self) -> int | None:
         """Length of the tuple that it yields, where that is known."""
         return None
 
@@ -79,26 +96,47 @@ class DeviceOp(Generic[T]):
     @property
     def label(self) -> str:
         """Its name in messages, traces and NVTX ranges."""
-        return self.given_label or type(self).__name__
+        return self._label
 
     def named(self, label: str) -> DeviceOp[T]:
         """Give it a name for messages, traces and NVTX ranges; returns itself."""
-        self.given_label = label
+        self._label = label
         return self
 
     def __repr__(self) -> str:
-        return f"<DeviceOp {self.label}>"
+        # Also what asyncio.create_task(op) quotes where it says that it expects a coroutine.
+        return f"<DeviceOp {self._label}: op.sync(), await op or agt.spawn(op) runs it>"
+
+    def __del__(self) -> None:
+        try:
+            if self._used:
+                return
+        except AttributeError:  # its constructor has raised something, so nothing was built
+            return
+        if not sys.is_finalizing():
+            warn_never_run(self._label, self._where, self._at)
 
     if not TYPE_CHECKING:  # a checker says by itself that there is no such thing
 
-        def __iter__(self):
-            raise TypeError(
-                f"{self!r} has no entries, as it is a description: unzip(n) makes an operation of each of "
-                "the n that it will yield, first() and last() of one"
+        def __getattr__(self, name):
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(f"<DeviceOp {self.label}> has no {name!r}: {_cure(name)}")
+
+        def _no_data(self, *_, **__):
+            raise NotDataError(
+                f"<DeviceOp {self._label}> has no entries and no value, as it describes work: "
+                "op.sync() or await op runs it and gives the result, and op.map(function) says what to do with "
+                "its handle. op.first() and op.last() are operations for one of several results, op.unzip(n) "
+                "for all n."
             )
 
-        def __getitem__(self, index):
-            self.__iter__()
+        __array_ufunc__ = None  # so that NumPy leaves its operators to these
+        __array__ = __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = _no_data
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = (
+            _no_data
+        )
+        __truediv__ = __rtruediv__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _no_data
 
     # ------------------------------------------------------------------ composition
     def and_then(self, function: Callable[[T], DeviceOp[U]]) -> DeviceOp[U]:
@@ -126,7 +164,7 @@ class DeviceOp(Generic[T]):
         """
         from asyncgpu_tutor.ops.shared import SharedOp
 
-        return SharedOp(self)
+        return SharedOp(self, sys._getframe(1))
 
     # ------------------------------------------------------------------ tuples
     @overload
@@ -158,44 +196,44 @@ class DeviceOp(Generic[T]):
         """
         from asyncgpu_tutor.ops.shared import unzip
 
-        return unzip(self, count)
+        return unzip(self, count, sys._getframe(1))
 
     def first(self: DeviceOp[tuple[A, *tuple[Any, ...]]]) -> DeviceOp[A]:
         """The first entry of a tuple-valued operation, which runs at most once."""
         from asyncgpu_tutor.ops.shared import entry
 
-        return entry(self, 0)
+        return entry(self, 0, sys._getframe(1))
 
     def last(self: DeviceOp[tuple[*tuple[Any, ...], A]]) -> DeviceOp[A]:
         """The last entry of a tuple-valued operation, which runs at most once."""
         from asyncgpu_tutor.ops.shared import entry
 
-        return entry(self, -1)
+        return entry(self, -1, sys._getframe(1))
 
     # ------------------------------------------------------------------ arrays
     def partition(
         self: DeviceOp[DeviceArray], *block: int | tuple[int, ...]
     ) -> DeviceOp[Partition]:
         """The array, split into blocks; see `DeviceArray.partition`."""
-        return self.map(lambda array: array.partition(*block))
+        return Bind(self, lambda array: array.partition(*block), maps=True)
 
     def unpartition(self: DeviceOp[Partition]) -> DeviceOp[DeviceArray]:
         """The array of a partition."""
-        return self.map(lambda partition: partition.unpartition())
+        return Bind(self, lambda partition: partition.unpartition(), maps=True)
 
     def reshape(self: DeviceOp[DeviceArray], *shape: int) -> DeviceOp[DeviceArray]:
         """The array with another shape; see `DeviceArray.reshape`."""
-        return self.map(lambda array: array.reshape(*shape))
+        return Bind(self, lambda array: array.reshape(*shape), maps=True)
 
     def share(self: DeviceOp[DeviceArray]) -> DeviceOp[DeviceArray]:
         """The array as a shared handle; see `DeviceArray.share`."""
-        return self.map(lambda array: array.share())
+        return Bind(self, lambda array: array.share(), maps=True)
 
     def to_host(self: DeviceOp[DeviceArray]) -> DeviceOp[npt.NDArray[Any]]:
         """The array, copied to the host: a NumPy array for the one who runs it."""
         from asyncgpu_tutor.ops.leaves import Download
 
-        return self.and_then(Download)
+        return Bind(self, Download)
 
     # ------------------------------------------------------------------ running
     def sync(self, policy: SchedulingPolicy | None = None) -> T:
@@ -209,17 +247,13 @@ class DeviceOp(Generic[T]):
             If called while an operation is being submitted.
         """
         forbid_nested_wait("sync()")
-        return self._run_blocking(*choose(policy))
+        stream, policy = choose(policy)
+        return wait(submit(partial(evaluate, self), stream, policy, self._label, "sync()", True))
 
     def sync_on(self, stream: object) -> T:
         """Run on this stream, and block until it is done. Also takes a `cupy.cuda.Stream`."""
-        forbid_nested_wait("sync_on()")
-        return self._run_blocking(adopt_stream(stream), None)
-
-    def _run_blocking(self, stream: Stream, policy: SchedulingPolicy | None) -> T:
-        return wait(
-            submit(partial(evaluate, self), stream, policy, label=self.label, blocking=True)
-        )
+        mine = adopt_stream(stream)
+        return wait(submit(partial(evaluate, self), mine, None, self._label, "sync_on()", True))
 
     def async_on(self, stream: object) -> T:
         """Submit to this stream and return handles at once.
@@ -228,17 +262,16 @@ class DeviceOp(Generic[T]):
         result can be read after `stream.synchronize()`.
         """
         mine = adopt_stream(stream)
-        return submit(partial(evaluate, self), mine, None, label=self.label).release()
+        return submit(partial(evaluate, self), mine, None, self._label).release()
 
-    def schedule(self, policy: SchedulingPolicy) -> DeviceFuture[T]:
-        """Let the policy choose the stream now; run when the future is first awaited."""
+    def schedule(self, policy: SchedulingPolicy | None = None) -> DeviceFuture[T]:
+        """Let the policy, or the current one, choose the stream now; run when the future is first awaited."""
         stream, policy = choose(policy)
-        return DeviceFuture(partial(evaluate, self), stream, policy, self.label)
+        return DeviceFuture(partial(evaluate, self), stream, policy, self._label)
 
     def into_future(self) -> DeviceFuture[T]:
         """`schedule` with the current policy."""
-        stream, policy = choose(None)
-        return DeviceFuture(partial(evaluate, self), stream, policy, self.label)
+        return self.schedule()
 
     # ------------------------------------------------------------------ again and again
     def prepare(self) -> Prepared[T]:
@@ -283,70 +316,69 @@ class DeviceOp(Generic[T]):
 class Bind(DeviceOp[U]):
     """What `and_then`, `and_then_with_context` and `map` make."""
 
+    __slots__ = ("_function", "_maps", "_source", "_with_context")
+
     def __init__(
         self,
         source: DeviceOp[Any],
         function: Callable[..., Any],
-        *,
         maps: bool = False,
         with_context: bool = False,
     ) -> None:
-        if not callable(function):
+        if type(function) is not FunctionType and not callable(function):
             raise NotAnOperationError(
                 f"and_then and map take a function, and got {_brief(function)}: write "
                 ".and_then(lambda result: ...), or agt.zip(a, b) for two operations in order"
             )
-        self.source = source
-        self.function = function
-        self.maps = maps
-        self.with_context = with_context
+        # In place of a call of DeviceOp's constructor: chains are made of these. A chain was built where it
+        # begins.
+        self._label = source._label
+        self._where = source._where
+        self._at = source._at
+        self._used = False
+        source._used = True
+        self._source = source
+        self._function = function
+        self._maps = maps
+        self._with_context = with_context
 
-    @property
-    def label(self) -> str:
-        """Its own name, or that of what it starts with."""
-        op: DeviceOp[Any] = self
-        while isinstance(op, Bind) and not op.given_label:
-            op = op.source
-        return op.given_label or op.label
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        return (self._source,)
 
-    def parts(self) -> tuple[DeviceOp[Any], ...]:
-        """See `DeviceOp`."""
-        return (self.source,)
-
-    def borrowed(self) -> Iterator[str]:
-        """See `DeviceOp`."""
+    def _borrowed(self) -> Iterator[str]:
         # What a function has captured is only looked at one level deep; the rest is caught when it
         # reaches the stream.
-        captured: list[Any] = list(getattr(self.function, "__defaults__", None) or ())
-        for cell in getattr(self.function, "__closure__", None) or ():
+        captured: list[Any] = list(getattr(self._function, "__defaults__", None) or ())
+        for cell in getattr(self._function, "__closure__", None) or ():
             with suppress(ValueError):  # not assigned yet
                 captured.append(cell.cell_contents)
         return borrowed_in(captured)
 
-    def enqueue(self, context: ExecutionContext) -> U:
-        """Enqueue the work; see `DeviceOp`."""
+    def _enqueue(self, context: ExecutionContext) -> U:
         return evaluate(self, context)
 
 
 def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
     """Enqueue an operation. Chains of any length need no more stack than short ones."""
     pending: list[Bind[Any]] = []
-    current: DeviceOp[Any] = op
+    current: Any = op
     while True:
-        while isinstance(current, Bind):
+        current._used = True
+        while type(current) is Bind:
             pending.append(current)
-            current = current.source
-        handles: Any = current.enqueue(context)
+            current = current._source
+        handles: Any = current._enqueue(context)
         while True:
             if not pending:
                 return handles
             bind = pending.pop()
-            if not bind.maps:
+            if not bind._maps:
                 break
-            handles = bind.function(handles)
-        follow = bind.function
-        next_op = follow(context, handles) if bind.with_context else follow(handles)
-        current = as_op(next_op, follow)
+            handles = bind._function(handles)
+        follow = bind._function
+        current = follow(context, handles) if bind._with_context else follow(handles)
+        if not isinstance(current, DeviceOp):
+            as_op(current, follow)
 
 
 def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp[Any]:
@@ -371,6 +403,13 @@ def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp
     raise NotAnOperationError(f"{origin} {_brief(thing)}, where a DeviceOp is needed: {cure}")
 
 
+def used(thing: Any) -> DeviceOp[Any]:
+    """`thing`, if it is an operation, as a part of another one: that has to run now, or to warn."""
+    op = as_op(thing)
+    op._used = True
+    return op
+
+
 def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
     """One decision of the policy: the stream, adopted; and the policy itself."""
     if policy is None:
@@ -383,6 +422,39 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
     elif not policy.bound:
         policy.bind(current_device())
     return adopt_stream(policy.next_stream(), policy.device), policy
+
+
+def warn_never_run(label: str, code: CodeType, at: int) -> None:
+    """Warn that an operation built by this instruction of this code is gone, and was never run."""
+    file = code.co_filename
+    lines = [line for start, end, line in code.co_lines() if start <= at < end and line is not None]
+    warnings.warn_explicit(
+        f"operation {label!r} was built here and never run: an operation only describes work. Run it with "
+        "op.sync(), await op or agt.spawn(op), or make it a part of one that runs.",
+        NeverRunWarning,
+        file,
+        lines[0] if lines else code.co_firstlineno,
+        registry=_warned.setdefault(file, {}),
+    )
+
+
+# As `__warningregistry__` of a module: by it Python's filters know what they have shown. A loop warns once.
+_warned: dict[str, dict[Any, Any]] = {}
+
+
+def _cure(name: str) -> str:
+    """What to write in place of `op.name`."""
+    if name in ("then", "bind", "flat_map", "and_"):
+        return (
+            "op.and_then(f) goes on with the operation that f returns, and op.map(f) changes the result on "
+            "the host"
+        )
+    if name in ("result", "get", "run", "wait", "compute", "execute"):
+        return "op.sync() runs it and blocks for the result, and await op does so without blocking"
+    return (
+        "it is a description of work. op.sync() or await op runs it and gives the result; inside of a chain "
+        "op.map(f) gets the handle of the result"
+    )
 
 
 def _has_launch(thing: object) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape
+from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, as_shape
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.run import current_device
 
@@ -56,4 +56,4 @@ def asarray(foreign: object, name: str = "array") -> DeviceArray:
             "the host"
         )
     memory, shape, dtype = adopted
-    return DeviceArray(memory, shape, dtype, device, name)
+    return DeviceArray(Buffer(memory, device, name), shape, dtype)

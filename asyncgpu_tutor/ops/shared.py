@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 from functools import partial
+from types import FrameType
 from typing import Any, TypeVar, cast
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.arrays.host import HostArray, in_containers
-from asyncgpu_tutor.devices.protocol import Event, Stream
+from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.errors import CaptureError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
-from asyncgpu_tutor.run import CaptureStream, ExecutionContext, Submission
+from asyncgpu_tutor.run import CaptureStream, ExecutionContext, LastUse
 
-__all__ = ["SharedOp", "entry", "once_lock", "seen_by", "unzip"]
+__all__ = ["SharedOp", "entry", "once_lock", "unzip"]
 
 T = TypeVar("T")
 
@@ -23,57 +23,50 @@ once_lock = threading.RLock()
 
 
 class _Once(DeviceOp[T]):
-    """Runs its source when first used, and remembers the handles, the stream and an event.
+    """Runs its source when first used, and remembers the handles and where that was.
 
-    A user on another stream makes its stream wait for the event, so it never races the source.
-
-    Parameters
-    ----------
-    source : DeviceOp
-    marked : bool
-        Record the event at once. Where a second user is unlikely it is recorded when one comes, behind
-        whatever the stream has been given since.
+    A user on another stream makes its stream wait for an event, so it never races the source. That event is
+    recorded when the first such user comes, behind whatever the stream has been given since.
     """
 
-    def __init__(self, source: DeviceOp[T], *, marked: bool = True) -> None:
-        self.source: DeviceOp[T] | None = source
-        self.given_label = source.given_label or source.label
-        self._length = source.arity()
-        self._marked = marked
-        self._stream: Stream | None = None
-        self._event: Event | None = None
+    __slots__ = ("_error", "_handles", "_length", "_source", "_use")
+
+    def __init__(self, source: DeviceOp[T], frame: FrameType | None = None) -> None:
+        super().__init__(source._label, frame)
+        source._used = True
+        self._source: DeviceOp[T] | None = source
+        self._length = source._arity()
+        self._use: LastUse | None = None
         self._handles: T | None = None
         self._error: BaseException | None = None
 
-    def parts(self) -> tuple[DeviceOp[Any], ...]:
-        """See `DeviceOp`."""
-        return () if self.source is None else (self.source,)
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        return () if self._source is None else (self._source,)
 
-    def arity(self) -> int | None:
-        """See `DeviceOp`."""
+    def _arity(self) -> int | None:
         return self._length
 
-    def enqueue(self, context: ExecutionContext) -> T:
-        """Enqueue the work; see `DeviceOp`."""
+    def _enqueue(self, context: ExecutionContext) -> T:
         mine = False
-        if self._stream is None:
+        if self._use is None:
             with once_lock:
-                mine = self._stream is None
+                mine = self._use is None
                 if mine:
                     self._run_source(context)
+        use = self._use
+        assert use is not None
         if self._error is not None:
             raise self._error
-        if self._stream is not context.stream:
-            self._follow(context)
-        context.keep_alive(self._handles)
+        if use.stream is not context.stream:
+            self._follow(use, context)
+        context.keep(self._handles)
         if mine:
             return cast(T, self._handles)
-        return cast(T, in_containers(partial(seen_by, context.submission), self._handles))
+        return cast(T, in_containers(context.seen, self._handles))
 
-    def _follow(self, context: ExecutionContext) -> None:
+    def _follow(self, use: LastUse, context: ExecutionContext) -> None:
         """The source ran on another stream: wait for it there."""
-        stream = self._stream
-        assert stream is not None
+        stream = use.stream
         if stream.device is not context.device:
             raise UsageError(
                 f"{self.label!r} ran on {stream.device.name}, and is used here on "
@@ -84,36 +77,40 @@ class _Once(DeviceOp[T]):
                 f"{self.label!r} ran inside of a capture, so outside of it there is no result: use what a "
                 "launch yields, build the operation again, or run it once before the first capture"
             )
-        if self._event is None:
-            self._event = stream.record()
-        context.stream.wait_event(self._event)
+        use.hold_back(context.stream)
 
     def _run_source(self, context: ExecutionContext) -> None:
-        source, self.source = self.source, None  # what it captured can go
+        source, self._source = self._source, None  # what it captured can go
         if source is None:
             raise UsageError(
                 f"{self.label!r} needs its own result: a function inside of it uses it again"
             )
         context.on_failed_capture(partial(self._forget, source))
+        use = LastUse(context.stream)
         try:
             self._handles = self._adopt(evaluate(source, context))
-            if self._marked:
-                self._event = context.stream.record()
+            self._mark(use)
         except CaptureError:
-            self.source = source  # nothing has run: as the message says, it can be prepared instead
+            self._source = (
+                source  # nothing has run: as the message says, it can be prepared instead
+            )
             raise
         except BaseException as error:  # noqa: BLE001 - every user of it has to get it
             self._error = error
-        self._stream = context.stream
+        self._use = use
+
+    def _mark(self, use: LastUse) -> None:
+        """Its work is enqueued."""
 
     def _forget(self, source: DeviceOp[T]) -> None:
         """Nothing has run after all."""
-        self.source = source
-        self._stream = self._event = self._handles = self._error = None
+        self._source = source
+        self._use = self._handles = self._error = None
 
-    def ran_before(self, context: ExecutionContext) -> bool:
+    def _ran_before(self, context: ExecutionContext) -> bool:
         """Whether this is a capture, and the source has run outside, so that it will do nothing here."""
-        outside = self._stream is not None and not isinstance(self._stream, CaptureStream)
+        use = self._use
+        outside = use is not None and not isinstance(use.stream, CaptureStream)
         return outside and isinstance(context.stream, CaptureStream)
 
     def _adopt(self, handles: T) -> T:
@@ -123,8 +120,13 @@ class _Once(DeviceOp[T]):
 class SharedOp(_Once[T]):
     """Execute once, use many times."""
 
+    __slots__ = ()
+
     def _adopt(self, handles: T) -> T:
         return cast(T, in_containers(_as_shared, handles))
+
+    def _mark(self, use: LastUse) -> None:
+        use.mark()  # others are likely, and are to wait for this and not for what follows it here
 
     def shared(self) -> SharedOp[T]:
         """Itself."""
@@ -141,50 +143,54 @@ def _as_shared(handle: Any) -> Any:
     return handle
 
 
-def seen_by(submission: Submission[Any], handle: Any) -> Any:
-    """The handle, as it is to a submission that only uses it."""
-    # The copy to the host belongs to the first user, which may go on long after it. This one waits for
-    # the source only.
-    if isinstance(handle, HostArray):
-        return handle.seen_by(submission.completed, submission.describe)
-    return handle
+class _Unzipped(_Once[Any]):
+    """The source of several entries, which may be used on several streams."""
+
+    __slots__ = ()
+
+    def _mark(self, use: LastUse) -> None:
+        use.mark()
 
 
 class _Entry(DeviceOp[Any]):
     """One entry of a tuple that an operation yields."""
 
+    __slots__ = ("_index", "_ran", "_source")
+
     def __init__(self, source: _Once[Any], index: int) -> None:
-        self.source = source
-        self.index = index
-        self.given_label = source.given_label
-        self._used = False  # outside of captures
+        super().__init__(source._label)
+        self._used = True  # the source warns, where none of its entries is ever used
+        self._source = source
+        self._index = index
+        self._ran = False  # outside of captures
 
-    def parts(self) -> tuple[DeviceOp[Any], ...]:
-        """See `DeviceOp`."""
-        return (self.source,)
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        return (self._source,)
 
-    def enqueue(self, context: ExecutionContext) -> Any:
-        """Enqueue the work; see `DeviceOp`."""
-        if self._used and self.source.ran_before(context):
-            raise _nothing_to_capture(self.given_label)
-        found = _pick(self.source.enqueue(context), self.index, self.given_label)
-        self._used = self._used or not isinstance(context.stream, CaptureStream)
+    def _enqueue(self, context: ExecutionContext) -> Any:
+        source = self._source
+        source._used = True
+        if self._ran and source._ran_before(context):
+            raise _nothing_to_capture(self._label)
+        found = _pick(source._enqueue(context), self._index, self._label)
+        self._ran = self._ran or not isinstance(context.stream, CaptureStream)
         return found
 
 
 class _Single(_Once[Any]):
     """The only entry that is asked for: `_Once` and `_Entry` in one object."""
 
-    def __init__(self, source: DeviceOp[Any], index: int) -> None:
-        super().__init__(source, marked=False)
-        self.index = index
+    __slots__ = ("_index",)
+
+    def __init__(self, source: DeviceOp[Any], index: int, frame: FrameType) -> None:
+        super().__init__(source, frame)
+        self._index = index
         self._length = None
 
-    def enqueue(self, context: ExecutionContext) -> Any:
-        """Enqueue the work; see `DeviceOp`."""
-        if self.ran_before(context):
-            raise _nothing_to_capture(self.given_label)
-        return _pick(super().enqueue(context), self.index, self.given_label)
+    def _enqueue(self, context: ExecutionContext) -> Any:
+        if self._ran_before(context):
+            raise _nothing_to_capture(self._label)
+        return _pick(super()._enqueue(context), self._index, self._label)
 
 
 def _nothing_to_capture(label: str) -> CaptureError:
@@ -213,16 +219,16 @@ def _pick(handles: Any, index: int, label: str) -> Any:
     return found
 
 
-def entry(op: DeviceOp[Any], index: int) -> DeviceOp[Any]:
+def entry(op: DeviceOp[Any], index: int, frame: FrameType) -> DeviceOp[Any]:
     """One entry of a tuple-valued operation, which runs at most once."""
-    if op.arity() == 0:
+    if op._arity() == 0:
         raise UsageError(f"{op.label!r} yields an empty tuple: it has no entry")
-    return _Single(op, index)
+    return _Single(op, index, frame)
 
 
-def unzip(op: DeviceOp[Any], count: int | None) -> tuple[DeviceOp[Any], ...]:
+def unzip(op: DeviceOp[Any], count: int | None, frame: FrameType) -> tuple[DeviceOp[Any], ...]:
     """One operation for each entry of a tuple-valued one, which runs at most once."""
-    known = op.arity()
+    known = op._arity()
     if known is not None and count is not None and known != count:
         raise UsageError(f"{op.label!r} yields {known} entries, and {count} were asked for")
     length = known if known is not None else count
@@ -230,5 +236,5 @@ def unzip(op: DeviceOp[Any], count: int | None) -> tuple[DeviceOp[Any], ...]:
         raise UsageError(
             f"how many entries {op.label!r} yields is not known before it runs: say unzip(2)"
         )
-    source: _Once[Any] = _Once(op)
+    source: _Once[Any] = _Unzipped(op, frame)
     return tuple(_Entry(source, index) for index in range(length))

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import Any, TypeVar
 
-from asyncgpu_tutor.errors import BorrowedSpawnError, UsageError
+from asyncgpu_tutor.errors import BorrowedSpawnError, NotAnOperationError, UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose, evaluate
 from asyncgpu_tutor.run import borrowed_message
 from asyncgpu_tutor.run.future import DeviceFuture
@@ -33,6 +33,11 @@ def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Ta
     UsageError
         If no event loop is running.
     """
+    if isinstance(op, DeviceFuture):
+        raise NotAnOperationError(
+            "spawn() makes a future of its own, and got one: pass the operation, as in agt.spawn(op), or "
+            "start the future with asyncio.ensure_future(future)"
+        )
     as_op(op)
     names = borrowed_arrays(op)
     if names:
@@ -61,6 +66,6 @@ def borrowed_arrays(op: DeviceOp[Any]) -> list[str]:
         part = stack.pop()
         if id(part) not in seen:
             seen.add(id(part))
-            found.extend(part.borrowed())
-            stack.extend(part.parts())
+            found.extend(part._borrowed())
+            stack.extend(part._parts())
     return found

@@ -1,8 +1,8 @@
-"""Where operations run: devices, policies, submissions, recordings."""
+"""One run of one operation: the current device and policy, submissions, captures, futures, recordings."""
 
 from asyncgpu_tutor.run.capture import Capture
 from asyncgpu_tutor.run.capture_stream import CaptureStream
-from asyncgpu_tutor.run.context import ExecutionContext, borrowed_message, check_out
+from asyncgpu_tutor.run.context import ExecutionContext, Run, borrowed_message, check_out
 from asyncgpu_tutor.run.current import (
     adopt_stream,
     create_stream,
@@ -16,35 +16,26 @@ from asyncgpu_tutor.run.current import (
     using,
     work,
 )
-from asyncgpu_tutor.run.last_use import LastUse, follow, in_turn
+from asyncgpu_tutor.run.last_use import LastUse, UsedMemory, come_after, in_turn
 from asyncgpu_tutor.run.recording import record
-from asyncgpu_tutor.run.submission import (
-    Rerun,
-    Run,
-    Submission,
-    adopt,
-    in_flight,
-    submit,
-    synchronize,
-    wait,
-)
+from asyncgpu_tutor.run.submission import Body, Submission, in_flight, submit, synchronize, wait
 
 __all__ = [
+    "Body",
     "Capture",
     "CaptureStream",
     "ExecutionContext",
     "LastUse",
-    "Rerun",
     "Run",
     "Submission",
-    "adopt",
+    "UsedMemory",
     "adopt_stream",
     "borrowed_message",
     "check_out",
+    "come_after",
     "create_stream",
     "current_device",
     "current_policy",
-    "follow",
     "in_flight",
     "in_turn",
     "known_devices",

@@ -29,20 +29,19 @@ from asyncgpu_tutor.devices.protocol import (
 )
 from asyncgpu_tutor.errors import CaptureError
 from asyncgpu_tutor.run.capture_stream import CaptureEvent, CaptureStream, later
-from asyncgpu_tutor.run.context import ExecutionContext
-from asyncgpu_tutor.run.submission import Submission
+from asyncgpu_tutor.run.context import ExecutionContext, Run
 from asyncgpu_tutor.scheduling import SchedulingPolicy
-from asyncgpu_tutor.traces.spans.tag import Tag, Tagged, forbid_nested_wait
+from asyncgpu_tutor.traces.spans.tag import CURRENT, Tag, forbid_nested_wait
 
 if TYPE_CHECKING:
-    from asyncgpu_tutor.run.last_use import LastUse
+    from asyncgpu_tutor.run.last_use import LastUse, UsedMemory
 
 __all__ = ["Capture"]
 
 T = TypeVar("T")
 
 
-class Capture(Submission[Any]):
+class Capture(Run):
     """Calls that are being written down; their context enqueues here.
 
     Parameters
@@ -56,14 +55,15 @@ class Capture(Submission[Any]):
     """
 
     def __init__(self, label: str, stream: Stream, *, allocates: bool) -> None:
-        super().__init__(label, stream, blocking=False, spawned=False)
+        super().__init__(label, stream, captures=True)
         self.device: Device = stream.device
         self.allocates = allocates
         self.calls: list[Call] = []
         self.events = itertools.count()
         self.awaited: list[Event] = []
-        # Of what is launched in it: where, in it, and nothing once it is over.
-        self.uses: dict[LastUse, CaptureStream | None] = {}
+        # What prepared memory its launches use, and where in this capture they used it last. The second is
+        # forgotten when the capture is over.
+        self.uses: dict[UsedMemory, LastUse | None] = {}
         self.owners: dict[DeviceArray, None] = {}  # of what it borrows: a set, in order
         self.closed = False
         self._untouched: list[Memory] = []  # what was allocated, and not used yet
@@ -94,17 +94,21 @@ class Capture(Submission[Any]):
     def under_way(self) -> Generator[None]:
         """A block that may not wait, as in a submission."""
         forbid_nested_wait(f"capturing {self.label!r}")
+        tag = Tag(self.op, f"capture of {self.label}", captures=True)
+        token = CURRENT.set(tag)
         try:
-            with Tagged(Tag(self.number, f"capture of {self.label}", captures=True)):
-                yield
+            yield
         except BaseException:
             self.give_up()
             raise
+        finally:
+            tag.over = True
+            CURRENT.reset(token)
 
     def give_up(self) -> None:
         """It has failed, so nothing will run: operations and handles are as before, and memory goes."""
         for array in self._moved:
-            array.undo_take()
+            array._undo_take()
         for undo in reversed(self.undo):
             undo()
         self._end()
@@ -233,21 +237,21 @@ class Capture(Submission[Any]):
         return True
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
-        """See `Device`."""
+        """Write a memset down."""
         self.add("memset_async", (memory, value, nbytes), stream)
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
-        """See `Device`."""
+        """Write a copy from the host down."""
         self.add("copy_from_host_async", (memory, host), stream)
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
-        """See `Device`."""
+        """Write a copy to the host down."""
         self.add("copy_to_host_async", (host, memory), stream)
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
-        """See `Device`."""
+        """Write a copy within the device down."""
         self.add("copy_from_device_async", (target, source, nbytes), stream)
 
     def launch(
@@ -259,7 +263,7 @@ class Capture(Submission[Any]):
         shared_mem: int,
         stream: Stream,
     ) -> None:
-        """See `Device`."""
+        """Write a launch down."""
         self.add("launch", (function, grid, block, tuple(args), shared_mem), stream)
 
 
@@ -270,8 +274,8 @@ class CaptureContext(ExecutionContext):
 
     def __init__(self, stream: CaptureStream, capture: Capture) -> None:
         super().__init__(stream, _Branches(capture), capture)
-        self._user = None  # nothing uses an array yet, so its stream stays what it was
         self._work = capture
+        self._user = None  # nothing uses an array yet, so its last stream stays what it was
         self._capture = capture
 
     def on(self, stream: Stream) -> ExecutionContext:
@@ -279,12 +283,11 @@ class CaptureContext(ExecutionContext):
         return CaptureContext(self._capture.own(stream), self._capture)
 
     def on_failed_capture(self, undo: Callable[[], None]) -> None:
-        """See `ExecutionContext`."""
         self._capture.undo.append(undo)
 
-    def _touch(self, array: DeviceArray) -> Memory:
-        """As outside; and who it is borrowed from has to keep it from now on."""
-        memory = super()._touch(array)
+    def _touch(self, array: DeviceArray, taken: bool = False) -> Memory:
+        """As outside; and whoever it is borrowed from has to keep it from now on."""
+        memory = super()._touch(array, taken)
         if array.owner is not None:
             self._capture.owners[array.owner] = None
         return memory

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape
+from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, as_shape
 from asyncgpu_tutor.arrays.host import HostArray
 from asyncgpu_tutor.devices.protocol import (
-    Argument,
     Call,
     Device,
     Dim3,
@@ -36,12 +36,67 @@ from asyncgpu_tutor.run.current import (
     policy_for,
 )
 from asyncgpu_tutor.run.pageable import warn_pageable
+from asyncgpu_tutor.scheduling import SchedulingPolicy
+from asyncgpu_tutor.traces.spans.tag import Tag
 
-if TYPE_CHECKING:
-    from asyncgpu_tutor.run.submission import Submission
-    from asyncgpu_tutor.scheduling import SchedulingPolicy
+__all__ = ["ExecutionContext", "Run", "borrowed_message", "check_out"]
 
-__all__ = ["ExecutionContext", "check_out"]
+_numbers = itertools.count(1)
+
+
+class Run(Tag):
+    """What a context enqueues for: a submission, or a capture.
+
+    Attributes
+    ----------
+    op : int
+        Its number, unique in the process.
+    label : str
+        Name of the operation.
+    stream : Stream
+        Where it runs.
+    blocking : bool
+        Whether the host waits for it anyway.
+    spawned : bool
+        Whether it may outlive the code that started it.
+    keep : list
+        What must live until it has completed.
+    kernels : list of str
+        Names of the kernels that it launched, in order.
+    """
+
+    __slots__ = ("blocking", "keep", "kernels", "spawned", "stream")
+
+    def __init__(
+        self,
+        label: str,
+        stream: Stream,
+        blocking: bool = False,
+        spawned: bool = False,
+        captures: bool = False,
+    ) -> None:
+        # The fields of Tag are set here, without a call of its constructor: every run makes one of these.
+        self.op = next(_numbers)
+        self.label = label
+        self.over = False
+        self.captures = captures
+        self.stream = stream
+        self.blocking = blocking
+        self.spawned = spawned
+        self.keep: list[object] = []
+        self.kernels: list[str] = []
+
+    def describe(self) -> str:
+        """For messages."""
+        where = f"stream {self.stream.number} of {self.stream.device.name}"
+        return f"operation {self.label!r} (#{self.op}, {where})"
+
+    def completed(self) -> bool:
+        """Whether the device is done with it. Never blocks."""
+        return False
+
+    def reclaim(self) -> None:
+        """Memory is short: let go of what nobody needs any more."""
 
 
 class ExecutionContext:
@@ -54,42 +109,48 @@ class ExecutionContext:
     ----------
     stream, device : Stream, Device
         Where the operation runs.
-    submission : Submission
-        The run that this belongs to.
     """
 
-    __slots__ = ("_policy", "_user", "_work", "device", "keep_alive", "stream", "submission")
+    __slots__ = ("_keep", "_policy", "_run", "_user", "_work", "device", "stream")
 
-    def __init__(
-        self, stream: Stream, policy: SchedulingPolicy | None, submission: Submission[Any]
-    ) -> None:
+    def __init__(self, stream: Stream, policy: SchedulingPolicy | None, run: Run) -> None:
         self.stream = stream
-        self._user: Stream | None = stream  # of the arrays that are touched here
-        self._policy = policy
-        self.submission = submission
         self.device: Device = stream.device
-        self._work: Enqueuer = self.device  # who takes what is enqueued here
-        self.keep_alive = submission.keep.append
+        self._policy = policy
+        self._run = run
+        self._keep = run.keep
+        self._user: Stream | None = stream  # what is remembered as the last stream of an array
+        self._work: Enqueuer = self.device  # what takes the work that is enqueued here
 
     @property
     def policy(self) -> SchedulingPolicy:
-        """Who is asked for more streams, by `overlap`."""
+        """The policy that `overlap` asks for more streams."""
         if self._policy is None:  # it runs on a given stream, so nobody has asked a policy yet
             here = self.device is current_device()
             self._policy = current_policy() if here else policy_for(self.device)
         return self._policy
 
     def on(self, stream: Stream) -> ExecutionContext:
-        """The same submission, on another stream."""
-        return ExecutionContext(stream, self._policy, self.submission)
+        """The same run, on another stream."""
+        return ExecutionContext(stream, self._policy, self._run)
 
     def fork(self) -> ExecutionContext:
-        """The same submission, on the stream that the policy chooses next."""
+        """The same run, on the stream that the policy chooses next."""
         return self.on(adopt_stream(self.policy.next_stream(), self.device))
 
     def keep(self, *things: object) -> None:
         """Keep these alive until the operation has completed."""
-        self.submission.keep.extend(things)
+        self._keep.extend(things)
+
+    def seen(self, handle: Any) -> Any:
+        """The handle as this run yields it, where another has made it.
+
+        The copy to the host belongs to whoever runs first, which may go on long after it. Others wait for the
+        copy only, so what they get becomes readable when they themselves are done.
+        """
+        if type(handle) is HostArray:
+            return HostArray(handle.buffer, self._run)
+        return handle
 
     def on_failed_capture(self, undo: Callable[[], None]) -> None:
         """Call `undo` if this is a capture that fails: then nothing has run, and operations are as before."""
@@ -100,17 +161,20 @@ class ExecutionContext:
     ) -> DeviceArray:
         """A new array; nothing is written to it."""
         kind = np.dtype(dtype)
-        if type(shape) is not tuple:  # the operations have looked at theirs already
+        if type(shape) is not tuple:
             shape = as_shape(shape)
-        nbytes = math.prod(shape) * kind.itemsize
+        return DeviceArray(self._allocate(math.prod(shape) * kind.itemsize, name), shape, kind)
+
+    def _allocate(self, nbytes: int, name: str) -> Buffer:
+        """Memory that nothing has written to."""
         try:
             memory = self._work.malloc(nbytes, name, self.stream)
         except OutOfMemoryError:
-            self.submission.reclaim()
+            self._run.reclaim()
             memory = self._work.malloc(nbytes, name, self.stream)
-        array = DeviceArray(memory, shape, kind, self.device, name)
-        self._touch(array)
-        return array
+        buffer = Buffer(memory, self.device, name, self._user)
+        self._keep.append(buffer)
+        return buffer
 
     def memset(self, array: DeviceArray, value: int = 0) -> None:
         """Set every byte of `array` to `value`, from -128 to 255; -1 is 255."""
@@ -130,18 +194,22 @@ class ExecutionContext:
         ArrayShapeError, ArrayDTypeError
             If the two do not have the same shape and dtype.
         """
-        memory = self._touch(array)
+        self._touch(array)
         if not isinstance(host, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise ArrayDTypeError(
                 f"array {array.name!r} is copied from a NumPy array, and got {type(host).__name__}: "
                 "np.asarray makes one"
             )
         _same(array, host.shape, host.dtype, "the host array")
+        self._upload(array._buffer, host)
+
+    def _upload(self, buffer: Buffer, host: npt.NDArray[Any]) -> None:
+        """As `copy_from_host`, where they are known to fit."""
         source = self._contiguous(host)
-        self.keep(source)
-        if not self.submission.blocking and not self._work.is_pinned(source):
-            warn_pageable(array.name, source.nbytes)
-        self._work.copy_from_host_async(memory, source, self.stream)
+        self._keep.append(source)
+        if not self._run.blocking and not self._work.is_pinned(source):
+            warn_pageable(buffer.name, source.nbytes)
+        self._work.copy_from_host_async(buffer.memory, source, self.stream)
 
     def copy_to_host(self, array: DeviceArray, out: npt.NDArray[Any] | None = None) -> HostArray:
         """Enqueue a copy to a host array, which can be read once the operation is done.
@@ -158,17 +226,22 @@ class ExecutionContext:
         UsageError
             If `out` is not C-contiguous, or cannot be written to.
         """
-        memory = self._touch(array)
+        array._check()
+        return self._download(array, out)
+
+    def _download(self, array: DeviceArray, out: npt.NDArray[Any] | None) -> HostArray:
+        """As `copy_to_host`, by what has taken the array."""
+        memory = self._touch(array, taken=True)
         if out is None:
             host = self._work.pinned(array.shape, array.dtype)
         else:
             check_out(array, out)
             host = out
-            if not self.submission.blocking and not self._work.is_pinned(host):
+            if not self._run.blocking and not self._work.is_pinned(host):
                 warn_pageable(array.name, host.nbytes)
-        self.keep(host)
+        self._keep.append(host)
         self._work.copy_to_host_async(host, memory, self.stream)
-        return HostArray(host, self.submission.completed, self.submission.describe)
+        return HostArray(host, self._run)
 
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:
         """Enqueue a copy within the device."""
@@ -192,10 +265,10 @@ class ExecutionContext:
         shared_mem: int = 0,
     ) -> None:
         """Enqueue one launch of a compiled kernel."""
-        passed: list[Argument] = [
+        passed: list[Any] = [
             self._touch(arg) if isinstance(arg, DeviceArray) else arg for arg in args
         ]
-        self.submission.kernels.append(function.name)
+        self._run.kernels.append(function.name)
         self._work.launch(function, grid, block, passed, shared_mem, self.stream)
 
     def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
@@ -206,18 +279,18 @@ class ExecutionContext:
         """The host array as it can be copied."""
         return np.ascontiguousarray(host)
 
-    def _touch(self, array: DeviceArray) -> Memory:
-        """Check that the array can be used here, and keep it alive."""
+    def _touch(self, array: DeviceArray, taken: bool = False) -> Memory:
+        """Check that the array can be used here, and keep it alive; by what has `taken` it, maybe."""
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(
                 f"this verb of a context takes a device array first, and got {type(array).__name__}: "
                 "make one with context.empty(shape, dtype); a host array comes second, and "
                 "unpartition() makes an array of a Partition"
             )
-        memory = array.use_on(self._user, self.device)
-        if array.mode == "borrowed" and self.submission.spawned and not array.lent:
+        memory = array._use(self._user, self.device, taken)
+        if array.mode == "borrowed" and self._run.spawned and not array.lent:
             raise BorrowedSpawnError(borrowed_message(array.name))
-        self.keep_alive(array)
+        self._keep.append(array)
         return memory
 
 

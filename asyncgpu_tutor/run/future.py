@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar, cast
 from asyncgpu_tutor.devices.event_loop import nothing_ready, running_loop, turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, NotReadyError
-from asyncgpu_tutor.run import Run, Submission, submit
+from asyncgpu_tutor.run.submission import Body, Submission, submit
 from asyncgpu_tutor.scheduling import SchedulingPolicy
-from asyncgpu_tutor.traces import nvtx as ranges
+from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import current_tag
 
 __all__ = ["LOOK_US", "DeviceFuture", "FutureState", "passes"]
@@ -57,13 +57,13 @@ class DeviceFuture(Generic[T]):
 
     __slots__ = (
         "__weakref__",
+        "_body",
         "_error",
         "_label",
         "_patience_us",
         "_policy",
         "_range",
         "_result",
-        "_run",
         "_spawned",
         "_state",
         "_submission",
@@ -74,20 +74,20 @@ class DeviceFuture(Generic[T]):
 
     def __init__(
         self,
-        run: Run[T] | None,
+        body: Body[T] | None,
         stream: Stream,
         policy: SchedulingPolicy | None,
         label: str,
         spawned: bool = False,
     ) -> None:
-        self._run = run
+        self._body = body
         self._policy = policy
         self._label = label
         self._spawned = spawned
         self.stream = stream
         self._patience_us = stream.device.patience_us
         self._submission: Submission[T] | None = None
-        self._range: ranges.Token | None = None
+        self._range: nvtx.Token | None = None
         self._watched: asyncio.AbstractEventLoop | None = None  # the loop that it is watched for
         self._state = FutureState.IDLE
         self._result: T | None = None
@@ -95,15 +95,10 @@ class DeviceFuture(Generic[T]):
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
     @staticmethod
-    def of(submission: Submission[U], patience_us: float = 0.0) -> DeviceFuture[U]:
-        """A future of work that is under way.
-
-        Where the device advises to look for its end at all, it is looked for at least `patience_us`.
-        """
-        future: DeviceFuture[U] = DeviceFuture(None, submission.stream, None, submission.label)
-        if future._patience_us:
-            future._patience_us = max(future._patience_us, patience_us)
-        future._submission = submission
+    def started(body: Body[U], stream: Stream, label: str) -> DeviceFuture[U]:
+        """A future of work that is submitted now, for loops that start many before they await the first."""
+        future: DeviceFuture[U] = DeviceFuture(None, stream, None, label)
+        future._submission = submit(body, stream, None, label)
         future._state = FutureState.EXECUTING
         return future
 
@@ -162,18 +157,18 @@ class DeviceFuture(Generic[T]):
     def _start(self) -> None:
         running_loop()
         with _waking:
-            run, self._run = self._run, None  # captured arrays go with it
-            if run is None:  # another thread has begun
+            body, self._body = self._body, None  # captured arrays go with it
+            if body is None:  # another thread has begun
                 return
             self._state = FutureState.EXECUTING
-        self._range = ranges.start(f"{self._label} in flight")
+        self._range = nvtx.start(f"{self._label} in flight") if nvtx.enabled() else None
         try:
             self._submission = submit(
-                run, self.stream, self._policy, label=self._label, spawned=self._spawned
+                body, self.stream, self._policy, self._label, spawned=self._spawned
             )
         except BaseException as error:
             self._state, self._error = FutureState.FAILED, error
-            ranges.end(self._range)
+            nvtx.end(self._range)
             self._release_all()
             raise
 
@@ -185,12 +180,13 @@ class DeviceFuture(Generic[T]):
         submission = self._submission
         if submission is None:  # another thread submits it, or is about to tell
             return
-        assert submission.event is not None
         device = self.stream.device
         loop = running_loop()
         try:
             if self._patience_us and self._watched is None:
                 event = submission.event
+                if event is None:  # another thread has just seen the end, and is about to tell
+                    return
                 until = time.perf_counter() + self._patience_us * 1e-6
                 over = False
                 while not over:
@@ -207,9 +203,14 @@ class DeviceFuture(Generic[T]):
                         over = event.succeeded
                 self._wake(None)
         finally:  # also where the task was cancelled: somebody has to see the end of the work
-            if self._state is FutureState.EXECUTING and self._watched is not loop:
+            end = submission.event
+            if (
+                self._state is FutureState.EXECUTING
+                and self._watched is not loop
+                and end is not None
+            ):
                 self._watched = loop  # another loop may have been closed since
-                device.watch(submission.event, self._wake)
+                device.watch(end, self._wake)
 
     def _waiter(self) -> asyncio.Future[None] | None:
         """What the task is suspended on; None if the work completed meanwhile, on another thread."""
@@ -224,7 +225,7 @@ class DeviceFuture(Generic[T]):
             submission, self._submission = self._submission, None
         if submission is None:
             return
-        ranges.end(self._range)
+        nvtx.end(self._range)
         submission.settle()
         if error is None:
             try:

@@ -1,19 +1,21 @@
-"""Who used some memory last, where one thing runs again and again, or several that share it."""
+"""Where something was used last, so that whoever uses it next comes after that: happens-before, for runs.
+
+Work on one stream is in order anyway. On another stream the next user waits for an event, which is recorded
+on the first one. That is put off until somebody on another stream comes: mostly nobody does.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
 
-from asyncgpu_tutor.devices.protocol import Stream
+from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.run.capture_stream import CaptureStream
-from asyncgpu_tutor.run.submission import Submission
 
-__all__ = ["LastUse", "follow", "in_turn"]
+__all__ = ["LastUse", "UsedMemory", "come_after", "in_turn"]
 
-# Held from the moment in which a run is put behind those before it until it is enqueued itself. One for all:
-# a run may be behind several others, and locks of their own would have to be taken in one order.
+# Held from the moment in which a run is put behind those before it until it is enqueued itself. There is one
+# for all: a run may be behind several others, and locks of their own would have to be taken in one order.
 in_turn = threading.RLock()
 
 
@@ -22,39 +24,57 @@ class LastUse:
 
     Attributes
     ----------
-    stream : Stream or None
-        On which stream. What happens in a capture is the capture's to know.
-    run : Submission or None
-        In what, where that is known: nothing has to wait for what somebody has seen end.
+    stream : Stream
+        On which stream.
     """
 
-    __slots__ = ("run", "stream")
+    __slots__ = ("_event", "stream")
 
-    changes = 0  # of all of them: while it stays as it is, who found an order finds it again
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self._event: Event | None = None
+
+    def mark(self) -> None:
+        """Whoever comes next waits for what is enqueued by now, and for nothing that follows."""
+        self._event = self.stream.record()
+
+    def hold_back(self, stream: Stream) -> None:
+        """What is enqueued on `stream` from now on comes after this use."""
+        if stream is self.stream:
+            return
+        if self._event is None:
+            self.mark()
+        assert self._event is not None
+        stream.wait_event(self._event)
+
+
+class UsedMemory:
+    """Memory that is used in one run after the other: that of a prepared pipeline, say.
+
+    Attributes
+    ----------
+    last : LastUse or None
+        Outside of captures. What happens in a capture is the capture's to know.
+    """
+
+    __slots__ = ("last",)
 
     def __init__(self) -> None:
-        self.stream: Stream | None = None
-        self.run: Submission[Any] | None = None
+        self.last: LastUse | None = None
 
 
-def follow(stream: Stream, uses: Sequence[LastUse]) -> None:
-    """What is enqueued on `stream` from now on comes after these uses, and is the last of each.
+def come_after(stream: Stream, used: Sequence[UsedMemory]) -> None:
+    """What is enqueued on `stream` from now on comes after the last use of these, and is their last use.
 
     A capture remembers them: whoever launches what was captured uses the same memory.
     """
-    known = stream.capture.uses if isinstance(stream, CaptureStream) else None
-    before: dict[Stream, None] = {}
-    for use in uses:
-        if use.stream is not None and not (use.run is not None and use.run.settled):
-            before[use.stream] = None
-        if known is not None and (inside := known.get(use)) is not None:
-            before[inside] = None
-    before.pop(stream, None)
-    for last in before:
-        stream.wait_event(last.record())
-    LastUse.changes += 1
-    for use in uses:
+    for memory in used:
+        if memory.last is not None:
+            memory.last.hold_back(stream)
         if isinstance(stream, CaptureStream):
-            stream.capture.uses[use] = stream
+            inside = stream.capture.uses.get(memory)
+            if inside is not None:
+                inside.hold_back(stream)
+            stream.capture.uses[memory] = LastUse(stream)
         else:
-            use.stream, use.run = stream, None
+            memory.last = LastUse(stream)

@@ -1,105 +1,88 @@
-"""One run of one operation: submitted, executing, settled."""
+"""One run of one operation: submitted, executing, settled.
+
+Every run goes through `submit`: built or prepared, blocked on or awaited, recorded or not, on every device.
+What must happen for a run is in that function. What is watched hangs on two switches that are nearly always
+off: a device's recording, which the device asks for itself, and the NVTX ranges.
+"""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from asyncgpu_tutor.arrays.host import deliver
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, KernelFault, UpstreamError
-from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.context import ExecutionContext, Run
 from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.scheduling import SchedulingPolicy
-from asyncgpu_tutor.traces import nvtx as ranges
-from asyncgpu_tutor.traces.spans.tag import Tag, Tagged, forbid_nested_wait
+from asyncgpu_tutor.traces import nvtx
+from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
 
-__all__ = ["Rerun", "Run", "Submission", "adopt", "in_flight", "submit", "synchronize", "wait"]
+__all__ = ["Body", "Submission", "in_flight", "submit", "synchronize", "wait"]
 
 T = TypeVar("T")
-Run = Callable[[ExecutionContext], T]
+Body = Callable[[ExecutionContext], T]
 
-_numbers = itertools.count(1)
 # Submissions that nobody has seen complete yet: they keep what the device still uses alive.
 _in_flight: dict[int, Submission[Any]] = {}
 REAP_ABOVE = 64
 _reap_above = REAP_ABOVE
 
 
-class Submission(Generic[T]):
+class Submission(Run, Generic[T]):
     """One run of one operation.
 
     Attributes
     ----------
-    number : int
-        Unique in the process.
-    label : str
-        Name of the operation.
-    stream : Stream
-        Where it runs.
-    blocking : bool
-        Whether the host waits for it anyway.
-    spawned : bool
-        Whether it may outlive the code that started it.
-    keep : list
-        What must live until it has completed.
-    kernels : list of str
-        Names of the kernels that it launched, in order.
+    event : Event or None
+        Behind all of its work. None before that is enqueued, and again once somebody has seen it pass.
+    settled : bool
+        Whether somebody has seen it complete.
     """
 
-    def __init__(self, label: str, stream: Stream, blocking: bool, spawned: bool) -> None:
-        self.number = next(_numbers)
-        self.label = label
-        self.stream = stream
-        self.blocking = blocking
-        self.spawned = spawned
-        self.keep: list[object] = []
-        self.kernels: list[str] = []
+    __slots__ = ("event", "handles", "settled")
+
+    def __init__(
+        self, label: str, stream: Stream, blocking: bool = False, spawned: bool = False
+    ) -> None:
+        super().__init__(label, stream, blocking, spawned)
         self.handles: T | None = None
         self.event: Event | None = None
-        self._settled = False
-
-    def describe(self) -> str:
-        """For messages."""
-        where = f"stream {self.stream.number} of {self.stream.device.name}"
-        return f"operation {self.label!r} (#{self.number}, {where})"
+        self.settled = False
 
     def completed(self) -> bool:
         """Whether the device is done with it. Never blocks."""
-        return self._settled or (self.event is not None and self.event.done)
-
-    @property
-    def settled(self) -> bool:
-        """Whether somebody has seen it complete."""
-        return self._settled
-
-    def renew(self, handles: T, keep: object) -> None:
-        """It has completed, its event is recorded again, and `keep` has to live until that has passed."""
-        self._settled = False
-        self.handles = handles
-        self.keep.append(keep)
-        _in_flight[self.number] = self
+        event = self.event
+        return self.settled or (event is not None and event.done)
 
     def settle(self) -> None:
-        """It has completed: let go of what it kept."""
-        self._settled = True
+        """It has completed, and whoever waits for it knows: nobody needs its event any more."""
+        self.settled = True
         self.keep.clear()
-        _in_flight.pop(self.number, None)
+        _in_flight.pop(self.op, None)
+        event, self.event = self.event, None
+        if event is not None:
+            self.stream.reuse(event)
+
+    def let_go(self) -> None:
+        """As `settle`, where somebody may still ask the event how it went."""
+        self.settled = True
+        self.keep.clear()
+        _in_flight.pop(self.op, None)
 
     def deliver(self) -> T:
         """The result, with host arrays in place of handles. Once."""
-        return cast(T, deliver(self.release()))
+        return deliver(self.release())
 
-    def release(self) -> T:
+    def release(self) -> Any:
         """The handles of the result. Once."""
         # A HostArray asks its submission whether it is ready. Were it kept here as well, only the garbage
         # collector would part the two, and pinned memory is too dear to wait for that.
         handles, self.handles = self.handles, None
-        return cast(T, handles)
+        return handles
 
-    @staticmethod
-    def reclaim() -> None:
+    def reclaim(self) -> None:
         """Memory is short: let go of what has completed without anybody looking."""
         _settle_retired()
 
@@ -121,60 +104,59 @@ class Submission(Generic[T]):
         return told
 
 
-class Rerun(Submission[T]):
-    """One run of what was captured: its result was made ready then, and is the same each time."""
-
-    def deliver(self) -> T:
-        """The result. Once."""
-        return self.release()
-
-
 def in_flight() -> int:
     """How many submissions nobody has seen complete yet."""
     return len(_in_flight)
 
 
 def submit(
-    run: Run[T],
+    body: Body[T],
     stream: Stream,
     policy: SchedulingPolicy | None,
-    *,
     label: str,
+    what: str = "",
     blocking: bool = False,
     spawned: bool = False,
 ) -> Submission[T]:
-    """Run `run`, which enqueues work and returns handles, and mark the end of that work.
+    """Run `body`, which enqueues work and returns handles, and mark the end of that work.
 
-    Whatever `run` raises, what it had enqueued by then is kept alive until the device is done with it.
+    `what` is the call for which that is done, for the message of `NestedSyncError`. Whatever `body` raises,
+    what it had enqueued by then is kept alive until the device is done with it.
     """
-    forbid_nested_wait(f"an operation ({label!r})")
-    _reap()
+    before = CURRENT.get()
+    if before is not None and not before.over:
+        forbid_nested_wait(what or f"an operation ({label!r})")
+    if len(_in_flight) > _reap_above:
+        _reap()
     submission: Submission[T] = Submission(label, stream, blocking, spawned)
-    with Tagged(Tag(submission.number, label)), ranges.span(label):
+    token = CURRENT.set(submission)
+    device = stream.device
+    other = device.activate()
+    ranged = nvtx.push(label)
+    try:
+        submission.handles = body(ExecutionContext(stream, policy, submission))
+    except Exception as error:
+        error.add_note(f"while {submission.describe()} was being submitted")
+        if isinstance(error, RecursionError):
+            error.add_note(
+                "operations that are arguments of each other nest, and these nest too deeply: chain "
+                "them with and_then instead, which may be of any length"
+            )
+        raise
+    finally:
+        # It is registered first: where recording its end fails, too, what it kept stays alive.
+        _in_flight[submission.op] = submission
         try:
-            submission.handles = run(ExecutionContext(stream, policy, submission))
-        except Exception as error:
-            error.add_note(f"while {submission.describe()} was being submitted")
-            if isinstance(error, RecursionError):
-                error.add_note(
-                    "operations that are arguments of each other nest, and these nest too deeply: chain "
-                    "them with and_then instead, which may be of any length"
-                )
-            raise
-        finally:
             submission.event = stream.record()
-            _in_flight[submission.number] = submission
-    return submission
-
-
-def adopt(label: str, stream: Stream, kernels: list[str], keep: object) -> Rerun[Any]:
-    """A submission for work that was enqueued without one; `keep` lives until it has completed."""
-    _reap()
-    submission: Rerun[Any] = Rerun(label, stream, blocking=False, spawned=False)
-    submission.kernels = kernels
-    submission.keep.append(keep)
-    submission.event = stream.record()
-    _in_flight[submission.number] = submission
+        except DeviceError as error:  # of work before it: after a fault a GPU does nothing any more
+            raise submission.blame(error) from error
+        finally:
+            submission.over = True
+            CURRENT.reset(token)
+            if ranged is not None:
+                ranged.pop_range()
+            if other is not None:
+                device.restore(other)
     return submission
 
 
@@ -186,15 +168,17 @@ def wait(submission: Submission[T]) -> T:
     DeviceError
         If the device failed in it.
     """
-    assert submission.event is not None
+    event = submission.event
     try:
-        submission.event.synchronize()
+        if event is not None:  # another thread may have seen it pass, and told so
+            event.synchronize()
     except DeviceError as error:
         submission.settle()
         blamed = submission.blame(error)
         raise blamed from blamed.__cause__
     submission.settle()
-    return submission.deliver()
+    handles, submission.handles = submission.handles, None
+    return deliver(handles)
 
 
 def synchronize() -> None:
@@ -207,8 +191,9 @@ def synchronize() -> None:
 
 def _settle_retired() -> None:
     for submission in list(_in_flight.values()):
-        if submission.event is not None and submission.event.retired:
-            submission.settle()
+        event = submission.event
+        if event is not None and event.retired:
+            submission.let_go()  # a future may still want to ask the event how it went
 
 
 def _reap() -> None:
@@ -217,6 +202,5 @@ def _reap() -> None:
     The next look comes when there is twice as much as this one left over, so looking stays cheap.
     """
     global _reap_above  # noqa: PLW0603 - as `_in_flight`
-    if len(_in_flight) > _reap_above:
-        _settle_retired()
-        _reap_above = max(REAP_ABOVE, 2 * len(_in_flight))
+    _settle_retired()
+    _reap_above = max(REAP_ABOVE, 2 * len(_in_flight))

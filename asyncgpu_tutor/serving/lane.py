@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -13,11 +14,11 @@ import numpy.typing as npt
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
-from asyncgpu_tutor.ops import DeviceOp, Standing, overlap, pinned
+from asyncgpu_tutor.ops import DeviceOp, overlap, pinned
 from asyncgpu_tutor.ops import zip as in_order
-from asyncgpu_tutor.ops.operation import as_op
+from asyncgpu_tutor.ops.operation import as_op, evaluate
 from asyncgpu_tutor.run import create_stream
-from asyncgpu_tutor.run.future import FutureState
+from asyncgpu_tutor.run.future import DeviceFuture, FutureState
 
 __all__ = ["Host", "Lane", "Request", "check_fits"]
 
@@ -44,7 +45,7 @@ class Lane(Generic[T]):
 
     Attributes
     ----------
-    run : Standing
+    run : DeviceFuture or None
         The latest run; it may be one that was cancelled.
     """
 
@@ -60,25 +61,37 @@ class Lane(Generic[T]):
         self._slots = [pinned(shape, dtype) for _ in range(together)]
         for slot in self._slots:
             slot[...] = np.zeros((), dtype)
-        stream = create_stream()
+        self._stream = stream = create_stream()
         prepared = [as_op(pipeline(slot), pipeline).prepare() for slot in self._slots]
-        for one in prepared:
-            in_containers(_no_array, one.delivered)
-        launches = [one.launch() for one in prepared]
-        self._runs: list[Standing[Any]] = []  # the first reads the first input, the next two, ...
+        self._launches: list[DeviceOp[Any]] = []  # of the first input, of the first two, ...
         for count in range(1, together + 1):
-            some: DeviceOp[Any] = launches[0]
-            if count > 1:  # branches of a graph, or one after the other on this stream
-                some = (overlap if graphs else in_order)(*launches[:count])
-            whole = some.graph_on(stream) if graphs else some.prepare()
-            self._runs.append(Standing(whole, stream))
+            some = [one.launch() for one in prepared[:count]]
+            # Branches of a graph, or one after the other on this stream.
+            whole = some[0] if count == 1 else (overlap if graphs else in_order)(*some)
+            self._launches.append((whole.graph_on(stream) if graphs else whole.prepare()).launch())
         self._count = 1  # of the requests in the latest run
-        self.run = self._runs[0]
+        self.run: DeviceFuture[Any] | None = None
+        for handle in _entries([one.take_output() for one in prepared]):
+            if isinstance(handle, DeviceArray | Partition):
+                raise UsageError(
+                    f"the pipeline of a server yields {handle!r}, which the next request overwrites: end it "
+                    "in a copy to the host, .to_host() or agt.d2h(...)"
+                )
+
+    @property
+    def busy(self) -> bool:
+        """Whether the device may be at work on its memory, as far as anybody has seen."""
+        return self.run is not None and self.run.state is FutureState.EXECUTING
+
+    @property
+    def done(self) -> bool:
+        """Whether its latest run is over, as one look tells."""
+        return self.run is not None and self.run.poll()
 
     async def quiet(self) -> None:
         """Wait until the device neither reads nor writes its memory."""
-        if self.run.state is FutureState.EXECUTING:
-            with suppress(Exception):  # it is for who asks for the result
+        if self.run is not None and self.busy:
+            with suppress(Exception):  # it is for whoever asks for the result
                 await self.run
 
     def write(self, number: int, request: Request) -> None:
@@ -114,19 +127,16 @@ class Lane(Generic[T]):
 
     def launch(self, count: int) -> None:
         """Launch what reads the first inputs."""
+        op = self._launches[count - 1]
         self._count = count
-        self.run = self._runs[count - 1]
-        self.run.start()
+        self.run = DeviceFuture.started(partial(evaluate, op), self._stream, op.label)
 
     def taken(self) -> list[T]:
         """The results, as the caller's own: the next run writes to the lane's arrays again."""
+        assert self.run is not None
         result: Any = self.run.result()
         results: Any = result if self._count > 1 else (result,)
-        own: list[Any] = [
-            one.copy() if type(one) is np.ndarray else in_containers(_copied, one)
-            for one in results
-        ]
-        return own
+        return [in_containers(_copied, one) for one in results]
 
 
 def check_fits(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -159,12 +169,10 @@ def check_fits(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) -
         )
 
 
-def _no_array(handle: Any) -> None:
-    if isinstance(handle, DeviceArray | Partition):
-        raise UsageError(
-            f"the pipeline of a server yields {handle!r}, which the next request overwrites: end it in a "
-            "copy to the host, .to_host() or agt.d2h(...)"
-        )
+def _entries(results: Any) -> list[Any]:
+    found: list[Any] = []
+    in_containers(found.append, results)
+    return found
 
 
 def _copied(handle: Any) -> Any:

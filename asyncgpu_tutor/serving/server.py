@@ -26,11 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import as_shape
-from asyncgpu_tutor.devices.event_loop import nothing_ready, turn_given, turn_is_due
+from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.run import current_device
-from asyncgpu_tutor.run.future import LOOK_US, FutureState
 from asyncgpu_tutor.serving.lane import Host, Lane, Request, check_fits
 from asyncgpu_tutor.serving.pace import Pace
 from asyncgpu_tutor.serving.source import END, has_come, next_of
@@ -126,7 +125,7 @@ class Server(Generic[T]):
         self._open = False
 
     def __repr__(self) -> str:
-        busy = sum(lane.run.state is FutureState.EXECUTING for lane in self._lanes)
+        busy = sum(lane.busy for lane in self._lanes)
         return (
             f"<Server on {self._device.name}: {busy} of {len(self._lanes)} lanes busy, "
             f"{len(self._queue)} waiting>"
@@ -177,6 +176,7 @@ class Server(Generic[T]):
         try:
             lane.write(0, request)
             lane.launch(1)
+            assert lane.run is not None
             await lane.run
             return lane.taken()[0]
         finally:
@@ -215,34 +215,26 @@ class Server(Generic[T]):
 
     async def _map_ready(self, source: Iterator[Any]) -> AsyncGenerator[T, None]:
         under_way: _UnderWay[T] = deque()
-        loop = asyncio.get_running_loop()
-        looks = self._device.patience_us > 0.0  # not on a simulated device
         pace = Pace(self._together, len(self._lanes))
         failure: Exception | None = None
+        request: Any = None
         try:
-            while True:
-                request = END
-                if failure is None:
+            while under_way or not (failure or request is END):
+                # Answers that are there go first: so a lane is used again while its memory is in the cache.
+                while not (failure or request is END or (under_way and under_way[0].done)):
+                    if under_way and not self._free:
+                        break
                     try:
                         request = next(source, END)
+                        if request is not END:
+                            self._check(request)
+                            lane = await self._idle_lane()
+                            failure = self._begin(lane, request, source, pace.size)
+                            under_way.append(lane)
                     except Exception as error:  # noqa: BLE001 - raised when its turn comes
                         failure = error
-                while under_way:
-                    # What is done already is taken without a turn of the loop, which takes longer than a
-                    # small request; but others have their turn.
-                    run = under_way[0].run
-                    done = run.poll()
-                    if done:
-                        pace.found_done(self._device.now())
-                    elif request is not END and self._free:
-                        break
-                    else:
-                        pace.waited()
-                    if not (done or (looks and nothing_ready(loop) and run.poll(LOOK_US))):
-                        await under_way[0].quiet()
-                    elif not looks or turn_is_due():
-                        await asyncio.sleep(0)
-                        turn_given()
+                if under_way:
+                    await self._oldest(under_way[0], pace)
                     try:
                         results = self._taken(under_way)
                     except Exception as error:
@@ -251,24 +243,21 @@ class Server(Generic[T]):
                         raise
                     for result in results:
                         yield result
-                    if request is not END and self._free:
-                        break
-                if failure is not None:
-                    raise failure
-                if request is END:
-                    return
-                try:
-                    self._check(request)
-                    if self._free and self._free[-1].run.state is not FutureState.EXECUTING:
-                        lane = self._free.pop()
-                    else:
-                        lane = await self._idle_lane()
-                    failure = self._begin(lane, request, source, pace.size)
-                    under_way.append(lane)
-                except Exception as error:  # noqa: BLE001 - as above
-                    failure = error
+            if failure is not None:
+                raise failure
         finally:
             self._abandon(under_way)
+
+    async def _oldest(self, lane: Lane[T], pace: Pace) -> None:
+        """Wait for a lane, and let the pace know which of host and device was late."""
+        if lane.done:
+            pace.found_done(self._device.now())
+            if turn_is_due():  # nothing here has waited, so others have had no turn
+                await asyncio.sleep(0)
+                turn_given()
+        else:
+            pace.waited()
+            await lane.quiet()
 
     async def _map_arriving(self, source: AsyncIterator[Any]) -> AsyncGenerator[T, None]:
         under_way: _UnderWay[T] = deque()
@@ -284,7 +273,7 @@ class Server(Generic[T]):
                     settled = asyncio.ensure_future(oldest.quiet())
                     waits = {settled} if arrival.done() else {settled, arrival}
                     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-                    if oldest.run.state is not FutureState.EXECUTING:
+                    if not oldest.busy:
                         yield self._taken(under_way)[0]
                 request = await arrival
                 arrival = None
@@ -354,7 +343,7 @@ class Server(Generic[T]):
     async def _idle_lane(self) -> Lane[T]:
         """A lane whose memory nobody uses, when it is this request's turn."""
         lane = self._free.pop() if self._free else await self._turn()
-        if lane.run.state is FutureState.EXECUTING:
+        if lane.busy:
             try:
                 await lane.quiet()
                 if not self._open:
@@ -394,7 +383,7 @@ class Server(Generic[T]):
             if not waiter.done():
                 waiter.set_result(lane)
                 return
-        if lane.run.state is FutureState.EXECUTING:  # of somebody who was cancelled
+        if lane.busy:  # of somebody who was cancelled
             self._free.appendleft(lane)
         else:
             self._free.append(lane)

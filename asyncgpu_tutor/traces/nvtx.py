@@ -35,6 +35,7 @@ __all__ = [
     "enabled",
     "end",
     "into",
+    "push",
     "span",
     "start",
 ]
@@ -118,6 +119,14 @@ def into(domain: Domain) -> Generator[None]:
         yield
     finally:
         _domain = before
+
+
+def push(name: str) -> Domain | None:
+    """Open a range on this thread's stack; `pop_range` of what is returned, if anything is, closes it."""
+    domain = _domain
+    if domain is not None:
+        domain.push_range(_attributes(domain, name))
+    return domain
 
 
 def span(name: str) -> AbstractContextManager[None]:

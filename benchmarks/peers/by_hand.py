@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import cupy
@@ -105,6 +105,29 @@ class ByHand:
         self.batch(0, self.streams[0])
         self.streams[0].synchronize()
 
+    def everyday(self, i: int, stream: Any, upload: Callable[[Any], Any]) -> Any:
+        """One batch as it is written where nobody counts microseconds: allocated where it is needed."""
+        work, n = self.work, self.size
+        with stream:
+            x = upload(work.xs[i])
+            hidden = cupy.zeros((work.dim, work.dim), np.float32)
+            out = cupy.zeros(work.dim, np.float32)
+            args = (n, n, n, self.one, x, self.w0, self.zero, hidden)
+            self.kernels["sgemm_naive"](work.grid, (TILE, TILE, 1), args)
+            self.kernels["matvec_naive"](work.line, (BLOCK, 1, 1), (n, n, hidden, self.w1, out))
+            self.kernels["relu"](work.line, (BLOCK, 1, 1), (n, out, out))
+            host = cupyx.empty_pinned(work.dim, np.float32)
+            out.get(out=host, blocking=False)
+        return host
+
+    def everyday_batches(self, count: int, upload: Callable[[Any], Any]) -> list[Any]:
+        """So many batches, each on a stream of its own."""
+        streams = self.streams[:count]
+        hosts = [self.everyday(i, stream, upload) for i, stream in enumerate(streams)]
+        for stream in streams:
+            stream.synchronize()
+        return hosts
+
     def graph(self, which: range | None = None) -> Any:
         """These batches, by default all, captured on a stream each."""
         batches = range(len(self.streams)) if which is None else which
@@ -143,4 +166,23 @@ def contenders(work: Work) -> list[Contender]:
         "CuPy by hand, wait for each call": mine.sync_each_call,
         "CuPy, captured graph": launch,
     }
-    return [Contender(name, run, mine.results) for name, run in ways.items()]
+    found = [Contender(name, run, mine.results) for name, run in ways.items()]
+    for how, upload in (("asarray", cupy.asarray), ("empty and set", _set)):
+        for count, what in ((len(mine.streams), "four streams"), (1, "one batch alone")):
+            found.append(_everyday(mine, f"everyday CuPy, {how}, {what}", count, upload))
+    return found
+
+
+def _everyday(mine: ByHand, name: str, count: int, upload: Callable[[Any], Any]) -> Contender:
+    latest: list[Any] = []
+
+    def run() -> None:
+        latest[:] = mine.everyday_batches(count, upload)
+
+    return Contender(name, run, lambda: [host.copy() for host in latest], "allocates")
+
+
+def _set(host: Any) -> Any:
+    array = cupy.empty(host.shape, host.dtype)
+    array.set(host)
+    return array

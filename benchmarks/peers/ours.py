@@ -82,6 +82,15 @@ def contenders(work: Work, loop: asyncio.AbstractEventLoop) -> list[Contender]:
             launch.async_on(stream)
         finish()
 
+    def one_afresh() -> None:
+        mine.fresh = [forward(work.xs[0], mine.w0, mine.w1).sync_on(mine.streams[0])]
+
+    def one_without_allocating() -> None:
+        mine.batch(0).sync_on(mine.streams[0])
+
+    async def awaited_afresh() -> None:
+        mine.fresh = await asyncio.gather(*[forward(x, mine.w0, mine.w1) for x in work.xs])
+
     async def awaited() -> None:
         await asyncio.gather(*launches)
 
@@ -99,6 +108,23 @@ def contenders(work: Work, loop: asyncio.AbstractEventLoop) -> list[Contender]:
             built_afresh,
             lambda: [handle.numpy() for handle in mine.fresh],
             "and two memsets a batch more than by hand",
+        ),
+        Contender(
+            "ours, built for each run, allocating, awaited together",
+            lambda: loop.run_until_complete(awaited_afresh()),
+            lambda: list(mine.fresh),
+            "with asyncio's gather, and starting the loop",
+        ),
+        Contender(
+            "ours, built for each run, allocating, one batch alone",
+            one_afresh,
+            lambda: list(mine.fresh),
+        ),
+        Contender(
+            "ours, built for each run, one batch alone",
+            one_without_allocating,
+            mine.results,
+            "no allocation",
         ),
         Contender(
             "ours, prepared, awaited together",

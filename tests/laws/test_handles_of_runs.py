@@ -15,19 +15,17 @@ from asyncgpu_tutor.errors import NestedSyncError, NotReadyError
 from .test_graphs import N, arrays, into
 
 
-def captured(x: Any, y: Any, *, graph: bool, quick: bool) -> Any:
+def captured(x: Any, y: Any, *, graph: bool) -> Any:
     op = into(x, y).and_then(lambda _: agt.d2h(y.borrow()))
     what: Any = op.prepare()
     if graph:
         what = what.launch().graph_on(agt.create_stream())
-    what._short |= quick  # straight to the device, as on a GPU where nobody looks
     return what
 
 
-@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("graph", [False, True])
-def test_a_host_array_is_ready_when_its_run_is(sim: SimDevice, graph: bool, quick: bool) -> None:
-    what, stream = captured(*arrays(1, 0), graph=graph, quick=quick), agt.create_stream()
+def test_a_host_array_is_ready_when_its_run_is(sim: SimDevice, graph: bool) -> None:
+    what, stream = captured(*arrays(1, 0), graph=graph), agt.create_stream()
     agt.synchronize()
     before = agt.in_flight()
     handle = what.launch().named("mine").async_on(stream)
@@ -40,13 +38,10 @@ def test_a_host_array_is_ready_when_its_run_is(sim: SimDevice, graph: bool, quic
     assert agt.in_flight() == before
 
 
-@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("graph", [False, True])
-def test_runs_on_two_streams_come_after_each_other(
-    device: Device, graph: bool, quick: bool
-) -> None:
+def test_runs_on_two_streams_come_after_each_other(device: Device, graph: bool) -> None:
     x, y = arrays(1, 0)
-    what = captured(x, y, graph=graph, quick=quick)
+    what = captured(x, y, graph=graph)
     left, right = agt.create_stream(), agt.create_stream()
     handles = [what.launch().async_on(stream) for stream in (left, right, left, left, right)]
     what.launch().sync_on(left)
@@ -56,16 +51,14 @@ def test_runs_on_two_streams_come_after_each_other(
     assert all(handle.numpy().tolist() == [2.0] * N for handle in handles)  # lent: all are the same
 
 
-@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("between", ["the other stream", "update", "a graph of it"])
 def test_a_run_where_the_last_but_one_was_comes_after_the_last(
-    device: Device, between: str, quick: bool
+    device: Device, between: str
 ) -> None:
     x, y = arrays(1, 0)
     left, right = agt.create_stream(), agt.create_stream()
-    prepared = captured(x, y, graph=False, quick=quick)
+    prepared = captured(x, y, graph=False)
     graph = prepared.launch().graph_on(right)
-    graph._short |= quick
     what = graph if between == "update" else prepared
     for number in (3.0, 4.0):
         new = agt.pin(np.full(N, number, np.float32))
@@ -78,20 +71,17 @@ def test_a_run_where_the_last_but_one_was_comes_after_the_last(
         assert what.launch().sync_on(left).tolist() == [2.0 * number] * N
 
 
-@pytest.mark.parametrize("quick", [False, True])
-def test_none_while_an_operation_is_described(device: Device, quick: bool) -> None:
-    what, stream = captured(*arrays(1, 0), graph=False, quick=quick), agt.create_stream()
+def test_none_while_an_operation_is_described(device: Device) -> None:
+    what, stream = captured(*arrays(1, 0), graph=False), agt.create_stream()
     with pytest.raises(NestedSyncError):
         agt.value(1).and_then(lambda x: (what.launch().async_on(stream), agt.value(x))[1]).sync()
 
 
-@pytest.mark.parametrize("quick", [False, True])
-def test_a_device_array_is_lent(device: Device, quick: bool) -> None:
+def test_a_device_array_is_lent(device: Device) -> None:
     x, y = arrays(1, 0)
     prepared: Any = into(x, y).prepare()
-    prepared._short |= quick
     stream = agt.create_stream()
     for _ in range(2):
         handle = prepared.launch().async_on(stream)
         stream.synchronize()
-        assert agt.d2h(handle).sync()[0] == 2.0  # taken, and the next run yields another
+        assert agt.d2h(handle).sync()[0] == 2.0

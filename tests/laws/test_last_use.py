@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 
-from asyncgpu_tutor.run import LastUse, Submission, follow
+from asyncgpu_tutor.run import LastUse, UsedMemory, come_after
 
 
 class Stream:
-    """Notes whose events it waits for."""
+    """Notes whose events it waits for, and how much had been recorded then."""
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.waited: list[int] = []
+        self.recorded = 0
+        self.waited: list[tuple[int, int]] = []
 
     def record(self) -> Any:
-        return SimpleNamespace(of=self.number)
+        self.recorded += 1
+        return SimpleNamespace(of=(self.number, self.recorded))
 
     def wait_event(self, event: Any) -> None:
         self.waited.append(event.of)
@@ -31,39 +33,39 @@ def streams() -> list[Any]:
 
 def test_a_use_waits_for_the_one_before_elsewhere(streams: list[Any]) -> None:
     one, two, _ = streams
-    use = LastUse()
-    follow(one, [use])
-    follow(one, [use])
-    assert one.waited == []
-    follow(two, [use])
-    assert two.waited == [0]
+    memory = UsedMemory()
+    come_after(one, [memory])
+    come_after(one, [memory])
+    assert (one.waited, one.recorded) == ([], 0)
+    come_after(two, [memory])
+    assert two.waited == [(0, 1)]
 
 
-def used(stream: Any, *uses: LastUse) -> Submission[Any]:
-    """A use by a run whose end can be seen."""
-    run: Submission[Any] = Submission("run", stream, blocking=False, spawned=False)
-    follow(stream, uses)
-    for use in uses:
-        use.run = run
-    return run
-
-
-def test_nothing_waits_for_what_somebody_has_seen_end(streams: list[Any]) -> None:
+def test_a_use_waits_for_the_latest_use_of_a_stream(streams: list[Any]) -> None:
     one, two, three = streams
-    use = LastUse()
-    used(one, use).settle()
-    follow(two, [use])
-    assert two.waited == []
-    follow(three, [use])  # but for that one, which has no known end
-    assert three.waited == [1]
+    memory = UsedMemory()
+    for stream in (one, two, one, one):
+        come_after(stream, [memory])
+    come_after(three, [memory])
+    assert three.waited == [
+        (0, 2)
+    ]  # the second event of stream 0, not the one that stream 1 waited for
 
 
-def test_an_end_counts_for_the_use_that_it_is_the_end_of(streams: list[Any]) -> None:
+def test_each_memory_has_a_last_use_of_its_own(streams: list[Any]) -> None:
     one, two, three = streams
-    shared, own = LastUse(), LastUse()
-    run = used(one, shared, own)
-    follow(two, [shared])  # of another pipeline, in between
-    run.settle()
-    follow(three, [shared, own])
-    assert two.waited == [0]
-    assert three.waited == [1]
+    here, there = UsedMemory(), UsedMemory()
+    come_after(one, [here])
+    come_after(two, [there])
+    come_after(three, [here, there])
+    assert sorted(three.waited) == [(0, 1), (1, 1)]
+
+
+def test_what_was_marked_is_waited_for_and_nothing_that_follows(streams: list[Any]) -> None:
+    one, two, three = streams
+    use = LastUse(one)
+    use.mark()
+    one.record()
+    for stream in (two, three, one):
+        use.hold_back(stream)
+    assert (two.waited, three.waited, one.waited) == ([(0, 1)], [(0, 1)], [])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -11,10 +10,8 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
-from asyncgpu_tutor.errors import DeviceAssertError, UseAfterMoveError
+from asyncgpu_tutor.errors import DeviceAssertError
 from asyncgpu_tutor.run.future import FutureState
-
-from .test_graphs import arrays, into
 
 FAILING = """
 extern "C" __global__ void failing(float* y) { assert(y[0] > 1.0f); y[0] = 2.0f; }"""
@@ -69,26 +66,3 @@ def test_a_failure_is_an_end(sim: SimDevice, leave: bool) -> None:
                 await task
 
     asyncio.run(main())
-
-
-def test_a_move_in_the_midst_of_a_run_is_seen_by_the_next(
-    device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x, y = arrays(1, 0)
-    graph = into(x, y).graph_on(agt.create_stream())
-    graph._short = True  # straight to the device, as on a GPU where nobody looks
-    stream = agt.create_stream()
-    after, moved = graph._come_after, list[Any]()
-
-    def by_another_thread(stream: Any) -> None:
-        after(stream)
-        if not moved:
-            thread = threading.Thread(target=lambda: moved.append(y.share()))
-            thread.start()
-            thread.join()
-
-    monkeypatch.setattr(graph, "_come_after", by_another_thread)
-    graph.launch().sync_on(stream)  # checked before the move
-    for _ in range(2):
-        with pytest.raises(UseAfterMoveError):
-            graph.launch().sync_on(stream)

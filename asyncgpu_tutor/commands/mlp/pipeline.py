@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import DeviceArray, DeviceOp, Partition
+from asyncgpu_tutor import DeviceArray, DeviceOp
 from asyncgpu_tutor.data import MlpInputs
 
 __all__ = ["forward", "upload"]
@@ -52,17 +52,18 @@ def forward(
         buffers: tuple[DeviceArray, DeviceArray, DeviceArray],
     ) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
         batch, hidden, output = buffers
-        launch = agt.sgemm_naive(m, n, k, 1.0, batch, w0, 0.0, hidden.partition(TILE))
-        # A launch yields its arrays. The baton is the product, and the buffer that nobody used yet.
-        return launch.last().map(lambda product: (product.unpartition(), output))
+        product = agt.sgemm_naive(m, n, k, 1.0, batch, w0, 0.0, hidden.partition(TILE)).output()
+        # The baton is the product, and the buffer that nobody used yet.
+        return product.map(lambda product: (product, output))
 
-    def matvec(baton: tuple[DeviceArray, DeviceArray]) -> DeviceOp[Partition]:
+    def matvec(baton: tuple[DeviceArray, DeviceArray]) -> DeviceOp[DeviceArray]:
         hidden, output = baton
-        return agt.matvec_naive(m, n, hidden, w1, output.partition(BLOCK)).last()
+        return agt.matvec_naive(m, n, hidden, w1, output.partition(BLOCK)).output()
 
-    def relu(output: Partition) -> DeviceOp[DeviceArray]:
+    def relu(output: DeviceArray) -> DeviceOp[DeviceArray]:
         # In place: every thread reads and writes its own element only.
-        return agt.relu(m, output, output).last().unpartition()
+        part = output.partition(BLOCK)
+        return agt.relu(m, part, part).output()
 
     return (
         agt.zip(agt.h2d(x, "input"), agt.zeros((m, n), name="hidden"), agt.zeros(m, name="output"))

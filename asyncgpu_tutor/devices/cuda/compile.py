@@ -64,7 +64,7 @@ def compile_module(
     return module, mapping
 
 
-def compile_function(source: str, name: str) -> Any:
+def compile_function(source: str, name: str, contract: bool = False) -> Any:
     """One kernel, loaded on the current device.
 
     Returns
@@ -78,5 +78,5 @@ def compile_function(source: str, name: str) -> Any:
         If NVRTC does not accept the source; with the line.
     """
     with compiling(source, name):
-        module, mapping = compile_module(source, (name,))
+        module, mapping = compile_module(source, (name,), fmad=contract)
     return module.get_function(mapping[name])

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import cupy
-import cupyx
 import numpy as np
-from cupy.cuda import runtime
+from cupy.cuda import PinnedMemoryPointer, runtime
 
+from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.devices.cuda.compile import compile_function
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.nodes import Outline
@@ -22,6 +23,7 @@ from asyncgpu_tutor.devices.cuda.packing import Packer
 from asyncgpu_tutor.devices.cuda.recording import AnyRecorder, open_recorder
 from asyncgpu_tutor.devices.cuda.replay import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
+from asyncgpu_tutor.devices.cuda.transfers import address, device_copy, download, memset, upload
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
     Argument,
@@ -39,12 +41,9 @@ from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wai
 
 __all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]
 
-H2D, D2H, D2D = 1, 2, 3  # cudaMemcpyKind
-_thread = threading.local()  # `bound`: whether this thread has a device that was set
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class CupyMemory:
     """One allocation.
 
@@ -56,9 +55,31 @@ class CupyMemory:
         Its address on the device.
     """
 
-    pointer: Any
-    nbytes: int
-    ptr: int
+    __slots__ = ("nbytes", "pointer", "ptr")
+
+    def __init__(self, pointer: Any, nbytes: int) -> None:
+        self.pointer = pointer
+        self.nbytes = nbytes
+        self.ptr: int = pointer.ptr
+
+
+class PooledMemory(CupyMemory):
+    """An allocation whose block goes back to a list of blocks of its size, to be had again for little.
+
+    CuPy's own pool takes four times as long for a block, with its locks and its search for one that fits. It
+    is asked where the list is empty.
+    """
+
+    __slots__ = ("_home",)
+
+    def __init__(self, pointer: Any, nbytes: int, home: list[Any]) -> None:
+        self.pointer = pointer
+        self.nbytes = nbytes
+        self.ptr = pointer.ptr
+        self._home = home
+
+    def __del__(self) -> None:
+        self._home.append(self.pointer)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -68,7 +89,18 @@ class CupyFunction:
     name: str
     kernel: Any
     pointer: int
-    packers: dict[tuple[type, ...], Packer] = field(default_factory=dict[tuple[type, ...], Packer])
+    signature: Signature
+    packer: Packer
+
+
+class _Thread(threading.local):
+    """What is known of one thread: whether it has a device that was set."""
+
+    bound = False
+
+
+_thread = _Thread()
+BLOCK = 512  # bytes that CuPy's pool rounds up to; so blocks that differ by less are of one size
 
 
 class CupyDevice:
@@ -101,7 +133,9 @@ class CupyDevice:
         self._recorder: AnyRecorder | None = None
         self.log: SpanLog | None = None  # where the recorder writes; every run asks
         self._pool: Any = cupy.cuda.MemoryPool()
-        self._functions: dict[tuple[str, str], CupyFunction] = {}
+        self._blocks: dict[int, list[Any]] = {}  # free ones, by size
+        self.free_events: list[CupyEvent] = []
+        self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
         self._lock = threading.Lock()
         self._numbers = 0
         self._adopted: dict[int, CupyStream] = {}  # kept, so that a stream keeps its number
@@ -109,19 +143,6 @@ class CupyDevice:
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
-
-    @contextmanager
-    def active(self) -> Generator[None]:
-        """Make it CUDA's current device."""
-        before = runtime.getDevice()
-        if before == self.ordinal:
-            yield
-            return
-        runtime.setDevice(self.ordinal)
-        try:
-            yield
-        finally:
-            runtime.setDevice(before)
 
     # ------------------------------------------------------------------ host time
     def now(self) -> float:
@@ -203,12 +224,26 @@ class CupyDevice:
         What comes back to it is idle (see `Submission.keep`), so any stream may have it next, and the
         pool need not know which stream asks.
         """
-        start = self.now()
-        what = f"allocating {nbytes:,} bytes for {name!r}"
-        pointer: Any = self.call(what, self._pool.malloc, (nbytes,))
+        start = self.now() if self._recorder is not None else 0.0
+        size = -(-nbytes // BLOCK)
+        home = self._blocks.get(size)
+        if home is None:
+            home = self._blocks[size] = []
+        memory = PooledMemory(home.pop() if home else self._block(size, nbytes, name), nbytes, home)
         if self._recorder is not None:
             self._host_span("call", f"malloc {name}", start)
-        return CupyMemory(pointer, nbytes, pointer.ptr)
+        return memory
+
+    def _block(self, size: int, nbytes: int, name: str) -> Any:
+        """A block from CuPy's pool; where memory is short, other sizes give up theirs."""
+        with guarded(f"allocating {nbytes:,} bytes for {name!r}"), self.active():
+            try:
+                return self._pool.malloc(size * BLOCK)
+            except cupy.cuda.memory.OutOfMemoryError:
+                for blocks in self._blocks.values():
+                    blocks.clear()
+                self._pool.free_all_blocks()
+                return self._pool.malloc(size * BLOCK)
 
     def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
         """Memory, shape and dtype of another library's array."""
@@ -227,7 +262,7 @@ class CupyDevice:
                 f"this {type(foreign).__name__} of shape {array.shape} is not C-contiguous: make a "
                 "contiguous copy first"
             )
-        return CupyMemory(array.data, array.nbytes, array.data.ptr), array.shape, array.dtype
+        return CupyMemory(array.data, array.nbytes), array.shape, array.dtype
 
     def export(self, array: Any) -> Any:
         """The array as CuPy's, without a copy."""
@@ -236,83 +271,63 @@ class CupyDevice:
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A host array in page-locked memory."""
-        with guarded("allocating pinned host memory"), self.active():
-            return cupyx.empty_pinned(shape, dtype)
+        try:
+            memory = cupy.cuda.alloc_pinned_memory(max(math.prod(shape) * dtype.itemsize, 1))
+        except CUDA_ERRORS as error:
+            raise translated(error, "allocating pinned host memory") from error
+        return np.ndarray(shape, dtype, buffer=memory)
 
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether the driver knows its memory."""
-        if array.nbytes == 0:
+        if type(array.base) is PinnedMemoryPointer or array.nbytes == 0:  # our own, nearly always
             return True
         with guarded("asking about host memory"):
-            return runtime.pointerGetAttributes(_address(array)).type == HOST_MEMORY
+            return runtime.pointerGetAttributes(address(array)).type == HOST_MEMORY
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
-        self._transfer("memset", nbytes, "memset_async", (memory, value, nbytes), stream)
+        queue = self.own(stream)
+        self.enqueue("memset", "memset", queue, nbytes, *memset(memory, value, nbytes, queue.ptr))
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
-        detail = self._copied(host)
-        self._transfer("h2d", detail, "copy_from_host_async", (memory, host), stream)
+        queue = self.own(stream)
+        detail = None if self._recorder is None else self._copied(host)
+        self.enqueue("h2d", "h2d", queue, detail, *upload(memory, host, queue.ptr))
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
-        detail = self._copied(host)
-        self._transfer("d2h", detail, "copy_to_host_async", (host, memory), stream)
+        queue = self.own(stream)
+        detail = None if self._recorder is None else self._copied(host)
+        self.enqueue("d2h", "d2h", queue, detail, *download(host, memory, queue.ptr))
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
-        self._transfer("d2d", nbytes, "copy_from_device_async", (target, source, nbytes), stream)
+        queue = self.own(stream)
+        self.enqueue("d2d", "d2d", queue, nbytes, *device_copy(target, source, nbytes, queue.ptr))
 
     def _copied(self, host: HostBuffer) -> dict[str, object] | int:
-        """What a span says of a copy; only a recording is worth asking the driver about the memory."""
-        if self._recorder is None or self.is_pinned(host):
+        """What a span says of a copy."""
+        if self.is_pinned(host):
             return host.nbytes
         return {"bytes": host.nbytes, "pageable": True}
 
-    def _transfer(
-        self,
-        kind: SpanKind,
-        detail: dict[str, object] | int,
-        verb: str,
-        args: tuple[Any, ...],
-        stream: Stream,
-    ) -> None:
-        queue = self.own(stream)
-        call, packed = self.transfer(verb, args, queue.ptr)
-        self.enqueue(kind, kind, queue, detail, call, packed)
-
-    @staticmethod
-    def transfer(
-        verb: str, args: tuple[Any, ...], stream: int
-    ) -> tuple[Callable[..., object], tuple[object, ...]]:
-        """CUDA's function for a memset or copy of `Device`, and what it is called with."""
-        if verb == "memset_async":
-            memory, value, nbytes = args
-            return runtime.memsetAsync, (memory.ptr, value, nbytes, stream)
-        if verb == "copy_from_host_async":
-            memory, host = args
-            told = (memory.ptr, _address(host), host.nbytes, H2D, stream)
-        elif verb == "copy_to_host_async":
-            host, memory = args
-            told = (_address(host), memory.ptr, host.nbytes, D2H, stream)
-        else:
-            target, source, nbytes = args
-            told = (target.ptr, source.ptr, nbytes, D2D, stream)
-        return runtime.memcpyAsync, told
-
     # ------------------------------------------------------------------ kernels
-    def get_function(self, source: str, name: str, reference: object = None) -> CupyFunction:
+    def get_function(
+        self, source: str, name: str, reference: object = None, contract: bool = False
+    ) -> CupyFunction:
         """Compile with NVRTC, once for each source."""
-        function = self._functions.get((source, name))
+        function = self._functions.get((source, name, contract))
         if function is None:
             start = self.now()
             with guarded(f"loading {name}"), self.active():
-                kernel = compile_function(source, name)
+                kernel = compile_function(source, name, contract)
             self._host_span("call", f"load {name}", start)
-            function = self._functions[source, name] = CupyFunction(name, kernel, int(kernel.ptr))
+            signature = read_signature(source, name)
+            function = CupyFunction(name, kernel, int(kernel.ptr), signature, Packer(signature))
+            self._functions[source, name, contract] = function
         return function
 
     def launch(
@@ -325,17 +340,18 @@ class CupyDevice:
         stream: Stream,
     ) -> None:
         """Enqueue one launch."""
-        if not isinstance(function, CupyFunction):
+        if type(function) is not CupyFunction:
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
         queue = self.own(stream)
-        types = tuple([type(arg) for arg in args])
-        packer = function.packers.get(types)
-        if packer is None:
-            packer = function.packers[types] = Packer(args)
-        values = [arg.ptr if type(arg) is CupyMemory else arg for arg in args]
-        launch = (function.pointer, (*grid, *block), values, shared_mem, queue.ptr)
-        detail = None if self._recorder is None else {"grid": list(grid), "block": list(block)}
-        self.enqueue("kernel", function.name, queue, detail, packer.launch, launch)
+        if self._recorder is None:  # as `enqueue` does it, without a call: nearly always
+            try:
+                function.packer.launch(function.pointer, grid, block, args, shared_mem, queue.ptr)
+            except CUDA_ERRORS as error:
+                raise translated(error, function.name) from error
+            return
+        told = (function.pointer, grid, block, args, shared_mem, queue.ptr)
+        detail = {"grid": list(grid), "block": list(block)}
+        self.enqueue("kernel", function.name, queue, detail, function.packer.launch, told)
 
     def prepare(self, calls: Sequence[Call]) -> CupyReplay:
         """Make these calls ready."""
@@ -385,36 +401,47 @@ class CupyDevice:
 
         `detail` may be just a number of bytes. `outline` says what is in a graph.
         """
-        if self._recorder is None:
-            self.call(name, call, args)
-        else:
-            told = {"bytes": detail} if isinstance(detail, int) else detail or {}
-            recorded = (self._recorder, kind, name, queue, told, call, args, outline)
-            self.call(name, self._record, recorded)
-
-    def call(self, what: str, call: Callable[..., object], args: tuple[Any, ...]) -> Any:
-        """Call CUDA with this device current and its errors translated.
-
-        The same as `guarded` and `active`, without context managers: every launch comes this way.
-        """
-        before = self.ordinal
         try:
-            if not (self._alone and getattr(_thread, "bound", False)):
-                before = self._bind()
-            return call(*args)
+            if self._recorder is None:
+                call(*args)
+            else:
+                told = {"bytes": detail} if isinstance(detail, int) else detail or {}
+                self._record(self._recorder, kind, name, queue, told, call, args, outline)
         except CUDA_ERRORS as error:
-            raise translated(error, what) from error
-        finally:
-            if before != self.ordinal:
-                runtime.setDevice(before)
+            raise translated(error, name) from error
 
-    def _bind(self) -> int:
-        """Make it this thread's device; which one was. The driver's own calls need a thread that is bound."""
+    def activate(self) -> int | None:
+        """Make it CUDA's current device in this thread; which one was that before, if it was another.
+
+        The driver's own calls need a thread that is bound to a device.
+        """
+        if self._alone and _thread.bound:
+            return None
         before = int(runtime.getDevice())
-        if before != self.ordinal or not getattr(_thread, "bound", False):
-            runtime.setDevice(self.ordinal)
-            _thread.bound = True
-        return before
+        if before == self.ordinal and _thread.bound:
+            return None
+        runtime.setDevice(self.ordinal)
+        _thread.bound = True
+        return None if before == self.ordinal else before
+
+    def restore(self, before: int) -> None:
+        """Make another device CUDA's current one again."""
+        runtime.setDevice(before)
+
+    @contextmanager
+    def active(self) -> Generator[None]:
+        """A block in which it is CUDA's current device."""
+        before = self.activate()
+        try:
+            yield
+        finally:
+            if before is not None:
+                self.restore(before)
+
+    def new_event(self, stream: CupyStream) -> CupyEvent:
+        """An event of this device's."""
+        with self.active():
+            return CupyEvent(stream)
 
     def _record(
         self,
@@ -443,13 +470,9 @@ class CupyDevice:
 
     def own(self, stream: Stream) -> CupyStream:
         """A stream, if it is one of this device's."""
-        if not isinstance(stream, CupyStream) or stream.device is not self:
+        if type(stream) is not CupyStream or stream.device is not self:
             raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
         return stream
-
-
-def _address(host: HostBuffer) -> int:
-    return int(host.__array_interface__["data"][0])  # `ctypes.data` takes thrice as long
 
 
 def _dim3(values: Sequence[int]) -> Dim3:

@@ -1,6 +1,7 @@
-"""Arguments of a kernel, laid out as the driver wants them: once for each combination of types.
+"""Arguments of a kernel, laid out as the driver wants them.
 
-CuPy looks at the type of each argument at each launch, which takes longer than the driver's own call.
+CuPy looks at the type of each argument at each launch, which takes longer than the driver's own call. Here
+the layout follows from the kernel's signature, once.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Any
 
 from cupy.cuda import driver
 
+from asyncgpu_tutor.cuda_c import Signature
+from asyncgpu_tutor.errors import UsageError
+
 __all__ = ["Packer"]
 
 # NumPy's letters for its types are the struct module's. cuLaunchKernel takes each argument at its natural
@@ -21,34 +25,52 @@ POINTER = "Q"
 
 
 class Packer:
-    """The arguments of one kernel, for one combination of their types.
+    """Room for the arguments of one kernel.
 
     Parameters
     ----------
-    args : sequence
-        Numbers of NumPy's types, or anything with `ptr`, an address on the device.
+    signature : Signature
+        Its pointers take memory, anything with `ptr`, an address on the device; the rest takes numbers.
     """
 
-    def __init__(self, args: Sequence[Any]) -> None:
-        letters = [_letter(arg) for arg in args]
-        self._layout = struct.Struct("@" + "".join(letters))
-        self._buffer = ctypes.create_string_buffer(max(self._layout.size, 1))
+    def __init__(self, signature: Signature) -> None:
+        self._signature = signature
+        letters = [
+            POINTER if p.pointer or p.dtype is None else p.dtype.char for p in signature.parameters
+        ]
+        self._count = len(letters)
+        self._places = [i for i, p in enumerate(signature.parameters) if p.pointer]
+        layout = struct.Struct("@" + "".join(letters))
+        self._buffer = ctypes.create_string_buffer(max(layout.size, 1))
+        self._pack_into = layout.pack_into
         base = ctypes.addressof(self._buffer)
         offsets = [
             struct.calcsize("@" + "".join(letters[: i + 1])) - struct.calcsize(letter)
             for i, letter in enumerate(letters)
         ]
-        self._table = (ctypes.c_void_p * max(len(args), 1))(*(base + o for o in offsets))
+        self._table = (ctypes.c_void_p * max(len(letters), 1))(*(base + o for o in offsets))
         # Of an array of pointers to the arguments: what cuLaunchKernel calls kernelParams.
         self.address = ctypes.addressof(self._table)
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
 
-    def pack(self, values: Sequence[Any]) -> None:
-        """Write the arguments: numbers, and addresses."""
-        self._layout.pack_into(self._buffer, 0, *values)
+    def pack(self, args: Sequence[Any]) -> None:
+        """Write the arguments: memory and numbers, one for each parameter."""
+        self._pack_into(self._buffer, 0, *self._values(args))
+
+    def _values(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments, with addresses in place of memory."""
+        values = list(args)
+        if len(values) != self._count:
+            names = ", ".join(p.name for p in self._signature.parameters)
+            raise UsageError(
+                f"{self._signature.name}() takes {self._count} arguments ({names}), and got {len(values)}"
+            )
+        for place in self._places:
+            values[place] = values[place].ptr
+        return values
 
     def launch(
-        self, pointer: int, shape: tuple[int, ...], values: Sequence[Any], shared: int, stream: int
+        self, pointer: int, grid: Any, block: Any, args: Sequence[Any], shared: int, stream: int
     ) -> None:
         """Pack and launch; the driver copies the arguments before it returns.
 
@@ -56,18 +78,14 @@ class Packer:
         ----------
         pointer : int
             The function, a ``CUfunction``.
-        shape : tuple of int
-            Grid, then block, (x, y, z) each.
+        grid, block : tuple of int
+            (x, y, z).
         shared : int
             Dynamic shared memory of a block, in bytes.
         stream : int
             A ``cudaStream_t``.
         """
-        with self.lock:  # the driver's call lets other threads run
-            self._layout.pack_into(self._buffer, 0, *values)
-            driver.launchKernel(pointer, *shape, shared, stream, self.address, 0)
-
-
-def _letter(arg: Any) -> str:
-    dtype = getattr(arg, "dtype", None)  # memory has none
-    return POINTER if dtype is None else str(dtype.char)
+        values = self._values(args)
+        with self._lock:  # the driver's call lets other threads run
+            self._pack_into(self._buffer, 0, *values)
+            driver.launchKernel(pointer, *grid, *block, shared, stream, self.address, 0)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import cupy
 from cupy.cuda import driver, runtime
 
-from asyncgpu_tutor.devices.cuda.guard import guarded
+from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.nodes import Outline
 from asyncgpu_tutor.devices.cuda.packing import Packer
-from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
+from asyncgpu_tutor.devices.cuda.stream import CupyStream
+from asyncgpu_tutor.devices.cuda.transfers import TRANSFERS, Bound
 from asyncgpu_tutor.devices.protocol import Call, Event, Stream
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
-__all__ = ["CupyGraph", "CupyRepeat", "CupyReplay"]
+__all__ = ["CupyGraph", "CupyReplay"]
 
 MOST_BOUND = 64  # combinations of streams
-Bound = tuple[Callable[..., object], tuple[object, ...]]
 
 
 class CupyReplay:
@@ -37,9 +36,8 @@ class CupyReplay:
         with guarded("preparing calls"), device.active():
             for place, call in enumerate(calls):
                 if call.verb == "launch":
-                    args = call.args[3]
-                    packer = self._packed[place] = Packer(args)
-                    packer.pack([getattr(a, "ptr", a) for a in args])
+                    packer = self._packed[place] = Packer(call.args[0].signature)
+                    packer.pack(call.args[3])
                 elif call.verb == "record":
                     self._events[call.args[0]] = cupy.cuda.Event(disable_timing=True)
         self._bound: dict[tuple[int, ...], list[Bound]] = {}
@@ -58,7 +56,10 @@ class CupyReplay:
             if len(self._bound) >= MOST_BOUND:  # a program that makes a stream for each run
                 self._bound.clear()
             bound = self._bound[pointers] = self.bind(pointers)
-        device.call("a prepared pipeline", _make_all, (bound,))
+        try:
+            _make_all(bound)
+        except CUDA_ERRORS as error:
+            raise translated(error, "a prepared pipeline") from error
 
     def bind(self, streams: Sequence[int]) -> list[Bound]:
         """The calls on these streams, each a function of CuPy's with its arguments."""
@@ -86,12 +87,7 @@ class CupyReplay:
                 packed,
                 0,
             )
-        return self._device.transfer(call.verb, call.args, stream)
-
-    def repeat(self, stream: Stream) -> CupyRepeat:
-        """Runs of calls that need one stream only."""
-        queue = self._device.own(stream)
-        return CupyRepeat(self._device, self.bind((queue.ptr,)), queue, self)
+        return TRANSFERS[call.verb](*call.args, stream)
 
     def _recorded(self, streams: Sequence[Stream]) -> None:
         """As the device's own methods, which write spans."""
@@ -139,40 +135,9 @@ class CupyGraph:
     def launch(self, stream: Stream) -> None:
         """Enqueue all of it, behind what `stream` holds."""
         queue = self._device.own(stream)
+        told = (self._graph.graphExec, queue.ptr)
         self._device.enqueue(
-            "graph", self._name, queue, None, self._graph.launch, (queue.cupy,), self._outline
-        )
-
-    def repeat(self, stream: Stream) -> CupyRepeat:
-        """Launches on this stream."""
-        queue = self._device.own(stream)
-        bound: list[Bound] = [(runtime.graphLaunch, (self._graph.graphExec, queue.ptr))]
-        return CupyRepeat(self._device, bound, queue, self)
-
-
-class CupyRepeat:
-    """Calls on one stream, made again and again.
-
-    Attributes
-    ----------
-    event : CupyEvent
-        Behind those that `start` made last.
-    enqueue, start, wait : callable
-        See `Repeat`. They are bound here once, as a run of a graph takes little longer than such a call.
-    """
-
-    def __init__(
-        self, device: CupyDevice, bound: list[Bound], stream: CupyStream, keep: object
-    ) -> None:
-        self.event = CupyEvent(stream, ())
-        self._keep = keep  # with the arguments, and the graph itself
-        run: Bound = bound[0] if len(bound) == 1 else (_make_all, (bound,))
-        mark: Bound = (runtime.eventRecord, (self.event.ptr, stream.ptr))
-        what = "a pipeline that is run again"
-        self.enqueue = partial(device.call, what, *run)
-        self.start = partial(device.call, what, _make_all, ([*bound, mark],))
-        self.wait = partial(
-            device.call, "waiting for a stream", runtime.streamSynchronize, (stream.ptr,)
+            "graph", self._name, queue, None, runtime.graphLaunch, told, self._outline
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import cupy
 from cupy.cuda import runtime
 
-from asyncgpu_tutor.devices.cuda.guard import guarded
+from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, translated
 from asyncgpu_tutor.devices.cuda.watcher import Watcher
 from asyncgpu_tutor.devices.protocol import Event
 from asyncgpu_tutor.errors import DeviceMismatchError
@@ -22,15 +22,20 @@ NOT_READY = 600  # cudaErrorNotReady
 
 
 class CupyEvent:
-    """A point in the work of a CUDA stream."""
+    """A point in the work of a CUDA stream.
 
-    def __init__(self, stream: CupyStream, heads: tuple[int, ...]) -> None:
+    Attributes
+    ----------
+    stream : CupyStream
+    heads : tuple of int
+        The spans in front of it, where there is a recording.
+    """
+
+    def __init__(self, stream: CupyStream) -> None:
         self.stream = stream
-        self.heads = heads
-        # A new one each time. To take it back in `__del__` would save a microsecond, and is wrong:
-        # where the garbage collector finds both, CuPy's own `__del__` has destroyed it by then.
-        self.event: Any = cupy.cuda.Event(disable_timing=True)
-        self.ptr: int = self.event.ptr
+        self.heads: tuple[int, ...] = ()
+        self._event: Any = cupy.cuda.Event(disable_timing=True)  # destroys it when this goes
+        self.ptr: int = self._event.ptr
 
     @property
     def done(self) -> bool:
@@ -52,11 +57,14 @@ class CupyEvent:
         """Block the host until the device has passed it."""
         forbid_nested_wait("event.synchronize()")
         device = self.stream.device
-        if device.log is None:
-            device.call("waiting for an event", self.event.synchronize, ())
-            return
-        with guarded("waiting for an event"), device.waiting("synchronize event", self.heads):
-            self.event.synchronize()
+        try:
+            if device.log is None:
+                runtime.eventSynchronize(self.ptr)
+                return
+            with device.waiting("synchronize event", self.heads):
+                runtime.eventSynchronize(self.ptr)
+        except CUDA_ERRORS as error:
+            raise translated(error, "waiting for an event") from error
 
 
 class CupyStream:
@@ -88,16 +96,20 @@ class CupyStream:
 
     def record(self) -> CupyEvent:
         """An event behind all work enqueued so far."""
-        log = self.device.log
-        event: CupyEvent = self.device.call(
-            "recording an event", self._record, (log.heads(self.number) if log else (),)
-        )
+        free, log = self.device.free_events, self.device.log
+        try:
+            event = free.pop() if free else self.device.new_event(self)
+            event.stream = self
+            event.heads = () if log is None else log.heads(self.number)
+            runtime.eventRecord(event.ptr, self.ptr)
+        except CUDA_ERRORS as error:
+            raise translated(error, "recording an event") from error
         return event
 
-    def _record(self, heads: tuple[int, ...]) -> CupyEvent:
-        event = CupyEvent(self, heads)
-        runtime.eventRecord(event.ptr, self.ptr)
-        return event
+    def reuse(self, event: Event) -> None:
+        """Making an event takes longer than recording it."""
+        if isinstance(event, CupyEvent):
+            self.device.free_events.append(event)
 
     def wait_event(self, event: Event) -> None:
         """Hold back work enqueued from now on until `event`."""
@@ -107,20 +119,20 @@ class CupyStream:
             )
         if self.device.log is not None and event.stream.device is self.device:
             self.device.log.wait(self.number, event.heads)
-        self.device.call(
-            "waiting for an event on a stream", runtime.streamWaitEvent, (self.ptr, event.ptr)
-        )
+        try:
+            runtime.streamWaitEvent(self.ptr, event.ptr)
+        except CUDA_ERRORS as error:
+            raise translated(error, "waiting for an event on a stream") from error
 
     def synchronize(self) -> None:
         """Block the host until all its work is done."""
         forbid_nested_wait("stream.synchronize()")
         log = self.device.log
-        if log is None:
-            self.device.call("waiting for a stream", self.cupy.synchronize, ())
-            return
-        heads = log.heads(self.number)
-        with (
-            guarded("waiting for a stream"),
-            self.device.waiting(f"synchronize stream {self.number}", heads),
-        ):
-            self.cupy.synchronize()
+        try:
+            if log is None:
+                runtime.streamSynchronize(self.ptr)
+                return
+            with self.device.waiting(f"synchronize stream {self.number}", log.heads(self.number)):
+                runtime.streamSynchronize(self.ptr)
+        except CUDA_ERRORS as error:
+            raise translated(error, "waiting for a stream") from error

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, Program, Signature
+from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, Parameter, Program, Signature
 from asyncgpu_tutor.devices.protocol import Argument, Dim3, HostBuffer, Memory
 from asyncgpu_tutor.devices.simulated.engine import Work
 from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
@@ -44,6 +44,7 @@ class SimFunction:
     source: str
     stand_in: StandIn | None = None
     remembered: Remembered | None = None
+    contract: bool = False
 
     @property
     def name(self) -> str:
@@ -55,7 +56,7 @@ class SimFunction:
         """What another kernel has to share with this one to compute the same in the same way."""
         stand_in = self.stand_in
         reference = None if stand_in is None else (stand_in.reference, stand_in.above)
-        return self.source, self.name, reference
+        return self.source, self.name, self.contract, reference
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -207,7 +208,8 @@ def kernel_launch(
         if isinstance(arg, SimMemory) and not parameter.const
     ]
     values: list[GlobalMemory | np.generic] = [
-        arg.cells if isinstance(arg, SimMemory) else _scalar(arg) for arg in args
+        arg.cells if isinstance(arg, SimMemory) else _scalar(arg, parameter)
+        for arg, parameter in zip(args, parameters, strict=True)
     ]
 
     def execute() -> tuple[LaunchResult, str | None]:
@@ -261,10 +263,13 @@ def sim_memory(memory: Memory) -> SimMemory:
     return memory
 
 
-def _scalar(arg: Argument) -> np.generic:
-    if not isinstance(arg, np.generic):
-        raise UsageError(f"{arg!r} is not memory of this device, and not a NumPy scalar")
-    return arg
+def _scalar(arg: Argument, parameter: Parameter) -> np.generic:
+    if not isinstance(arg, bool | int | float | np.generic) or parameter.dtype is None:
+        raise UsageError(
+            f"{arg!r} is not memory of this device, and no number for {parameter.name!r}"
+        )
+    number: np.generic = parameter.dtype.type(arg)
+    return number
 
 
 def _written(memory: SimMemory, nbytes: int) -> None:

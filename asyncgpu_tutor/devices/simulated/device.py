@@ -93,7 +93,7 @@ class SimDevice:
         self.heap = Heap(spec.memory_bytes)
         self.log: SpanLog | None = None
         self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
-        self._functions: dict[tuple[str, str, Reference | None], SimFunction] = {}
+        self._functions: dict[tuple[str, str, Reference | None, bool], SimFunction] = {}
         self._streams: weakref.WeakSet[SimStream] = weakref.WeakSet()
         self._next_stream = 0
         self._submission: int | None = None
@@ -243,27 +243,35 @@ class SimDevice:
         self.enqueue(commands.device_copy(self.spec, target, source, nbytes), stream)
 
     # ------------------------------------------------------------------ kernels
+    def activate(self) -> int | None:
+        """A simulated host needs no current device."""
+        return None
+
+    def restore(self, before: int) -> None:
+        """See `activate`."""
+
     def get_function(
-        self, source: str, name: str, reference: Reference | None = None
+        self, source: str, name: str, reference: Reference | None = None, contract: bool = False
     ) -> SimFunction:
         """Compile for the interpreter, once for each source.
 
-        Products and sums are rounded one by one, as on the CUDA device: see there. Of a launch with a
-        `reference` and more work than `stand_in_above`, only a sample of the blocks is interpreted.
+        Products and sums are rounded one by one unless they are to `contract`, as on the CUDA device. Of a
+        launch with a `reference` and more work than `stand_in_above`, only a sample of the blocks is
+        interpreted.
         """
-        function = self._functions.get((source, name, reference))
+        function = self._functions.get((source, name, reference, contract))
         if function is None:
             if self.load_us:
                 self.call(f"load {name}", self.load_us)
-            program = compile_source(source, fmad=False)
+            program = compile_source(source, fmad=contract)
             signature = program.instantiate(name)
             stand_in = (
                 StandIn(program, signature, reference, self.stand_in_above)
                 if reference is not None
                 else None
             )
-            function = SimFunction(program, signature, source, stand_in, LAUNCHES)
-            self._functions[source, name, reference] = function
+            function = SimFunction(program, signature, source, stand_in, LAUNCHES, contract)
+            self._functions[source, name, reference, contract] = function
         return function
 
     def launch(

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
-from asyncgpu_tutor.devices.protocol import Call, Event, Stream
+from asyncgpu_tutor.devices.protocol import Call, Stream
 from asyncgpu_tutor.devices.simulated import commands
 from asyncgpu_tutor.devices.simulated.commands import Piece
 from asyncgpu_tutor.devices.simulated.machine import exclusive
@@ -18,7 +18,7 @@ from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.simulated.device import SimDevice
 
-__all__ = ["SimGraph", "SimRepeat", "SimReplay"]
+__all__ = ["SimGraph", "SimReplay"]
 
 # What to enqueue and on which stream: a piece of work, or the number of an event to record or to wait for.
 Step = tuple[int, Piece | None, int | None, int | None]
@@ -40,35 +40,9 @@ class SimReplay:
         owned = [self.device.own(stream) for stream in streams]
         _walk(self.steps, owned, self.device.enqueue, SimStream.record, SimStream.wait_event)
 
-    def repeat(self, stream: Stream) -> SimRepeat:
-        """Runs of calls that need one stream only."""
-        return SimRepeat(partial(self.enqueue, (stream,)), stream)
-
     def instantiate(self, name: str) -> SimGraph:
         """All of them as one."""
         return SimGraph(self, name)
-
-
-class SimRepeat:
-    """Calls on one stream. What makes them cheap on a GPU, a simulated host does not pay for anyway."""
-
-    def __init__(self, make: Callable[[], None], stream: Stream) -> None:
-        self._make = make
-        self._stream = stream
-        self.event: Event = stream.record()
-
-    def enqueue(self) -> None:
-        """Make the calls."""
-        self._make()
-
-    def start(self) -> None:
-        """Make the calls, and mark their end."""
-        self._make()
-        self.event = self._stream.record()
-
-    def wait(self) -> None:
-        """Block the host until the stream has done all its work."""
-        self._stream.synchronize()
 
 
 class SimGraph:
@@ -84,10 +58,6 @@ class SimGraph:
         ]
         nodes = sum(piece is not None for _, piece, _, _ in self._steps)
         device.call(f"instantiate {name}", nodes * device.spec.graph_instantiate_us)
-
-    def repeat(self, stream: Stream) -> SimRepeat:
-        """Launches on this stream."""
-        return SimRepeat(partial(self.launch, stream), stream)
 
     @exclusive
     def launch(self, stream: Stream) -> None:

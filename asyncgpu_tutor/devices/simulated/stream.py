@@ -99,6 +99,9 @@ class SimStream:
         self.submit(Command("none", self.device.now(), current_operation()[0], records=event.state))
         return event
 
+    def reuse(self, event: Event) -> None:
+        """A simulated event costs nothing to make."""
+
     @exclusive
     def wait_event(self, event: Event) -> None:
         """Hold back work enqueued from now on until `event`."""

@@ -1,22 +1,20 @@
 """Which submission the calls that are being made belong to.
 
-Whoever submits an operation sets the tag; devices read it, for the spans that they write, and so does
-whatever must not be called meanwhile.
+Whoever submits an operation is the tag while it does so. Devices read it for the spans that they write, and
+so does whatever must not be called meanwhile.
 """
 
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from asyncgpu_tutor.errors import NestedSyncError
 
-__all__ = ["Tag", "Tagged", "current_operation", "current_tag", "forbid_nested_wait"]
+__all__ = ["CURRENT", "Tag", "current_operation", "current_tag", "forbid_nested_wait"]
 
 
-@dataclass(eq=False, slots=True)
 class Tag:
-    """Which submission the calls that are being made belong to; it ends up in the spans.
+    """Number and name of a submission; they end up in the spans.
 
     Attributes
     ----------
@@ -30,18 +28,21 @@ class Tag:
         Whether the calls are written down, and not made.
     """
 
-    op: int
-    label: str
-    over: bool = False
-    captures: bool = False
+    __slots__ = ("captures", "label", "op", "over")
+
+    def __init__(self, op: int, label: str, captures: bool = False) -> None:
+        self.op = op
+        self.label = label
+        self.over = False
+        self.captures = captures
 
 
-_TAG: ContextVar[Tag | None] = ContextVar("asyncgpu_tag", default=None)
+CURRENT: ContextVar[Tag | None] = ContextVar("asyncgpu_tag", default=None)
 
 
 def current_tag() -> Tag | None:
     """The tag of the submission under way, if there is one."""
-    tag = _TAG.get()
+    tag = CURRENT.get()
     return None if tag is None or tag.over else tag
 
 
@@ -51,32 +52,13 @@ def current_operation() -> tuple[int | None, str]:
     return (tag.op, tag.label) if tag else (None, "")
 
 
-class Tagged:
-    """``with Tagged(tag):`` attributes what is enqueued in the block to `tag`.
-
-    A class, because a generator would cost each submission a microsecond more.
-    """
-
-    __slots__ = ("_tag", "_token")
-
-    def __init__(self, tag: Tag) -> None:
-        self._tag = tag
-
-    def __enter__(self) -> None:
-        self._token = _TAG.set(self._tag)
-
-    def __exit__(self, *_: object) -> None:
-        self._tag.over = True
-        _TAG.reset(self._token)
-
-
 def forbid_nested_wait(what: str) -> None:
     """Raise `NestedSyncError` where a submission is under way.
 
     A wait there would block on work that has not been handed over yet, or block the event loop.
     """
-    tag = _TAG.get()  # as `current_tag`, without a call: every run asks
-    if tag is None or tag.over:
+    tag = current_tag()
+    if tag is None:
         return
     if tag.captures:
         raise NestedSyncError(

@@ -11,8 +11,8 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import DeviceError, NestedSyncError, NotAnOperationError, UsageError
+from asyncgpu_tutor.inspection import KernelReport, Report
 from asyncgpu_tutor.kernels import KernelSource
-from asyncgpu_tutor.microscope import KernelReport, Report
 
 pytestmark = pytest.mark.usefixtures("sim")
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import inspect
+import pickle
+from pathlib import Path
+
+import pytest
 
 import asyncgpu_tutor as agt
 
@@ -82,19 +88,50 @@ PUBLIC = [
 ]
 
 
-def test_the_public_names_are_these() -> None:
+def test_the_public_names_are_these_and_completion_shows_nothing_else() -> None:
     assert sorted(agt.__all__) == sorted(PUBLIC)
+    assert dir(agt) == sorted(PUBLIC)
+    assert [name for name in PUBLIC if not hasattr(agt, name)] == []
 
 
-def test_each_public_name_is_there_and_what_is_not_named_is_not_public() -> None:
-    visible = {
-        name
-        for name, value in vars(agt).items()
-        if not name.startswith("_") and not inspect.ismodule(value)
+def test_type_checkers_are_told_where_each_name_is_loaded_from() -> None:
+    (block,) = (node for node in ast.parse(inspect.getsource(agt)).body if isinstance(node, ast.If))
+    told = {
+        alias.asname or alias.name: (f"{node.module}", alias.name)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
     }
 
-    assert visible <= set(PUBLIC)
-    assert [name for name in PUBLIC if not hasattr(agt, name)] == []
+    assert sorted(told) == sorted(PUBLIC)
+    for name, (module, attribute) in told.items():
+        assert getattr(agt, name) is getattr(importlib.import_module(module), attribute)
+
+
+def test_every_way_to_import_gives_the_same() -> None:
+    everything: dict[str, object] = {}
+    exec("from asyncgpu_tutor import *", everything)
+    exec("from asyncgpu_tutor import zip as ours", everything)
+
+    assert {name: everything[name] for name in PUBLIC} == {n: getattr(agt, n) for n in PUBLIC}
+    assert everything["ours"] is agt.zip
+    assert pickle.loads(pickle.dumps(agt.SingleStream)) is agt.SingleStream
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'asyncgpu_tutor' has no attribute 'zipp'"):
+        _ = agt.zipp  # type: ignore[attr-defined]
+
+
+def test_a_room_that_is_imported_hides_no_public_name() -> None:
+    """The import system makes a room an attribute of the package, over whatever is there."""
+    rooms = {
+        path.stem for path in Path(agt.__file__).parent.iterdir() if path.suffix in {"", ".py"}
+    }
+
+    assert {
+        name for name in PUBLIC if name in rooms and not inspect.ismodule(getattr(agt, name))
+    } == set()
 
 
 def test_each_public_class_and_function_is_documented() -> None:

@@ -7,7 +7,7 @@ The counts are the interpreter's, the times the model's, so it looks at simulate
   picture alone needs matplotlib.
 """
 
-from asyncgpu_tutor.microscope.report import KernelReport, Report
-from asyncgpu_tutor.microscope.scope import inspect, microscope
+from asyncgpu_tutor.inspection.report import KernelReport, Report
+from asyncgpu_tutor.inspection.scope import inspect, microscope
 
 __all__ = ["KernelReport", "Report", "inspect", "microscope"]

@@ -253,7 +253,7 @@ class Report:
         width : int
             Letters that a line may have; columns that do not fit follow below.
         """
-        from asyncgpu_tutor.microscope.table import render
+        from asyncgpu_tutor.inspection.table import render
 
         return render(self.spec, self.kernels, width)
 
@@ -265,7 +265,7 @@ class Report:
         UsageError
             If no such kernel ran, or kernels of different sources have that name.
         """
-        from asyncgpu_tutor.microscope.listing import annotate
+        from asyncgpu_tutor.inspection.listing import annotate
 
         launches = [launch for launch in self._launches if launch.kernel == name]
         sources = list(dict.fromkeys(launch.source for launch in launches))
@@ -296,7 +296,7 @@ class Report:
         width : float
             Of the new figure, in inches.
         """
-        from asyncgpu_tutor.microscope.picture import draw
+        from asyncgpu_tutor.inspection.picture import draw
 
         return draw(self.spec, self.kernels, ax, "Roofline" if title is None else title, width)
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from asyncgpu_tutor.devices.simulated import Launched, SimDevice
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.microscope.report import Report
+from asyncgpu_tutor.inspection.report import Report
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.ops.operation import as_op
 from asyncgpu_tutor.run import current_device

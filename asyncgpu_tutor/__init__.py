@@ -27,26 +27,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the tables below say
-    from asyncgpu_tutor import data, errors
-    from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-    from asyncgpu_tutor.arrays.host import HostArray
-    from asyncgpu_tutor.devices.protocol import Device, Event, Stream
-    from asyncgpu_tutor.errors import (
-        AsyncGpuError,
-        DeviceError,
-        KernelCompileError,
-        KernelFault,
-        PageableCopyWarning,
-        UsageError,
-    )
-    from asyncgpu_tutor.inspection import inspect, microscope
-    from asyncgpu_tutor.kernels import Kernel, KernelSource, matvec_naive, relu, sgemm_naive
+    from asyncgpu_tutor import data, errors, types
+    from asyncgpu_tutor.arrays.handles import DeviceArray
+    from asyncgpu_tutor.devices.simulated import SimDevice
+    from asyncgpu_tutor.errors import DeviceError, UsageError
+    from asyncgpu_tutor.inspection import microscope
+    from asyncgpu_tutor.kernels import Kernel, matvec_naive, relu, sgemm_naive
     from asyncgpu_tutor.ops import (
         CudaGraph,
         DeviceOp,
-        GraphScope,
-        Prepared,
-        SharedOp,
         arange,
         asarray,
         d2h,
@@ -66,15 +55,10 @@ if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the
         zip,
     )
     from asyncgpu_tutor.run import (
-        ExecutionContext,
         create_stream,
         current_device,
-        current_policy,
         in_flight,
-        known_devices,
-        policy_for,
         record,
-        resolve,
         sleep,
         synchronize,
         use,
@@ -85,47 +69,24 @@ if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the
     from asyncgpu_tutor.scheduling import SchedulingPolicy, SingleStream, StreamPoolRoundRobin
     from asyncgpu_tutor.serving import Server
     from asyncgpu_tutor.traces import nvtx as ranges
-    from asyncgpu_tutor.traces.analysis import (
-        Analysis,
-        Comparison,
-        Finding,
-        analyse,
-        compare,
-        diagnose,
-    )
-    from asyncgpu_tutor.traces.spans import Span, Trace
+    from asyncgpu_tutor.traces.analysis import analyse, compare, diagnose
+    from asyncgpu_tutor.traces.pictures import compare_timelines
+    from asyncgpu_tutor.traces.spans import Trace
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Analysis",
-    "AsyncGpuError",
-    "Comparison",
     "CudaGraph",
-    "Device",
     "DeviceArray",
     "DeviceError",
     "DeviceFuture",
     "DeviceOp",
-    "Event",
-    "ExecutionContext",
-    "Finding",
     "FutureState",
-    "GraphScope",
-    "HostArray",
     "Kernel",
-    "KernelCompileError",
-    "KernelFault",
-    "KernelSource",
-    "PageableCopyWarning",
-    "Partition",
-    "Prepared",
     "SchedulingPolicy",
     "Server",
-    "SharedOp",
+    "SimDevice",
     "SingleStream",
-    "Span",
-    "Stream",
     "StreamPoolRoundRobin",
     "Trace",
     "UsageError",
@@ -133,9 +94,9 @@ __all__ = [
     "arange",
     "asarray",
     "compare",
+    "compare_timelines",
     "create_stream",
     "current_device",
-    "current_policy",
     "d2h",
     "data",
     "diagnose",
@@ -144,8 +105,6 @@ __all__ = [
     "full",
     "h2d",
     "in_flight",
-    "inspect",
-    "known_devices",
     "matvec_naive",
     "memcpy",
     "microscope",
@@ -153,16 +112,15 @@ __all__ = [
     "overlap",
     "pin",
     "pinned",
-    "policy_for",
     "randn",
     "ranges",
     "record",
     "relu",
-    "resolve",
     "sgemm_naive",
     "sleep",
     "spawn",
     "synchronize",
+    "types",
     "use",
     "using",
     "value",
@@ -177,36 +135,20 @@ _MODULES = {
     "data": "asyncgpu_tutor.data",
     "errors": "asyncgpu_tutor.errors",
     "ranges": "asyncgpu_tutor.traces.nvtx",
+    "types": "asyncgpu_tutor.types",
 }
 _HOMES = {
-    "Analysis": "traces.analysis",
-    "AsyncGpuError": "errors",
-    "Comparison": "traces.analysis",
     "CudaGraph": "ops",
-    "Device": "devices.protocol",
     "DeviceArray": "arrays.handles",
     "DeviceError": "errors",
     "DeviceFuture": "run.future",
     "DeviceOp": "ops",
-    "Event": "devices.protocol",
-    "ExecutionContext": "run",
-    "Finding": "traces.analysis",
     "FutureState": "run.future",
-    "GraphScope": "ops",
-    "HostArray": "arrays.host",
     "Kernel": "kernels",
-    "KernelCompileError": "errors",
-    "KernelFault": "errors",
-    "KernelSource": "kernels",
-    "PageableCopyWarning": "errors",
-    "Partition": "arrays.handles",
-    "Prepared": "ops",
     "SchedulingPolicy": "scheduling",
     "Server": "serving",
-    "SharedOp": "ops",
+    "SimDevice": "devices.simulated",
     "SingleStream": "scheduling",
-    "Span": "traces.spans",
-    "Stream": "devices.protocol",
     "StreamPoolRoundRobin": "scheduling",
     "Trace": "traces.spans",
     "UsageError": "errors",
@@ -214,17 +156,15 @@ _HOMES = {
     "arange": "ops",
     "asarray": "ops",
     "compare": "traces.analysis",
+    "compare_timelines": "traces.pictures",
     "create_stream": "run",
     "current_device": "run",
-    "current_policy": "run",
     "d2h": "ops",
     "diagnose": "traces.analysis",
     "dup": "ops",
     "full": "ops",
     "h2d": "ops",
     "in_flight": "run",
-    "inspect": "inspection",
-    "known_devices": "run",
     "matvec_naive": "kernels",
     "memcpy": "ops",
     "microscope": "inspection",
@@ -232,11 +172,9 @@ _HOMES = {
     "overlap": "ops",
     "pin": "ops",
     "pinned": "ops",
-    "policy_for": "run",
     "randn": "ops",
     "record": "run",
     "relu": "kernels",
-    "resolve": "run",
     "sgemm_naive": "kernels",
     "sleep": "run",
     "spawn": "ops",

@@ -38,7 +38,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, solution
-from asyncgpu_tutor.traces.pictures import compare
 from asyncgpu_tutor.traces.spans import overlap_between
 
 device = agt.use("auto")
@@ -193,7 +192,7 @@ meanwhile.reveal(truth, f"From start to end: {first:.0f} µs with sync, {second:
 # for you, so its number may differ from run to run.
 
 # %% id=timeline-picture
-compare([blocking, overlapped], ["sync, then the job", "spawn, the job, await"])
+agt.compare_timelines([blocking, overlapped], ["sync, then the job", "spawn, the job, await"])
 in_words(blocking, overlapped)
 
 # %% [markdown] id=timeline-read

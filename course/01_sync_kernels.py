@@ -30,7 +30,6 @@ from asyncgpu_tutor.exercises import (
     solution,
     solved,
 )
-from asyncgpu_tutor.traces.pictures import compare
 
 device = agt.use("auto")
 device
@@ -838,7 +837,7 @@ for _ in range(4):
 with agt.record() as together:
     in_one(a, x).sync()
 
-compare([stepwise, together], ["A sync after each step", "One sync"])
+agt.compare_timelines([stepwise, together], ["A sync after each step", "One sync"])
 in_words(together)
 
 # %% id=one-wait-claims

@@ -23,7 +23,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.pictures import compare
 from asyncgpu_tutor.traces.spans import happens_before, overlap_between, runs_before
 
 device = agt.use("auto")
@@ -299,7 +298,7 @@ def ordered_by_event():
 
 ordered, result = recorded(ordered_by_event)
 assert np.allclose(result, in_numpy(readings), atol=1e-4)
-compare([twin, ordered], ["No order", "Ordered by an event"])
+agt.compare_timelines([twin, ordered], ["No order", "Ordered by an event"])
 in_words(ordered)
 
 # %% id=event-check
@@ -528,7 +527,7 @@ def on_two_streams():
 
 chain, _ = recorded(on_one_stream)
 diamond, _ = recorded(on_two_streams)
-compare([chain, diamond], ["One stream", "Fork and join"])
+agt.compare_timelines([chain, diamond], ["One stream", "Fork and join"])
 in_words(diamond)
 
 # %% id=fork-join-check
@@ -905,7 +904,7 @@ held_up.reveal(
 )
 
 # %% id=pinned-picture
-compare([from_pinned, from_pageable], ["From pinned memory", "From an ordinary array"])
+agt.compare_timelines([from_pinned, from_pageable], ["From pinned memory", "From an ordinary array"])
 in_words(from_pinned, from_pageable)
 
 # %% [markdown] id=pinned-read
@@ -1138,7 +1137,7 @@ def up_and_down():
 
 same_way, _ = recorded(two_uploads)
 both_ways, _ = recorded(up_and_down)
-compare(
+agt.compare_timelines(
     [same_way, both_ways],
     ["A: two uploads", "B: up and down"],
     lanes=("streams", "engines"),
@@ -1237,7 +1236,7 @@ pays.reveal(
 )
 
 # %% id=chunks-picture
-compare([whole, four_chunks], ["At once", "In four chunks"], lanes=("streams", "engines"))
+agt.compare_timelines([whole, four_chunks], ["At once", "In four chunks"], lanes=("streams", "engines"))
 in_words(four_chunks)
 
 # %% id=chunks-check
@@ -1504,7 +1503,7 @@ def with_null_stream(traditional):
 
 modern, _ = recorded(with_null_stream, False)
 traditional, _ = recorded(with_null_stream, True)
-compare([modern, traditional], ["The null stream of this course", "The traditional rule"])
+agt.compare_timelines([modern, traditional], ["The null stream of this course", "The traditional rule"])
 in_words(modern, traditional)
 
 # %% id=null-check

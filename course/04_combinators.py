@@ -25,7 +25,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.pictures import compare
 from asyncgpu_tutor.traces.spans import overlap_between, runs_before
 
 device = agt.use("auto")
@@ -243,7 +242,7 @@ launch = add(6, agt.arange(6), agt.ones(6), agt.zeros(6).partition(256))
 with agt.record() as direct:
     x, y, z = launch.sync()
 print(x, y, z, sep="\n")
-assert [type(array) for array in (x, y, z)] == [agt.DeviceArray, agt.DeviceArray, agt.Partition]
+assert [type(array) for array in (x, y, z)] == [agt.DeviceArray, agt.DeviceArray, agt.types.Partition]
 
 numbers = agt.d2h(z.unpartition()).sync()
 print(numbers)
@@ -782,7 +781,7 @@ together.reveal(
 # >   device.
 
 # %% id=zip-overlap-picture
-compare([zipped, overlapped], ["zip", "overlap"])
+agt.compare_timelines([zipped, overlapped], ["zip", "overlap"])
 in_words(zipped, overlapped)
 
 # %% [markdown] id=zip-overlap-read

@@ -24,7 +24,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.pictures import compare
 from asyncgpu_tutor.traces.spans import overlap_between
 
 device = agt.use("auto")
@@ -210,7 +209,7 @@ with agt.record() as one_turn:
     agt.work(150, "job")
     result = await task
 
-compare([no_turn, one_turn], ["spawn, job, await", "spawn, one turn, job, await"])
+agt.compare_timelines([no_turn, one_turn], ["spawn, job, await", "spawn, one turn, job, await"])
 in_words(no_turn, one_turn)
 
 # %% id=misconception-spawn-check
@@ -306,7 +305,7 @@ quicker.reveal(
 
 # %% id=plot-difference
 titles = ["each with sync", "each with await", "all together"]
-compare([with_sync, with_await, together], titles, lanes=("host", "streams"))
+agt.compare_timelines([with_sync, with_await, together], titles, lanes=("host", "streams"))
 in_words(with_sync, with_await, together)
 
 # %% [markdown] id=read-difference
@@ -677,7 +676,7 @@ truth = "never" if in_blocked == 0 else "same" if in_blocked > 0.8 * in_awaited 
 beats.reveal(truth, f"{in_blocked} beats during `sync`, and {in_awaited} during `await`.")
 
 # %% id=plot-heart
-compare(
+agt.compare_timelines(
     [blocked, awaited], ["sync: no heartbeat", "await: the heart beats"], lanes=("host", "streams")
 )
 in_words(blocked, awaited)

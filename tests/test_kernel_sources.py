@@ -53,12 +53,14 @@ def test_an_instance_takes_the_type_that_it_names(device: Device) -> None:
 
 
 def test_a_template_needs_its_arguments(device: Device) -> None:
-    with pytest.raises(agt.KernelCompileError, match=r"template of T, TIMES: name an instance"):
+    with pytest.raises(
+        agt.errors.KernelCompileError, match=r"template of T, TIMES: name an instance"
+    ):
         agt.Kernel(TEMPLATE, "scale")
 
 
 def test_an_instance_with_a_type_that_does_not_exist(device: Device) -> None:
-    with pytest.raises(agt.KernelCompileError, match=r"real"):
+    with pytest.raises(agt.errors.KernelCompileError, match=r"real"):
         agt.Kernel(TEMPLATE, "scale<real, 3>")
 
 

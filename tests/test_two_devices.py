@@ -11,6 +11,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward, upload
 from asyncgpu_tutor.data import reference_forward, seed_inputs
+from asyncgpu_tutor.run import policy_for
 from tests.conftest import open_or_skip
 
 PAIRS = [("sim:0", "sim:1"), pytest.param(("cuda:0", "cuda:1"), marks=pytest.mark.gpu)]
@@ -28,7 +29,7 @@ def test_even_batches_here_and_odd_ones_there(pair: tuple[Any, Any]) -> None:
     for device in pair:
         with agt.using(device):
             weights.append(upload(inputs).sync())
-    policies = [agt.policy_for(device) for device in pair]
+    policies = [policy_for(device) for device in pair]
 
     async def main() -> list[Any]:
         ops = []
@@ -78,7 +79,7 @@ def test_a_stream_brings_its_device(pair: tuple[Any, Any]) -> None:
 
 
 def test_two_devices_work_at_the_same_time() -> None:
-    def product() -> agt.DeviceOp[agt.Partition]:
+    def product() -> agt.DeviceOp[agt.types.Partition]:
         n = 1024
         out = agt.zeros(n).partition(256)
         return agt.matvec_naive(n, n, agt.ones((n, n)), agt.ones(n), out).last()

@@ -41,10 +41,10 @@ def main() -> int:
     import matplotlib as mpl
 
     mpl.use("Agg")
-    from asyncgpu_tutor.traces.pictures import alt_text, compare
+    from asyncgpu_tutor.traces.pictures import alt_text, compare_timelines
 
     both = traces((ROOT / "README.md").read_text(encoding="utf-8"))
-    axes = compare(list(both), ["zip: one stream", "overlap: four streams"], width=9)
+    axes = compare_timelines(list(both), ["zip: one stream", "overlap: four streams"], width=9)
     figure = axes[0].get_figure(root=True)
     assert figure is not None
     figure.savefig(PICTURE, dpi=110, metadata={"Software": None})

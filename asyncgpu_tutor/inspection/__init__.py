@@ -2,12 +2,12 @@
 
 The counts are the interpreter's, the times the model's, so it looks at simulated devices only.
 
-- `scope` has the two functions that people call.
+- `scope` has the function that people call.
 - `report` adds up launches, kernel by kernel; `table`, `listing` and `picture` show the sums. The
   picture alone needs matplotlib.
 """
 
 from asyncgpu_tutor.inspection.report import KernelReport, Report
-from asyncgpu_tutor.inspection.scope import inspect, microscope
+from asyncgpu_tutor.inspection.scope import microscope
 
-__all__ = ["KernelReport", "Report", "inspect", "microscope"]
+__all__ = ["KernelReport", "Report", "microscope"]

@@ -43,12 +43,12 @@ def test_both_twins_do_the_same_work(name: str) -> None:
     assert kinds[0] == kinds[1]
 
 
-def finding(trace: Trace, name: str) -> agt.Finding:
+def finding(trace: Trace, name: str) -> agt.types.Finding:
     (found,) = (f for f in agt.diagnose(trace) if f.name == name)
     return found
 
 
-def spans(trace: Trace, found: agt.Finding) -> list[agt.Span]:
+def spans(trace: Trace, found: agt.types.Finding) -> list[agt.types.Span]:
     return [span for span in trace if span.id in found.spans]
 
 
@@ -94,8 +94,8 @@ def test_loading_costs_what_the_call_took() -> None:
 
 
 def test_a_first_launch_that_takes_far_longer_than_the_others_is_loading() -> None:
-    def call(number: int, start: float, end: float) -> agt.Span:
-        return agt.Span(number, "call", "launch k", start, end, "cuda:0")
+    def call(number: int, start: float, end: float) -> agt.types.Span:
+        return agt.types.Span(number, "call", "launch k", start, end, "cuda:0")
 
     slow = [call(0, 0, 900), *(call(i, 900 + 10 * i, 906 + 10 * i) for i in range(1, 5))]
     steady = [call(i, 10 * i, 10 * i + 6) for i in range(5)]
@@ -156,9 +156,9 @@ def test_the_worst_comes_first(sim: Device) -> None:
 def test_several_pieces_of_work_of_one_call_are_no_trouble() -> None:
     """As where a graph is launched."""
     spans = [
-        agt.Span(0, "call", "launch graph g", 0, 1, "cuda:0"),
-        agt.Span(1, "kernel", "a", 2, 3, "cuda:0", 1, after=(0,)),
-        agt.Span(2, "kernel", "b", 2, 3, "cuda:0", 2, after=(0,)),
-        agt.Span(3, "wait", "synchronize", 1, 4, "cuda:0"),
+        agt.types.Span(0, "call", "launch graph g", 0, 1, "cuda:0"),
+        agt.types.Span(1, "kernel", "a", 2, 3, "cuda:0", 1, after=(0,)),
+        agt.types.Span(2, "kernel", "b", 2, 3, "cuda:0", 2, after=(0,)),
+        agt.types.Span(3, "wait", "synchronize", 1, 4, "cuda:0"),
     ]
     assert agt.diagnose(Trace(spans)) == []

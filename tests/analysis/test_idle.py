@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import Span, Trace
+from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.profile import RUNS
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
@@ -21,6 +21,7 @@ from asyncgpu_tutor.traces.analysis import (
 )
 from asyncgpu_tutor.traces.analysis.report import by_cause
 from asyncgpu_tutor.traces.spans.intervals import gaps, length, union
+from asyncgpu_tutor.types import Span
 
 from .programs import recorded
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import Span, Trace
+from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.traces.analysis.nsight_picture import nsight_window, window_rows
+from asyncgpu_tutor.types import Span
 
 
 def test_all_that_was_done_is_in_one_row_and_each_once(sim: Device) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import DeviceOp, Span, Trace
+from asyncgpu_tutor import DeviceOp, Trace
 from asyncgpu_tutor.devices.cuda.nodes import Outline
 from asyncgpu_tutor.devices.protocol import Call, Device
 from asyncgpu_tutor.traces.spans import SpanLog, happens_before
+from asyncgpu_tutor.types import Span
 from tests.conftest import open_or_skip
 
 N = 64

@@ -181,7 +181,7 @@ def test_after_the_copy_it_may_change(sim: SimDevice) -> None:
 def test_a_staged_copy_does_not_mind(sim: SimDevice) -> None:
     host = np.ones(10, np.float32)
     stream = agt.create_stream()
-    with pytest.warns(agt.PageableCopyWarning):
+    with pytest.warns(agt.errors.PageableCopyWarning):
         copy = agt.h2d(host).to_host().async_on(stream)
     host[5] = 7.0
     stream.synchronize()

@@ -47,7 +47,7 @@ def inputs() -> tuple[Any, Any]:
     return x, y
 
 
-def launched(kernel: Make, x: Any, y: Any, block: int = 64) -> tuple[Any, agt.Span]:
+def launched(kernel: Make, x: Any, y: Any, block: int = 64) -> tuple[Any, agt.types.Span]:
     """Result, and the span of the launch."""
     given = agt.h2d(agt.pin(x)).sync(), agt.h2d(agt.pin(y)).sync()
     with agt.record() as trace:
@@ -179,7 +179,8 @@ def test_the_microscope_says_that_counts_are_extrapolated(eager: SimDevice) -> N
     x, y = inputs()
     kernel = agt.Kernel(AXPY, reference=axpy)
     given = agt.h2d(agt.pin(x)).sync(), agt.h2d(agt.pin(y)).sync()
-    report = agt.inspect(kernel(N, 2.0, given[0], given[1].partition(64)))
+    with agt.microscope() as report:
+        kernel(N, 2.0, given[0], given[1].partition(64)).sync()
     assert "extrapolated" in report.table()
 
 

@@ -16,7 +16,7 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_hex
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.pictures import compare, plot
+from asyncgpu_tutor.traces.pictures import compare_timelines, plot
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, OP_COLOURS
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Span, SpanKind, Trace, measure
 
@@ -339,7 +339,7 @@ def test_two_thousand_spans_need_few_artists() -> None:
 # ------------------------------------------------------------------ several traces
 def test_compare_puts_all_on_one_scale(mlp: Trace) -> None:
     short = Trace([one(end=5)], clock="CUDA events", device="NVIDIA H200")
-    axes = compare([mlp, short], ["long", "short"])
+    axes = compare_timelines([mlp, short], ["long", "short"])
     assert [ax.get_title(loc="left") for ax in axes] == ["long", "short"]
     assert axes[0].get_xlim() == axes[1].get_xlim()
     upper, lower = (ax.get_position() for ax in axes)
@@ -351,19 +351,21 @@ def test_compare_puts_all_on_one_scale(mlp: Trace) -> None:
 
 
 def test_compare_keeps_one_height_for_a_lane(mlp: Trace) -> None:
-    axes = compare([mlp, Trace([one()])], lanes=("streams",))
+    axes = compare_timelines([mlp, Trace([one()])], lanes=("streams",))
     heights = [ax.get_position().height / abs(ax.get_ylim()[0] - ax.get_ylim()[1]) for ax in axes]
     assert heights[0] == pytest.approx(heights[1])
 
 
 def test_compare_lets_something_stand_out_in_each(mlp: Trace) -> None:
-    marked, plain = compare([mlp, mlp], lanes=("streams",), highlight=["sgemm_naive", None])
+    marked, plain = compare_timelines(
+        [mlp, mlp], lanes=("streams",), highlight=["sgemm_naive", None]
+    )
     assert {c.get_alpha() is None for c in collections(marked, "kernel")} == {True, False}
     assert {c.get_alpha() for c in collections(plain, "kernel")} == {None}
 
 
 def test_compare_side_by_side(mlp: Trace) -> None:
-    left, right = (ax.get_position() for ax in compare([mlp, mlp], side_by_side=True))
+    left, right = (ax.get_position() for ax in compare_timelines([mlp, mlp], side_by_side=True))
     assert left.x1 < right.x0
     assert left.width == pytest.approx(right.width)
 
@@ -379,11 +381,11 @@ def test_mistakes_are_answered_with_the_choices(mlp: Trace) -> None:
     with pytest.raises(UsageError, match=r"'sgemm'.*'sgemm_naive'"):
         plot(mlp, highlight="sgemm")
     with pytest.raises(UsageError, match="at least one trace"):
-        compare([])
+        compare_timelines([])
     with pytest.raises(UsageError, match="2 traces, 1 titles"):
-        compare([mlp, mlp], ["one"])
+        compare_timelines([mlp, mlp], ["one"])
     with pytest.raises(UsageError, match="2 traces, 1 highlights"):
-        compare([mlp, mlp], highlight=["relu"])
+        compare_timelines([mlp, mlp], highlight=["relu"])
 
 
 def test_a_mistake_leaves_no_figure_behind(mlp: Trace) -> None:

@@ -16,9 +16,10 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TrackEvent,
 )
 
-from asyncgpu_tutor import Span, Trace
+from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.profile import trace_of
 from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.types import Span
 
 
 @pytest.fixture

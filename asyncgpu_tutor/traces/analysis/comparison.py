@@ -111,12 +111,14 @@ class Comparison:
         """Draw all timelines on one axis: the same length is the same time in all of them.
 
         Each begins with its first call or work. For the parameters see
-        `asyncgpu_tutor.traces.pictures.compare`.
+        `asyncgpu_tutor.traces.pictures.compare_timelines`.
         """
-        from asyncgpu_tutor.traces.pictures import compare as draw
+        from asyncgpu_tutor.traces.pictures import compare_timelines
 
         drawn = [from_its_start(trace) for trace in self.traces]
-        return draw(drawn, self.titles, lanes=lanes, side_by_side=side_by_side, width=width)
+        return compare_timelines(
+            drawn, self.titles, lanes=lanes, side_by_side=side_by_side, width=width
+        )
 
     def _lines(self) -> Iterator[str]:
         wide = max(14, *(len(title) + 2 for title in self.titles))

@@ -7,7 +7,7 @@
   see it.
 """
 
-from asyncgpu_tutor.traces.pictures.plots import compare, plot
+from asyncgpu_tutor.traces.pictures.plots import compare_timelines, plot
 from asyncgpu_tutor.traces.pictures.words import alt_text
 
-__all__ = ["alt_text", "compare", "plot"]
+__all__ = ["alt_text", "compare_timelines", "plot"]

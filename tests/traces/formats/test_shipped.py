@@ -16,7 +16,7 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats.shipped import FOLDER
 
 MEGABYTE = 2**20
-COURSE = Path(__file__).parents[2] / "course"
+COURSE = Path(__file__).parents[3] / "course"
 
 
 @cache

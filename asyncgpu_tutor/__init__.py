@@ -71,7 +71,7 @@ if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the
     from asyncgpu_tutor.traces import nvtx as ranges
     from asyncgpu_tutor.traces.analysis import analyse, compare, diagnose
     from asyncgpu_tutor.traces.pictures import compare_timelines
-    from asyncgpu_tutor.traces.spans import Trace
+    from asyncgpu_tutor.traces.trace import Trace
 
 __version__ = "0.1.0"
 
@@ -150,7 +150,7 @@ _HOMES = {
     "SimDevice": "devices.simulated",
     "SingleStream": "scheduling",
     "StreamPoolRoundRobin": "scheduling",
-    "Trace": "traces.spans",
+    "Trace": "traces.trace",
     "UsageError": "errors",
     "analyse": "traces.analysis",
     "arange": "ops",

@@ -23,7 +23,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.spans import overlap_between
 
 device = agt.use("auto")
 device
@@ -827,7 +826,7 @@ in_words(*ways.values())
 
 # %% id=four-ways-check
 for name, trace in ways.items():
-    both = overlap_between(trace, JOB, trace.device_spans)
+    both = trace.overlap_between(JOB, trace.device_spans)
     blocked = sum(span.kind == "wait" for span in trace)
     print(f"{name:9} job and device at once: {both:5.0f} µs, blocking waits: {blocked}")
     assert blocked == (0 if name == "await" else 1)

@@ -24,7 +24,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.spans import overlap_between
 
 device = agt.use("auto")
 device
@@ -188,7 +187,7 @@ with agt.record() as no_turn:
     agt.work(150, "job")
     result = await task
 
-during = overlap_between(no_turn, "job", no_turn.device_spans)
+during = no_turn.overlap_between("job", no_turn.device_spans)
 
 # %% id=reveal-start
 begins.reveal(
@@ -213,11 +212,11 @@ agt.compare_timelines([no_turn, one_turn], ["spawn, job, await", "spawn, one tur
 in_words(no_turn, one_turn)
 
 # %% id=misconception-spawn-check
-assert overlap_between(no_turn, "job", no_turn.device_spans) < 5
+assert no_turn.overlap_between("job", no_turn.device_spans) < 5
 (job,) = one_turn.find("job")
 assert one_turn.device_spans[0].start < job.end  # and how far the device gets meanwhile, depends on it
 if device.simulated:
-    assert overlap_between(one_turn, "job", one_turn.device_spans) > 20
+    assert one_turn.overlap_between("job", one_turn.device_spans) > 20
     assert one_turn.metrics().makespan < no_turn.metrics().makespan - 100
 
 # %% [markdown] id=ways
@@ -605,7 +604,7 @@ yours.plot(title="Your pipeline", lanes=("host", "streams"))
 in_words(yours)
 
 # %% id=prepare-claims
-while_busy = overlap_between(yours, [s for s in yours if s.kind == "work"], yours.device_spans)
+while_busy = yours.overlap_between([s for s in yours if s.kind == "work"], yours.device_spans)
 print(f"The host prepares while the device is at work for {while_busy:.0f} µs.")
 assert [r[0] for r in prepared] == [1, 2, 3, 4]
 

@@ -25,7 +25,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.spans import runs_before
 
 device = agt.use("auto")
 device
@@ -264,8 +263,8 @@ in_words(alone)
 stages = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h"]
 assert [span.name for span in alone.device_spans] == stages
 assert len(alone.streams) == 1
-assert runs_before(alone, "sgemm_naive", "matvec_naive")
-assert runs_before(alone, "matvec_naive", "relu")
+assert alone.runs_before("sgemm_naive", "matvec_naive")
+assert alone.runs_before("matvec_naive", "relu")
 assert alone.metrics().host["wait"] > 0
 print("seven pieces of work, one stream, in the order of the chain")
 

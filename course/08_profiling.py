@@ -28,8 +28,8 @@ from asyncgpu_tutor.commands.profile.exhibits import EXHIBITS, exhibit
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
 from asyncgpu_tutor.exercises.watched import RangeLog, watched
-from asyncgpu_tutor.traces import nvtx as ranges
-from asyncgpu_tutor.traces.analysis.nsight_picture import nsight_window
+from asyncgpu_tutor import ranges
+from asyncgpu_tutor.traces.pictures.nsight_window import nsight_window
 
 device = agt.use("auto")
 device

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.trace import Trace
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs/overlap.png"

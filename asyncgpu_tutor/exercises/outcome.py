@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from asyncgpu_tutor.exercises.exercise import Rejected
 from asyncgpu_tutor.traces.pictures import alt_text, compare_timelines
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

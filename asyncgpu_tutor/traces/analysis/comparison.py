@@ -9,9 +9,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.spans import Metrics, Span, Trace, measure
+from asyncgpu_tutor.traces.pictures import compare_timelines
+from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import Group
+from asyncgpu_tutor.traces.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,8 +115,6 @@ class Comparison:
         Each begins with its first call or work. For the parameters see
         `asyncgpu_tutor.traces.pictures.compare_timelines`.
         """
-        from asyncgpu_tutor.traces.pictures import compare_timelines
-
         drawn = [from_its_start(trace) for trace in self.traces]
         return compare_timelines(
             drawn, self.titles, lanes=lanes, side_by_side=side_by_side, width=width

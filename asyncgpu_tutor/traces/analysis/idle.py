@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal, get_args
 
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, union
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
-from asyncgpu_tutor.traces.spans.words import ENGINE_OF, Engine
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = [
     "CAUSES",

@@ -1,4 +1,4 @@
-"""From an export of Nsight Systems to a `Trace`.
+"""From an export of Nsight Systems to spans.
 
 Tables and columns are those of the profiler's documentation, "SQLite Schema Reference"
 (https://docs.nvidia.com/nsight-systems/UserGuide/index.html), and were looked at in an export of version
@@ -18,7 +18,6 @@ from asyncgpu_tutor.traces.formats.database import Database, opened
 from asyncgpu_tutor.traces.formats.nsys_rows import Call, Export, Range, Work, collect
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
 from asyncgpu_tutor.traces.spans.span import Span, call_name
-from asyncgpu_tutor.traces.spans.trace import Trace
 
 __all__ = ["CLOCK", "read"]
 
@@ -27,8 +26,10 @@ MOST_BRANCHES = 128  # as many as a device has hardware queues
 WHAT = "an export of Nsight Systems (nsys export --type sqlite)"
 
 
-def read(path: str | Path, *, within: str | None, limit: int) -> Trace:
-    """See `Trace.from_nsys`."""
+def read(
+    path: str | Path, *, within: str | None, limit: int
+) -> tuple[list[Span], str, dict[str, object]]:
+    """Spans, the GPU's name, and facts about the export; see `Trace.from_nsys`."""
     file = Path(path)
     if file.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
         raise UsageError(
@@ -46,7 +47,12 @@ def read(path: str | Path, *, within: str | None, limit: int) -> Trace:
             + (f" within ranges called {within!r}" if within is not None else "")
             + ": was the program run under nsys profile -t cuda,nvtx, and did it use the GPU?"
         )
-    return _Builder(export).trace(file, within)
+    about = {
+        **export.about,
+        "file": file.name,
+        **({"within": within} if within is not None else {}),
+    }
+    return _Builder(export).spans(), export.gpu or "unknown GPU", about
 
 
 def _check(database: Database) -> None:
@@ -71,20 +77,16 @@ class _Builder:
             self._by_call.setdefault(work.correlation, []).append(work)
         self._ops = _Operations(export.ranges)
 
-    def trace(self, file: Path, within: str | None) -> Trace:
+    def spans(self) -> list[Span]:
         for _, _, item in sorted(self._items(), key=lambda entry: entry[:2]):
             if isinstance(item, Range):
                 self._range(item)
             elif isinstance(item, Call):
                 self._call(item)
             else:
-                self._alone(item)
-        spans: list[Span] = [span for log in self.logs.values() for span in log.spans]
-        about: dict[str, object] = {**self.export.about, "file": file.name}
-        if within is not None:
-            about["within"] = within
-        spans.sort(key=lambda span: span.id)
-        return Trace(spans, CLOCK, self.export.gpu or "unknown GPU", about)
+                self._work(item, None, "", None)
+        found = [span for log in self.logs.values() for span in log.spans]
+        return sorted(found, key=lambda span: span.id)
 
     def _items(self) -> Iterable[tuple[int, int, Range | Call | Work]]:
         called = {call.correlation for call in self.export.calls}
@@ -166,9 +168,6 @@ class _Builder:
             self._work(node, op, label, host)
         for lane in branches:
             log.wait(root, log.heads(lane))
-
-    def _alone(self, work: Work) -> None:
-        self._work(work, None, "", None)
 
     def _work(self, work: Work, op: int | None, label: str, host: int | None) -> None:
         stream = self._streams[work.device, work.stream]

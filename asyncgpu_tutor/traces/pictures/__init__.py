@@ -3,11 +3,12 @@
 - `layout` decides where everything goes, and `style` how it looks. They know nothing of matplotlib.
 - `draw` puts a layout on Axes, with texts from `fitting`. These two alone import matplotlib, and are
   themselves imported by the first picture.
-- `plots` has the two functions that people call, `words` describes a picture to those who cannot
-  see it.
+- `plots` has the two functions that people call, `alternative_text` describes a picture to those who
+  cannot see it.
+- `nsight_window` arranges a trace as the window of Nsight Systems does.
 """
 
+from asyncgpu_tutor.traces.pictures.alternative_text import alt_text
 from asyncgpu_tutor.traces.pictures.plots import compare_timelines, plot
-from asyncgpu_tutor.traces.pictures.words import alt_text
 
 __all__ = ["alt_text", "compare_timelines", "plot"]

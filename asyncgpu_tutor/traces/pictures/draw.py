@@ -19,6 +19,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
+from asyncgpu_tutor.traces.pictures.alternative_text import duration
 from asyncgpu_tutor.traces.pictures.fitting import BarName, Subtitle, text_width
 from asyncgpu_tutor.traces.pictures.layout import Arrow, ArrowKind, Bar, Layout
 from asyncgpu_tutor.traces.pictures.style import (
@@ -33,9 +34,9 @@ from asyncgpu_tutor.traces.pictures.style import (
     darker,
     lighter,
 )
-from asyncgpu_tutor.traces.pictures.words import duration, machine
-from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Trace, measure
-from asyncgpu_tutor.traces.spans.words import KIND_WORDS, clock_words
+from asyncgpu_tutor.traces.spans import DEVICE_KINDS, measure
+from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, clock_words, device_words
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["UNIT", "Panel", "draw_figure", "draw_panel"]
 
@@ -210,7 +211,7 @@ def _frame(ax: Axes, panel: Panel) -> None:
 def _facts(trace: Trace) -> list[str]:
     parts = [clock_words(trace.clock)]
     if trace.device:
-        parts.append(machine(trace))
+        parts.append(device_words(trace.device))
     if trace.spans:
         metrics = measure(trace)
         parts.append(duration(metrics.makespan))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.pictures.layout import Layout, arrange
-from asyncgpu_tutor.traces.spans import Trace, measure
+from asyncgpu_tutor.traces.spans import measure
 from asyncgpu_tutor.traces.spans.lanes import GROUPS, Group
 from asyncgpu_tutor.traces.spans.relations import Spans, select
+from asyncgpu_tutor.traces.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

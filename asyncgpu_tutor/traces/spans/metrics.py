@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from asyncgpu_tutor.traces.spans.intervals import Interval, gaps, histogram, length, union
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind
-from asyncgpu_tutor.traces.spans.trace import Trace
-from asyncgpu_tutor.traces.spans.words import ENGINE_OF, ENGINES, Engine
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
 
 __all__ = ["HOST_KINDS", "EngineKey", "Metrics", "StreamKey", "measure"]
 
@@ -107,12 +106,12 @@ class Metrics:
         return math.fsum(step.idle for step in self.critical_path)
 
 
-def measure(trace: Trace) -> Metrics:
+def measure(trace: Iterable[Span]) -> Metrics:
     """The metrics of a trace.
 
     Parameters
     ----------
-    trace : Trace
+    trace : Trace or iterable of Span
         A finished recording. An empty one has zeros everywhere.
 
     Returns
@@ -120,7 +119,8 @@ def measure(trace: Trace) -> Metrics:
     Metrics
         Defined attribute by attribute there.
     """
-    device = trace.device_spans
+    spans = list(trace)
+    device = [span for span in spans if span.on_device]
     streams: dict[StreamKey, list[Span]] = {}
     engines: dict[EngineKey, list[Span]] = {}
     for span in device:
@@ -129,7 +129,7 @@ def measure(trace: Trace) -> Metrics:
         engines.setdefault((span.device, ENGINE_OF[span.kind]), []).append(span)
     lanes = {key: _busy(streams[key]) for key in sorted(streams)}
     begin, end = _extent(device)
-    first, last = _extent(trace.spans)
+    first, last = _extent(spans)
     return Metrics(
         makespan=last - first,
         device_makespan=end - begin,
@@ -139,10 +139,10 @@ def measure(trace: Trace) -> Metrics:
             key: length(_busy(engines[key]))
             for key in sorted(engines, key=lambda k: (k[0], ENGINES.index(k[1])))
         },
-        host={k: length(_busy(s for s in trace.spans if s.kind == k)) for k in HOST_KINDS},
+        host={k: length(_busy(s for s in spans if s.kind == k)) for k in HOST_KINDS},
         gaps={key: gaps(lane) for key, lane in lanes.items()},
         concurrency=histogram(lanes.values(), begin, end),
-        critical_path=critical_path(trace.spans),
+        critical_path=critical_path(spans),
     )
 
 

@@ -15,7 +15,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats import reading
+from asyncgpu_tutor.traces.formats import own_json
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -140,10 +140,10 @@ def test_what_lacks_a_part_is_refused(missing: str) -> None:
 def test_too_large_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "t.json"
     with file.open("wb") as handle:
-        handle.truncate(reading.MOST_BYTES + 1)  # a sparse file: it takes no room
+        handle.truncate(own_json.MOST_BYTES + 1)  # a sparse file: it takes no room
     with pytest.raises(UsageError, match="record a shorter stretch"):
         Trace.load(file)
-    monkeypatch.setattr(reading, "MOST_SPANS", 2)
+    monkeypatch.setattr(own_json, "MOST_SPANS", 2)
     with pytest.raises(UsageError, match="it has 3 spans, and at most 2 are read"):
         Trace.from_json(text(span(), span(), span()))
 

@@ -11,7 +11,8 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import pytest
 
-from asyncgpu_tutor.traces.spans import SpanKind, SpanLog, Trace
+from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
+from asyncgpu_tutor.traces.trace import Trace
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.traces.pictures import alt_text
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.trace import Trace
 
 
 def kernel(number: int, stream: int, start: float, end: float) -> Span:

@@ -18,7 +18,8 @@ from matplotlib.colors import to_hex
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.pictures import compare_timelines, plot
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, OP_COLOURS
-from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Span, SpanKind, Trace, measure
+from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Span, SpanKind, measure
+from asyncgpu_tutor.traces.trace import Trace
 
 
 def one(kind: SpanKind = "kernel", start: float = 0, end: float = 10, **more: object) -> Span:
@@ -397,7 +398,7 @@ def test_a_mistake_leaves_no_figure_behind(mlp: Trace) -> None:
 # ------------------------------------------------------------------ what it does not do
 def test_importing_the_timeline_does_not_import_matplotlib() -> None:
     code = (
-        "import sys, asyncgpu_tutor.traces.pictures as t, asyncgpu_tutor.traces.spans as tr; "
+        "import sys, asyncgpu_tutor.traces.pictures as t, asyncgpu_tutor.traces.trace as tr; "
         "t.alt_text(tr.Trace()); assert 'matplotlib' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -16,7 +16,7 @@ import pytest
 
 from asyncgpu_tutor.traces.pictures import plot
 from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, OP_COLOURS, QUIET, darker, lighter
-from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.trace import Trace
 
 EYES = {
     "all cones": np.eye(3),

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.traces.spans import Span, SpanKind, SpanLog, Trace, measure
+from asyncgpu_tutor.traces.spans import Span, SpanKind, SpanLog, measure
+from asyncgpu_tutor.traces.trace import Trace
 
 DEVICE: tuple[SpanKind, ...] = ("kernel", "h2d", "d2h", "d2d", "memset")
 HOST: tuple[SpanKind, ...] = ("call", "wait", "work", "range")

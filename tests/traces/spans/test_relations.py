@@ -7,14 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.spans import (
-    Span,
-    SpanLog,
-    Trace,
-    happens_before,
-    overlap_between,
-    runs_before,
-)
+from asyncgpu_tutor.traces.spans import Span, SpanLog, happens_before, overlap_between, runs_before
+from asyncgpu_tutor.traces.trace import Trace
 
 
 def kernel(number: int, stream: int, start: float, end: float, name: str = "k") -> Span:

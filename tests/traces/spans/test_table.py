@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from asyncgpu_tutor.traces.spans import Span, Trace
-from asyncgpu_tutor.traces.spans.table import render
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.trace import Trace
 
 SPANS = [
     Span(0, "call", "launch a", 0, 2, "sim:0", op=1, label="batch 0"),
@@ -29,7 +29,7 @@ def section(text: str, title: str) -> list[str]:
 
 
 def test_the_whole_text() -> None:
-    assert render(trace(), width=16) == "\n".join([
+    assert trace().table(width=16) == "\n".join([
         "Timeline of NVIDIA H200 (simulated clock: modelled, not measured)",
         "5 spans: 4 on the device, in 2 streams; 1 on the host. Times in us.",
         "",
@@ -72,42 +72,42 @@ def test_the_order_of_the_list_does_not_matter() -> None:
     mixed = list(SPANS)
     Random(0).shuffle(mixed)
     assert mixed != SPANS
-    assert render(trace(mixed)) == render(trace())
+    assert trace(mixed).table() == trace().table()
 
 
 def test_the_clock_is_always_named() -> None:
-    assert "simulated" in render(trace())
-    assert "simulated" in render(trace([]))
-    real = render(trace(clock="CUDA events"))
+    assert "simulated" in trace().table()
+    assert "simulated" in trace([]).table()
+    real = trace(clock="CUDA events").table()
     assert "simulated" not in real
     assert "CUDA events, measured" in real
 
 
 def test_nothing_recorded_is_said() -> None:
-    assert render(Trace()).endswith("Nothing was recorded.")
+    assert Trace().table().endswith("Nothing was recorded.")
 
 
 def test_one_span_without_duration() -> None:
-    text = render(trace([Span(0, "memset", "zeros", 5, 5, "sim:0", 0)]), width=8)
+    text = trace([Span(0, "memset", "zeros", 5, 5, "sim:0", 0)]).table(width=8)
     assert "stream 0 |M.......|" in section(text, "Lanes")
 
 
 def test_a_span_shorter_than_a_column_is_seen() -> None:
     short = Span(3, "d2h", "y", 8.1, 8.2, "sim:0", 3)
-    lanes = section(render(trace([*SPANS[:3], short, SPANS[4]]), width=16), "Lanes")
+    lanes = section(trace([*SPANS[:3], short, SPANS[4]]).table(width=16), "Lanes")
     assert "stream 3 |........D.......|" in lanes
 
 
 def test_what_is_left_out_is_counted() -> None:
-    text = render(trace(), limit=2)
+    text = trace().table(limit=2)
     assert section(text, "start")[-1] == "... and 3 more spans"
     assert "sgemm  " not in text
-    assert "more span" not in render(trace(), limit=None)
+    assert "more span" not in trace().table(limit=None)
 
 
 def test_a_long_critical_path_is_shortened_and_counted() -> None:
     chain = [Span(i, "kernel", f"k{i}", i, i + 1, "sim:0", 1) for i in range(30)]
-    path = section(render(trace(chain)), "Metrics")[-3:]
+    path = section(trace(chain).table(), "Metrics")[-3:]
     assert path == [
         "    stream 1: k0, k1, k2, k3, k4, k5",
         "    ...: 18 more steps",
@@ -117,17 +117,13 @@ def test_a_long_critical_path_is_shortened_and_counted() -> None:
 
 @pytest.mark.parametrize("line", ["sim:0 stream 1", "sim:1 stream 1", "sim:1 compute "])
 def test_lanes_of_several_devices_say_whose_they_are(line: str) -> None:
-    text = render(trace([*SPANS, replace(SPANS[2], id=5, device="sim:1")]))
+    text = trace([*SPANS, replace(SPANS[2], id=5, device="sim:1")]).table()
     assert any(lane.startswith(line) for lane in section(text, "Lanes"))
 
 
 def test_a_range_does_not_hide_what_it_encloses() -> None:
     spans = [*SPANS, Span(5, "range", "everything", 0, 16, "sim:0")]
-    assert "host     |cc..............|" in section(render(trace(spans), width=16), "Lanes")
-
-
-def test_a_trace_has_its_table() -> None:
-    assert trace().table(limit=2, width=16) == render(trace(), limit=2, width=16)
+    assert "host     |cc..............|" in section(trace(spans).table(width=16), "Lanes")
 
 
 def test_a_trace_that_is_shorter_than_a_column_can_be() -> None:

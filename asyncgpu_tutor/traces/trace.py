@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats.reading import mapping_of, parse, read_text, spans_of
-from asyncgpu_tutor.traces.spans.span import Span
+from asyncgpu_tutor.traces.formats import own_json, perfetto, shipped
+from asyncgpu_tutor.traces.spans import (
+    Metrics,
+    Span,
+    Spans,
+    happens_before,
+    measure,
+    overlap_between,
+    runs_before,
+)
+from asyncgpu_tutor.traces.spans.table import render
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from asyncgpu_tutor.traces.spans.metrics import Metrics
-
 __all__ = ["Trace"]
-
-FORMAT = "asyncgpu_tutor.trace/1"
 
 
 @dataclass
@@ -82,42 +85,57 @@ class Trace:
             for span in chosen
         ]
 
+    # ------------------------------------------------------------------ how spans lie to each other
+    def overlap_between(self, a: Spans, b: Spans) -> float:
+        """For how long `a` and `b` were both running, in us.
+
+        Each is a span, spans, or the name of some; a side is running while at least one of its spans is.
+        """
+        return overlap_between(self, a, b)
+
+    def runs_before(self, a: Spans, b: Spans) -> bool:
+        """Whether every span of `a` had ended when the first of `b` started.
+
+        This is what the clock saw. It may have been luck: see `happens_before`.
+        """
+        return runs_before(self, a, b)
+
+    def happens_before(self, a: Span, b: Span, *, host: bool = False) -> bool:
+        """Whether `a` was bound to end before `b` started, on any run of the program.
+
+        Events, the order on a stream, and the calls of the host bind; with `host`, also the order in which
+        the host did things, which is right for a program without concurrent tasks.
+        """
+        return happens_before(self, a, b, host=host)
+
     # ------------------------------------------------------------------ views
     def metrics(self) -> Metrics:
         """Makespan, busy time, overlap, idle gaps, critical path, speed-up over serial."""
-        from asyncgpu_tutor.traces.spans.metrics import measure
-
         return measure(self)
 
     def table(self, *, limit: int | None = 200, width: int = 72) -> str:
         """The timeline as text: the same facts as `plot`, for those who cannot see it.
 
-        See `asyncgpu_tutor.traces.spans.table.render` for `limit` and `width`.
+        Parameters
+        ----------
+        limit : int or None
+            Spans to list at most; None lists all. What is left out is counted.
+        width : int
+            Columns that the lanes get, each of them the same stretch of time.
         """
-        from asyncgpu_tutor.traces.spans.table import render
-
-        return render(self, limit=limit, width=width)
+        return render(self.spans, device=self.device, clock=self.clock, limit=limit, width=width)
 
     def plot(self, **options: Any) -> Axes:
         """Draw the timeline; see `asyncgpu_tutor.traces.pictures.plot` for the options."""
-        from asyncgpu_tutor.traces.pictures import (
-            plot,  # matplotlib is slow to import: only when asked
-        )
+        # The one import upwards: pictures are of traces, and matplotlib is too slow for those who draw none.
+        from asyncgpu_tutor.traces.pictures import plot
 
         return plot(self, **options)
 
     # ------------------------------------------------------------------ files
     def to_json(self) -> str:
         """The trace as JSON text; the same trace gives the same text."""
-        body: dict[str, object] = {
-            "format": FORMAT,
-            "clock": self.clock,
-            "device": self.device,
-            "spans": [asdict(span) for span in self.spans],
-        }
-        if self.about:
-            body["about"] = dict(self.about)
-        return json.dumps(body, indent=1, sort_keys=True)
+        return own_json.write(self.spans, self.clock, self.device, self.about)
 
     def save(self, path: str | Path) -> None:
         """Write `to_json` to a file."""
@@ -132,9 +150,7 @@ class Trace:
             A name that ends in ``.json`` gets the trace format of Chrome, which older tools read as well; any
             other gets Perfetto's own.
         """
-        from asyncgpu_tutor.traces.formats.perfetto import write
-
-        write(self, Path(path))
+        perfetto.write(self.spans, Path(path), device=self.device, clock=self.clock)
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
@@ -146,25 +162,12 @@ class Trace:
             If the text is not such a trace: wrong types, times that are negative, not finite or not in
             order, ids that are there twice, spans that wait for later ones, too much of anything.
         """
-        body = parse(text)
-        if body.get("format") != FORMAT:
-            raise UsageError(f"this is not a trace: its 'format' is not {FORMAT!r}")
-        try:
-            return cls(
-                spans_of(body["spans"]),
-                _text(body, "clock"),
-                _text(body, "device"),
-                mapping_of(body.get("about", {}), "about"),
-            )
-        except KeyError as error:
-            raise UsageError(f"this trace is damaged: it has no {error}") from None
-        except ValueError as error:
-            raise UsageError(f"this trace is damaged: {error}") from None
+        return cls(*own_json.read(text))
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
         """Read a file that `save` wrote; see `from_json`. The file stays as it is."""
-        return cls.from_json(read_text(path))
+        return cls.from_json(own_json.read_text(path))
 
     @classmethod
     def load_recording(cls, name: str) -> Trace:
@@ -185,16 +188,12 @@ class Trace:
         UsageError
             If there is no recording of that name.
         """
-        from asyncgpu_tutor.traces.formats.shipped import load
-
-        return load(name)
+        return cls.load(shipped.recording(name))
 
     @staticmethod
     def recordings() -> list[str]:
         """Names of the recordings that come with this package, sorted."""
-        from asyncgpu_tutor.traces.formats.shipped import names
-
-        return names()
+        return shipped.names()
 
     @staticmethod
     def recorded_file(name: str) -> Path:
@@ -211,9 +210,7 @@ class Trace:
         UsageError
             If there is no such file.
         """
-        from asyncgpu_tutor.traces.formats.shipped import file
-
-        return file(name)
+        return shipped.beside(name)
 
     @classmethod
     def from_nsys(
@@ -249,13 +246,8 @@ class Trace:
             If the file is not such an export, holds no GPU work, or too much of it; if there is no such
             range.
         """
-        from asyncgpu_tutor.traces.formats.nsys import read
+        # Only now, because a Python in a browser may have no sqlite3.
+        from asyncgpu_tutor.traces.formats import nsys
 
-        return read(path, within=within, limit=limit)
-
-
-def _text(body: Mapping[str, Any], key: str) -> str:
-    value = body[key]
-    if not isinstance(value, str) or len(value) > 1000:
-        raise ValueError(f"its {key} is not text of at most 1000 characters")
-    return value
+        spans, gpu, about = nsys.read(path, within=within, limit=limit)
+        return cls(spans, nsys.CLOCK, gpu, about)

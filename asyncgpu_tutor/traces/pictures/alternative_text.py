@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from asyncgpu_tutor.traces.spans import SpanKind, Trace, measure
-from asyncgpu_tutor.traces.spans.words import clock_words, count, device_words
+from asyncgpu_tutor.traces.spans import SpanKind, measure
+from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count, device_words
+from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["alt_text", "duration", "machine"]
+__all__ = ["alt_text", "duration"]
 
 _NOUNS: Mapping[SpanKind, str] = {
     "h2d": "host-to-device transfer",
@@ -29,11 +30,6 @@ def duration(time: float) -> str:
     return f"{time:.1f} \u00b5s" if abs(time) < 10_000 else f"{time / 1000:.2f} ms"
 
 
-def machine(trace: Trace) -> str:
-    """The device, without what its description says of times: the clock is named beside it."""
-    return device_words(trace.device)
-
-
 def alt_text(trace: Trace) -> str:
     """What the timeline of `trace` shows: to be used as the picture's alternative text.
 
@@ -42,7 +38,7 @@ def alt_text(trace: Trace) -> str:
     >>> alt_text(Trace(device="NVIDIA H200"))
     'Timeline of NVIDIA H200 (simulated clock: modelled, not measured): nothing was recorded.'
     """
-    title = f"Timeline of {machine(trace)}" if trace.device else "Timeline"
+    title = f"Timeline of {device_words(trace.device)}" if trace.device else "Timeline"
     head = f"{title} ({clock_words(trace.clock)}): "
     if not trace.spans:
         return head + "nothing was recorded."

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.traces.analysis.nsight_picture import nsight_window, window_rows
+from asyncgpu_tutor.traces.pictures.nsight_window import nsight_window, window_rows
 from asyncgpu_tutor.types import Span
 
 

@@ -1,4 +1,4 @@
-"""An analysis as a picture, in the visual language of `timeline`."""
+"""An analysis as a picture: the timeline, and below it what was computed from it."""
 
 # The types of matplotlib leave **kwargs without one: each of its methods is "partially unknown".
 # pyright: reportUnknownMemberType=false
@@ -6,21 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from asyncgpu_tutor.traces.analysis.depth import Depth, OverlapMatrix
 from asyncgpu_tutor.traces.analysis.idle import CAUSES, Cause
 from asyncgpu_tutor.traces.pictures import plot
 from asyncgpu_tutor.traces.pictures.draw import UNIT
 from asyncgpu_tutor.traces.pictures.layout import arrange
 from asyncgpu_tutor.traces.pictures.style import INK, OP_COLOURS, QUIET, UNOWNED, darker
-
-if TYPE_CHECKING:
-    from asyncgpu_tutor.traces.analysis.report import Analysis
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["draw"]
 
@@ -29,9 +27,15 @@ _COLOURS: Mapping[Cause, str] = dict(zip(CAUSES, (*OP_COLOURS[:4], UNOWNED), str
 _HATCHES: Mapping[Cause, str] = dict(zip(CAUSES, ("////", "", "\\\\\\\\", "....", ""), strict=True))
 
 
-def draw(analysis: Analysis, *, width: float) -> Figure:
-    """See `Analysis.plot`."""
-    trace = analysis.trace
+def draw(
+    trace: Trace,
+    depth: Depth,
+    idle: Mapping[str, Mapping[Cause, float]],
+    overlap: OverlapMatrix,
+    *,
+    width: float,
+) -> Figure:
+    """Draw the parts of an `Analysis`; `idle` has the idle time of the device and of each stream."""
     lanes = max(arrange(trace, ("host", "streams")).height, 2.0) * UNIT + 0.9
     figure = plt.figure(figsize=(width, lanes + 2 * _LOWER + 2.0), layout="constrained")
     grid = figure.add_gridspec(3, 2, height_ratios=(lanes, _LOWER, _LOWER + 0.3))
@@ -44,9 +48,9 @@ def draw(analysis: Analysis, *, width: float) -> Figure:
         highlight="critical path" if trace.spans else None,
         legend=False,
     )
-    _depth(figure.add_subplot(grid[1, :]), analysis, timeline.get_xlim())
-    _idle(figure.add_subplot(grid[2, 0]), analysis)
-    _matrix(figure.add_subplot(grid[2, 1]), analysis)
+    _depth(figure.add_subplot(grid[1, :]), depth, timeline.get_xlim())
+    _idle(figure.add_subplot(grid[2, 0]), idle)
+    _matrix(figure.add_subplot(grid[2, 1]), overlap)
     return figure
 
 
@@ -57,8 +61,7 @@ def _title(ax: Axes, text: str) -> None:
     ax.tick_params(labelsize=9, colors=QUIET)
 
 
-def _depth(ax: Axes, analysis: Analysis, limits: tuple[float, float]) -> None:
-    depth = analysis.depth
+def _depth(ax: Axes, depth: Depth, limits: tuple[float, float]) -> None:
     ax.step(depth.times, depth.depths, where="post", color=darker(OP_COLOURS[5], 0.7))
     ax.fill_between(depth.times, depth.depths, step="post", color=OP_COLOURS[5], alpha=0.3)
     ax.set_xlim(limits)
@@ -68,13 +71,11 @@ def _depth(ax: Axes, analysis: Analysis, limits: tuple[float, float]) -> None:
     _title(ax, "Queue depth: asked for and not done")
 
 
-def _idle(ax: Axes, analysis: Analysis) -> None:
-    rows = ["device", *(f"stream {number}" for number in analysis.trace.streams)]
-    parts = [analysis.idle_by_cause]
-    parts += [analysis.stream_idle_by_cause(number) for number in analysis.trace.streams]
+def _idle(ax: Axes, idle: Mapping[str, Mapping[Cause, float]]) -> None:
+    rows = list(idle)
     left = [0.0] * len(rows)
     for cause in CAUSES:
-        values = [part[cause] for part in parts]
+        values = [part[cause] for part in idle.values()]
         if not any(values):
             continue
         ax.barh(
@@ -97,8 +98,7 @@ def _idle(ax: Axes, analysis: Analysis) -> None:
     _title(ax, "Idle time by cause")
 
 
-def _matrix(ax: Axes, analysis: Analysis) -> None:
-    matrix = analysis.overlap
+def _matrix(ax: Axes, matrix: OverlapMatrix) -> None:
     names = matrix.names
     _title(ax, "Together at work, µs (diagonal: at work)")
     if not names:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from asyncgpu_tutor.traces.analysis.defects import diagnose
 from asyncgpu_tutor.traces.analysis.depth import Depth, OverlapMatrix, overlap_matrix, queue_depth
-from asyncgpu_tutor.traces.analysis.diagnosis import Finding, diagnose
+from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import (
     CAUSE_WORDS,
     CAUSES,
@@ -17,8 +18,9 @@ from asyncgpu_tutor.traces.analysis.idle import (
     idle_of_device,
     idle_of_streams,
 )
-from asyncgpu_tutor.traces.spans import Metrics, Trace
-from asyncgpu_tutor.traces.spans.words import clock_words, count
+from asyncgpu_tutor.traces.spans import Metrics
+from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
+from asyncgpu_tutor.traces.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,9 +80,12 @@ class Analysis:
 
     def plot(self, *, width: float = 10.0) -> Figure:
         """Draw the timeline with its critical path, the queue depth, idle time by cause, and the overlaps."""
-        from asyncgpu_tutor.traces.analysis.picture import draw  # matplotlib is slow to import
+        # Only now, because matplotlib is slow to import.
+        from asyncgpu_tutor.traces.analysis.overview_picture import draw
 
-        return draw(self, width=width)
+        idle = {"device": self.idle_by_cause}
+        idle |= {f"stream {n}": self.stream_idle_by_cause(n) for n in self.trace.streams}
+        return draw(self.trace, self.depth, idle, self.overlap, width=width)
 
     def _lines(self) -> Iterator[str]:
         m = self.metrics

@@ -18,7 +18,9 @@ from matplotlib.axes import Axes
 
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, PAPER, QUIET, darker
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.lanes import packed
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Row", "nsight_window", "window_rows"]
 
@@ -128,20 +130,13 @@ def _domain(span: Span) -> str:
 
 
 def _stacked(label: str, depth: int, spans: Iterable[Span], part: str) -> Iterator[Row]:
-    for number, row in enumerate(_packed(spans)):
-        yield Row("" if number else label, depth, tuple(row), part)
-
-
-def _packed(spans: Iterable[Span]) -> list[list[Span]]:
     """In as few rows as they need for none to cover another."""
-    rows: list[list[Span]] = []
-    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
-        free = next((row for row in rows if row[-1].end <= span.start), None)
-        if free is None:
-            rows.append([span])
-        else:
-            free.append(span)
-    return rows
+    ordered = sorted(spans, key=lambda s: (s.start, -s.end))
+    rows: dict[int, list[Span]] = {}
+    for span, row in zip(ordered, packed(ordered), strict=True):
+        rows.setdefault(row, []).append(span)
+    for number, found in sorted(rows.items()):
+        yield Row("" if number else label, depth, tuple(found), part)
 
 
 def _ranges(trace: Trace) -> Iterator[Span]:

@@ -1,8 +1,9 @@
-"""Reading traces that somebody else made: nothing runs, nothing is written, and damage has a clear message.
+"""This package's own form of a trace: JSON, written here and read here, whoever wrote it.
 
-A file of a stranger may be of any size, nest to any depth and hold any values. So there are caps, and
-each field is checked: the type, that times are finite and in order, that ids are unique, and that nothing
-waits for what came later. The last rules out cycles.
+Reading runs nothing, writes nothing, and says clearly what is damaged. A file of a stranger may be of any
+size, nest to any depth and hold any values. So there are caps, and each field is checked: the type, that
+times are finite and in order, that ids are unique, and that nothing waits for what came later. The last
+rules out cycles.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import json
 import math
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans.span import KINDS, Span, SpanKind
 
-__all__ = ["MOST_BYTES", "MOST_SPANS", "mapping_of", "parse", "read_text", "spans_of"]
+__all__ = ["read", "read_text", "write"]
+
+FORMAT = "asyncgpu_tutor.trace/1"
 
 MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans
 MOST_SPANS = 1_000_000
@@ -26,8 +30,35 @@ MOST_DEPTH = 16  # of what a span's detail holds
 LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
 
 
-def read_text(path: str | Path, most: int = MOST_BYTES) -> str:
-    """The text of a regular file of at most `most` bytes.
+def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, object]) -> str:
+    """The JSON text of a trace; the same trace gives the same text."""
+    rows = [asdict(span) for span in spans]
+    body: dict[str, object] = {"format": FORMAT, "clock": clock, "device": device, "spans": rows}
+    if about:
+        body["about"] = dict(about)
+    return json.dumps(body, indent=1, sort_keys=True)
+
+
+def read(text: str) -> tuple[list[Span], str, str, dict[str, object]]:
+    """Spans, clock, device and facts of what `write` wrote; see `Trace.from_json`."""
+    body = _parsed(text)
+    if body.get("format") != FORMAT:
+        raise UsageError(f"this is not a trace: its 'format' is not {FORMAT!r}")
+    try:
+        return (
+            _spans(body["spans"]),
+            _text(body["clock"], "clock", 1000),
+            _text(body["device"], "device", 1000),
+            _mapping(body.get("about", {}), "about"),
+        )
+    except KeyError as error:
+        raise UsageError(f"this trace is damaged: it has no {error}") from None
+    except ValueError as error:
+        raise UsageError(f"this trace is damaged: {error}") from None
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a regular file of at most `MOST_BYTES` bytes.
 
     Raises
     ------
@@ -40,10 +71,10 @@ def read_text(path: str | Path, most: int = MOST_BYTES) -> str:
     about = file.stat()
     if not stat.S_ISREG(about.st_mode):
         raise UsageError(f"{file} is not a file, so there is no trace in it")
-    if about.st_size > most:
+    if about.st_size > MOST_BYTES:
         raise UsageError(
-            f"{file} has {about.st_size:,} bytes, and a trace is read up to {most:,}: record a shorter "
-            "stretch of the program"
+            f"{file} has {about.st_size:,} bytes, and a trace is read up to {MOST_BYTES:,}: record a "
+            "shorter stretch of the program"
         )
     try:
         return file.read_text(encoding="utf-8")
@@ -51,16 +82,11 @@ def read_text(path: str | Path, most: int = MOST_BYTES) -> str:
         raise UsageError(f"this is not a trace: {file} is not text in UTF-8 ({error})") from None
 
 
-def parse(text: str, most: int = MOST_BYTES) -> dict[str, Any]:
-    """The JSON object that a text holds.
-
-    Raises
-    ------
-    UsageError
-        If it does not hold one.
-    """
-    if len(text) > most:
-        raise UsageError(f"this trace has {len(text):,} characters, and is read up to {most:,}")
+def _parsed(text: str) -> dict[str, Any]:
+    if len(text) > MOST_BYTES:
+        raise UsageError(
+            f"this trace has {len(text):,} characters, and is read up to {MOST_BYTES:,}"
+        )
     try:
         body: Any = json.loads(text, parse_constant=_no_constant)
     except RecursionError:
@@ -72,14 +98,8 @@ def parse(text: str, most: int = MOST_BYTES) -> dict[str, Any]:
     return cast(dict[str, Any], body)
 
 
-def spans_of(rows: object) -> list[Span]:
-    """The spans that rows of JSON describe.
-
-    Raises
-    ------
-    ValueError
-        Which span is wrong, and how.
-    """
+def _spans(rows: object) -> list[Span]:
+    """The spans that rows of JSON describe; a ValueError says which one is wrong, and how."""
     if not isinstance(rows, list):
         raise ValueError("'spans' is not a list")
     found = cast(list[object], rows)
@@ -99,7 +119,7 @@ def spans_of(rows: object) -> list[Span]:
     return sorted(spans, key=lambda s: s.id)
 
 
-def mapping_of(given: object, what: str) -> dict[str, object]:
+def _mapping(given: object, what: str) -> dict[str, object]:
     """A JSON object with plain values, not nested deeper than `MOST_DEPTH`."""
     if not isinstance(given, dict):
         raise ValueError(f"its {what} is not an object")
@@ -143,7 +163,7 @@ def _span(row: object) -> Span:
         op=None if op is None else _whole(op, "op"),
         label=_text(fields.get("label", ""), "label"),
         after=before,
-        detail=mapping_of(fields.get("detail", {}), "detail"),
+        detail=_mapping(fields.get("detail", {}), "detail"),
     )
 
 
@@ -165,10 +185,10 @@ def _time(value: object, what: str) -> float:
     return time
 
 
-def _text(value: object, what: str) -> str:
+def _text(value: object, what: str, most: int = MOST_CHARACTERS) -> str:
     if not isinstance(value, str):
         raise ValueError(f"its {what} is {_short(value)}, not text")
-    if len(value) > MOST_CHARACTERS:
+    if len(value) > most:
         raise ValueError(f"its {what} has {len(value):,} characters")
     return value
 

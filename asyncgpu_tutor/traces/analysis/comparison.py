@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Difference", "compare", "from_its_start"]
 
-Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
+_Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
 
 
 @dataclass(frozen=True)
@@ -209,10 +209,10 @@ def _title(trace: Trace) -> str:
     return "simulated" if trace.clock == "simulated" else f"{trace.about.get('kind', trace.clock)}"
 
 
-def _keyed(trace: Trace, labelled: bool) -> dict[Key, Span]:
+def _keyed(trace: Trace, labelled: bool) -> dict[_Key, Span]:
     """The device spans by what they are, in the order in which they were asked for."""
     seen: dict[tuple[str, str, str], int] = {}
-    keyed: dict[Key, Span] = {}
+    keyed: dict[_Key, Span] = {}
     for span in trace.device_spans:
         sort = (span.label if labelled else "", span.kind, span.name)
         number = seen[sort] = seen.get(sort, 0) + 1
@@ -269,7 +269,7 @@ def _difference(
     first = values[0]
     told: list[str] = []
     for title, value in zip(titles[1:], values[1:], strict=True):
-        # Less than a tenth, or less than what a clock tells apart, is no difference worth a word.
+        # A difference below a tenth, or below what a clock resolves, is not worth a sentence.
         if abs(value - first) <= max(0.1 * abs(first), 0.5):
             continue
         ratio = f", {value / first:.2f} times" if first and unit == "us" else ""

@@ -19,8 +19,8 @@ from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["diagnose"]
 
-_LOADING = 50.0  # us: no launch takes that long, unless something is loaded
-_LOOP = 5  # so often makes it a loop
+_LOADING = 50.0  # us; a launch that takes longer has loaded something
+_LOOP = 5  # allocations of one name that make a loop
 # Of an H200: 132 SMs with 2048 threads each (CUDA C++ Programming Guide, "Technical specifications per
 # compute capability"). Taken where a trace does not say how many threads its device runs at once.
 _THREADS = 132 * 2048
@@ -52,7 +52,7 @@ def _hidden_synchronisation(trace: Trace) -> Iterable[Finding]:
     for wait in (span for span in trace if span.kind == "wait"):
         index = bisect_left(asked, wait.end, key=lambda pair: pair[0])
         if index == len(asked):
-            continue  # nothing came after it: waiting for the end of it all is no defect
+            continue  # the last wait of a program is no defect
         later = asked[index][1]
         started = bisect_right(busy, wait.end, key=lambda interval: interval[0])
         before = busy[started - 1][1] if started else wait.end
@@ -98,7 +98,8 @@ def _lazy_module_loading(trace: Trace) -> Iterable[Finding]:
     loads = [span for span in calls if span.name.startswith("load ")]
     by_name: dict[str, list[Span]] = {}
     for span in calls:
-        # The kernels of a graph were loaded when it was captured; its launch takes as long as it has nodes.
+        # Launches of graphs are left out: their kernels were loaded at the capture, and their length is that
+        # of the graph.
         if span.name.startswith("launch ") and not span.name.startswith("launch graph "):
             by_name.setdefault(span.name, []).append(span)
     usual = median([s.duration for spans in by_name.values() for s in spans[1:]] or [0.0])
@@ -168,7 +169,7 @@ def _too_few_streams(trace: Trace) -> Iterable[Finding]:
         if past is None or span.op is None or past.op == span.op or past.op is None:
             continue
         if any(i in known and i != past.id for i in span.after):
-            continue  # it depends on something else besides
+            continue  # it also waits for another stream, so a stream of its own would not help
         ready = calls[span.id].end if span.id in calls else span.start
         room = max(past.end - ready, 0.0) - length(within(full, ready, past.end))
         if room > 0:

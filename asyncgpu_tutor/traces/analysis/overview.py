@@ -81,7 +81,7 @@ class Analysis:
     def plot(self, *, width: float = 10.0) -> Figure:
         """Draw the timeline with its critical path, the queue depth, idle time by cause, and the overlaps."""
         # Only now, because matplotlib is slow to import.
-        from asyncgpu_tutor.traces.analysis.overview_picture import draw
+        from asyncgpu_tutor.traces.analysis._overview_picture import draw
 
         idle = {"device": self.idle_by_cause}
         idle |= {f"stream {n}": self.stream_idle_by_cause(n) for n in self.trace.streams}

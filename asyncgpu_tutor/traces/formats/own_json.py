@@ -21,19 +21,19 @@ from asyncgpu_tutor.traces.spans.span import KINDS, Span, SpanKind
 
 __all__ = ["read", "read_text", "write"]
 
-FORMAT = "asyncgpu_tutor.trace/1"
+_FORMAT = "asyncgpu_tutor.trace/1"
 
 MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans
 MOST_SPANS = 1_000_000
-MOST_CHARACTERS = 10_000  # of a name
-MOST_DEPTH = 16  # of what a span's detail holds
-LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
+_MOST_CHARACTERS = 10_000  # of a name
+_MOST_DEPTH = 16  # of what a span's detail holds
+_LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
 
 
 def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, object]) -> str:
     """The JSON text of a trace; the same trace gives the same text."""
     rows = [asdict(span) for span in spans]
-    body: dict[str, object] = {"format": FORMAT, "clock": clock, "device": device, "spans": rows}
+    body: dict[str, object] = {"format": _FORMAT, "clock": clock, "device": device, "spans": rows}
     if about:
         body["about"] = dict(about)
     return json.dumps(body, indent=1, sort_keys=True)
@@ -42,8 +42,8 @@ def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, ob
 def read(text: str) -> tuple[list[Span], str, str, dict[str, object]]:
     """Spans, clock, device and facts of what `write` wrote; see `Trace.from_json`."""
     body = _parsed(text)
-    if body.get("format") != FORMAT:
-        raise UsageError(f"this is not a trace: its 'format' is not {FORMAT!r}")
+    if body.get("format") != _FORMAT:
+        raise UsageError(f"this is not a trace: its 'format' is not {_FORMAT!r}")
     try:
         return (
             _spans(body["spans"]),
@@ -120,14 +120,14 @@ def _spans(rows: object) -> list[Span]:
 
 
 def _mapping(given: object, what: str) -> dict[str, object]:
-    """A JSON object with plain values, not nested deeper than `MOST_DEPTH`."""
+    """A JSON object with plain values, not nested deeper than `_MOST_DEPTH`."""
     if not isinstance(given, dict):
         raise ValueError(f"its {what} is not an object")
     found = cast(dict[object, object], given)
     for key, value in found.items():
         if not isinstance(key, str):
             raise ValueError(f"its {what} has the key {key!r}, which is not text")
-        _plain(value, what, MOST_DEPTH)
+        _plain(value, what, _MOST_DEPTH)
     return cast(dict[str, object], found)
 
 
@@ -143,7 +143,7 @@ def _span(row: object) -> Span:
         raise ValueError(f"unknown kind of span {kind!r}")
     number = _whole(fields["id"], "id")
     start, end = _time(fields["start"], "start"), _time(fields["end"], "end")
-    if not 0 <= start <= end <= LONGEST:
+    if not 0 <= start <= end <= _LONGEST:
         raise ValueError(f"it goes from {start} to {end} us")
     after = fields.get("after", [])
     if not isinstance(after, list | tuple):
@@ -185,7 +185,7 @@ def _time(value: object, what: str) -> float:
     return time
 
 
-def _text(value: object, what: str, most: int = MOST_CHARACTERS) -> str:
+def _text(value: object, what: str, most: int = _MOST_CHARACTERS) -> str:
     if not isinstance(value, str):
         raise ValueError(f"its {what} is {_short(value)}, not text")
     if len(value) > most:

@@ -80,7 +80,7 @@ def _names(lane: Lane, row: list[int]) -> Iterator[str]:
 
 
 def _rows(lane: Lane) -> list[int]:
-    # A stream is a queue, but an imprecise clock lets its spans overlap, and then a viewer hides some.
+    # Spans of a stream can overlap by the error of a clock, and a viewer would hide some: they get rows too.
     return packed(lane.spans) if lane.group == "streams" else rows(lane)
 
 
@@ -139,7 +139,8 @@ def _packets(title: str, tracks: list[_Track], flows: list[_Flow]) -> Iterator[b
                 + b"".join(_fixed(47, number) for number in out.get(span.id, ()))
                 + b"".join(_fixed(48, number) for number in into.get(span.id, ()))
             )
-            # At one moment, what ends does so before the next begins; an empty span begins and then ends.
+            # The second number orders events of one moment: ends come first, then begins, then the ends of
+            # spans that take no time.
             events.append((start, 1, span.id, body))
             close = _whole(9, _END) + _whole(11, track.number)
             events.append((end, 0 if end > start else 2, span.id, close))
@@ -188,7 +189,7 @@ def _text(number: int, value: str) -> bytes:
 # ------------------------------------------------------------------ Chrome
 def _chrome(title: str, tracks: list[_Track], flows: Iterable[_Flow]) -> str:
     place = {span.id: track.number for track in tracks for span in track.spans}
-    # Work of a foreign trace may be on no stream, and so on no track.
+    # Arrows need both ends on a track, and work of a foreign trace may be on no stream.
     flows = [flow for flow in flows if flow.before.id in place and flow.after.id in place]
     events: list[dict[str, object]] = [_named("process_name", 0, title)]
     for rank, track in enumerate(tracks):

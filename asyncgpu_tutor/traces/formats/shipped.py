@@ -20,7 +20,7 @@ def names() -> list[str]:
 def recording(name: str) -> Path:
     """The file of a recording; see `Trace.load_recording`."""
     known = names()
-    if name not in known:  # a name, not a path: nothing outside of the folder can be meant
+    if name not in known:  # so a name with a path in it cannot lead out of the folder
         close = get_close_matches(str(name), known, 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise UsageError(

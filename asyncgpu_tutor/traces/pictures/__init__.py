@@ -1,7 +1,7 @@
 """Pictures of traces: one visual language for the whole course.
 
 - `layout` decides where everything goes, and `style` how it looks. They know nothing of matplotlib.
-- `draw` puts a layout on Axes, with texts from `fitting`. These two alone import matplotlib, and are
+- `draw` puts a layout on Axes, with texts from `_fitting`. These two alone import matplotlib, and are
   themselves imported by the first picture.
 - `plots` has the two functions that people call, `alternative_text` describes a picture to those who
   cannot see it.

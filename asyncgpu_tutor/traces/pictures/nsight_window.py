@@ -92,7 +92,7 @@ def nsight_window(trace: Trace, *, width: float = 10.0) -> Axes:
     ax.tick_params(axis="y", length=0, pad=180)
     for tick, row in zip(ax.get_yticklabels(), rows, strict=True):
         tick.set_fontweight("normal" if row.part else "bold")
-    ax.xaxis.tick_top()  # the window has its ruler there
+    ax.xaxis.tick_top()  # the window has its ruler above the rows
     ax.tick_params(axis="x", labelsize=8, colors=QUIET)
     ax.set_title(f"µs, {trace.clock}", loc="right", fontsize=8, color=QUIET)
     for side in ("right", "left", "bottom"):
@@ -167,7 +167,9 @@ def _bar(ax: Axes, y: int, span: Span, length: float) -> None:
         linewidth=0.8,
         zorder=3,
     )
-    if span.duration > 0.0072 * length * len(span.name):  # about what its letters need
+    if span.duration > 0.0072 * length * len(
+        span.name
+    ):  # about the width of its letters at this size
         ax.text(
             span.start + span.duration / 2,
             y,

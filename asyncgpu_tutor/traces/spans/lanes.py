@@ -85,7 +85,7 @@ def rows(lane: Lane) -> list[int]:
 
 
 def _lane(group: Group, device: str, name: str, spans: Iterable[Span]) -> Lane:
-    # Of two that start together the longer comes first, so that it gets the upper row.
+    # Of two spans that start together the longer comes first, so that it gets the upper row.
     return Lane(group, device, name, tuple(sorted(spans, key=lambda s: (s.start, -s.end, s.id))))
 
 

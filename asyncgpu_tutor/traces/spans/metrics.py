@@ -11,13 +11,13 @@ from asyncgpu_tutor.traces.spans.path import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
 
-__all__ = ["HOST_KINDS", "EngineKey", "Metrics", "StreamKey", "measure"]
+__all__ = ["Metrics", "measure"]
 
-StreamKey = tuple[str, int]  # device, stream
-EngineKey = tuple[str, Engine]  # device, engine
+_StreamKey = tuple[str, int]  # device, stream
+_EngineKey = tuple[str, Engine]  # device, engine
 
-# A range is a name for a stretch of time in which the other three happen: it is not counted again.
-HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
+# Ranges are left out, because calls, waits and work happen within them and would count twice.
+_HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class Metrics:
     makespan: float
     device_makespan: float
     serial: float
-    stream_busy: Mapping[StreamKey, float]
-    engine_busy: Mapping[EngineKey, float]
+    stream_busy: Mapping[_StreamKey, float]
+    engine_busy: Mapping[_EngineKey, float]
     host: Mapping[SpanKind, float]
-    gaps: Mapping[StreamKey, tuple[Interval, ...]]
+    gaps: Mapping[_StreamKey, tuple[Interval, ...]]
     concurrency: tuple[float, ...]
     critical_path: tuple[Step, ...]
 
@@ -121,8 +121,8 @@ def measure(trace: Iterable[Span]) -> Metrics:
     """
     spans = list(trace)
     device = [span for span in spans if span.on_device]
-    streams: dict[StreamKey, list[Span]] = {}
-    engines: dict[EngineKey, list[Span]] = {}
+    streams: dict[_StreamKey, list[Span]] = {}
+    engines: dict[_EngineKey, list[Span]] = {}
     for span in device:
         if span.stream is not None:
             streams.setdefault((span.device, span.stream), []).append(span)
@@ -139,7 +139,7 @@ def measure(trace: Iterable[Span]) -> Metrics:
             key: length(_busy(engines[key]))
             for key in sorted(engines, key=lambda k: (k[0], ENGINES.index(k[1])))
         },
-        host={k: length(_busy(s for s in spans if s.kind == k)) for k in HOST_KINDS},
+        host={k: length(_busy(s for s in spans if s.kind == k)) for k in _HOST_KINDS},
         gaps={key: gaps(lane) for key, lane in lanes.items()},
         concurrency=histogram(lanes.values(), begin, end),
         critical_path=critical_path(spans),

@@ -97,7 +97,7 @@ def _row(span: Span, several: bool) -> tuple[str, ...]:
 def _lanes(spans: Sequence[Span], width: int) -> str:
     begin = min(span.start for span in spans)
     end = max(span.end for span in spans)
-    # The difference may be nothing, or too small to be parted.
+    # A column is never 0 us wide: all spans may lie at one moment, or within the smallest float.
     column = (end - begin) / width or 1.0
     found = lanes(spans)
     several = len({lane.device for lane in found if lane.device}) > 1
@@ -125,7 +125,7 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
     """
     strip = ["."] * width
     most = [-1.0] * width
-    # A range encloses the rest: it is seen only where there is nothing else.
+    # Ranges enclose the other spans and would hide them, so they show only on a lane without others.
     spans = [s for s in lane.spans if s.kind != "range"] or list(lane.spans)
     together = [0] * width
     for span in spans:

@@ -75,7 +75,7 @@ def forbid_nested_wait(what: str) -> None:
 
     A wait there would block on work that has not been handed over yet, or block the event loop.
     """
-    tag = _TAG.get()  # as `current_tag`, without a call: every run asks
+    tag = _TAG.get()  # `current_tag` in line, because every run asks and a call would cost it time
     if tag is None or tag.over:
         return
     if tag.captures:

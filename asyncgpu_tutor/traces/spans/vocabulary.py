@@ -1,4 +1,4 @@
-"""How a trace speaks: its kinds in words, letters and engines, its clock, its lanes' names."""
+"""The words that tables and pictures share: for kinds of spans, engines, clocks and numbers of things."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ ENGINE_OF: Mapping[SpanKind, Engine] = {
     "d2h": "d2h",
     "d2d": "compute",
     "memset": "compute",
-    "graph": "compute",  # mostly
+    "graph": "compute",  # a graph may copy as well, but is one bar only where its nodes cannot be seen
 }
 
-# The order is that of legends.
+# Legends list the kinds in this order.
 KIND_WORDS: Mapping[SpanKind, str] = {
     "h2d": "copy H2D",
     "kernel": "kernel",

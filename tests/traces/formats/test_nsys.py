@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats import database
+from asyncgpu_tutor.traces.formats import _database as database
 from asyncgpu_tutor.traces.spans import happens_before
 
 from .nsys_export import COPY, EVENT, FILL, KERNEL, RUNTIME, SYNC, THREAD, Export, small
@@ -310,8 +310,8 @@ def test_views_triggers_and_virtual_tables_are_not_looked_at(tmp_path: Path) -> 
 
 
 def test_a_query_that_takes_for_ever_is_ended(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "STEPS", 1)
-    monkeypatch.setattr(database, "MOST_LOOKS", 3)
+    monkeypatch.setattr(database, "_STEPS", 1)
+    monkeypatch.setattr(database, "_MOST_LOOKS", 3)
     with pytest.raises(UsageError, match="cannot be read"):
         Trace.from_nsys(file)
 

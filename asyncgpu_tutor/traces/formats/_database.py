@@ -17,11 +17,11 @@ from asyncgpu_tutor.errors import UsageError
 
 __all__ = ["Database", "Value", "opened"]
 
-MOST_BYTES = 8 * 2**30
-MOST_TEXT = 1_000_000  # bytes of one value
-STEPS = 100_000  # of SQLite's machine between two looks at the counter
-MOST_LOOKS = 20_000  # so a query takes 2e9 steps at most
-MAGIC = b"SQLite format 3\0"
+_MOST_BYTES = 8 * 2**30
+_MOST_TEXT = 1_000_000  # bytes of one value
+_STEPS = 100_000  # instructions of SQLite between two calls of the progress handler
+_MOST_LOOKS = 20_000  # calls of that handler: a query is stopped after 2e9 instructions
+_MAGIC = b"SQLite format 3\0"
 
 Value = int | float | str | bytes | None
 
@@ -49,10 +49,12 @@ def opened(path: Path, what: str) -> Generator[Database]:
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):
         raise UsageError(f"{path} is not a file, so it is not {what}")
-    if about.st_size > MOST_BYTES:
-        raise UsageError(f"{path} has {about.st_size:,} bytes, and at most {MOST_BYTES:,} are read")
+    if about.st_size > _MOST_BYTES:
+        raise UsageError(
+            f"{path} has {about.st_size:,} bytes, and at most {_MOST_BYTES:,} are read"
+        )
     with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
+        if file.read(len(_MAGIC)) != _MAGIC:
             raise UsageError(f"{path} is not {what}: it is no SQLite database")
     try:
         connection = sqlite3.connect(
@@ -82,11 +84,11 @@ class Database:
         self.path = path
         self._connection = connection
         self._looks = 0
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_TEXT)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
         connection.text_factory = _text
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.set_authorizer(_authorise)
-        connection.set_progress_handler(self._look, STEPS)
+        connection.set_progress_handler(self._look, _STEPS)
         found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
         self.tables = {
             name
@@ -96,7 +98,7 @@ class Database:
 
     def _look(self) -> int:
         self._looks += 1
-        return self._looks > MOST_LOOKS
+        return self._looks > _MOST_LOOKS
 
     def columns(self, table: str) -> set[str]:
         """Names of a table's columns; none if there is no such table."""

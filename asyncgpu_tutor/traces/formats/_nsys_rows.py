@@ -8,25 +8,25 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats.database import Database, Value
+from asyncgpu_tutor.traces.formats._database import Database, Value
 from asyncgpu_tutor.traces.spans.span import SpanKind
 
 __all__ = ["Call", "Export", "Range", "Work", "collect"]
 
-CUPTI = "CUPTI_ACTIVITY_KIND_"
-PUSH_POP, START_END, DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
-EVENT_SYNC, STREAM_WAIT = 1, 2  # ENUM_CUPTI_SYNC_TYPE
-NO_STREAM = 2**32 - 1
+_CUPTI = "CUPTI_ACTIVITY_KIND_"
+_PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
+_EVENT_SYNC, _STREAM_WAIT = 1, 2  # ENUM_CUPTI_SYNC_TYPE
+_NO_STREAM = 2**32 - 1
 # ENUM_CUDA_MEMCPY_OPER; what is not listed is within the device, as far as engines go.
-COPY_KINDS: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h", 3: "h2d", 4: "d2h", 11: "h2d", 12: "d2h"}
-PAGEABLE = 0  # ENUM_CUDA_MEM_KIND
-NULL_STREAM = 7  # the number of a first context's null stream, where the export does not say
+_COPY_KINDS: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h", 3: "h2d", 4: "d2h", 11: "h2d", 12: "d2h"}
+_PAGEABLE = 0  # ENUM_CUDA_MEM_KIND
+_NULL_STREAM = 7  # the number of a first context's null stream, where the export does not say
 
 # What the host's calls are, by the start of their names. Calls that are not listed, such as the one that asks
 # for the current device, are left out unless they enqueued something.
-WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cuStreamSynchronize",
+_WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cuStreamSynchronize",
          "cuEventSynchronize", "cuCtxSynchronize")  # fmt: skip
-OTHERS = {
+_OTHERS = {
     "cudaMallocHost": "malloc host", "cudaHostAlloc": "malloc host", "cuMemAllocHost": "malloc host",
     "cuMemHostAlloc": "malloc host", "cudaFreeHost": "free host", "cuMemFreeHost": "free host",
     "cudaMalloc": "malloc", "cuMemAlloc": "malloc", "cudaFree": "free", "cuMemFree": "free",
@@ -46,7 +46,7 @@ class Work:
     stream: int
     correlation: int
     detail: dict[str, object]
-    node: int = 0  # of a CUDA graph, where each was traced by itself
+    node: int = 0  # number of the node of a CUDA graph; 0 where nodes were not traced one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Export:
 def collect(database: Database, limit: int) -> Export:
     """Read all tables that a trace needs; those that are not there count as empty."""
     kinds = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
-    tables = (*(CUPTI + kind for kind in kinds), "NVTX_EVENTS")
+    tables = (*(_CUPTI + kind for kind in kinds), "NVTX_EVENTS")
     total = sum(database.count(table) for table in tables)
     if total > limit:
         raise UsageError(
@@ -150,8 +150,9 @@ def collect(database: Database, limit: int) -> Export:
 
 
 # ------------------------------------------------------------------ work
-PLACE = ("start", "end", "deviceId", "streamId", "correlationId")
-NODE = ("graphId", "graphNodeId")  # not in every version; no zero where the row is of a graph
+_PLACE = ("start", "end", "deviceId", "streamId", "correlationId")
+# Some versions lack these; elsewhere they are set where the row belongs to a graph.
+_NODE = ("graphId", "graphNodeId")
 
 
 def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
@@ -163,10 +164,10 @@ def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
         *grid,
         *block,
         *shared,
-        *NODE,
+        *_NODE,
     )
     found: list[Work] = []
-    for row in database.rows(CUPTI + "KERNEL", (*PLACE, "shortName"), wanted, "start"):
+    for row in database.rows(_CUPTI + "KERNEL", (*_PLACE, "shortName"), wanted, "start"):
         name = row["shortName"] if row["shortName"] is not None else row["demangledName"]
         detail: dict[str, object] = {}
         if row["gridX"] is not None:
@@ -183,19 +184,19 @@ def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
 
 def _copies(database: Database) -> list[Work]:
     found: list[Work] = []
-    needed = (*PLACE, "bytes", "copyKind")
-    for row in database.rows(CUPTI + "MEMCPY", needed, ("srcKind", "dstKind", *NODE), "start"):
-        kind = COPY_KINDS.get(_int(row["copyKind"], "copyKind"), "d2d")
+    needed = (*_PLACE, "bytes", "copyKind")
+    for row in database.rows(_CUPTI + "MEMCPY", needed, ("srcKind", "dstKind", *_NODE), "start"):
+        kind = _COPY_KINDS.get(_int(row["copyKind"], "copyKind"), "d2d")
         detail: dict[str, object] = {"bytes": _int(row["bytes"], "bytes")}
         host = row["srcKind"] if kind == "h2d" else row["dstKind"]
-        if kind != "d2d" and host == PAGEABLE:
+        if kind != "d2d" and host == _PAGEABLE:
             detail["pageable"] = True
         found.append(_work(kind, kind, row, detail))
     return found
 
 
 def _fills(database: Database) -> list[Work]:
-    rows = database.rows(CUPTI + "MEMSET", (*PLACE, "bytes"), NODE, "start")
+    rows = database.rows(_CUPTI + "MEMSET", (*_PLACE, "bytes"), _NODE, "start")
     return [_work("memset", "memset", row, {"bytes": _int(row["bytes"], "bytes")}) for row in rows]
 
 
@@ -203,12 +204,12 @@ def _graphs(database: Database) -> list[Work]:
     """CUDA graphs as a whole: so nsys traces them unless it is told --cuda-graph-trace=node."""
     return [
         _work("graph", f"graph {row['graphId'] or ''}".strip(), row, {})
-        for row in database.rows(CUPTI + "GRAPH_TRACE", PLACE, ("graphId",), "start")
+        for row in database.rows(_CUPTI + "GRAPH_TRACE", _PLACE, ("graphId",), "start")
     ]
 
 
 def _work(kind: SpanKind, name: str, row: Mapping[str, Value], detail: dict[str, object]) -> Work:
-    start, end, device, stream, correlation = (_int(row[key], key) for key in PLACE)
+    start, end, device, stream, correlation = (_int(row[key], key) for key in _PLACE)
     _in_order(start, end, name)
     node = _int(row.get("graphNodeId") or 0, "graphNodeId")
     if node and row["graphId"]:
@@ -224,16 +225,18 @@ def _calls(
     order = ("streamId", "eventId", "eventSyncId", "deviceId", "syncType")
     syncs = {
         _int(row["correlationId"], "correlationId"): row
-        for row in database.rows(CUPTI + "SYNCHRONIZATION", ("correlationId",), order)
+        for row in database.rows(_CUPTI + "SYNCHRONIZATION", ("correlationId",), order)
     }
     events = {
         _int(row["correlationId"], "correlationId"): row
-        for row in database.rows(CUPTI + "CUDA_EVENT", ("correlationId",), order)
+        for row in database.rows(_CUPTI + "CUDA_EVENT", ("correlationId",), order)
     }
     found: list[Call] = []
-    threads: set[int] = set()  # those that enqueue: where another one waits, it holds up nothing
+    threads: set[int] = (
+        set()
+    )  # the threads that enqueue, because a wait of another one holds up nothing
     needed = ("start", "end", "globalTid", "correlationId", "nameId")
-    for row in database.rows(CUPTI + "RUNTIME", needed, (), "start"):
+    for row in database.rows(_CUPTI + "RUNTIME", needed, (), "start"):
         start, end, thread, correlation, name_id = (_int(row[key], key) for key in needed)
         name = texts.get(name_id, "")
         _in_order(start, end, name)
@@ -241,15 +244,15 @@ def _calls(
         if correlation in enqueued:
             found.append(base)
             threads.add(thread)
-        elif name.startswith(WAITS):
+        elif name.startswith(_WAITS):
             found.append(_ordered(replace(base, kind="wait"), syncs.get(correlation)))
         elif correlation in syncs:
-            kind = "stream wait" if syncs[correlation]["syncType"] == STREAM_WAIT else "wait"
+            kind = "stream wait" if syncs[correlation]["syncType"] == _STREAM_WAIT else "wait"
             found.append(_ordered(replace(base, kind=kind), syncs[correlation]))
         elif correlation in events:
             found.append(_ordered(replace(base, kind="event"), events[correlation]))
         elif told := next(
-            (words for start_, words in OTHERS.items() if name.startswith(start_)), ""
+            (words for start_, words in _OTHERS.items() if name.startswith(start_)), ""
         ):
             found.append(replace(base, kind="other", name=told))
         if len(found) > 4 * limit:
@@ -265,14 +268,14 @@ def _ordered(call: Call, row: Mapping[str, Value] | None) -> Call:
     if row is None:
         return call
     stream = row["streamId"]
-    # An event has a number, which is used again, and a number for each time it is recorded.
+    # The number of one recording of an event comes first, because numbers of events are used again.
     event = row["eventSyncId"] or row["eventId"] or 0
-    if call.kind == "wait" and row["syncType"] not in {None, EVENT_SYNC}:
+    if call.kind == "wait" and row["syncType"] not in {None, _EVENT_SYNC}:
         event = 0
     return replace(
         call,
         device=_int(row["deviceId"] or 0, "deviceId"),
-        stream=None if stream in {None, NO_STREAM} else _int(stream, "streamId"),
+        stream=None if stream in {None, _NO_STREAM} else _int(stream, "streamId"),
         event=_int(event, "eventId"),
     )
 
@@ -280,17 +283,18 @@ def _ordered(call: Call, row: Mapping[str, Value] | None) -> Call:
 def _ranges(database: Database, texts: Mapping[int, str]) -> list[Range]:
     wanted = ("end", "eventType", "text", "textId", "domainId", "globalTid")
     rows = list(database.rows("NVTX_EVENTS", ("start",), wanted, "start"))
-    domains = {row["domainId"]: _str(row["text"]) for row in rows if row["eventType"] == DOMAIN}
+    domains = {row["domainId"]: _str(row["text"]) for row in rows if row["eventType"] == _DOMAIN}
     last = max((_int(row["end"] or row["start"], "end") for row in rows), default=0)
     found: list[Range] = []
     for number, row in enumerate(rows):
-        if row["eventType"] not in {PUSH_POP, START_END}:
+        if row["eventType"] not in {_PUSH_POP, _START_END}:
             continue
         start = _int(row["start"], "start")
-        end = last if row["end"] is None else _int(row["end"], "end")  # one that never ended
+        # A range that was left open lasts to the end.
+        end = last if row["end"] is None else _int(row["end"], "end")
         text = _name(row["text"] if row["text"] is not None else row["textId"], texts)
         _in_order(start, end, text)
-        nested = row["eventType"] == PUSH_POP
+        nested = row["eventType"] == _PUSH_POP
         thread = _int(row["globalTid"] or 0, "globalTid")
         domain = domains.get(row["domainId"], "")
         found.append(Range(number, text, domain, start, end, thread, nested))
@@ -301,7 +305,7 @@ def _ranges(database: Database, texts: Mapping[int, str]) -> list[Range]:
 def _null_streams(database: Database) -> frozenset[int]:
     rows = database.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ("nullStreamId",))
     return frozenset(_int(r["nullStreamId"], "nullStreamId") for r in rows) or frozenset(
-        {NULL_STREAM}
+        {_NULL_STREAM}
     )
 
 

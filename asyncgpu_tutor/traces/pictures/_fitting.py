@@ -48,7 +48,7 @@ class BarName(Text):
             **looks,
         )
         self._bar, self._name = bar, name
-        self.set_in_layout(False)  # it never sticks out, so a layout need not ask
+        self.set_in_layout(False)  # a name is cut to its bar, so no layout has to make room for it
 
     def draw(self, renderer: RendererBase) -> None:
         """Choose text and size for the room that there is now, then draw."""
@@ -60,7 +60,7 @@ class BarName(Text):
         points = _points(renderer)
         size = min(_LARGEST, 0.78 * float(top - bottom) * points)
         room = float(right - left) * points - 3
-        # Tenths of a point are enough, and let the widths be remembered.
+        # The size is rounded to tenths of a point, so that `text_width` finds most widths in its cache.
         self.set_fontsize(round(size, 1))
         self.set_text(_cut(self._name, room, round(size, 1)) if size >= _SMALLEST else "")
         super().draw(renderer)
@@ -76,7 +76,7 @@ class Subtitle(Text):
         super().__init__(0, 1, "", transform=above, clip_on=False, **looks)
         self._parts = parts
         self.set_text(next(self._candidates()))
-        # It is cut to the width, and the title's pad makes room for its height.
+        # A layout need not make room: the line is cut to the width, and the title's pad has its height.
         self.set_in_layout(False)
 
     def _candidates(self) -> Iterator[str]:
@@ -96,7 +96,7 @@ class Subtitle(Text):
 
 
 def _points(renderer: RendererBase) -> float:
-    """Of one pixel."""
+    """The size of a pixel, in points."""
     return 1 / cast(float, renderer.points_to_pixels(1.0))
 
 

@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,27 @@ def test_a_room_that_is_imported_hides_no_public_name() -> None:
     assert {
         name for name in PUBLIC if name in rooms and not inspect.ismodule(getattr(agt, name))
     } == set()
+
+
+def test_the_pages_and_the_package_have_the_same_names() -> None:
+    root = Path(__file__).resolve().parents[2]
+    pages = [root / "README.md", root / "CHANGELOG.md"]
+    pages += [*(root / "docs").glob("*.md"), *(root / "course").glob("*.py")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    words = set(re.findall(r"\w+", text))
+
+    assert set(PUBLIC) - words == set()
+    assert {
+        name for name in re.findall(r"\bagt\.([a-zA-Z]\w*)", text) if name not in PUBLIC
+    } == set()
+    types = set(re.findall(r"\bagt\.types\.(\w+)", text))
+    assert types - set(agt.types.__all__) == set()
+
+
+def test_types_are_classes_that_no_program_makes_by_name() -> None:
+    assert agt.types.__all__ == sorted(agt.types.__all__)
+    assert all(inspect.isclass(getattr(agt.types, name)) for name in agt.types.__all__)
+    assert set(agt.types.__all__) & set(PUBLIC) == set()
 
 
 def test_each_public_class_and_function_is_documented() -> None:

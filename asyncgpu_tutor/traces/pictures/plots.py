@@ -73,6 +73,7 @@ def plot(
     """
     _check("color_by", color_by, get_args(ColourBy))
     _check("show_dependencies", show_dependencies, (True, False, "all"))
+    # Only now, because matplotlib is slow to import.
     from asyncgpu_tutor.traces.pictures.draw import Panel, draw_figure, draw_panel
 
     panel = Panel(
@@ -140,6 +141,7 @@ def compare_timelines(
             f"compare_timelines needs one highlight for each trace: {len(traces)} traces, "
             f"{len(marked)} highlights"
         )
+    # As in `plot`, only now.
     from asyncgpu_tutor.traces.pictures.draw import Panel, draw_figure
 
     panels = [

@@ -8,114 +8,85 @@
     op = agt.h2d(x).and_then(lambda a: ...)     # describes work, enqueues nothing
     result = op.sync()                          # or: await op
 
-General layout, lower floors first; nothing imports upwards (see ARCHITECTURE.md):
+General layout, upper rooms first; nothing imports upwards (see ARCHITECTURE.md):
 
-    trace, errors               spans, and what can go wrong
-    kernels, data               CUDA C and facts, one kernel a file; the inputs of the MLP
-    host, tag                   host arrays in flight; which operation a call belongs to
-    device                      what a device must do
-    array, scheduling, cuda_c   handles to a device's arrays; policies; the interpreter of CUDA C
-    sim, cupy_device, timeline, ranges
-    runtime                     which device, which policy, one run of one operation
-    future                      waiting without blocking
-    ops                         DeviceOp and the combinators
-    memory, launch              the leaf operations; kernels as operations
-    inspection, analysis        what the kernels of a run did; what a trace tells
-    serving                     a server loop
+    commands, exercises         what you type; what teaches
+    inspection, traces          what you see: what the kernels of a run did; spans, measures, pictures
+    serving, kernels, ops       what you write with: a server loop; CUDA C; operations and combinators
+    run, scheduling, arrays     one run of one operation; policies; handles to a device's arrays
+    devices, cuda_c             what it runs on: CuPy or the virtual machine; the interpreter of CUDA C
+    data, errors                the inputs of the MLP; what can go wrong
+
+A public name is imported from its room when it is first used (PEP 562), so that `import asyncgpu_tutor`
+takes less than `import numpy`, and a program that reads traces never loads an interpreter of CUDA C.
 """
 
-from asyncgpu_tutor import data, errors
-from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.arrays.host import HostArray
-from asyncgpu_tutor.devices.protocol import Device, Event, Stream
-from asyncgpu_tutor.errors import (
-    AsyncGpuError,
-    DeviceError,
-    KernelCompileError,
-    KernelFault,
-    PageableCopyWarning,
-    UsageError,
-)
-from asyncgpu_tutor.kernels import Kernel, KernelSource, matvec_naive, relu, sgemm_naive
-from asyncgpu_tutor.microscope import inspect, microscope
-from asyncgpu_tutor.ops import (
-    CudaGraph,
-    DeviceOp,
-    GraphScope,
-    Prepared,
-    SharedOp,
-    arange,
-    asarray,
-    d2h,
-    dup,
-    full,
-    h2d,
-    memcpy,
-    ones,
-    overlap,
-    pin,
-    pinned,
-    randn,
-    spawn,
-    value,
-    with_context,
-    zeros,
-    zip,
-)
-from asyncgpu_tutor.run import (
-    ExecutionContext,
-    create_stream,
-    current_device,
-    current_policy,
-    in_flight,
-    known_devices,
-    policy_for,
-    record,
-    resolve,
-    sleep,
-    synchronize,
-    use,
-    using,
-    work,
-)
-from asyncgpu_tutor.run.future import DeviceFuture, FutureState
-from asyncgpu_tutor.scheduling import SchedulingPolicy, SingleStream, StreamPoolRoundRobin
-from asyncgpu_tutor.serving import Server
-from asyncgpu_tutor.traces import nvtx as ranges
-from asyncgpu_tutor.traces.analysis import Analysis, Comparison, Finding, analyse, compare, diagnose
-from asyncgpu_tutor.traces.spans import Span, Trace
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the tables below say
+    from asyncgpu_tutor import data, errors, types
+    from asyncgpu_tutor.arrays.handles import DeviceArray
+    from asyncgpu_tutor.devices.simulated import SimDevice
+    from asyncgpu_tutor.errors import DeviceError, UsageError
+    from asyncgpu_tutor.inspection import microscope
+    from asyncgpu_tutor.kernels import Kernel, matvec_naive, relu, sgemm_naive
+    from asyncgpu_tutor.ops import (
+        CudaGraph,
+        DeviceOp,
+        arange,
+        asarray,
+        d2h,
+        dup,
+        full,
+        h2d,
+        memcpy,
+        ones,
+        overlap,
+        pin,
+        pinned,
+        randn,
+        spawn,
+        value,
+        with_context,
+        zeros,
+        zip,
+    )
+    from asyncgpu_tutor.run import (
+        create_stream,
+        current_device,
+        in_flight,
+        record,
+        sleep,
+        synchronize,
+        use,
+        using,
+        work,
+    )
+    from asyncgpu_tutor.run.future import DeviceFuture, FutureState
+    from asyncgpu_tutor.scheduling import SchedulingPolicy, SingleStream, StreamPoolRoundRobin
+    from asyncgpu_tutor.serving import Server
+    from asyncgpu_tutor.traces import nvtx as ranges
+    from asyncgpu_tutor.traces.analysis import analyse, compare, diagnose
+    from asyncgpu_tutor.traces.pictures import compare_timelines
+    from asyncgpu_tutor.traces.trace import Trace
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Analysis",
-    "AsyncGpuError",
-    "Comparison",
     "CudaGraph",
-    "Device",
     "DeviceArray",
     "DeviceError",
     "DeviceFuture",
     "DeviceOp",
-    "Event",
-    "ExecutionContext",
-    "Finding",
     "FutureState",
-    "GraphScope",
-    "HostArray",
     "Kernel",
-    "KernelCompileError",
-    "KernelFault",
-    "KernelSource",
-    "PageableCopyWarning",
-    "Partition",
-    "Prepared",
     "SchedulingPolicy",
     "Server",
-    "SharedOp",
+    "SimDevice",
     "SingleStream",
-    "Span",
-    "Stream",
     "StreamPoolRoundRobin",
     "Trace",
     "UsageError",
@@ -123,9 +94,9 @@ __all__ = [
     "arange",
     "asarray",
     "compare",
+    "compare_timelines",
     "create_stream",
     "current_device",
-    "current_policy",
     "d2h",
     "data",
     "diagnose",
@@ -134,8 +105,6 @@ __all__ = [
     "full",
     "h2d",
     "in_flight",
-    "inspect",
-    "known_devices",
     "matvec_naive",
     "memcpy",
     "microscope",
@@ -143,16 +112,15 @@ __all__ = [
     "overlap",
     "pin",
     "pinned",
-    "policy_for",
     "randn",
     "ranges",
     "record",
     "relu",
-    "resolve",
     "sgemm_naive",
     "sleep",
     "spawn",
     "synchronize",
+    "types",
     "use",
     "using",
     "value",
@@ -161,3 +129,78 @@ __all__ = [
     "zeros",
     "zip",
 ]
+
+# The public modules, and in which module each other public name is defined.
+_MODULES = {
+    "data": "asyncgpu_tutor.data",
+    "errors": "asyncgpu_tutor.errors",
+    "ranges": "asyncgpu_tutor.traces.nvtx",
+    "types": "asyncgpu_tutor.types",
+}
+_HOMES = {
+    "CudaGraph": "ops",
+    "DeviceArray": "arrays.handles",
+    "DeviceError": "errors",
+    "DeviceFuture": "run.future",
+    "DeviceOp": "ops",
+    "FutureState": "run.future",
+    "Kernel": "kernels",
+    "SchedulingPolicy": "scheduling",
+    "Server": "serving",
+    "SimDevice": "devices.simulated",
+    "SingleStream": "scheduling",
+    "StreamPoolRoundRobin": "scheduling",
+    "Trace": "traces.trace",
+    "UsageError": "errors",
+    "analyse": "traces.analysis",
+    "arange": "ops",
+    "asarray": "ops",
+    "compare": "traces.analysis",
+    "compare_timelines": "traces.pictures",
+    "create_stream": "run",
+    "current_device": "run",
+    "d2h": "ops",
+    "diagnose": "traces.analysis",
+    "dup": "ops",
+    "full": "ops",
+    "h2d": "ops",
+    "in_flight": "run",
+    "matvec_naive": "kernels",
+    "memcpy": "ops",
+    "microscope": "inspection",
+    "ones": "ops",
+    "overlap": "ops",
+    "pin": "ops",
+    "pinned": "ops",
+    "randn": "ops",
+    "record": "run",
+    "relu": "kernels",
+    "sgemm_naive": "kernels",
+    "sleep": "run",
+    "spawn": "ops",
+    "synchronize": "run",
+    "use": "run",
+    "using": "run",
+    "value": "ops",
+    "with_context": "ops",
+    "work": "run",
+    "zeros": "ops",
+    "zip": "ops",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first asked for; from then on it is an ordinary attribute."""
+    if name in _MODULES:
+        found: object = import_module(_MODULES[name])
+    elif name in _HOMES:
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """What completion shows: neither the rooms that happen to be imported nor what this file needs."""
+    return sorted(__all__)

@@ -38,8 +38,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, solution
-from asyncgpu_tutor.traces.pictures import compare
-from asyncgpu_tutor.traces.spans import overlap_between
 
 device = agt.use("auto")
 device
@@ -193,7 +191,7 @@ meanwhile.reveal(truth, f"From start to end: {first:.0f} µs with sync, {second:
 # for you, so its number may differ from run to run.
 
 # %% id=timeline-picture
-compare([blocking, overlapped], ["sync, then the job", "spawn, the job, await"])
+agt.compare_timelines([blocking, overlapped], ["sync, then the job", "spawn, the job, await"])
 in_words(blocking, overlapped)
 
 # %% [markdown] id=timeline-read
@@ -215,8 +213,8 @@ print(overlapped.table())
 
 # %% id=timeline-claims
 job = "Python's own job"
-both_with_sync = overlap_between(blocking, job, blocking.device_spans)
-both_with_spawn = overlap_between(overlapped, job, overlapped.device_spans)
+both_with_sync = blocking.overlap_between(job, blocking.device_spans)
+both_with_spawn = overlapped.overlap_between(job, overlapped.device_spans)
 assert both_with_spawn > both_with_sync
 if device.simulated:  # a GPU has a clock of its own, which agrees with Python's to a few µs only
     assert both_with_sync == 0

@@ -30,7 +30,6 @@ from asyncgpu_tutor.exercises import (
     solution,
     solved,
 )
-from asyncgpu_tutor.traces.pictures import compare
 
 device = agt.use("auto")
 device
@@ -642,8 +641,6 @@ in_words(stepwise)
 # step is on another lane. Lanes are sorted by number, so the first step need not be on the uppermost.)
 
 # %% id=steps-check
-from asyncgpu_tutor.traces.spans import overlap_between
-
 waits = [span for span in stepwise if span.kind == "wait"]
 assert len(waits) == 5
 assert m_stepwise.overlap < 1
@@ -651,7 +648,7 @@ assert m_stepwise.device_idle > 0
 if device.simulated:
     calls = [s for s in stepwise if s.kind == "call"]
     work = stepwise.device_spans
-    both = overlap_between(stepwise, calls, work)
+    both = stepwise.overlap_between(calls, work)
     print(f"host in a call and device at work: {both:.0f} µs of {m_stepwise.makespan:.0f}")
     assert both < 0.1 * m_stepwise.makespan
 print(f"the host waits for {m_stepwise.host['wait']:.0f} µs")
@@ -838,7 +835,7 @@ for _ in range(4):
 with agt.record() as together:
     in_one(a, x).sync()
 
-compare([stepwise, together], ["A sync after each step", "One sync"])
+agt.compare_timelines([stepwise, together], ["A sync after each step", "One sync"])
 in_words(together)
 
 # %% id=one-wait-claims

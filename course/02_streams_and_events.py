@@ -23,8 +23,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.pictures import compare
-from asyncgpu_tutor.traces.spans import happens_before, overlap_between, runs_before
 
 device = agt.use("auto")
 device
@@ -145,7 +143,7 @@ in_words(queued)
 # %% id=within-check
 assert [s.name for s in queued.device_spans] == ["h2d", "memset", "smooth", "d2h"]
 assert all(
-    runs_before(queued, *pair)
+    queued.runs_before(*pair)
     for pair in [("h2d", "memset"), ("memset", "smooth"), ("smooth", "d2h")]
 )
 assert len([s for s in queued if s.kind == "wait"]) == 1
@@ -200,8 +198,8 @@ who_is_first.reveal(truth, f"The long one ends at {long.end:.0f} µs, the short 
 
 # %% id=between-check
 assert (long.stream, short.stream) == (one.number, two.number)
-assert not happens_before(unordered, long, short)
-assert not happens_before(unordered, short, long)
+assert not unordered.happens_before(long, short)
+assert not unordered.happens_before(short, long)
 if device.simulated:
     assert short.end < long.end
 
@@ -269,7 +267,7 @@ def harmless_twin():
 
 twin, _ = recorded(harmless_twin)
 twin.plot(title="Had it been y, ...", lanes=("host", "streams"))
-both = overlap_between(twin, "smooth", "d2h")
+both = twin.overlap_between("smooth", "d2h")
 print(f"the copy runs for {both:.0f} µs while the kernel is at work")
 if device.simulated:
     assert both > 0
@@ -299,13 +297,13 @@ def ordered_by_event():
 
 ordered, result = recorded(ordered_by_event)
 assert np.allclose(result, in_numpy(readings), atol=1e-4)
-compare([twin, ordered], ["No order", "Ordered by an event"])
+agt.compare_timelines([twin, ordered], ["No order", "Ordered by an event"])
 in_words(ordered)
 
 # %% id=event-check
 (kernel,), (copy,) = ordered.find("smooth"), ordered.find("d2h")
 assert kernel.stream != copy.stream
-assert happens_before(ordered, kernel, copy)
+assert ordered.happens_before(kernel, copy)
 if device.simulated:
     waits = [s for s in ordered if s.kind == "wait"]
     assert min(s.start for s in waits) < kernel.end  # all calls were made before that
@@ -353,7 +351,7 @@ first, second = waiting.find("smooth")
 if device.simulated:
     assert first.end <= behind_mark.start < second.end
     assert second.end <= behind_stream.start
-    assert overlap_between(waiting, behind_mark, second) > 0
+    assert waiting.overlap_between(behind_mark, second) > 0
 
 # %% [markdown] id=exercise-order
 # ### Exercise: order the race
@@ -528,7 +526,7 @@ def on_two_streams():
 
 chain, _ = recorded(on_one_stream)
 diamond, _ = recorded(on_two_streams)
-compare([chain, diamond], ["One stream", "Fork and join"])
+agt.compare_timelines([chain, diamond], ["One stream", "Fork and join"])
 in_words(diamond)
 
 # %% id=fork-join-check
@@ -538,12 +536,12 @@ assert np.allclose(agt.d2h(between.borrow()).sync(), expected, atol=1e-4)
 first, second = diamond.find("smooth")
 (upload,), (last,) = diamond.find("h2d"), diamond.find("subtract")
 for branch in (first, second):
-    assert happens_before(diamond, upload, branch)
-    assert happens_before(diamond, branch, last)
-assert not happens_before(diamond, first, second)
-assert not happens_before(diamond, second, first)
+    assert diamond.happens_before(upload, branch)
+    assert diamond.happens_before(branch, last)
+assert not diamond.happens_before(first, second)
+assert not diamond.happens_before(second, first)
 if device.simulated:
-    assert overlap_between(diamond, first, second) > 0
+    assert diamond.overlap_between(first, second) > 0
     assert diamond.metrics().makespan < chain.metrics().makespan
 gained = chain.metrics().makespan - diamond.metrics().makespan
 print(f"fork and join: {gained:.0f} µs sooner")
@@ -905,7 +903,7 @@ held_up.reveal(
 )
 
 # %% id=pinned-picture
-compare([from_pinned, from_pageable], ["From pinned memory", "From an ordinary array"])
+agt.compare_timelines([from_pinned, from_pageable], ["From pinned memory", "From an ordinary array"])
 in_words(from_pinned, from_pageable)
 
 # %% [markdown] id=pinned-read
@@ -1138,7 +1136,7 @@ def up_and_down():
 
 same_way, _ = recorded(two_uploads)
 both_ways, _ = recorded(up_and_down)
-compare(
+agt.compare_timelines(
     [same_way, both_ways],
     ["A: two uploads", "B: up and down"],
     lanes=("streams", "engines"),
@@ -1237,20 +1235,20 @@ pays.reveal(
 )
 
 # %% id=chunks-picture
-compare([whole, four_chunks], ["At once", "In four chunks"], lanes=("streams", "engines"))
+agt.compare_timelines([whole, four_chunks], ["At once", "In four chunks"], lanes=("streams", "engines"))
 in_words(four_chunks)
 
 # %% id=chunks-check
 copying_in, copying_out = four_chunks.find("h2d"), four_chunks.find("d2h")
-with_kernels = overlap_between(four_chunks, copying_in, four_chunks.find("smooth"))
-both_directions = overlap_between(four_chunks, copying_in, copying_out)
+with_kernels = four_chunks.overlap_between(copying_in, four_chunks.find("smooth"))
+both_directions = four_chunks.overlap_between(copying_in, copying_out)
 print(f"copying in while computing: {with_kernels:.0f} µs")
 print(f"copying in while copying out: {both_directions:.0f} µs")
 if device.simulated:
     assert with_kernels > 0
     assert both_directions > 0
     assert four_chunks.metrics().max_concurrency == 3  # one stream on each engine
-    assert overlap_between(whole, "h2d", "smooth") == 0
+    assert whole.overlap_between("h2d", "smooth") == 0
     assert 1.1 < gain < 2
 
 # %% [markdown] id=chunks-read
@@ -1504,7 +1502,7 @@ def with_null_stream(traditional):
 
 modern, _ = recorded(with_null_stream, False)
 traditional, _ = recorded(with_null_stream, True)
-compare([modern, traditional], ["The null stream of this course", "The traditional rule"])
+agt.compare_timelines([modern, traditional], ["The null stream of this course", "The traditional rule"])
 in_words(modern, traditional)
 
 # %% id=null-check
@@ -1513,12 +1511,12 @@ assert {s.stream for s in modern.find("memset")} == {0}
 for trace, rule in [(modern, False), (traditional, True)]:
     first, second = trace.find("smooth")
     (small,) = trace.find("memset")
-    assert happens_before(trace, first, small) is rule
-    assert happens_before(trace, small, second) is rule
-    assert happens_before(trace, first, second) is rule
+    assert trace.happens_before(first, small) is rule
+    assert trace.happens_before(small, second) is rule
+    assert trace.happens_before(first, second) is rule
 if device.simulated:
-    assert overlap_between(modern, *modern.find("smooth")) > 0
-    assert overlap_between(traditional, *traditional.find("smooth")) == 0
+    assert modern.overlap_between(*modern.find("smooth")) > 0
+    assert traditional.overlap_between(*traditional.find("smooth")) == 0
 
 # %% [markdown] id=null-read
 # If you ever look at a timeline in which streams take turns for no reason, look for something on stream 0.

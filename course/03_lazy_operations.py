@@ -23,8 +23,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.pictures import compare
-from asyncgpu_tutor.traces.spans import overlap_between
 
 device = agt.use("auto")
 device
@@ -818,7 +816,7 @@ await four_ways()  # a first time, not recorded
 ways = await four_ways()
 
 # %% id=four-ways-picture
-compare(list(ways.values()), [f"{name}, and a job for the host" for name in ways])
+agt.compare_timelines(list(ways.values()), [f"{name}, and a job for the host" for name in ways])
 in_words(*ways.values())
 
 # %% [markdown] id=four-ways-read
@@ -828,7 +826,7 @@ in_words(*ways.values())
 
 # %% id=four-ways-check
 for name, trace in ways.items():
-    both = overlap_between(trace, JOB, trace.device_spans)
+    both = trace.overlap_between(JOB, trace.device_spans)
     blocked = sum(span.kind == "wait" for span in trace)
     print(f"{name:9} job and device at once: {both:5.0f} µs, blocking waits: {blocked}")
     assert blocked == (0 if name == "await" else 1)
@@ -995,7 +993,7 @@ starting.reveal(
 )
 
 # %% id=future-picture
-compare([as_future, as_task], ["schedule, the job, await", "spawn, the job, await"])
+agt.compare_timelines([as_future, as_task], ["schedule, the job, await", "spawn, the job, await"])
 in_words(as_future, as_task)
 
 # %% [markdown] id=misconception-future
@@ -1109,7 +1107,7 @@ await with_two_chefs()  # a first time, not recorded
 one_kitchen, more_kitchens = await with_two_chefs()
 
 # %% id=two-chefs-picture
-compare([one_kitchen, more_kitchens], ["A policy with one stream", "The usual policy"])
+agt.compare_timelines([one_kitchen, more_kitchens], ["A policy with one stream", "The usual policy"])
 in_words(one_kitchen, more_kitchens)
 
 # %% [markdown] id=two-chefs-read

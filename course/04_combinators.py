@@ -25,8 +25,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.pictures import compare
-from asyncgpu_tutor.traces.spans import overlap_between, runs_before
 
 device = agt.use("auto")
 device
@@ -167,8 +165,8 @@ if device.simulated:
 # %% id=baton-check
 assert len(chain.streams) == 1
 assert [span.name for span in chain.device_spans] == ["h2d", "scale", "d2h"]
-assert runs_before(chain, "h2d", "scale")
-assert runs_before(chain, "scale", "d2h")
+assert chain.runs_before("h2d", "scale")
+assert chain.runs_before("scale", "d2h")
 print("three stages on stream", *chain.streams, "in order")
 
 # %% [markdown] id=baton-carry
@@ -243,7 +241,7 @@ launch = add(6, agt.arange(6), agt.ones(6), agt.zeros(6).partition(256))
 with agt.record() as direct:
     x, y, z = launch.sync()
 print(x, y, z, sep="\n")
-assert [type(array) for array in (x, y, z)] == [agt.DeviceArray, agt.DeviceArray, agt.Partition]
+assert [type(array) for array in (x, y, z)] == [agt.DeviceArray, agt.DeviceArray, agt.types.Partition]
 
 numbers = agt.d2h(z.unpartition()).sync()
 print(numbers)
@@ -782,7 +780,7 @@ together.reveal(
 # >   device.
 
 # %% id=zip-overlap-picture
-compare([zipped, overlapped], ["zip", "overlap"])
+agt.compare_timelines([zipped, overlapped], ["zip", "overlap"])
 in_words(zipped, overlapped)
 
 # %% [markdown] id=zip-overlap-read
@@ -795,9 +793,9 @@ assert zipped.metrics().overlap == 0
 assert len({span.stream for span in overlapped.device_spans}) == 2
 if device.simulated:
     back, into = overlapped.find("d2h")[0], overlapped.find("h2d")[1]
-    assert overlap_between(overlapped, back, into) > 0
+    assert overlapped.overlap_between(back, into) > 0
     assert overlapped.metrics().makespan < zipped.metrics().makespan
-    assert overlap_between(overlapped, *overlapped.find("h2d")) == 0
+    assert overlapped.overlap_between(*overlapped.find("h2d")) == 0
 
 # %% [markdown] id=overlap-cost
 # Why is `zip` not simply `overlap`, then? Because streams are not free: there are events to record and to wait for, and
@@ -1072,19 +1070,17 @@ in_words(diamond_trace)
 # result.
 
 # %% id=diamond-check
-from asyncgpu_tutor.traces.spans import happens_before
-
 (source_copy,) = diamond_trace.find("h2d")
 left, right = diamond_trace.find("matvec_naive")
 (join,) = diamond_trace.find("add")
 assert left.stream != right.stream
 assert source_copy.stream == left.stream
 for early, late in [(source_copy, left), (source_copy, right), (left, join), (right, join)]:
-    assert happens_before(diamond_trace, early, late)
-assert not happens_before(diamond_trace, left, right)
-print(f"both sides at work together: {overlap_between(diamond_trace, left, right):.0f} µs")
+    assert diamond_trace.happens_before(early, late)
+assert not diamond_trace.happens_before(left, right)
+print(f"both sides at work together: {diamond_trace.overlap_between(left, right):.0f} µs")
 if device.simulated:
-    assert overlap_between(diamond_trace, left, right) > 0
+    assert diamond_trace.overlap_between(left, right) > 0
 
 # %% [markdown] id=diamond-happens
 # `happens_before` is a stronger statement than "was earlier". It says that the later one *could not* have started before the earlier one had ended, whatever

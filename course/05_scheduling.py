@@ -21,9 +21,7 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.simulated import find_spec
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.pictures import compare
 
 device = agt.use("auto")
 device
@@ -340,7 +338,7 @@ pool.reveal(
 )
 
 # %% id=pool-picture
-compare([by_size[2], by_size[4], by_size[8]], ["2 streams", "4 streams", "8 streams"])
+agt.compare_timelines([by_size[2], by_size[4], by_size[8]], ["2 streams", "4 streams", "8 streams"])
 in_words(by_size[2], by_size[4], by_size[8])
 
 # %% [markdown] id=pool-read
@@ -1119,7 +1117,7 @@ who_gains.reveal(
 # > - *What helps:* nothing, and nothing is wrong. The device is busy: that is what you have paid for.
 
 # %% id=full-picture
-compare(runs["full"], ["full: one stream", "full: four streams"], lanes=("streams", "engines"))
+agt.compare_timelines(runs["full"], ["full: one stream", "full: four streams"], lanes=("streams", "engines"))
 in_words(*runs["full"])
 
 # %% id=full-check
@@ -1133,7 +1131,9 @@ print(f"the gain: {gain('full'):.2f}")
 # The uploads: four streams, and one engine for all of them.
 
 # %% id=uploads-picture
-compare(runs["uploads"], ["uploads: one stream", "uploads: four streams"], lanes=("streams", "engines"))
+agt.compare_timelines(
+    runs["uploads"], ["uploads: one stream", "uploads: four streams"], lanes=("streams", "engines")
+)
 in_words(*runs["uploads"])
 
 # %% [markdown] id=tiny-text
@@ -1141,7 +1141,7 @@ in_words(*runs["uploads"])
 # the device is idle most of the time, on one stream as on four.
 
 # %% id=tiny-picture
-compare(runs["tiny"], ["tiny: one stream", "tiny: four streams"])
+agt.compare_timelines(runs["tiny"], ["tiny: one stream", "tiny: four streams"])
 in_words(*runs["tiny"])
 
 # %% id=cannot-check
@@ -1271,7 +1271,7 @@ check("05-when-it-pays", best_possible)
 
 # %% id=verdict
 ROOM_FOR_BLOCKS, ROOM_FOR_THREADS = 132 * 32, 132 * 2048  # of an H200
-h200 = find_spec("h200")
+h200 = agt.SimDevice(spec="h200").spec
 assert (h200.sms * h200.blocks_per_sm, h200.sms * h200.threads_per_sm) == (
     ROOM_FOR_BLOCKS,
     ROOM_FOR_THREADS,

@@ -24,8 +24,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.pictures import compare
-from asyncgpu_tutor.traces.spans import overlap_between
 
 device = agt.use("auto")
 device
@@ -189,7 +187,7 @@ with agt.record() as no_turn:
     agt.work(150, "job")
     result = await task
 
-during = overlap_between(no_turn, "job", no_turn.device_spans)
+during = no_turn.overlap_between("job", no_turn.device_spans)
 
 # %% id=reveal-start
 begins.reveal(
@@ -210,15 +208,15 @@ with agt.record() as one_turn:
     agt.work(150, "job")
     result = await task
 
-compare([no_turn, one_turn], ["spawn, job, await", "spawn, one turn, job, await"])
+agt.compare_timelines([no_turn, one_turn], ["spawn, job, await", "spawn, one turn, job, await"])
 in_words(no_turn, one_turn)
 
 # %% id=misconception-spawn-check
-assert overlap_between(no_turn, "job", no_turn.device_spans) < 5
+assert no_turn.overlap_between("job", no_turn.device_spans) < 5
 (job,) = one_turn.find("job")
 assert one_turn.device_spans[0].start < job.end  # and how far the device gets meanwhile, depends on it
 if device.simulated:
-    assert overlap_between(one_turn, "job", one_turn.device_spans) > 20
+    assert one_turn.overlap_between("job", one_turn.device_spans) > 20
     assert one_turn.metrics().makespan < no_turn.metrics().makespan - 100
 
 # %% [markdown] id=ways
@@ -306,7 +304,7 @@ quicker.reveal(
 
 # %% id=plot-difference
 titles = ["each with sync", "each with await", "all together"]
-compare([with_sync, with_await, together], titles, lanes=("host", "streams"))
+agt.compare_timelines([with_sync, with_await, together], titles, lanes=("host", "streams"))
 in_words(with_sync, with_await, together)
 
 # %% [markdown] id=read-difference
@@ -606,7 +604,7 @@ yours.plot(title="Your pipeline", lanes=("host", "streams"))
 in_words(yours)
 
 # %% id=prepare-claims
-while_busy = overlap_between(yours, [s for s in yours if s.kind == "work"], yours.device_spans)
+while_busy = yours.overlap_between([s for s in yours if s.kind == "work"], yours.device_spans)
 print(f"The host prepares while the device is at work for {while_busy:.0f} µs.")
 assert [r[0] for r in prepared] == [1, 2, 3, 4]
 
@@ -677,7 +675,7 @@ truth = "never" if in_blocked == 0 else "same" if in_blocked > 0.8 * in_awaited 
 beats.reveal(truth, f"{in_blocked} beats during `sync`, and {in_awaited} during `await`.")
 
 # %% id=plot-heart
-compare(
+agt.compare_timelines(
     [blocked, awaited], ["sync: no heartbeat", "await: the heart beats"], lanes=("host", "streams")
 )
 in_words(blocked, awaited)

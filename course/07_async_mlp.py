@@ -25,8 +25,6 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.pictures import compare
-from asyncgpu_tutor.traces.spans import runs_before
 
 device = agt.use("auto")
 device
@@ -265,8 +263,8 @@ in_words(alone)
 stages = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h"]
 assert [span.name for span in alone.device_spans] == stages
 assert len(alone.streams) == 1
-assert runs_before(alone, "sgemm_naive", "matvec_naive")
-assert runs_before(alone, "matvec_naive", "relu")
+assert alone.runs_before("sgemm_naive", "matvec_naive")
+assert alone.runs_before("matvec_naive", "relu")
 assert alone.metrics().host["wait"] > 0
 print("seven pieces of work, one stream, in the order of the chain")
 
@@ -458,7 +456,7 @@ small.reveal(
 )
 
 # %% id=plot-64
-compare([awaited, four_64], ["64 x 64: one await after the other", "64 x 64: all at once"])
+agt.compare_timelines([awaited, four_64], ["64 x 64: one await after the other", "64 x 64: all at once"])
 in_words(awaited, four_64)
 
 # %% [markdown] id=why-64
@@ -589,7 +587,9 @@ large.reveal(
 )
 
 # %% id=plot-large
-compare([awaited_large, four_large], [f"{size}: one await after the other", f"{size}: all at once"])
+agt.compare_timelines(
+    [awaited_large, four_large], [f"{size}: one await after the other", f"{size}: all at once"],
+)
 in_words(awaited_large, four_large)
 
 # %% id=check-large
@@ -668,7 +668,7 @@ with agt.record() as zipped:
 with agt.record() as side_by_side:
     await agt.overlap(mlp(big[0], v0, v1), mlp(big[1], v0, v1))
 
-compare([zipped, side_by_side], ["zip", "overlap"])
+agt.compare_timelines([zipped, side_by_side], ["zip", "overlap"])
 for name, trace in [("zip", zipped), ("overlap", side_by_side)]:
     print(f"{name}: streams {trace.streams}, overlap {trace.metrics().overlap:.0f} µs")
 assert len(zipped.streams) == 1
@@ -1160,9 +1160,10 @@ check("07-limited", run_limited)
 
 # %% id=tiles-naive
 def gemm_report(kernel, n, *before, after=()):
-    with agt.using("sim"):
+    with agt.using("sim"), agt.microscope() as seen:
         a, b, c = agt.ones((n, n)), agt.ones((n, n)), agt.zeros((n, n)).partition(16, 16)
-        return agt.inspect(kernel(n, n, n, *before, a, b, *after, c))[kernel.name]
+        kernel(n, n, n, *before, a, b, *after, c).sync()
+    return seen[kernel.name]
 
 
 naive = gemm_report(agt.sgemm_naive, 64, 1.0, after=[0.0])
@@ -1482,7 +1483,7 @@ else:
 # waits for both. (We take two simulated devices here, since you may not have two real ones. Your own would be `"cuda:0"` and `"cuda:1"`.)
 
 # %% id=two-devices-open
-pair = agt.resolve("sim:0"), agt.resolve("sim:1")
+pair = "sim:0", "sim:1"
 with agt.using(pair[0]):
     million = agt.pin(np.ones(1_000_000, np.float32))
 print(*pair, sep="\n")
@@ -1528,7 +1529,7 @@ engines.reveal(
 
 # %% id=plot-engines
 titles = ["There and back, twice, on one device", "There and back, on each of two devices"]
-compare([one_device, two_devices], titles)
+agt.compare_timelines([one_device, two_devices], titles)
 in_words(one_device, two_devices)
 
 # %% [markdown] id=read-engines

@@ -23,14 +23,13 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor import ranges
 from asyncgpu_tutor.commands.profile import RUNS, nsys, record_run
 from asyncgpu_tutor.commands.profile.exhibits import EXHIBITS, exhibit
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
 from asyncgpu_tutor.exercises.watched import RangeLog, watched
-from asyncgpu_tutor.traces import nvtx as ranges
-from asyncgpu_tutor.traces.analysis.nsight_picture import nsight_window
-from asyncgpu_tutor.traces.pictures import compare
+from asyncgpu_tutor.traces.pictures.nsight_window import nsight_window
 
 device = agt.use("auto")
 device
@@ -538,7 +537,7 @@ room.commit(...)
 # %% id=busy-again
 policy = agt.StreamPoolRoundRobin(6)
 side_by_side = await profiled(six_products)
-compare([in_line, side_by_side], ["One stream", "Six streams"])
+agt.compare_timelines([in_line, side_by_side], ["One stream", "Six streams"])
 in_words(in_line, side_by_side)
 
 # %% id=reveal-busy
@@ -617,7 +616,7 @@ assert foreign.find("sgemm_naive")[0].label == "batch 0"
 # | whether a copy was pageable | `span.detail["pageable"]` | its name, such as *Memcpy HtoD (Pageable)*. Rule `cuda_memcpy_async` |
 # | gaps of the device | `analyse(trace).idle_by_cause` | gaps in *[All Streams]*. Rules `gpu_gaps` and `gpu_time_util` |
 # | what a stream waited for | an arrow, `span.after` | `cudaStreamWaitEvent` in *CUDA API* |
-# | how long each sort of work takes | `compare(a, b).table()` | sums `cuda_gpu_kern_sum`, `cuda_gpu_mem_time_sum` and `cuda_api_sum` |
+# | how long each sort of work takes | `agt.compare(a, b).table()` | sums `cuda_gpu_kern_sum`, `cuda_gpu_mem_time_sum` and `cuda_api_sum` |
 #
 # For a browser there is a third window: `trace.to_perfetto("trace.pftrace")` writes a file that [ui.perfetto.dev](https://ui.perfetto.dev) opens. The host is on top, and each stream has a line
 # below it. Click on a piece of work, and an arrow shows the call that asked for it. The page reads the file in your browser; nothing is sent anywhere.

@@ -25,7 +25,6 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward, upload
 from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
-from asyncgpu_tutor.traces.pictures import compare
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -221,7 +220,7 @@ sooner.commit(...)
 launch = graph.launch()
 calls_us, graph_us = took(by_call, lambda: launch.sync_on(stream))
 by_graph = recorded(launch)
-compare([by_calls, by_graph], ["eight calls", "one graph"])
+agt.compare_timelines([by_calls, by_graph], ["eight calls", "one graph"])
 in_words(by_calls, by_graph)
 
 # %% id=reveal-gain
@@ -410,7 +409,7 @@ print("five tokens, five answers, two calls for each")
 # %% id=token-recorded
 h200_calls = agt.Trace.load_recording("09_cuda_graphs_by_calls")
 h200_graph = agt.Trace.load_recording("09_cuda_graphs")
-compare(
+agt.compare_timelines(
     [h200_calls, h200_graph],
     ["H200: three tokens by calls", "H200: three tokens by a graph"],
     lanes=("host", "streams"),
@@ -627,7 +626,7 @@ four_for.commit(...)
 # %% id=run-branches
 four_trace = recorded(four_arms.launch())
 calls_trace = recorded(agt.overlap(*arms))
-compare(
+agt.compare_timelines(
     [calls_trace, four_trace],
     ["overlap, by calls", "overlap, as a graph"],
     lanes=("host", "streams"),
@@ -941,7 +940,7 @@ assert times["graph"] < times["prepared"] < times["built anew"]
 
 # %% id=three-ways-plot
 traces = [recorded(op) for op in (four_batches(), launch_prepared, launch_graph)]
-compare(traces, list(ways), lanes=("host", "streams"))
+agt.compare_timelines(traces, list(ways), lanes=("host", "streams"))
 in_words(*traces)
 
 # %% [markdown] id=measured unchecked="quoted measurements, of the machine that is named"
@@ -996,7 +995,7 @@ wide.reveal(
 
 # %% id=plot-large
 traces = [recorded(network(wide_weights, wide_arrays)), recorded(wide_launch)]
-compare(traces, ["2048 x 2048, calls", "2048 x 2048, graph"])
+agt.compare_timelines(traces, ["2048 x 2048, calls", "2048 x 2048, graph"])
 in_words(*traces)
 
 # %% id=check-large

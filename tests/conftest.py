@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceUnavailableError
+from asyncgpu_tutor.run.current import resolve
 
 mpl.use("Agg")
 # One machine's slowness is no counterexample, and a found one must come back.
@@ -30,7 +31,7 @@ DEVICES = ["sim", pytest.param("cuda", marks=pytest.mark.gpu)]
 def open_or_skip(name: str) -> Device:
     """The device; a test that needs a GPU is skipped where there is none, and for no other reason."""
     try:
-        return agt.resolve(name)
+        return resolve(name)
     except DeviceUnavailableError as error:
         if not name.startswith("cuda"):
             raise

@@ -24,6 +24,7 @@ from asyncgpu_tutor.errors import (
     UsageError,
     UseAfterMoveError,
 )
+from asyncgpu_tutor.run import resolve
 from tests.laws.kernels import SCALE, kernel
 
 
@@ -31,7 +32,7 @@ def ones(n: int = 8, dtype: Any = np.float32) -> agt.DeviceArray:
     return agt.ones((n,), dtype, name="x").sync()
 
 
-def out(n: int = 8) -> agt.Partition:
+def out(n: int = 8) -> agt.types.Partition:
     return agt.zeros((n,)).sync().partition(8)
 
 
@@ -299,13 +300,13 @@ def test_a_closure_that_returns_no_operation(device: Device) -> None:
 
 def test_a_kernel_that_does_not_compile(device: Device) -> None:
     source = 'extern "C" __global__ void k(float* x) {\n    x[0] = 1.0f\n}\n'
-    with pytest.raises(agt.KernelCompileError, match=r"expected") as caught:
+    with pytest.raises(agt.errors.KernelCompileError, match=r"expected") as caught:
         agt.Kernel(source)
     assert caught.value.line in (2, 3)
 
 
 def test_a_kernel_of_another_name(device: Device) -> None:
-    with pytest.raises(agt.KernelCompileError, match=r"nothing"):
+    with pytest.raises(agt.errors.KernelCompileError, match=r"nothing"):
         agt.Kernel(SCALE.source, "nothing")
 
 
@@ -322,7 +323,7 @@ def test_two_kernels_need_a_name(device: Device) -> None:
 def test_a_device_that_does_not_exist() -> None:
     for name in ("gpu", "sim:x", "cuda:-1", "auto:1", "", "sim:", 0):
         with pytest.raises(UsageError, match=r"is not a device: say 'auto', 'sim'"):
-            agt.resolve(name)
+            resolve(name)
 
 
 def test_the_variable_that_names_no_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,7 +384,7 @@ def test_a_pageable_copy_that_should_be_asynchronous_is_named(device: Device) ->
     host = np.ones(1000, np.float32)
     stream = agt.create_stream()
     with pytest.warns(
-        agt.PageableCopyWarning, match=r"'weights' \(4,000 bytes\) is pageable"
+        agt.errors.PageableCopyWarning, match=r"'weights' \(4,000 bytes\) is pageable"
     ) as caught:
         agt.h2d(host, "weights").async_on(stream)
     assert caught[0].filename == __file__
@@ -406,7 +407,7 @@ def test_a_pageable_copy_holds_up_the_host(sim: SimDevice) -> None:
     host = np.ones(1_000_000, np.float32)
     pinned = agt.pin(host)
     stream = agt.create_stream()
-    with agt.record() as slow, pytest.warns(agt.PageableCopyWarning):
+    with agt.record() as slow, pytest.warns(agt.errors.PageableCopyWarning):
         agt.h2d(host).async_on(stream)
     with agt.record() as fast:
         agt.h2d(pinned).async_on(stream)
@@ -415,7 +416,7 @@ def test_a_pageable_copy_holds_up_the_host(sim: SimDevice) -> None:
     assert held.duration > 10 * free.duration
 
 
-VERBS: list[tuple[Callable[[agt.ExecutionContext, agt.DeviceArray], object], str]] = [
+VERBS: list[tuple[Callable[[agt.types.ExecutionContext, agt.DeviceArray], object], str]] = [
     (lambda c, a: c.memset(a, 256), "from -128 to 255, and not 256: agt.full"),
     (lambda c, a: c.memset(a, 0.5), "and not 0.5"),
     (lambda c, a: c.memset(3), "takes a device array first, and got int"),
@@ -428,7 +429,7 @@ VERBS: list[tuple[Callable[[agt.ExecutionContext, agt.DeviceArray], object], str
 @pytest.mark.parametrize(("verb", "says"), VERBS)
 def test_a_wrong_call_of_a_context_is_told_in_a_run_and_in_a_capture(
     device: Device,
-    verb: Callable[[agt.ExecutionContext, agt.DeviceArray], object],
+    verb: Callable[[agt.types.ExecutionContext, agt.DeviceArray], object],
     says: str,
     capture: bool,
 ) -> None:
@@ -439,7 +440,7 @@ def test_a_wrong_call_of_a_context_is_told_in_a_run_and_in_a_capture(
 
 @pytest.mark.parametrize("capture", [False, True])
 def test_a_context_counts_the_arguments_of_a_kernel(sim: Device, capture: bool) -> None:
-    def launch(context: agt.ExecutionContext) -> agt.DeviceOp[None]:
+    def launch(context: agt.types.ExecutionContext) -> agt.DeviceOp[None]:
         function = context.device.get_function(SCALE.source, SCALE.name)
         context.launch(function, (1, 1, 1), (8, 1, 1), (np.uint32(8),))
         return agt.value(None)
@@ -450,7 +451,7 @@ def test_a_context_counts_the_arguments_of_a_kernel(sim: Device, capture: bool) 
 
 
 def test_a_memset_may_be_negative_as_in_cuda(device: Device) -> None:
-    def fill(context: agt.ExecutionContext) -> agt.DeviceOp[agt.DeviceArray]:
+    def fill(context: agt.types.ExecutionContext) -> agt.DeviceOp[agt.DeviceArray]:
         array = context.empty((4,), np.int32)
         context.memset(array, -1)
         return agt.value(array)

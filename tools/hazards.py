@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "hazards.md"
 PAIR = re.compile(r"```python\n(?P<program>.*?)```\n\n```text\n(?P<shown>.*?)```\n", re.DOTALL)
@@ -47,15 +46,15 @@ def hazards(page: str) -> list[Hazard]:
 def message(program: str) -> str:
     """What a learner sees: class and text of the error that the program ends with."""
     names = {"asyncio": asyncio, "np": np, "agt": agt}
-    with agt.using(SimDevice(machine=Machine())):
+    with agt.using(agt.SimDevice()):
         try:
             exec(compile(program, "hazards.md", "exec"), names)
-        except agt.AsyncGpuError as error:
+        except agt.errors.AsyncGpuError as error:
             return _told(error)
     return "nothing: it ran to its end\n"
 
 
-def _told(error: agt.AsyncGpuError) -> str:
+def _told(error: agt.errors.AsyncGpuError) -> str:
     numbers: dict[str, str] = {}
 
     def renumber(match: re.Match[str]) -> str:

@@ -15,7 +15,6 @@ import matplotlib as mpl
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.profile import trace_of
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.traces.analysis import Comparison
 
 NAME = "07_async_mlp"
@@ -24,7 +23,7 @@ PICTURE = Path(__file__).resolve().parents[1] / "docs" / "mlp_256.png"
 
 def three() -> Comparison:
     """The same program, timed by a model, by CUPTI and by Nsight Systems."""
-    with agt.using(SimDevice(machine=Machine())):
+    with agt.using(agt.SimDevice()):
         simulated = trace_of(NAME)
     cupti = Trace.load_recording(NAME)
     nsys = Trace.from_nsys(Trace.recorded_file(f"{NAME}.sqlite"), within=NAME)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.trace import Trace
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs/overlap.png"
@@ -41,10 +41,10 @@ def main() -> int:
     import matplotlib as mpl
 
     mpl.use("Agg")
-    from asyncgpu_tutor.traces.pictures import alt_text, compare
+    from asyncgpu_tutor.traces.pictures import alt_text, compare_timelines
 
     both = traces((ROOT / "README.md").read_text(encoding="utf-8"))
-    axes = compare(list(both), ["zip: one stream", "overlap: four streams"], width=9)
+    axes = compare_timelines(list(both), ["zip: one stream", "overlap: four streams"], width=9)
     figure = axes[0].get_figure(root=True)
     assert figure is not None
     figure.savefig(PICTURE, dpi=110, metadata={"Software": None})

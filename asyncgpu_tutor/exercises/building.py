@@ -9,7 +9,7 @@ from asyncgpu_tutor.exercises.exercise import Rejected, compared
 from asyncgpu_tutor.exercises.schedule import lazy
 from asyncgpu_tutor.exercises.trial import observe
 from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["built"]
 

@@ -13,7 +13,7 @@ from asyncgpu_tutor.exercises.trial import calling, observe
 from asyncgpu_tutor.exercises.values import equal
 from asyncgpu_tutor.ops import DeviceOp, h2d, pin
 from asyncgpu_tutor.run import work
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans.vocabulary import count
 
 __all__ = ["EXERCISES"]
 

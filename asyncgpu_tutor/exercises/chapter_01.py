@@ -22,7 +22,7 @@ from asyncgpu_tutor.exercises.values import as_kernel, equal, launched
 from asyncgpu_tutor.kernels import relu
 from asyncgpu_tutor.ops import DeviceOp, h2d, pin, zeros
 from asyncgpu_tutor.run import work
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans.vocabulary import count
 
 __all__ = ["EXERCISES"]
 

@@ -27,8 +27,9 @@ from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.ops import DeviceOp, d2h, h2d, pin, pinned, zeros
 from asyncgpu_tutor.ops import zip as zip_ops
 from asyncgpu_tutor.run import create_stream, synchronize, work
-from asyncgpu_tutor.traces.spans import Trace, overlap_between
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans import overlap_between
+from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = [
     "check_chunked",

@@ -16,8 +16,8 @@ from asyncgpu_tutor.exercises.values import equal
 from asyncgpu_tutor.ops import DeviceOp, d2h, h2d, pin, value, with_context, zeros
 from asyncgpu_tutor.ops.leaves import WithContext
 from asyncgpu_tutor.run import ExecutionContext, create_stream, work
-from asyncgpu_tutor.traces.spans import Trace
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["EXERCISES"]
 

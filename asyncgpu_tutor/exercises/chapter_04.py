@@ -16,7 +16,7 @@ from asyncgpu_tutor.exercises.trial import calling, observe
 from asyncgpu_tutor.exercises.values import as_kernel, equal
 from asyncgpu_tutor.kernels import Kernel, matvec_naive
 from asyncgpu_tutor.ops import DeviceOp, d2h, dup, h2d, pin, zeros
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans.vocabulary import count
 
 __all__ = ["EXERCISES"]
 

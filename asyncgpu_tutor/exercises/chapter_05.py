@@ -18,8 +18,9 @@ from asyncgpu_tutor.kernels import Kernel, relu
 from asyncgpu_tutor.ops import DeviceOp, d2h, h2d, pinned, zeros
 from asyncgpu_tutor.run import current_device, synchronize, using
 from asyncgpu_tutor.scheduling import SchedulingPolicy
-from asyncgpu_tutor.traces.spans import Span, Trace
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["EXERCISES"]
 

@@ -19,8 +19,9 @@ from asyncgpu_tutor.exercises.values import brief, equal, listed
 from asyncgpu_tutor.kernels import Kernel, matvec_naive
 from asyncgpu_tutor.ops import DeviceOp, full, h2d, ones, pin, value, zeros
 from asyncgpu_tutor.run import in_flight, sleep, work
-from asyncgpu_tutor.traces.spans import Span, Trace
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = [
     "check_as_they_come",

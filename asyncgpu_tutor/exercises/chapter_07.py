@@ -20,7 +20,7 @@ from asyncgpu_tutor.exercises.trial import Observed, observe
 from asyncgpu_tutor.exercises.values import as_kernel, brief, equal, launched, listed
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.ops import DeviceOp, h2d, pin, zeros
-from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["EXERCISES"]
 

@@ -15,12 +15,13 @@ from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
 from asyncgpu_tutor.exercises.schedule import launches, waits
 from asyncgpu_tutor.exercises.trial import Observed, observe
 from asyncgpu_tutor.exercises.values import as_kernel, equal, launched, listed
+from asyncgpu_tutor.inspection import microscope
 from asyncgpu_tutor.kernels import Kernel, relu, sgemm_naive
-from asyncgpu_tutor.microscope import microscope
 from asyncgpu_tutor.ops import DeviceOp, h2d, pin, zeros
 from asyncgpu_tutor.run import current_device, record, using
-from asyncgpu_tutor.traces.spans import Span, Trace
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["check_limited", "check_on_both", "check_tiled", "hostile_limited"]
 

@@ -19,8 +19,8 @@ from asyncgpu_tutor.kernels import Kernel, matvec_naive, relu
 from asyncgpu_tutor.ops import DeviceOp, h2d, pin, zeros
 from asyncgpu_tutor.run import using, work
 from asyncgpu_tutor.traces.analysis import diagnose
-from asyncgpu_tutor.traces.spans import Trace
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = [
     "SUSPECTS",

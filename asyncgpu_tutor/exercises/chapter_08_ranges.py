@@ -15,8 +15,9 @@ from asyncgpu_tutor.exercises.values import equal
 from asyncgpu_tutor.exercises.watched import Range, RangeLog, watched
 from asyncgpu_tutor.ops import DeviceOp, h2d, pin
 from asyncgpu_tutor.run import work
-from asyncgpu_tutor.traces.spans import Span, Trace
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["check_annotated"]
 

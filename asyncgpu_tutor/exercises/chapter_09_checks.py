@@ -18,8 +18,8 @@ from asyncgpu_tutor.exercises.values import equal
 from asyncgpu_tutor.ops import CudaGraph, DeviceOp, d2h, h2d, pin, pinned, zeros
 from asyncgpu_tutor.ops import zip as zip_ops
 from asyncgpu_tutor.run import create_stream
-from asyncgpu_tutor.traces.spans import Trace
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = [
     "check_branches",

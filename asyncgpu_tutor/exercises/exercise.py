@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Exercise", "Rejected", "case", "compared", "meant_to_fail"]
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from asyncgpu_tutor.exercises.exercise import Rejected
-from asyncgpu_tutor.traces.pictures import alt_text, compare
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.pictures import alt_text, compare_timelines
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +66,7 @@ class Outcome:
             return []
         counterparts = _counterparts(self.edge, self.got, self.expected)
         marked = [self.edge, counterparts] if self.edge else None
-        return compare([self.got, self.expected], ["Yours", "Expected"], highlight=marked)
+        return compare_timelines([self.got, self.expected], ["Yours", "Expected"], highlight=marked)
 
 
 def _counterparts(edge: Sequence[Span], got: Trace, expected: Trace) -> list[Span]:

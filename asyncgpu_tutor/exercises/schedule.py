@@ -8,8 +8,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from asyncgpu_tutor.exercises.exercise import Rejected
-from asyncgpu_tutor.traces.spans import Span, Trace, happens_before, overlap_between
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans import Span, happens_before, overlap_between
+from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = [
     "launches",

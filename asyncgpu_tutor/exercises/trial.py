@@ -17,7 +17,7 @@ from asyncgpu_tutor.exercises.exercise import Rejected
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.run import record, using
 from asyncgpu_tutor.run.future import DeviceFuture
-from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Observed", "calling", "observe", "plainly", "private_device"]
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from asyncgpu_tutor.run import current_device, record
 from asyncgpu_tutor.traces import nvtx as ranges
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Range", "RangeLog", "watched"]
 

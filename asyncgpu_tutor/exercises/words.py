@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from asyncgpu_tutor.traces.pictures import alt_text
-from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Words", "in_words"]
 

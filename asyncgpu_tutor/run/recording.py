@@ -12,8 +12,9 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceError, UsageError
 from asyncgpu_tutor.run.current import current_device, known_devices, on_open
 from asyncgpu_tutor.traces import nvtx as ranges
-from asyncgpu_tutor.traces.spans import Span, SpanLog, Trace
+from asyncgpu_tutor.traces.spans import Span, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Source", "record"]
 

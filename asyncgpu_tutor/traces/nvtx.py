@@ -1,7 +1,7 @@
 """NVTX ranges: our names on the timeline of a profiler, such as Nsight Systems.
 
-They are off until `enable` is called or the environment has ``ASYNCGPU_NVTX=1`` when this package
-is imported. While they are off, each function here costs one comparison. They need the package
+They are off until `enable` is called or the environment has ``ASYNCGPU_NVTX=1`` when the first
+operation runs. While they are off, each function here costs one comparison. They need the package
 ``nvtx``; without a profiler attached, that package does nothing.
 
 There are two sorts, because of `await`. What does not await is wrapped by `span`, which a profiler

@@ -32,8 +32,9 @@ def test_the_words_are_those_of_the_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
     text = page.split("## What the numbers mean")[1].split("\n## ")[0]
     source = 'extern "C" __global__ void k() { __shared__ int s[32]; s[threadIdx.x] = 1; }'
-    with agt.using(SimDevice(machine=Machine())):
-        table = agt.inspect(agt.Kernel(source)(grid=1, block=32)).table()
+    with agt.using(agt.SimDevice()), agt.microscope() as report:
+        agt.Kernel(source)(grid=1, block=32).sync()
+    table = report.table()
     names = re.findall(r"(?m)^\| ([^|,]+)[^|]* \| ", text)
     assert names[0].strip() == "number"
     assert [name for name in names[1:] if name.strip() not in table] == []

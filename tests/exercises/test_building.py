@@ -8,7 +8,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Rejected
 from asyncgpu_tutor.exercises.building import built
 from asyncgpu_tutor.exercises.trial import private_device
-from asyncgpu_tutor.traces.spans import Trace
+from asyncgpu_tutor.traces.trace import Trace
 
 NOTHING = Trace()
 

@@ -12,7 +12,8 @@ from asyncgpu_tutor.exercises import check
 from asyncgpu_tutor.exercises.exercise import Rejected, compared
 from asyncgpu_tutor.exercises.outcome import Outcome, rejection
 from asyncgpu_tutor.exercises.schedule import one_stream
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.trace import Trace
 
 A = Span(1, "kernel", "a", 0, 3, device="sim:0", stream=1)
 B = Span(2, "kernel", "b", 3, 5, device="sim:0", stream=2)

@@ -16,7 +16,8 @@ from asyncgpu_tutor.exercises.schedule import (
     unordered,
     waits,
 )
-from asyncgpu_tutor.traces.spans import Span, SpanKind, Trace
+from asyncgpu_tutor.traces.spans import Span, SpanKind
+from asyncgpu_tutor.traces.trace import Trace
 
 
 def span(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from asyncgpu_tutor.exercises import Words, in_words
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.trace import Trace
 
 
 def test_each_trace_gets_a_caption_of_its_own() -> None:

@@ -223,7 +223,7 @@ def makespans(case: MlpCase, warm: int, runs: int) -> list[float]:
     w0 = agt.h2d(agt.pin(inputs.w0)).sync().share()
     w1 = agt.h2d(agt.pin(inputs.w1)).sync().share()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", agt.PageableCopyWarning)
+        warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
         if case.variant.startswith("sync"):
             stream = device.create_stream()
             one = _each_op if case.variant == "sync each op" else _each_batch

@@ -50,7 +50,7 @@ def scale(array: agt.DeviceArray, by: float) -> agt.DeviceOp[agt.DeviceArray]:
     return kernel(SCALE)(array_size(part), by, part, part).last().unpartition()
 
 
-def array_size(part: agt.Partition) -> int:
+def array_size(part: agt.types.Partition) -> int:
     """Elements of the array inside."""
     return part.array.size
 

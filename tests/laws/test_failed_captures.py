@@ -42,7 +42,7 @@ def doubled(x: agt.DeviceArray, y: agt.DeviceArray) -> Op:
     return kernel(SCALE)(N, 2.0, x, y.partition(32)).last().unpartition()
 
 
-def stray(context: agt.ExecutionContext) -> Op:
+def stray(context: agt.types.ExecutionContext) -> Op:
     """A branch that nothing waits for."""
     x, y = context.empty((N,)), context.empty((N,))
     branch = context.fork()
@@ -142,9 +142,9 @@ def test_memory_goes_at_once(sim: SimDevice, last: Callable[[Op], Op]) -> None:
 
 def test_nothing_can_be_added_to_it(device: Device) -> None:
     x, y = arrays(1, 0)
-    seen: list[agt.ExecutionContext] = []
+    seen: list[agt.types.ExecutionContext] = []
 
-    def look(context: agt.ExecutionContext) -> Op:
+    def look(context: agt.types.ExecutionContext) -> Op:
         seen.append(context)
         return into(x, y).and_then(refuse)
 

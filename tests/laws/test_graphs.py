@@ -128,7 +128,7 @@ def test_one_decision_for_the_run_and_one_for_each_arm(sim: SimDevice) -> None:
     class Counting(agt.StreamPoolRoundRobin):
         asked = 0
 
-        def next_stream(self) -> agt.Stream:
+        def next_stream(self) -> agt.types.Stream:
             self.asked += 1
             return super().next_stream()
 
@@ -257,7 +257,7 @@ def test_nothing_waits_inside_of_a_capture(device: Device) -> None:
     def waits(_: Any) -> Op:
         return agt.value(agt.zeros((3,)).sync())
 
-    def waits_for_the_stream(context: agt.ExecutionContext, _: Any) -> Op:
+    def waits_for_the_stream(context: agt.types.ExecutionContext, _: Any) -> Op:
         context.stream.synchronize()
         return agt.value(None)
 
@@ -274,7 +274,7 @@ def test_nothing_waits_inside_of_a_capture(device: Device) -> None:
 def test_a_stream_that_is_not_the_captures_is_refused(device: Device) -> None:
     other = agt.create_stream()
 
-    def elsewhere(context: agt.ExecutionContext) -> Op:
+    def elsewhere(context: agt.types.ExecutionContext) -> Op:
         context.on(other).empty((3,))
         return agt.value(None)
 
@@ -285,7 +285,7 @@ def test_a_stream_that_is_not_the_captures_is_refused(device: Device) -> None:
 def unjoined(x: agt.DeviceArray, y: agt.DeviceArray) -> Op:
     """Copies x to y on a branch that nothing waits for."""
 
-    def enqueue(context: agt.ExecutionContext) -> Op:
+    def enqueue(context: agt.types.ExecutionContext) -> Op:
         branch = context.fork()
         branch.stream.wait_event(context.stream.record())
         branch.copy(y, x)

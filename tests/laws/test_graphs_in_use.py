@@ -85,7 +85,7 @@ def test_a_wrong_out_is_refused_at_the_call_and_moves_nothing(
 def test_a_branch_that_comes_after_nothing_is_refused(device: Device) -> None:
     x, y = arrays(1, 0)
 
-    def stray(context: agt.ExecutionContext) -> Op:
+    def stray(context: agt.types.ExecutionContext) -> Op:
         branch = context.fork()
         branch.copy(y, x)
         context.stream.wait_event(branch.stream.record())
@@ -275,7 +275,7 @@ def test_a_run_makes_no_calls_that_order_nothing(device: Device) -> None:
 def test_a_branch_that_has_waited_and_does_nothing_need_not_be_joined(device: Device) -> None:
     x, y = arrays(1, 0)
 
-    def idle(context: agt.ExecutionContext) -> Op:
+    def idle(context: agt.types.ExecutionContext) -> Op:
         branch = context.fork()
         branch.stream.wait_event(context.stream.record())
         branch.stream.record()

@@ -121,7 +121,7 @@ def test_you_get_back_what_you_put_in(device: Device) -> None:
         out = agt.zeros((4,)).sync().partition(4)
         back, part = kernel(SCALE)(4, 3.0, given, out).sync()
         assert back.mode == mode
-        assert isinstance(part, agt.Partition)
+        assert isinstance(part, agt.types.Partition)
     assert owned.moved
     assert not shared.moved
     assert not lent.moved

@@ -24,7 +24,7 @@ Order = list[tuple[str, str, frozenset[int]]]
 class Fresh(agt.SchedulingPolicy):
     """A new stream each time, so that nothing is in order but what has to be."""
 
-    def next_stream(self) -> agt.Stream:
+    def next_stream(self) -> agt.types.Stream:
         return self.device.create_stream()
 
 
@@ -118,7 +118,7 @@ class AnyOf(agt.SchedulingPolicy):
         self.random = random.Random(seed)
         self.streams = [device.default_stream, *(device.create_stream() for _ in range(more))]
 
-    def next_stream(self) -> agt.Stream:
+    def next_stream(self) -> agt.types.Stream:
         return self.random.choice(self.streams)
 
 

@@ -128,7 +128,7 @@ def test_threads_take_turns(device: Device) -> None:
     members = family(op)[:4]
     failures: list[BaseException] = []
 
-    def use(captured: Any, stream: agt.Stream) -> None:
+    def use(captured: Any, stream: agt.types.Stream) -> None:
         try:
             for _ in range(10):
                 captured.launch().async_on(stream)

@@ -237,7 +237,7 @@ def test_no_waiting_inside_of_a_submission(device: Device, wait: Callable[[], ob
         wait()
         return agt.value(1)
 
-    def with_context(_: agt.ExecutionContext) -> agt.DeviceOp[int]:
+    def with_context(_: agt.types.ExecutionContext) -> agt.DeviceOp[int]:
         return nested(None)
 
     ops = [
@@ -322,7 +322,7 @@ def test_two_threads_that_await_one_future_start_it_once(device: Device, fails: 
         finally:
             begun.set()
 
-    def submitted(_: agt.ExecutionContext) -> agt.DeviceOp[Any]:
+    def submitted(_: agt.types.ExecutionContext) -> agt.DeviceOp[Any]:
         runs.append(1)
         others.append(pool.submit(beside))
         assert begun.wait(30)

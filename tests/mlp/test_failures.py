@@ -11,6 +11,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import pipeline, program
 from asyncgpu_tutor.errors import DeviceUnavailableError
+from asyncgpu_tutor.run import resolve
 
 if TYPE_CHECKING:
     from .conftest import Mlp
@@ -49,7 +50,7 @@ def test_what_cannot_be_had_is_one_line_and_code_2(
 
 def test_cuda_is_not_replaced_where_there_is_none(mlp: Mlp) -> None:
     with pytest.raises(DeviceUnavailableError) as refused:
-        agt.resolve("cuda:63")
+        resolve("cuda:63")
 
     assert str(refused.value) in mlp("--device", "cuda:63", code=2).err
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import CudaGraph, DeviceArray, DeviceOp, Stream
+from asyncgpu_tutor import CudaGraph, DeviceArray, DeviceOp
+from asyncgpu_tutor.types import Stream
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/glossary.md"
 TABLES = PAGE.read_text(encoding="utf-8").partition("## What others call it")[2]
@@ -21,6 +22,7 @@ OWNERS = {
     "stream": Stream,
     "graph": CudaGraph,
     "ranges": agt.ranges,
+    "types": agt.types,
 }
 # What the design calls the words of this course, in the order of its table.
 WORDS = [

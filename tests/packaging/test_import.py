@@ -8,19 +8,80 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from .conftest import Run
 
 HEAVY = {"cupy", "cupyx", "matplotlib", "nvtx", "cupti", "IPython", "ipykernel", "torch", "scipy"}
 CUPY = {"cupy", "cupyx", "cupy_backends"}
 
+LOADED = """
+import json, sys
+before = set(sys.modules)
+{}
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+FIRST_OPERATION = """
+import sys, types
 
-def test_import_loads_nothing_heavy(root: Path, run: Run) -> None:
-    program = "import asyncgpu_tutor, json, sys; print(json.dumps(sorted(sys.modules)))"
-    loaded = set(json.loads(run(sys.executable, "-c", program, cwd=root).stdout))
+class Domain:
+    get_event_attributes = staticmethod(lambda message: message)
+    push_range = staticmethod(print)
+    pop_range = staticmethod(int)
 
-    assert "asyncgpu_tutor" in loaded
-    assert loaded & HEAVY == set()
+sys.modules["nvtx"] = types.SimpleNamespace(get_domain=lambda name: Domain())
+
+import asyncgpu_tutor as agt
+agt.value(1).named("my first").sync()
+"""
+
+
+def loaded_by(program: str, run: Run, folder: Path) -> set[str]:
+    done = run(sys.executable, "-c", LOADED.format(program), cwd=folder)
+    return set(json.loads(done.stdout))
+
+
+def test_import_takes_a_moment_because_it_loads_no_room(root: Path, run: Run) -> None:
+    loaded = loaded_by("import asyncgpu_tutor", run, root)
+
+    assert {name for name in loaded if name.startswith("asyncgpu_tutor")} == {"asyncgpu_tutor"}
+    assert loaded & {"numpy", "asyncio", *HEAVY} == set()
+
+
+@pytest.mark.parametrize(
+    ("program", "unneeded"),
+    [
+        ("agt.Trace()", {"numpy", "asyncio", "asyncgpu_tutor.cuda_c", "asyncgpu_tutor.devices"}),
+        ("agt.errors.UsageError", {"numpy", "asyncio", "asyncgpu_tutor.ops"}),
+        ("agt.ranges.enabled()", {"numpy", "asyncio", "asyncgpu_tutor.ops"}),
+        ("agt.data.seed_inputs", {"asyncio", "asyncgpu_tutor.cuda_c", "asyncgpu_tutor.ops"}),
+        (
+            "agt.zeros(4)",
+            {
+                "asyncgpu_tutor.exercises",
+                "asyncgpu_tutor.inspection",
+                "asyncgpu_tutor.kernels",
+                "asyncgpu_tutor.serving",
+                "asyncgpu_tutor.traces.analysis",
+                "asyncgpu_tutor.traces.pictures",
+            },
+        ),
+    ],
+)
+def test_a_name_loads_the_rooms_that_it_needs(
+    program: str, unneeded: set[str], root: Path, run: Run
+) -> None:
+    loaded = loaded_by(f"import asyncgpu_tutor as agt\n_ = {program}", run, root)
+
+    assert len(loaded) > 1
+    assert loaded & (unneeded | HEAVY) == set()
+
+
+def test_the_environment_switches_ranges_on_for_the_first_operation(root: Path, run: Run) -> None:
+    env = {"ASYNCGPU_NVTX": "1", "ASYNCGPU_DEVICE": "sim"}
+
+    assert "my first" in run(sys.executable, "-c", FIRST_OPERATION, cwd=root, env=env).stdout
 
 
 def imported(tree: ast.Module) -> set[str]:

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import inspect
+import pickle
+import re
+from pathlib import Path
+
+import pytest
 
 import asyncgpu_tutor as agt
 
 PUBLIC = [
-    "Analysis",
-    "AsyncGpuError",
-    "Comparison",
     "CudaGraph",
-    "Device",
     "DeviceArray",
     "DeviceError",
     "DeviceFuture",
     "DeviceOp",
-    "Event",
-    "ExecutionContext",
-    "Finding",
     "FutureState",
-    "GraphScope",
-    "HostArray",
     "Kernel",
-    "KernelCompileError",
-    "KernelFault",
-    "KernelSource",
-    "PageableCopyWarning",
-    "Partition",
-    "Prepared",
     "SchedulingPolicy",
     "Server",
-    "SharedOp",
+    "SimDevice",
     "SingleStream",
-    "Span",
-    "Stream",
     "StreamPoolRoundRobin",
     "Trace",
     "UsageError",
@@ -42,9 +32,9 @@ PUBLIC = [
     "arange",
     "asarray",
     "compare",
+    "compare_timelines",
     "create_stream",
     "current_device",
-    "current_policy",
     "d2h",
     "data",
     "diagnose",
@@ -53,8 +43,6 @@ PUBLIC = [
     "full",
     "h2d",
     "in_flight",
-    "inspect",
-    "known_devices",
     "matvec_naive",
     "memcpy",
     "microscope",
@@ -62,16 +50,15 @@ PUBLIC = [
     "overlap",
     "pin",
     "pinned",
-    "policy_for",
     "randn",
     "ranges",
     "record",
     "relu",
-    "resolve",
     "sgemm_naive",
     "sleep",
     "spawn",
     "synchronize",
+    "types",
     "use",
     "using",
     "value",
@@ -82,19 +69,71 @@ PUBLIC = [
 ]
 
 
-def test_the_public_names_are_these() -> None:
+def test_the_public_names_are_these_and_completion_shows_nothing_else() -> None:
     assert sorted(agt.__all__) == sorted(PUBLIC)
+    assert dir(agt) == sorted(PUBLIC)
+    assert [name for name in PUBLIC if not hasattr(agt, name)] == []
 
 
-def test_each_public_name_is_there_and_what_is_not_named_is_not_public() -> None:
-    visible = {
-        name
-        for name, value in vars(agt).items()
-        if not name.startswith("_") and not inspect.ismodule(value)
+def test_type_checkers_are_told_where_each_name_is_loaded_from() -> None:
+    (block,) = (node for node in ast.parse(inspect.getsource(agt)).body if isinstance(node, ast.If))
+    told = {
+        alias.asname or alias.name: (f"{node.module}", alias.name)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
     }
 
-    assert visible <= set(PUBLIC)
-    assert [name for name in PUBLIC if not hasattr(agt, name)] == []
+    assert sorted(told) == sorted(PUBLIC)
+    for name, (module, attribute) in told.items():
+        assert getattr(agt, name) is getattr(importlib.import_module(module), attribute)
+
+
+def test_every_way_to_import_gives_the_same() -> None:
+    everything: dict[str, object] = {}
+    exec("from asyncgpu_tutor import *", everything)
+    exec("from asyncgpu_tutor import zip as ours", everything)
+
+    assert {name: everything[name] for name in PUBLIC} == {n: getattr(agt, n) for n in PUBLIC}
+    assert everything["ours"] is agt.zip
+    assert pickle.loads(pickle.dumps(agt.SingleStream)) is agt.SingleStream
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'asyncgpu_tutor' has no attribute 'zipp'"):
+        _ = agt.zipp  # type: ignore[attr-defined]
+
+
+def test_a_room_that_is_imported_hides_no_public_name() -> None:
+    """The import system makes a room an attribute of the package, over whatever is there."""
+    rooms = {
+        path.stem for path in Path(agt.__file__).parent.iterdir() if path.suffix in {"", ".py"}
+    }
+
+    assert {
+        name for name in PUBLIC if name in rooms and not inspect.ismodule(getattr(agt, name))
+    } == set()
+
+
+def test_the_pages_and_the_package_have_the_same_names() -> None:
+    root = Path(__file__).resolve().parents[2]
+    pages = [root / "README.md", root / "CHANGELOG.md"]
+    pages += [*(root / "docs").glob("*.md"), *(root / "course").glob("*.py")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    words = set(re.findall(r"\w+", text))
+
+    assert set(PUBLIC) - words == set()
+    assert {
+        name for name in re.findall(r"\bagt\.([a-zA-Z]\w*)", text) if name not in PUBLIC
+    } == set()
+    types = set(re.findall(r"\bagt\.types\.(\w+)", text))
+    assert types - set(agt.types.__all__) == set()
+
+
+def test_types_are_classes_that_no_program_makes_by_name() -> None:
+    assert agt.types.__all__ == sorted(agt.types.__all__)
+    assert all(inspect.isclass(getattr(agt.types, name)) for name in agt.types.__all__)
+    assert set(agt.types.__all__) & set(PUBLIC) == set()
 
 
 def test_each_public_class_and_function_is_documented() -> None:

@@ -361,7 +361,7 @@ def test_what_is_no_request_is_told_what_one_is(device: Device) -> None:
 @pytest.mark.parametrize("graphs", [True, False])
 def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice, graphs: bool) -> None:
     def unfilled(slot: Any) -> agt.DeviceOp[Any]:  # nothing but the kernel writes to its output
-        def run(context: agt.ExecutionContext, x: agt.DeviceArray) -> agt.DeviceOp[Any]:
+        def run(context: agt.types.ExecutionContext, x: agt.DeviceArray) -> agt.DeviceOp[Any]:
             return agt.Kernel(DOUBLE)(N, x, context.empty((N,)).partition(32))
 
         return agt.h2d(slot).and_then_with_context(run).last().unpartition().to_host()

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import DeviceArray, DeviceFuture, DeviceOp, ExecutionContext
+from asyncgpu_tutor import DeviceArray, DeviceFuture, DeviceOp
+from asyncgpu_tutor.types import ExecutionContext
 
 n = agt.value(3)
 x = agt.zeros((4,))

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.calibrate.gpu import measured_spec
 from asyncgpu_tutor.devices.simulated import save_spec
 from asyncgpu_tutor.errors import AsyncGpuError
+from asyncgpu_tutor.run import resolve
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if args.file.suffix != ".json":
         return _complain(f"{args.file} should end in .json, by which ASYNCGPU_SPEC knows a file")
     try:
-        device = agt.resolve(args.device)
+        device = resolve(args.device)
         if device.simulated:
             return _complain(f"{device.name} is simulated: there is nothing to measure")
         spec = measured_spec(cast("CupyDevice", device))

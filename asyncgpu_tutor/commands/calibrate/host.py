@@ -124,7 +124,7 @@ def _slope(stream: Any, build: Callable[[int], DeviceOp[Any]]) -> float:
 
 
 def _allocations(count: int) -> DeviceOp[object]:
-    def allocate(context: agt.ExecutionContext) -> DeviceOp[object]:
+    def allocate(context: agt.types.ExecutionContext) -> DeviceOp[object]:
         return agt.value([context.empty((N,)) for _ in range(count)])
 
     return agt.with_context(allocate)

@@ -11,7 +11,7 @@ from asyncgpu_tutor import DeviceArray, Trace
 from asyncgpu_tutor.commands.mlp.checks import relu_ok
 from asyncgpu_tutor.commands.mlp.program import Outcome, ShareCounts
 from asyncgpu_tutor.data import Digits
-from asyncgpu_tutor.traces.spans.words import clock_words, count
+from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
 __all__ = ["batch_lines", "quality_lines", "shares_line", "timeline_lines", "weight_line"]
 

@@ -6,9 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from asyncgpu_tutor import Analysis, Trace, analyse
+from asyncgpu_tutor import Trace, analyse
 from asyncgpu_tutor.commands.profile import nsys
 from asyncgpu_tutor.errors import AsyncGpuError
+from asyncgpu_tutor.types import Analysis
 
 __all__ = ["add_arguments", "run"]
 

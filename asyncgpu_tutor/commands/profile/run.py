@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import Span, Trace, ranges
+from asyncgpu_tutor import Trace, ranges
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run.recording import Source
+from asyncgpu_tutor.types import Span
 
 __all__ = ["RUNS", "Body", "Run", "find_run", "record_run", "recorded", "trace_of"]
 

@@ -9,16 +9,18 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.spans import Metrics, Span, Trace, measure
+from asyncgpu_tutor.traces.pictures import compare_timelines
+from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import Group
+from asyncgpu_tutor.traces.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Comparison", "Difference", "compare", "from_its_start"]
 
-Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
+_Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,12 @@ class Comparison:
         """Draw all timelines on one axis: the same length is the same time in all of them.
 
         Each begins with its first call or work. For the parameters see
-        `asyncgpu_tutor.traces.pictures.compare`.
+        `asyncgpu_tutor.traces.pictures.compare_timelines`.
         """
-        from asyncgpu_tutor.traces.pictures import compare as draw
-
         drawn = [from_its_start(trace) for trace in self.traces]
-        return draw(drawn, self.titles, lanes=lanes, side_by_side=side_by_side, width=width)
+        return compare_timelines(
+            drawn, self.titles, lanes=lanes, side_by_side=side_by_side, width=width
+        )
 
     def _lines(self) -> Iterator[str]:
         wide = max(14, *(len(title) + 2 for title in self.titles))
@@ -207,10 +209,10 @@ def _title(trace: Trace) -> str:
     return "simulated" if trace.clock == "simulated" else f"{trace.about.get('kind', trace.clock)}"
 
 
-def _keyed(trace: Trace, labelled: bool) -> dict[Key, Span]:
+def _keyed(trace: Trace, labelled: bool) -> dict[_Key, Span]:
     """The device spans by what they are, in the order in which they were asked for."""
     seen: dict[tuple[str, str, str], int] = {}
-    keyed: dict[Key, Span] = {}
+    keyed: dict[_Key, Span] = {}
     for span in trace.device_spans:
         sort = (span.label if labelled else "", span.kind, span.name)
         number = seen[sort] = seen.get(sort, 0) + 1
@@ -267,7 +269,7 @@ def _difference(
     first = values[0]
     told: list[str] = []
     for title, value in zip(titles[1:], values[1:], strict=True):
-        # Less than a tenth, or less than what a clock tells apart, is no difference worth a word.
+        # A difference below a tenth, or below what a clock resolves, is not worth a sentence.
         if abs(value - first) <= max(0.1 * abs(first), 0.5):
             continue
         ratio = f", {value / first:.2f} times" if first and unit == "us" else ""

@@ -1,4 +1,4 @@
-"""The detective's list of suspects: one function each, from a trace to findings. Times in us."""
+"""The detective, and its list of suspects: one function each, from a trace to findings. Times in us."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from statistics import median
+from typing import cast
 
-from asyncgpu_tutor.traces.analysis.diagnosis import Finding
+from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import calls_of
-from asyncgpu_tutor.traces.analysis.occupancy import fill_of
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import length, union, within
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
-from asyncgpu_tutor.traces.spans.words import count
+from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["DETECTORS"]
+__all__ = ["diagnose"]
 
-_LOADING = 50.0  # us: no launch takes that long, unless something is loaded
-_LOOP = 5  # so often makes it a loop
+_LOADING = 50.0  # us; a launch that takes longer has loaded something
+_LOOP = 5  # allocations of one name that make a loop
+# Of an H200: 132 SMs with 2048 threads each (CUDA C++ Programming Guide, "Technical specifications per
+# compute capability"). Taken where a trace does not say how many threads its device runs at once.
+_THREADS = 132 * 2048
 
 
-def null_stream(trace: Trace) -> Iterable[Finding]:
+def _null_stream(trace: Trace) -> Iterable[Finding]:
     """Work on stream 0."""
     spans = [span for span in trace.device_spans if span.stream == 0]
     if spans:
@@ -37,7 +41,7 @@ def null_stream(trace: Trace) -> Iterable[Finding]:
         )
 
 
-def hidden_synchronisation(trace: Trace) -> Iterable[Finding]:
+def _hidden_synchronisation(trace: Trace) -> Iterable[Finding]:
     """The host waits although it has more to enqueue, and the device runs dry."""
     calls = calls_of(trace)
     asked = [(calls[s.id].start, s) for s in trace.device_spans if s.id in calls]
@@ -48,7 +52,7 @@ def hidden_synchronisation(trace: Trace) -> Iterable[Finding]:
     for wait in (span for span in trace if span.kind == "wait"):
         index = bisect_left(asked, wait.end, key=lambda pair: pair[0])
         if index == len(asked):
-            continue  # nothing came after it: waiting for the end of it all is no defect
+            continue  # the last wait of a program is no defect
         later = asked[index][1]
         started = bisect_right(busy, wait.end, key=lambda interval: interval[0])
         before = busy[started - 1][1] if started else wait.end
@@ -69,7 +73,7 @@ def hidden_synchronisation(trace: Trace) -> Iterable[Finding]:
         )
 
 
-def pageable_copy(trace: Trace) -> Iterable[Finding]:
+def _pageable_copy(trace: Trace) -> Iterable[Finding]:
     """A copy from or to memory that is not pinned."""
     spans = [span for span in trace.device_spans if span.detail.get("pageable")]
     if spans:
@@ -88,13 +92,14 @@ def pageable_copy(trace: Trace) -> Iterable[Finding]:
         )
 
 
-def lazy_module_loading(trace: Trace) -> Iterable[Finding]:
+def _lazy_module_loading(trace: Trace) -> Iterable[Finding]:
     """The first launch of a kernel takes far longer than those after it."""
     calls = [span for span in trace if span.kind == "call"]
     loads = [span for span in calls if span.name.startswith("load ")]
     by_name: dict[str, list[Span]] = {}
     for span in calls:
-        # The kernels of a graph were loaded when it was captured; its launch takes as long as it has nodes.
+        # Launches of graphs are left out: their kernels were loaded at the capture, and their length is that
+        # of the graph.
         if span.name.startswith("launch ") and not span.name.startswith("launch graph "):
             by_name.setdefault(span.name, []).append(span)
     usual = median([s.duration for spans in by_name.values() for s in spans[1:]] or [0.0])
@@ -115,7 +120,7 @@ def lazy_module_loading(trace: Trace) -> Iterable[Finding]:
         )
 
 
-def allocation_in_the_loop(trace: Trace) -> Iterable[Finding]:
+def _allocation_in_the_loop(trace: Trace) -> Iterable[Finding]:
     """The same array is allocated again and again, each time after the last one was done with."""
     ends: dict[int, float] = {}
     for span in trace.device_spans:
@@ -147,7 +152,7 @@ def allocation_in_the_loop(trace: Trace) -> Iterable[Finding]:
         )
 
 
-def too_few_streams(trace: Trace) -> Iterable[Finding]:
+def _too_few_streams(trace: Trace) -> Iterable[Finding]:
     """Operations queue behind others on one stream, while the device has room."""
     device = trace.device_spans
     calls = calls_of(trace)
@@ -155,7 +160,7 @@ def too_few_streams(trace: Trace) -> Iterable[Finding]:
     known = {span.id for span in device}
     # Where kernels that fill the device are at work, more streams would not help.
     full = union(
-        (s.start, s.end) for s in device if s.kind == "kernel" and fill_of(s, trace) >= 0.5
+        (s.start, s.end) for s in device if s.kind == "kernel" and _fill_of(s, trace) >= 0.5
     )
     guilty: list[Span] = []
     lost: list[float] = []
@@ -164,7 +169,7 @@ def too_few_streams(trace: Trace) -> Iterable[Finding]:
         if past is None or span.op is None or past.op == span.op or past.op is None:
             continue
         if any(i in known and i != past.id for i in span.after):
-            continue  # it depends on something else besides
+            continue  # it also waits for another stream, so a stream of its own would not help
         ready = calls[span.id].end if span.id in calls else span.start
         room = max(past.end - ready, 0.0) - length(within(full, ready, past.end))
         if room > 0:
@@ -186,11 +191,11 @@ def too_few_streams(trace: Trace) -> Iterable[Finding]:
         )
 
 
-def one_big_kernel(trace: Trace) -> Iterable[Finding]:
+def _one_big_kernel(trace: Trace) -> Iterable[Finding]:
     """One launch has most of the device's time and fills it."""
     active = trace.metrics().device_active
     for span in (s for s in trace.device_spans if s.kind == "kernel"):
-        if span.duration >= 0.5 * active and fill_of(span, trace) >= 0.9:
+        if span.duration >= 0.5 * active and _fill_of(span, trace) >= 0.9:
             yield Finding(
                 "one big kernel",
                 "One kernel is nearly everything",
@@ -204,6 +209,27 @@ def one_big_kernel(trace: Trace) -> Iterable[Finding]:
             return
 
 
+def _fill_of(span: Span, trace: Trace) -> float:
+    """Which part of the device's thread slots a kernel's blocks need, at most 1.
+
+    A simulated device says so itself. Elsewhere it is the number of threads over that of the slots, which
+    leaves out that registers and shared memory also limit how many blocks fit.
+    """
+    fills = span.detail.get("fills")
+    if isinstance(fills, int | float):
+        return min(float(fills), 1.0)
+    threads = math.prod(_three(span, "grid")) * math.prod(_three(span, "block"))
+    slots = trace.about.get("threads_at_once")
+    return min(threads / (slots if isinstance(slots, int) and slots > 0 else _THREADS), 1.0)
+
+
+def _three(span: Span, key: str) -> list[int]:
+    given = span.detail.get(key)
+    if not isinstance(given, list | tuple):
+        return [0]
+    return [part for part in cast(list[object], given) if isinstance(part, int)] or [0]
+
+
 def _ids(spans: Iterable[Span]) -> tuple[int, ...]:
     return tuple(sorted({span.id for span in spans}))
 
@@ -213,12 +239,37 @@ def _names(spans: Sequence[Span]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-DETECTORS: tuple[Callable[[Trace], Iterable[Finding]], ...] = (
-    null_stream,
-    hidden_synchronisation,
-    pageable_copy,
-    lazy_module_loading,
-    allocation_in_the_loop,
-    too_few_streams,
-    one_big_kernel,
+_DETECTORS: tuple[Callable[[Trace], Iterable[Finding]], ...] = (
+    _null_stream,
+    _hidden_synchronisation,
+    _pageable_copy,
+    _lazy_module_loading,
+    _allocation_in_the_loop,
+    _too_few_streams,
+    _one_big_kernel,
 )
+
+
+def diagnose(trace: Trace) -> list[Finding]:
+    """Go through the detective's list, and say what the trace gives evidence for.
+
+    Parameters
+    ----------
+    trace : Trace
+        Of a program that was warmed up, or the loading of its kernels is what will be found.
+
+    Returns
+    -------
+    list of Finding
+        What costs most comes first. Empty where nothing was found, which is no proof of innocence.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt
+    >>> with agt.record() as trace:
+    ...     _ = agt.zeros((4,)).sync_on(agt.current_device().default_stream)
+    >>> [finding.name for finding in agt.diagnose(trace)]
+    ['null stream']
+    """
+    found = [finding for detect in _DETECTORS for finding in detect(trace)]
+    return sorted(found, key=lambda finding: -finding.cost)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.analysis.idle import calls_of
-from asyncgpu_tutor.traces.spans import Trace
 from asyncgpu_tutor.traces.spans.intervals import common, length, union
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Depth", "OverlapMatrix", "overlap_matrix", "queue_depth"]
 
@@ -32,11 +30,6 @@ class Depth:
     times: tuple[float, ...]
     depths: tuple[int, ...]
 
-    def at(self, time: float) -> int:
-        """At a time, in us."""
-        index = bisect_right(self.times, time) - 1
-        return self.depths[index] if index >= 0 else 0
-
     @property
     def max(self) -> int:
         """The most at one time."""
@@ -51,30 +44,15 @@ class Depth:
         return float(np.dot(steps, self.depths[:-1]) / steps.sum()) if steps.sum() else 0.0
 
 
-def queue_depth(trace: Trace, stream: int | None = None) -> Depth:
+def queue_depth(trace: Trace) -> Depth:
     """How many pieces of work were in the queues: asked for, and not done yet.
 
     A queue that runs empty is a host that does not keep up. Work counts from when the host's call that
     asked for it returned (from its own start, where that came first, or where no call is known).
-
-    Parameters
-    ----------
-    stream : int, optional
-        Only what is on the streams of this number. Default: all.
-
-    Raises
-    ------
-    UsageError
-        If nothing was done on that stream.
     """
-    spans = trace.device_spans
-    if stream is not None:
-        spans = [span for span in spans if span.stream == stream]
-        if not spans:
-            raise UsageError(f"nothing was done on stream {stream}; streams: {trace.streams}")
     calls = calls_of(trace)
     changes: dict[float, int] = {}
-    for span in spans:
+    for span in trace.device_spans:
         asked = min(calls[span.id].end, span.start) if span.id in calls else span.start
         changes[asked] = changes.get(asked, 0) + 1
         changes[span.end] = changes.get(span.end, 0) - 1
@@ -102,25 +80,6 @@ class OverlapMatrix:
         """What to call rows and columns: ``"s1"``, with the device where there are several."""
         several = len({device for device, _ in self.streams}) > 1
         return [f"{d} s{n}" if several else f"s{n}" for d, n in self.streams]
-
-    def between(self, a: int, b: int) -> float:
-        """For two streams of the first device, by number; in us.
-
-        Raises
-        ------
-        UsageError
-            If one of them did nothing.
-        """
-        numbers = [number for _, number in self.streams]
-        for number in (a, b):
-            if number not in numbers:
-                raise UsageError(f"stream {number} did nothing; streams: {numbers}")
-        return float(self.us[numbers.index(a), numbers.index(b)])
-
-    @property
-    def total(self) -> float:
-        """Over all pairs of different streams, in us. It counts three that overlap three times."""
-        return float(np.triu(self.us, 1).sum())
 
     def lines(self) -> Iterable[str]:
         """As a table of text."""

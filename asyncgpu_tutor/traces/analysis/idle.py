@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal, get_args
 
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, union
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
-from asyncgpu_tutor.traces.spans.words import ENGINE_OF, Engine
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = [
     "CAUSES",
@@ -35,8 +36,8 @@ CAUSE_WORDS: Mapping[Cause, str] = {
     "start-up": "nothing was in its way: what it takes to start",
 }
 
-# A kernel may start late while others run without being held up by them: what a launch takes anyway is not
-# put down to them. The H200 of this project's recordings starts work 2 to 6 us after the call.
+# A pause shorter than this, in us, is not put down to other kernels, because a launch takes as long without
+# them: the H200 of this project's recordings starts work 2 to 6 us after the call.
 _START = 10.0
 
 
@@ -150,7 +151,7 @@ class _Engines:
         self._spans: dict[tuple[str, Engine], list[Span]] = {}
         for span in sorted(device, key=lambda s: s.start):
             self._spans.setdefault((span.device, ENGINE_OF[span.kind]), []).append(span)
-        # No span before an index ends after the latest of their ends.
+        # For each span the latest end up to it: `rivals` can then skip all spans that had ended.
         self._latest = {
             key: list(accumulate((s.end for s in spans), max)) for key, spans in self._spans.items()
         }

@@ -1,1 +1,1 @@
-"""Traces of others: Nsight Systems, Perfetto, Chrome, and the recordings that are shipped."""
+"""Files of traces: our own, Perfetto's, Chrome's, exports of Nsight Systems, recordings that are shipped."""

@@ -1,4 +1,4 @@
-"""From an export of Nsight Systems to a `Trace`.
+"""From an export of Nsight Systems to spans.
 
 Tables and columns are those of the profiler's documentation, "SQLite Schema Reference"
 (https://docs.nvidia.com/nsight-systems/UserGuide/index.html), and were looked at in an export of version
@@ -14,28 +14,29 @@ from itertools import count
 from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats.database import Database, opened
-from asyncgpu_tutor.traces.formats.nsys_rows import Call, Export, Range, Work, collect
+from asyncgpu_tutor.traces.formats._database import Database, opened
+from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Range, Work, collect
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
 from asyncgpu_tutor.traces.spans.span import Span, call_name
-from asyncgpu_tutor.traces.spans.trace import Trace
 
 __all__ = ["CLOCK", "read"]
 
 CLOCK = "Nsight Systems"
-MOST_BRANCHES = 128  # as many as a device has hardware queues
-WHAT = "an export of Nsight Systems (nsys export --type sqlite)"
+_MOST_BRANCHES = 128  # as many as a device has hardware queues
+_WHAT = "an export of Nsight Systems (nsys export --type sqlite)"
 
 
-def read(path: str | Path, *, within: str | None, limit: int) -> Trace:
-    """See `Trace.from_nsys`."""
+def read(
+    path: str | Path, *, within: str | None, limit: int
+) -> tuple[list[Span], str, dict[str, object]]:
+    """Spans, the GPU's name, and facts about the export; see `Trace.from_nsys`."""
     file = Path(path)
     if file.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
         raise UsageError(
             f"{file} is the profiler's own format: make an export of it, with nsys export --type sqlite "
             f"-o {file.stem}.sqlite {file.name}"
         )
-    with opened(file, WHAT) as database:
+    with opened(file, _WHAT) as database:
         _check(database)
         export = collect(database, limit)
     if within is not None:
@@ -46,13 +47,18 @@ def read(path: str | Path, *, within: str | None, limit: int) -> Trace:
             + (f" within ranges called {within!r}" if within is not None else "")
             + ": was the program run under nsys profile -t cuda,nvtx, and did it use the GPU?"
         )
-    return _Builder(export).trace(file, within)
+    about = {
+        **export.about,
+        "file": file.name,
+        **({"within": within} if within is not None else {}),
+    }
+    return _Builder(export).spans(), export.gpu or "unknown GPU", about
 
 
 def _check(database: Database) -> None:
     known = ("StringIds", "CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "META_DATA_EXPORT")
     if not any(table.startswith(known) for table in database.tables):
-        raise UsageError(f"{database.path} is a SQLite database, but not {WHAT}")
+        raise UsageError(f"{database.path} is a SQLite database, but not {_WHAT}")
 
 
 class _Builder:
@@ -64,27 +70,23 @@ class _Builder:
         self.numbers = count()
         self.origin = export.origin
         self._streams = _stream_numbers(export)
-        # What an event stands behind, by the event's number in the export.
+        # By the number of an event: the device and the spans that its recording came after.
         self._events: dict[int, tuple[int, tuple[int, ...]]] = {}
         self._by_call: dict[int, list[Work]] = {}
         for work in export.work:
             self._by_call.setdefault(work.correlation, []).append(work)
         self._ops = _Operations(export.ranges)
 
-    def trace(self, file: Path, within: str | None) -> Trace:
+    def spans(self) -> list[Span]:
         for _, _, item in sorted(self._items(), key=lambda entry: entry[:2]):
             if isinstance(item, Range):
                 self._range(item)
             elif isinstance(item, Call):
                 self._call(item)
             else:
-                self._alone(item)
-        spans: list[Span] = [span for log in self.logs.values() for span in log.spans]
-        about: dict[str, object] = {**self.export.about, "file": file.name}
-        if within is not None:
-            about["within"] = within
-        spans.sort(key=lambda span: span.id)
-        return Trace(spans, CLOCK, self.export.gpu or "unknown GPU", about)
+                self._work(item, None, "", None)
+        found = [span for log in self.logs.values() for span in log.spans]
+        return sorted(found, key=lambda span: span.id)
 
     def _items(self) -> Iterable[tuple[int, int, Range | Call | Work]]:
         called = {call.correlation for call in self.export.calls}
@@ -127,7 +129,7 @@ class _Builder:
             self._finish(call.device, draft, call.start, call.end)
         elif not made:
             if call.kind == "launch":
-                return  # of nothing: a copy of zero bytes, or one whose record is outside
+                return  # nothing ran for it: it copied zero bytes, or its record lies outside
             draft = self._log(call.device).draft("call", call.name, None, op=op, label=label)
             self._finish(call.device, draft, call.start, call.end)
         else:
@@ -154,10 +156,10 @@ class _Builder:
         """
         first = made[0]
         log, root = self._log(first.device), self._streams[first.device, first.stream]
-        # Of nodes on another device the launch says nothing.
+        # Nodes on another device are left alone, because the launch does not order them.
         used = (w.stream for w in made if w.device == first.device)
         lanes = list(dict.fromkeys(self._streams[first.device, stream] for stream in used))
-        branches = lanes[1:MOST_BRANCHES]  # a file with more is no real graph's
+        branches = lanes[1:_MOST_BRANCHES]  # a file that has more was not written by nsys
         before = log.heads(root)
         for lane in branches:
             log.wait(lane, before)
@@ -166,9 +168,6 @@ class _Builder:
             self._work(node, op, label, host)
         for lane in branches:
             log.wait(root, log.heads(lane))
-
-    def _alone(self, work: Work) -> None:
-        self._work(work, None, "", None)
 
     def _work(self, work: Work, op: int | None, label: str, host: int | None) -> None:
         stream = self._streams[work.device, work.stream]
@@ -204,7 +203,7 @@ class _Operations:
         )
         self.number = {found.id: index for index, found in enumerate(nested, 1)}
         self._of_thread: dict[int, list[Range]] = {}
-        self._around: dict[int, Range] = {}  # by a range's id, the one that it began in
+        self._around: dict[int, Range] = {}  # the range that each range (by id) began in
         open_ranges: dict[int, list[Range]] = {}
         for found in nested:
             stack = open_ranges.setdefault(found.thread, [])
@@ -233,7 +232,7 @@ def _as_captured(made: Sequence[Work]) -> Sequence[Work]:
     lanes: dict[tuple[int, int], int] = {}
     for work in nodes:
         if work.start < lanes.get((work.device, work.stream), work.start):
-            return made  # built by hand, in another order than it runs in
+            return made  # the graph was built by hand: its numbers are not an order of work
         lanes[work.device, work.stream] = work.start
     return nodes
 

@@ -10,14 +10,13 @@ Chrome's: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed, rows
 from asyncgpu_tutor.traces.spans.span import Span
-from asyncgpu_tutor.traces.spans.trace import Trace
-from asyncgpu_tutor.traces.spans.words import KIND_WORDS, device_words
+from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
 
 __all__ = ["write"]
 
@@ -47,19 +46,21 @@ class _Flow:
     after: Span
 
 
-def write(trace: Trace, path: Path) -> None:
+def write(spans: Sequence[Span], path: Path, *, device: str, clock: str) -> None:
     """Write the file; see `Trace.to_perfetto`."""
-    tracks, flows = _tracks(trace), _flows(trace)
+    # Short: the UI leaves out the middle of a long one, as in "simulated H200 (simula... measured)".
+    title = f"{device_words(device) or 'device'} ({'modelled' if clock == 'simulated' else clock})"
+    tracks, flows = _tracks(spans), _flows(spans)
     if path.suffix == ".json":
-        path.write_text(_chrome(trace, tracks, flows), encoding="utf-8")
+        path.write_text(_chrome(title, tracks, flows), encoding="utf-8")
     else:
-        path.write_bytes(b"".join(_packets(trace, tracks, flows)))
+        path.write_bytes(b"".join(_packets(title, tracks, flows)))
 
 
 # ------------------------------------------------------------------ what there is to show
-def _tracks(trace: Trace) -> list[_Track]:
+def _tracks(spans: Sequence[Span]) -> list[_Track]:
     found: list[_Track] = []
-    for lane in lanes(trace, ("host", "streams")):
+    for lane in lanes(spans, ("host", "streams")):
         row = _rows(lane)
         base = len(found)
         where = f"{lane.device} " if lane.device else ""
@@ -79,18 +80,18 @@ def _names(lane: Lane, row: list[int]) -> Iterator[str]:
 
 
 def _rows(lane: Lane) -> list[int]:
-    # A stream is a queue, but an imprecise clock lets its spans overlap, and then a viewer hides some.
+    # Spans of a stream can overlap by the error of a clock, and a viewer would hide some: they get rows too.
     return packed(lane.spans) if lane.group == "streams" else rows(lane)
 
 
-def _flows(trace: Trace) -> list[_Flow]:
+def _flows(spans: Sequence[Span]) -> list[_Flow]:
     """Arrows from what enqueued a span and from what it waited for on other streams, and to waits.
 
     An arrow goes forwards from start to start, so there is none to a wait from what began after it.
     """
-    by_id = {span.id: span for span in trace}
+    by_id = {span.id: span for span in spans}
     found: list[_Flow] = []
-    for span in trace:
+    for span in spans:
         for number in span.after:
             before = by_id.get(number)
             if before is None or before.start > span.start:
@@ -109,19 +110,13 @@ def _facts(span: Span) -> Iterator[tuple[str, str | int | float]]:
         yield key, value if isinstance(value, str | int | float) else json.dumps(value)
 
 
-def _title(trace: Trace) -> str:
-    # Short: the UI leaves out the middle of a long one, as in "simulated H200 (simula... measured)".
-    clock = "modelled" if trace.clock == "simulated" else trace.clock
-    return f"{device_words(trace.device) or 'device'} ({clock})"
-
-
 def _nanoseconds(us: float) -> int:
     return round(us * 1000)
 
 
 # ------------------------------------------------------------------ Perfetto
-def _packets(trace: Trace, tracks: list[_Track], flows: list[_Flow]) -> Iterator[bytes]:
-    root = _whole(1, 1) + _text(2, _title(trace)) + _whole(11, _EXPLICIT)
+def _packets(title: str, tracks: list[_Track], flows: list[_Flow]) -> Iterator[bytes]:
+    root = _whole(1, 1) + _text(2, title) + _whole(11, _EXPLICIT)
     yield _packet(_bytes(60, root) + _whole(13, _CLEARED))
     for rank, track in enumerate(tracks):
         about = _whole(1, track.number) + _whole(5, 1) + _text(2, track.name) + _whole(12, rank)
@@ -144,7 +139,8 @@ def _packets(trace: Trace, tracks: list[_Track], flows: list[_Flow]) -> Iterator
                 + b"".join(_fixed(47, number) for number in out.get(span.id, ()))
                 + b"".join(_fixed(48, number) for number in into.get(span.id, ()))
             )
-            # At one moment, what ends does so before the next begins; an empty span begins and then ends.
+            # The second number orders events of one moment: ends come first, then begins, then the ends of
+            # spans that take no time.
             events.append((start, 1, span.id, body))
             close = _whole(9, _END) + _whole(11, track.number)
             events.append((end, 0 if end > start else 2, span.id, close))
@@ -191,11 +187,11 @@ def _text(number: int, value: str) -> bytes:
 
 
 # ------------------------------------------------------------------ Chrome
-def _chrome(trace: Trace, tracks: list[_Track], flows: Iterable[_Flow]) -> str:
+def _chrome(title: str, tracks: list[_Track], flows: Iterable[_Flow]) -> str:
     place = {span.id: track.number for track in tracks for span in track.spans}
-    # Work of a foreign trace may be on no stream, and so on no track.
+    # Arrows need both ends on a track, and work of a foreign trace may be on no stream.
     flows = [flow for flow in flows if flow.before.id in place and flow.after.id in place]
-    events: list[dict[str, object]] = [_named("process_name", 0, _title(trace))]
+    events: list[dict[str, object]] = [_named("process_name", 0, title)]
     for rank, track in enumerate(tracks):
         events.append(_named("thread_name", track.number, track.name))
         order = {"ph": "M", "name": "thread_sort_index", "pid": _PROCESS, "tid": track.number}

@@ -6,9 +6,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.spans.trace import Trace
 
-__all__ = ["FOLDER", "file", "load", "names"]
+__all__ = ["FOLDER", "beside", "names", "recording"]
 
 FOLDER = Path(__file__).resolve().parents[1] / "recordings"
 
@@ -18,35 +17,23 @@ def names() -> list[str]:
     return sorted(file.stem for file in FOLDER.glob("*.json"))
 
 
-def file(name: str) -> Path:
-    """A file beside the recordings: of the profiler's, or timed by events.
+def recording(name: str) -> Path:
+    """The file of a recording; see `Trace.load_recording`."""
+    known = names()
+    if name not in known:  # so a name with a path in it cannot lead out of the folder
+        close = get_close_matches(str(name), known, 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise UsageError(
+            f"there is no recording {name!r}; there are: {', '.join(known) or 'none'}.{hint}"
+        )
+    return FOLDER / f"{name}.json"
 
-    Raises
-    ------
-    UsageError
-        If there is none of that name.
-    """
+
+def beside(name: str) -> Path:
+    """A file that is kept beside the recordings; see `Trace.recorded_file`."""
     known = {path.name: path for path in FOLDER.glob("*/*") if path.is_file()}
     if name not in known:
         raise UsageError(
             f"there is no recorded file {name!r}; there are: {', '.join(sorted(known)) or 'none'}"
         )
     return known[name]
-
-
-def load(name: str) -> Trace:
-    """The one of that name.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
-    """
-    known = names()
-    if name not in known:  # a name, not a path: nothing outside of the folder can be meant
-        close = get_close_matches(str(name), known, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise UsageError(
-            f"there is no recording {name!r}; there are: {', '.join(known) or 'none'}.{hint}"
-        )
-    return Trace.load(FOLDER / f"{name}.json")

@@ -1,4 +1,4 @@
-"""Put a layout on matplotlib Axes. Only this module and `fitting` import matplotlib."""
+"""Put a layout on matplotlib Axes."""
 
 # The types of matplotlib leave **kwargs without one: each of its methods is "partially unknown".
 # pyright: reportUnknownMemberType=false
@@ -19,7 +19,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
-from asyncgpu_tutor.traces.pictures.fitting import BarName, Subtitle, text_width
+from asyncgpu_tutor.traces.pictures._fitting import BarName, Subtitle, text_width
+from asyncgpu_tutor.traces.pictures.alternative_text import duration
 from asyncgpu_tutor.traces.pictures.layout import Arrow, ArrowKind, Bar, Layout
 from asyncgpu_tutor.traces.pictures.style import (
     INK,
@@ -33,13 +34,13 @@ from asyncgpu_tutor.traces.pictures.style import (
     darker,
     lighter,
 )
-from asyncgpu_tutor.traces.pictures.words import duration, machine
-from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Trace, measure
-from asyncgpu_tutor.traces.spans.words import KIND_WORDS, clock_words
+from asyncgpu_tutor.traces.spans import DEVICE_KINDS, measure
+from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, clock_words, device_words
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["UNIT", "Panel", "draw_figure", "draw_panel"]
 
-# Inches.
+# The sizes of a figure are in inches.
 UNIT = 0.31  # the height of a lane
 _ABOVE = 0.58  # title and subtitle
 _AXIS = 0.52  # tick labels and the axis' name
@@ -132,7 +133,7 @@ def draw_figure(
     inner = (width - columns * (left + _RIGHT)) / columns
     below = _AXIS + _LEGEND_ROW * _legend_rows(len(handles), width) + 0.05
     tall = [panel.height for panel in panels]
-    # Panels that share a clock and an axis name it once, below the last.
+    # Panels one above the other whose clock is the same need only the name of the last axis.
     named = side_by_side or len({panel.trace.clock for panel in panels}) > 1
     between = (_AXIS if named else _TICKS) + _ABOVE
     lanes = max(tall) if side_by_side else sum(tall) + (len(panels) - 1) * between
@@ -210,7 +211,7 @@ def _frame(ax: Axes, panel: Panel) -> None:
 def _facts(trace: Trace) -> list[str]:
     parts = [clock_words(trace.clock)]
     if trace.device:
-        parts.append(machine(trace))
+        parts.append(device_words(trace.device))
     if trace.spans:
         metrics = measure(trace)
         parts.append(duration(metrics.makespan))
@@ -277,7 +278,7 @@ def _arrows(ax: Axes, panel: Panel) -> None:
             continue
         paths = [arrow.points for arrow in arrows]
         strong = kind == "event"
-        # All halos before all lines: one arrow's halo must not cut another arrow's line.
+        # All halos are drawn before all lines, because the halo of one arrow would cut the line of another.
         if strong:
             halo = LineCollection(paths, colors="white", linewidths=2.6, zorder=4)
             ax.add_collection(halo, autolim=False)

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
-from asyncgpu_tutor.traces.spans import Span, Trace
+from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows
+from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Arrow", "ArrowKind", "Band", "Bar", "Layout", "arrange"]
 
@@ -111,7 +112,7 @@ def arrange(trace: Trace, groups: Collection[Group]) -> Layout:
     if layout.bars:
         layout.begin = min(bar.span.start for bar in layout.bars)
         layout.end = max(bar.span.end for bar in layout.bars)
-        # The recording began at 0: show that, if it is near.
+        # The axis begins at 0, where the recording began, unless that would be half of the picture.
         if 0 < layout.begin < layout.end - layout.begin:
             layout.begin = 0.0
         if layout.end <= layout.begin:

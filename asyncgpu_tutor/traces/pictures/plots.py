@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.pictures.layout import Layout, arrange
-from asyncgpu_tutor.traces.spans import Trace, measure
+from asyncgpu_tutor.traces.spans import measure
 from asyncgpu_tutor.traces.spans.lanes import GROUPS, Group
 from asyncgpu_tutor.traces.spans.relations import Spans, select
+from asyncgpu_tutor.traces.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ColourBy", "Dependencies", "compare", "plot"]
+__all__ = ["ColourBy", "Dependencies", "compare_timelines", "plot"]
 
 ColourBy = Literal["kind", "op"]
 Dependencies = bool | Literal["all"]
@@ -72,6 +73,7 @@ def plot(
     """
     _check("color_by", color_by, get_args(ColourBy))
     _check("show_dependencies", show_dependencies, (True, False, "all"))
+    # Only now, because matplotlib is slow to import.
     from asyncgpu_tutor.traces.pictures.draw import Panel, draw_figure, draw_panel
 
     panel = Panel(
@@ -88,7 +90,7 @@ def plot(
     return ax
 
 
-def compare(
+def compare_timelines(
     traces: Sequence[Trace],
     titles: Sequence[str] | None = None,
     *,
@@ -127,17 +129,19 @@ def compare(
     _check("color_by", color_by, get_args(ColourBy))
     _check("show_dependencies", show_dependencies, (True, False, "all"))
     if not traces:
-        raise UsageError("compare needs at least one trace, and was given none")
+        raise UsageError("compare_timelines needs at least one trace, and was given none")
     names = [trace.device or "Timeline" for trace in traces] if titles is None else list(titles)
     if len(names) != len(traces):
         raise UsageError(
-            f"compare needs one title for each trace: {len(traces)} traces, {len(names)} titles"
+            f"compare_timelines needs one title for each trace: {len(traces)} traces, {len(names)} titles"
         )
     marked = [None] * len(traces) if highlight is None else list(highlight)
     if len(marked) != len(traces):
         raise UsageError(
-            f"compare needs one highlight for each trace: {len(traces)} traces, {len(marked)} highlights"
+            f"compare_timelines needs one highlight for each trace: {len(traces)} traces, "
+            f"{len(marked)} highlights"
         )
+    # As in `plot`, only now.
     from asyncgpu_tutor.traces.pictures.draw import Panel, draw_figure
 
     panels = [

@@ -30,7 +30,8 @@ PAPER = "#F4F4F4"  # behind every other lane
 # Green, vermilion and blue are lightened a little, because names are written on them in black.
 _ORANGE, _SKY, _GREEN, _YELLOW = "#E69F00", "#56B4E9", "#0BA47A", "#F0E442"
 _BLUE, _VERMILION, _PURPLE = "#4599CA", "#E08640", "#CC79A7"
-# Copy in, kernel, copy back also differ in grey: light, middle, dark. Theirs is as light as the orange.
+# The copy in has a lighter blue than the palette's, which is as light as the orange: so copy in, kernel and
+# copy back differ on a grey printer too.
 _LIGHT_SKY = "#9AD5F7"
 
 
@@ -42,7 +43,7 @@ class Look:
     hatch: str = ""
 
 
-# The pattern goes up for what goes to the device, and down for what comes back.
+# The hatching rises for a copy to the device and falls for one that comes back, so that they differ in grey.
 KIND_LOOKS: Mapping[SpanKind, Look] = {
     "h2d": Look(_LIGHT_SKY, "////"),
     "kernel": Look(_ORANGE),
@@ -56,7 +57,7 @@ KIND_LOOKS: Mapping[SpanKind, Look] = {
     "range": Look("#FFFFFF"),
 }
 
-# Neighbours differ most.
+# The order makes neighbours differ most, because operations that follow each other get colours in turn.
 OP_COLOURS = (_ORANGE, _SKY, _GREEN, _YELLOW, _PURPLE, _BLUE, _VERMILION)
 
 UNOWNED = "#D4D4D4"  # a span that belongs to no operation

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from asyncgpu_tutor.traces.spans.span import Span
-from asyncgpu_tutor.traces.spans.trace import Trace
-from asyncgpu_tutor.traces.spans.words import ENGINE_OF, ENGINE_WORDS, ENGINES
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINE_WORDS, ENGINES
 
 __all__ = ["GROUPS", "Group", "Lane", "lanes", "packed", "rows"]
 
@@ -41,15 +40,16 @@ class Lane:
     spans: tuple[Span, ...]
 
 
-def lanes(trace: Trace, groups: Collection[Group] = GROUPS) -> list[Lane]:
+def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lane]:
     """The lanes of a trace from top to bottom: host, then each device's streams and engines.
 
     A lane without spans is left out.
     """
+    spans = list(trace)
     found: list[Lane] = []
     if "host" in groups:
-        found.append(_lane("host", "", "host", (s for s in trace if not s.on_device)))
-    device_spans = trace.device_spans
+        found.append(_lane("host", "", "host", (s for s in spans if not s.on_device)))
+    device_spans = [span for span in spans if span.on_device]
     for device in sorted({span.device for span in device_spans}):
         own = [span for span in device_spans if span.device == device]
         if "streams" in groups:
@@ -85,7 +85,7 @@ def rows(lane: Lane) -> list[int]:
 
 
 def _lane(group: Group, device: str, name: str, spans: Iterable[Span]) -> Lane:
-    # Of two that start together the longer comes first, so that it gets the upper row.
+    # Of two spans that start together the longer comes first, so that it gets the upper row.
     return Lane(group, device, name, tuple(sorted(spans, key=lambda s: (s.start, -s.end, s.id))))
 
 

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from asyncgpu_tutor.traces.spans.intervals import Interval, gaps, histogram, length, union
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind
-from asyncgpu_tutor.traces.spans.trace import Trace
-from asyncgpu_tutor.traces.spans.words import ENGINE_OF, ENGINES, Engine
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
 
-__all__ = ["HOST_KINDS", "EngineKey", "Metrics", "StreamKey", "measure"]
+__all__ = ["Metrics", "measure"]
 
-StreamKey = tuple[str, int]  # device, stream
-EngineKey = tuple[str, Engine]  # device, engine
+_StreamKey = tuple[str, int]  # device, stream
+_EngineKey = tuple[str, Engine]  # device, engine
 
-# A range is a name for a stretch of time in which the other three happen: it is not counted again.
-HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
+# Ranges are left out, because calls, waits and work happen within them and would count twice.
+_HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,10 @@ class Metrics:
     makespan: float
     device_makespan: float
     serial: float
-    stream_busy: Mapping[StreamKey, float]
-    engine_busy: Mapping[EngineKey, float]
+    stream_busy: Mapping[_StreamKey, float]
+    engine_busy: Mapping[_EngineKey, float]
     host: Mapping[SpanKind, float]
-    gaps: Mapping[StreamKey, tuple[Interval, ...]]
+    gaps: Mapping[_StreamKey, tuple[Interval, ...]]
     concurrency: tuple[float, ...]
     critical_path: tuple[Step, ...]
 
@@ -107,12 +106,12 @@ class Metrics:
         return math.fsum(step.idle for step in self.critical_path)
 
 
-def measure(trace: Trace) -> Metrics:
+def measure(trace: Iterable[Span]) -> Metrics:
     """The metrics of a trace.
 
     Parameters
     ----------
-    trace : Trace
+    trace : Trace or iterable of Span
         A finished recording. An empty one has zeros everywhere.
 
     Returns
@@ -120,16 +119,17 @@ def measure(trace: Trace) -> Metrics:
     Metrics
         Defined attribute by attribute there.
     """
-    device = trace.device_spans
-    streams: dict[StreamKey, list[Span]] = {}
-    engines: dict[EngineKey, list[Span]] = {}
+    spans = list(trace)
+    device = [span for span in spans if span.on_device]
+    streams: dict[_StreamKey, list[Span]] = {}
+    engines: dict[_EngineKey, list[Span]] = {}
     for span in device:
         if span.stream is not None:
             streams.setdefault((span.device, span.stream), []).append(span)
         engines.setdefault((span.device, ENGINE_OF[span.kind]), []).append(span)
     lanes = {key: _busy(streams[key]) for key in sorted(streams)}
     begin, end = _extent(device)
-    first, last = _extent(trace.spans)
+    first, last = _extent(spans)
     return Metrics(
         makespan=last - first,
         device_makespan=end - begin,
@@ -139,10 +139,10 @@ def measure(trace: Trace) -> Metrics:
             key: length(_busy(engines[key]))
             for key in sorted(engines, key=lambda k: (k[0], ENGINES.index(k[1])))
         },
-        host={k: length(_busy(s for s in trace.spans if s.kind == k)) for k in HOST_KINDS},
+        host={k: length(_busy(s for s in spans if s.kind == k)) for k in _HOST_KINDS},
         gaps={key: gaps(lane) for key, lane in lanes.items()},
         concurrency=histogram(lanes.values(), begin, end),
-        critical_path=critical_path(trace.spans),
+        critical_path=critical_path(spans),
     )
 
 

@@ -126,5 +126,6 @@ def _may_precede(other: Span, span: Span) -> bool:
         return False
     if span.kind == "wait":
         return other.end <= span.end
-    # A call may still be running when what it enqueued begins; a wait ends before what follows it.
+    # A call counts from its start, because it may still run when what it enqueued begins; a wait counts from
+    # its end, because the host does nothing until then.
     return other.end <= span.start if other.kind == "wait" else other.start <= span.start

@@ -1,4 +1,7 @@
-"""How spans of one trace lie to each other: the questions that a check of a schedule asks."""
+"""How spans of one trace lie to each other: the questions that a check of a schedule asks.
+
+A `Trace` has them as methods. They need no more of it than its spans.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,13 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans.intervals import common, length, union
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.spans.span import Span
-from asyncgpu_tutor.traces.spans.trace import Trace
 
 __all__ = ["Spans", "happens_before", "overlap_between", "runs_before", "select"]
 
 Spans = Span | str | Iterable[Span]
 
 
-def select(trace: Trace, which: Spans) -> list[Span]:
+def select(trace: Iterable[Span], which: Spans) -> list[Span]:
     """The spans that are meant: one span, all spans of a name, or the spans themselves.
 
     Raises
@@ -28,14 +30,14 @@ def select(trace: Trace, which: Spans) -> list[Span]:
         return [which]
     if not isinstance(which, str):
         return list(which)
-    found = trace.find(which)
+    found = [span for span in trace if span.name == which]
     if not found:
         names = ", ".join(repr(name) for name in sorted({span.name for span in trace})) or "none"
         raise UsageError(f"no span of this trace is called {which!r}; the names in it are: {names}")
     return found
 
 
-def overlap_between(trace: Trace, a: Spans, b: Spans) -> float:
+def overlap_between(trace: Iterable[Span], a: Spans, b: Spans) -> float:
     """For how long `a` and `b` were both running, in us.
 
     With several spans on a side, that side is running while at least one of them is. Symmetric; of
@@ -45,7 +47,7 @@ def overlap_between(trace: Trace, a: Spans, b: Spans) -> float:
     return length(common(one, other))
 
 
-def runs_before(trace: Trace, a: Spans, b: Spans) -> bool:
+def runs_before(trace: Iterable[Span], a: Spans, b: Spans) -> bool:
     """Whether every span of `a` had ended when the first of `b` started.
 
     This is what the clock saw. It may have been luck: see `happens_before`.
@@ -56,7 +58,7 @@ def runs_before(trace: Trace, a: Spans, b: Spans) -> bool:
     return max(span.end for span in one) <= min(span.start for span in other)
 
 
-def happens_before(trace: Trace, a: Span, b: Span, *, host: bool = False) -> bool:
+def happens_before(trace: Iterable[Span], a: Span, b: Span, *, host: bool = False) -> bool:
     """Whether `a` was bound to end before `b` started, on any run of the program.
 
     That is so if a chain of predecessors leads from `b` back to `a`: each is in the `after` of the

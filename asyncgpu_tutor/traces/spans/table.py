@@ -1,4 +1,4 @@
-"""A trace as plain text: what `timeline` draws, for those who cannot see a picture and for logs."""
+"""A trace as plain text: what its picture shows, for those who cannot see one, and for logs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from asyncgpu_tutor.traces.spans.lanes import Lane, lanes
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
 from asyncgpu_tutor.traces.spans.path import Step
 from asyncgpu_tutor.traces.spans.span import Span
-from asyncgpu_tutor.traces.spans.trace import Trace
-from asyncgpu_tutor.traces.spans.words import (
+from asyncgpu_tutor.traces.spans.vocabulary import (
     ENGINE_WORDS,
     KIND_LETTERS,
     KIND_WORDS,
@@ -25,15 +24,15 @@ _COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
 _LONGEST_PATH = 12  # steps that are named one by one
 
 
-def render(trace: Trace, *, limit: int | None = 200, width: int = 72) -> str:
+def render(spans: Sequence[Span], *, device: str, clock: str, limit: int | None, width: int) -> str:
     """The timeline as text: a heading, all spans in order of time, the lanes, the metrics.
 
-    The same trace gives the same text.
+    The same spans give the same text.
 
     Parameters
     ----------
-    trace : Trace
-        A finished recording.
+    device, clock : str
+        What the spans are of, and where their times come from; see `Trace`.
     limit : int or None
         Spans to list at most; None lists all. What is left out is counted.
     width : int
@@ -44,31 +43,30 @@ def render(trace: Trace, *, limit: int | None = 200, width: int = 72) -> str:
     str
         Several lines, without a line break at the end. Times are in us.
     """
-    parts = [_heading(trace)]
-    if trace.spans:
-        metrics = measure(trace)
-        parts += [_spans(trace, limit), _lanes(trace, width), _metrics(trace, metrics)]
+    parts = [_heading(spans, device, clock)]
+    if spans:
+        parts += [_spans(spans, limit), _lanes(spans, width), _metrics(measure(spans), clock)]
     return "\n\n".join(parts)
 
 
-def _heading(trace: Trace) -> str:
-    title = f"Timeline of {trace.device}" if trace.device else "Timeline"
-    if not trace.spans:
-        return f"{title} ({clock_words(trace.clock)})\nNothing was recorded."
-    device = len(trace.device_spans)
-    streams = len({(span.device, span.stream) for span in trace.device_spans})
+def _heading(spans: Sequence[Span], device: str, clock: str) -> str:
+    title = f"Timeline of {device}" if device else "Timeline"
+    if not spans:
+        return f"{title} ({clock_words(clock)})\nNothing was recorded."
+    work = [span for span in spans if span.on_device]
+    streams = len({(span.device, span.stream) for span in work})
     return (
-        f"{title} ({clock_words(trace.clock)})\n"
-        f"{count(len(trace), 'span')}: {device:,} on the device, in {count(streams, 'stream')}; "
-        f"{len(trace) - device:,} on the host. Times in us."
+        f"{title} ({clock_words(clock)})\n"
+        f"{count(len(spans), 'span')}: {len(work):,} on the device, in {count(streams, 'stream')}; "
+        f"{len(spans) - len(work):,} on the host. Times in us."
     )
 
 
 # ------------------------------------------------------------------ the spans
-def _spans(trace: Trace, limit: int | None) -> str:
-    ordered = sorted(trace.spans, key=lambda s: (s.start, s.end, s.id))
+def _spans(spans: Sequence[Span], limit: int | None) -> str:
+    ordered = sorted(spans, key=lambda s: (s.start, s.end, s.id))
     shown = ordered[:limit]
-    several = len({span.device for span in trace}) > 1
+    several = len({span.device for span in spans}) > 1
     cells = [_COLUMNS, *(_row(span, several) for span in shown)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(_COLUMNS))]
     lines: list[str] = []
@@ -96,16 +94,16 @@ def _row(span: Span, several: bool) -> tuple[str, ...]:
 
 
 # ------------------------------------------------------------------ the lanes
-def _lanes(trace: Trace, width: int) -> str:
-    begin = min(span.start for span in trace)
-    end = max(span.end for span in trace)
-    # The difference may be nothing, or too small to be parted.
+def _lanes(spans: Sequence[Span], width: int) -> str:
+    begin = min(span.start for span in spans)
+    end = max(span.end for span in spans)
+    # A column is never 0 us wide: all spans may lie at one moment, or within the smallest float.
     column = (end - begin) / width or 1.0
-    found = lanes(trace)
+    found = lanes(spans)
     several = len({lane.device for lane in found if lane.device}) > 1
     names = [f"{lane.device} {lane.name}".strip() if several else lane.name for lane in found]
     size = max(len(name) for name in names)
-    kinds = {span.kind for span in trace}
+    kinds = {span.kind for span in spans}
     key = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
     lines = [
         f"{name.ljust(size)} |{_strip(lane, begin, column, width)}|"
@@ -127,7 +125,7 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
     """
     strip = ["."] * width
     most = [-1.0] * width
-    # A range encloses the rest: it is seen only where there is nothing else.
+    # Ranges enclose the other spans and would hide them, so they show only on a lane without others.
     spans = [s for s in lane.spans if s.kind != "range"] or list(lane.spans)
     together = [0] * width
     for span in spans:
@@ -147,7 +145,7 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
 
 
 # ------------------------------------------------------------------ the metrics
-def _metrics(trace: Trace, m: Metrics) -> str:
+def _metrics(m: Metrics, clock: str) -> str:
     several = len({device for device, _ in m.stream_busy}) > 1
 
     def of(device: str, name: str) -> str:
@@ -176,7 +174,7 @@ def _metrics(trace: Trace, m: Metrics) -> str:
     if m.critical_path:
         rows.append(("critical path", _path(m.critical_path)))
     size = max(len(name) for name, _ in rows)
-    lines = [f"Metrics ({clock_words(trace.clock)}):"]
+    lines = [f"Metrics ({clock_words(clock)}):"]
     return "\n".join(lines + [f"  {name.ljust(size)}  {text}" for name, text in rows])
 
 

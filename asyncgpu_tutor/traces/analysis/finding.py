@@ -1,0 +1,40 @@
+"""What the detective finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Finding"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, with the evidence.
+
+    Attributes
+    ----------
+    name : str
+        Which defect: ``"null stream"``, ``"hidden synchronisation"``, ``"pageable copy"``,
+        ``"lazy module loading"``, ``"allocation in the loop"``, ``"too few streams"``,
+        ``"one big kernel"``.
+    title : str
+        The same in a few words, for people.
+    sentence : str
+        What was seen, with numbers.
+    advice : str
+        What to do about it.
+    spans : tuple of int
+        Ids of the spans that show it, ascending: ``trace.plot(highlight=...)`` takes the spans.
+    cost : float
+        About how much time it costs, in us; 0 where that cannot be told from the trace.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    advice: str
+    spans: tuple[int, ...]
+    cost: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.sentence} {self.advice}"

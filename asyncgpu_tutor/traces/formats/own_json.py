@@ -1,0 +1,216 @@
+"""This package's own form of a trace: JSON, written here and read here, whoever wrote it.
+
+Reading runs nothing, writes nothing, and says clearly what is damaged. A file of a stranger may be of any
+size, nest to any depth and hold any values. So there are caps, and each field is checked: the type, that
+times are finite and in order, that ids are unique, and that nothing waits for what came later. The last
+rules out cycles.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.spans.span import KINDS, Span, SpanKind
+
+__all__ = ["read", "read_text", "write"]
+
+_FORMAT = "asyncgpu_tutor.trace/1"
+
+MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans
+MOST_SPANS = 1_000_000
+_MOST_CHARACTERS = 10_000  # of a name
+_MOST_DEPTH = 16  # of what a span's detail holds
+_LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
+
+
+def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, object]) -> str:
+    """The JSON text of a trace; the same trace gives the same text."""
+    rows = [asdict(span) for span in spans]
+    body: dict[str, object] = {"format": _FORMAT, "clock": clock, "device": device, "spans": rows}
+    if about:
+        body["about"] = dict(about)
+    return json.dumps(body, indent=1, sort_keys=True)
+
+
+def read(text: str) -> tuple[list[Span], str, str, dict[str, object]]:
+    """Spans, clock, device and facts of what `write` wrote; see `Trace.from_json`."""
+    body = _parsed(text)
+    if body.get("format") != _FORMAT:
+        raise UsageError(f"this is not a trace: its 'format' is not {_FORMAT!r}")
+    try:
+        return (
+            _spans(body["spans"]),
+            _text(body["clock"], "clock", 1000),
+            _text(body["device"], "device", 1000),
+            _mapping(body.get("about", {}), "about"),
+        )
+    except KeyError as error:
+        raise UsageError(f"this trace is damaged: it has no {error}") from None
+    except ValueError as error:
+        raise UsageError(f"this trace is damaged: {error}") from None
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a regular file of at most `MOST_BYTES` bytes.
+
+    Raises
+    ------
+    UsageError
+        If it is something else than a file, larger, or not UTF-8.
+    OSError
+        If there is no such file, or it may not be read.
+    """
+    file = Path(path)
+    about = file.stat()
+    if not stat.S_ISREG(about.st_mode):
+        raise UsageError(f"{file} is not a file, so there is no trace in it")
+    if about.st_size > MOST_BYTES:
+        raise UsageError(
+            f"{file} has {about.st_size:,} bytes, and a trace is read up to {MOST_BYTES:,}: record a "
+            "shorter stretch of the program"
+        )
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"this is not a trace: {file} is not text in UTF-8 ({error})") from None
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    if len(text) > MOST_BYTES:
+        raise UsageError(
+            f"this trace has {len(text):,} characters, and is read up to {MOST_BYTES:,}"
+        )
+    try:
+        body: Any = json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise UsageError("this is not a trace: its JSON nests too deeply") from None
+    except ValueError as error:
+        raise UsageError(f"this is not a trace: it is not JSON ({error})") from None
+    if not isinstance(body, dict):
+        raise UsageError(f"this is not a trace: its JSON is a {type(body).__name__}, not an object")
+    return cast(dict[str, Any], body)
+
+
+def _spans(rows: object) -> list[Span]:
+    """The spans that rows of JSON describe; a ValueError says which one is wrong, and how."""
+    if not isinstance(rows, list):
+        raise ValueError("'spans' is not a list")
+    found = cast(list[object], rows)
+    if len(found) > MOST_SPANS:
+        raise ValueError(f"it has {len(found):,} spans, and at most {MOST_SPANS:,} are read")
+    spans: list[Span] = []
+    known: set[int] = set()
+    for index, row in enumerate(found):
+        try:
+            span = _span(row)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"span number {index}: {error}") from None
+        if span.id in known:
+            raise ValueError(f"two spans have the id {span.id}")
+        known.add(span.id)
+        spans.append(span)
+    return sorted(spans, key=lambda s: s.id)
+
+
+def _mapping(given: object, what: str) -> dict[str, object]:
+    """A JSON object with plain values, not nested deeper than `_MOST_DEPTH`."""
+    if not isinstance(given, dict):
+        raise ValueError(f"its {what} is not an object")
+    found = cast(dict[object, object], given)
+    for key, value in found.items():
+        if not isinstance(key, str):
+            raise ValueError(f"its {what} has the key {key!r}, which is not text")
+        _plain(value, what, _MOST_DEPTH)
+    return cast(dict[str, object], found)
+
+
+def _span(row: object) -> Span:
+    if not isinstance(row, dict):
+        raise ValueError("it is not an object")
+    fields = cast(Mapping[str, object], row)
+    for name in ("id", "kind", "name", "start", "end", "device"):
+        if name not in fields:
+            raise ValueError(f"it has no {name!r}")
+    kind = fields["kind"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(f"unknown kind of span {kind!r}")
+    number = _whole(fields["id"], "id")
+    start, end = _time(fields["start"], "start"), _time(fields["end"], "end")
+    if not 0 <= start <= end <= _LONGEST:
+        raise ValueError(f"it goes from {start} to {end} us")
+    after = fields.get("after", [])
+    if not isinstance(after, list | tuple):
+        raise ValueError("its 'after' is not a list")
+    before = tuple(_whole(i, "after") for i in cast(list[object], after))
+    if any(i >= number for i in before):
+        raise ValueError(f"it waits for {max(before)}, which did not come before it ({number})")
+    stream, op = fields.get("stream"), fields.get("op")
+    return Span(
+        id=number,
+        kind=cast(SpanKind, kind),
+        name=_text(fields["name"], "name"),
+        start=start,
+        end=end,
+        device=_text(fields["device"], "device"),
+        stream=None if stream is None else _whole(stream, "stream"),
+        op=None if op is None else _whole(op, "op"),
+        label=_text(fields.get("label", ""), "label"),
+        after=before,
+        detail=_mapping(fields.get("detail", {}), "detail"),
+    )
+
+
+def _whole(value: object, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
+        raise ValueError(f"its {what} is {_short(value)}, not a whole number")
+    return value
+
+
+def _time(value: object, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"its {what} is {_short(value)}, not a number of us")
+    try:
+        time = float(value)
+    except OverflowError:
+        raise ValueError(f"its {what} is too large") from None
+    if not math.isfinite(time):
+        raise ValueError(f"its {what} is {time}")
+    return time
+
+
+def _text(value: object, what: str, most: int = _MOST_CHARACTERS) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"its {what} is {_short(value)}, not text")
+    if len(value) > most:
+        raise ValueError(f"its {what} has {len(value):,} characters")
+    return value
+
+
+def _plain(value: object, what: str, depth: int) -> None:
+    if depth == 0:
+        raise ValueError(f"its {what} nests too deeply")
+    inner: list[object] = []
+    if isinstance(value, dict):
+        inner = list(cast(dict[object, object], value).values())
+    elif isinstance(value, list):
+        inner = cast(list[object], value)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"its {what} holds {value}")
+    for part in inner:
+        _plain(part, what, depth - 1)
+
+
+def _short(value: object) -> str:
+    told = repr(value)
+    return told if len(told) <= 60 else told[:57] + "..."
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")

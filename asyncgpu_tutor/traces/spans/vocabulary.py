@@ -1,0 +1,84 @@
+"""The words that tables and pictures share: for kinds of spans, engines, clocks and numbers of things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from asyncgpu_tutor.traces.spans.span import SpanKind
+
+__all__ = [
+    "ENGINES",
+    "ENGINE_OF",
+    "ENGINE_WORDS",
+    "KIND_LETTERS",
+    "KIND_WORDS",
+    "Engine",
+    "clock_words",
+    "count",
+    "device_words",
+]
+
+Engine = Literal["h2d", "d2h", "compute"]
+
+ENGINES: tuple[Engine, ...] = ("h2d", "d2h", "compute")
+
+ENGINE_WORDS: Mapping[Engine, str] = {
+    "h2d": "copy H2D",
+    "d2h": "copy D2H",
+    "compute": "compute",
+}
+
+# A copy or a fill within the device touches no bus, so neither of the two copy directions is busy.
+ENGINE_OF: Mapping[SpanKind, Engine] = {
+    "kernel": "compute",
+    "h2d": "h2d",
+    "d2h": "d2h",
+    "d2d": "compute",
+    "memset": "compute",
+    "graph": "compute",  # a graph may copy as well, but is one bar only where its nodes cannot be seen
+}
+
+# Legends list the kinds in this order.
+KIND_WORDS: Mapping[SpanKind, str] = {
+    "h2d": "copy H2D",
+    "kernel": "kernel",
+    "d2h": "copy D2H",
+    "d2d": "copy D2D",
+    "memset": "fill",
+    "graph": "CUDA graph",
+    "call": "host call",
+    "wait": "host wait",
+    "work": "host work",
+    "range": "range",
+}
+
+KIND_LETTERS: Mapping[SpanKind, str] = {
+    "h2d": "H",
+    "kernel": "K",
+    "d2h": "D",
+    "d2d": "C",
+    "memset": "M",
+    "graph": "G",
+    "call": "c",
+    "wait": "w",
+    "work": "x",
+    "range": "r",
+}
+
+
+def clock_words(clock: str) -> str:
+    """Where the times come from, so that nobody takes a model for a measurement."""
+    if clock == "simulated":
+        return "simulated clock: modelled, not measured"
+    return f"clock: {clock}, measured"
+
+
+def device_words(device: str) -> str:
+    """The device, without what its description says of times: the clock is named beside it."""
+    return device.partition(", times are ")[0]
+
+
+def count(number: int, noun: str) -> str:
+    """The number with its noun: 1 span, 2 spans."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,253 @@
+"""All spans of a run, in a form that can be saved, drawn, tabulated and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from asyncgpu_tutor.traces.formats import own_json, perfetto, shipped
+from asyncgpu_tutor.traces.spans import (
+    Metrics,
+    Span,
+    Spans,
+    happens_before,
+    measure,
+    overlap_between,
+    runs_before,
+)
+from asyncgpu_tutor.traces.spans.table import render
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Trace"]
+
+
+@dataclass
+class Trace:
+    """All spans of a run.
+
+    Attributes
+    ----------
+    spans : list of Span
+        In the order of their ids. Empty until the recording ends.
+    clock : str
+        Where the times come from: ``"simulated"``, ``"CUDA events"``, ``"CUPTI"`` or
+        ``"Nsight Systems"``.
+    device : str
+        What the device is, for people.
+    about : mapping
+        More about the recording, as JSON values: how the clocks were aligned, why CUPTI was not used; for
+        a recording that is shipped also GPU, driver, versions, command and date.
+    """
+
+    spans: list[Span] = field(default_factory=list[Span])
+    clock: str = "simulated"
+    device: str = ""
+    about: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    def __iter__(self) -> Iterator[Span]:
+        return iter(self.spans)
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    @property
+    def device_spans(self) -> list[Span]:
+        """The spans in which the device was busy, by id."""
+        return [span for span in self.spans if span.on_device]
+
+    @property
+    def streams(self) -> list[int]:
+        """Numbers of the streams that were used, ascending."""
+        return sorted({s.stream for s in self.spans if s.stream is not None})
+
+    def find(self, name: str) -> list[Span]:
+        """All spans with this name, by id."""
+        return [span for span in self.spans if span.name == name]
+
+    def fill(self, spans: Iterable[Span], origin: float) -> None:
+        """Take over the spans of a finished recording; `origin`, in us, becomes time zero.
+
+        Predecessors that lie outside of the recording are left out.
+        """
+        chosen = sorted(spans, key=lambda s: s.id)
+        known = {span.id for span in chosen}
+        self.spans[:] = [
+            replace(
+                span,
+                start=span.start - origin,
+                end=span.end - origin,
+                after=tuple(i for i in span.after if i in known),
+            )
+            for span in chosen
+        ]
+
+    # ------------------------------------------------------------------ how spans lie to each other
+    def overlap_between(self, a: Spans, b: Spans) -> float:
+        """For how long `a` and `b` were both running, in us.
+
+        Each is a span, spans, or the name of some; a side is running while at least one of its spans is.
+        """
+        return overlap_between(self, a, b)
+
+    def runs_before(self, a: Spans, b: Spans) -> bool:
+        """Whether every span of `a` had ended when the first of `b` started.
+
+        This is what the clock saw. It may have been luck: see `happens_before`.
+        """
+        return runs_before(self, a, b)
+
+    def happens_before(self, a: Span, b: Span, *, host: bool = False) -> bool:
+        """Whether `a` was bound to end before `b` started, on any run of the program.
+
+        Events, the order on a stream, and the calls of the host bind; with `host`, also the order in which
+        the host did things, which is right for a program without concurrent tasks.
+        """
+        return happens_before(self, a, b, host=host)
+
+    # ------------------------------------------------------------------ views
+    def metrics(self) -> Metrics:
+        """Makespan, busy time, overlap, idle gaps, critical path, speed-up over serial."""
+        return measure(self)
+
+    def table(self, *, limit: int | None = 200, width: int = 72) -> str:
+        """The timeline as text: the same facts as `plot`, for those who cannot see it.
+
+        Parameters
+        ----------
+        limit : int or None
+            Spans to list at most; None lists all. What is left out is counted.
+        width : int
+            Columns that the lanes get, each of them the same stretch of time.
+        """
+        return render(self.spans, device=self.device, clock=self.clock, limit=limit, width=width)
+
+    def plot(self, **options: Any) -> Axes:
+        """Draw the timeline; see `asyncgpu_tutor.traces.pictures.plot` for the options."""
+        # The one import upwards: pictures are of traces, and matplotlib is too slow for those who draw none.
+        from asyncgpu_tutor.traces.pictures import plot
+
+        return plot(self, **options)
+
+    # ------------------------------------------------------------------ files
+    def to_json(self) -> str:
+        """The trace as JSON text; the same trace gives the same text."""
+        return own_json.write(self.spans, self.clock, self.device, self.about)
+
+    def save(self, path: str | Path) -> None:
+        """Write `to_json` to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def to_perfetto(self, path: str | Path) -> None:
+        """Write a file that https://ui.perfetto.dev opens: lanes as tracks, dependencies as arrows.
+
+        Parameters
+        ----------
+        path : str or Path
+            A name that ends in ``.json`` gets the trace format of Chrome, which older tools read as well; any
+            other gets Perfetto's own.
+        """
+        perfetto.write(self.spans, Path(path), device=self.device, clock=self.clock)
+
+    @classmethod
+    def from_json(cls, text: str) -> Trace:
+        """Read what `to_json` wrote. Nothing in the text is run.
+
+        Raises
+        ------
+        UsageError
+            If the text is not such a trace: wrong types, times that are negative, not finite or not in
+            order, ids that are there twice, spans that wait for later ones, too much of anything.
+        """
+        return cls(*own_json.read(text))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trace:
+        """Read a file that `save` wrote; see `from_json`. The file stays as it is."""
+        return cls.from_json(own_json.read_text(path))
+
+    @classmethod
+    def load_recording(cls, name: str) -> Trace:
+        """A trace of a chapter's program, recorded on a GPU; it comes with this package.
+
+        Parameters
+        ----------
+        name : str
+            Such as ``"07_async_mlp"``; `recordings` has all names.
+
+        Returns
+        -------
+        Trace
+            Its `about` says on which GPU, when, and how it was made.
+
+        Raises
+        ------
+        UsageError
+            If there is no recording of that name.
+        """
+        return cls.load(shipped.recording(name))
+
+    @staticmethod
+    def recordings() -> list[str]:
+        """Names of the recordings that come with this package, sorted."""
+        return shipped.names()
+
+    @staticmethod
+    def recorded_file(name: str) -> Path:
+        """Where a file is that comes with this package beside the recordings.
+
+        Parameters
+        ----------
+        name : str
+            ``"07_async_mlp.sqlite"``, an export for `from_nsys`; ``"07_async_mlp.nsys-rep"``, the report that
+            it is of; ``"07_async_mlp.events.json"``, the same program timed by CUDA events, for `load`.
+
+        Raises
+        ------
+        UsageError
+            If there is no such file.
+        """
+        return shipped.beside(name)
+
+    @classmethod
+    def from_nsys(
+        cls, path: str | Path, *, within: str | None = None, limit: int = 200_000
+    ) -> Trace:
+        """Read what ``nsys export --type sqlite`` wrote. The file is opened for reading only.
+
+        Kernels, copies and fills become spans of their streams; the calls that enqueued them, and the
+        waits, spans of the host; NVTX ranges, spans of kind ``"range"``. Work belongs to the operation in
+        whose NVTX range its call was made: run the program with ``ASYNCGPU_NVTX=1``. Waits of threads
+        that enqueue nothing are left out: they hold up no one. Streams are numbered in the order of CUDA's
+        own numbers; the null stream is 0. A CUDA graph is one span, or its nodes if they were traced
+        (``--cuda-graph-trace=node``).
+
+        Parameters
+        ----------
+        path : str or Path
+            The ``.sqlite`` file. (A ``.nsys-rep`` is the profiler's own format: export it first.)
+        within : str, optional
+            Name of an NVTX range: only what was asked for in ranges of this name. ``"record"`` is what
+            `asyncgpu_tutor.record` recorded.
+        limit : int
+            How many spans the trace may have at most.
+
+        Returns
+        -------
+        Trace
+            Time zero is the start of the first range `within`, else of the first span.
+
+        Raises
+        ------
+        UsageError
+            If the file is not such an export, holds no GPU work, or too much of it; if there is no such
+            range.
+        """
+        # Only now, because a Python in a browser may have no sqlite3.
+        from asyncgpu_tutor.traces.formats import nsys
+
+        spans, gpu, about = nsys.read(path, within=within, limit=limit)
+        return cls(spans, nsys.CLOCK, gpu, about)

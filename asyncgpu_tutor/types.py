@@ -1,0 +1,32 @@
+"""The types of what a program gets and never makes by name: for annotations and `isinstance`.
+
+The classes that a program does make (`Kernel`, `Trace`, `CudaGraph`, policies) are in the package itself.
+"""
+
+from asyncgpu_tutor.arrays.handles import Partition
+from asyncgpu_tutor.arrays.host import HostArray
+from asyncgpu_tutor.devices.protocol import Device, Event, Stream
+from asyncgpu_tutor.inspection import KernelReport, Report
+from asyncgpu_tutor.ops import GraphScope, Prepared, SharedOp
+from asyncgpu_tutor.run import ExecutionContext
+from asyncgpu_tutor.traces.analysis import Analysis, Comparison, Finding
+from asyncgpu_tutor.traces.spans import Metrics, Span
+
+__all__ = [
+    "Analysis",
+    "Comparison",
+    "Device",
+    "Event",
+    "ExecutionContext",
+    "Finding",
+    "GraphScope",
+    "HostArray",
+    "KernelReport",
+    "Metrics",
+    "Partition",
+    "Prepared",
+    "Report",
+    "SharedOp",
+    "Span",
+    "Stream",
+]

@@ -1,0 +1,188 @@
+"""What a GPU hides by luck fails on the simulated device every time: races between streams, and
+host arrays that change under a copy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.errors import HostBufferError, StreamRaceError
+from tests.laws.kernels import SCALE, kernel
+
+
+def fill(x: agt.DeviceArray) -> agt.DeviceOp[object]:
+    """Writes x."""
+    return kernel(SCALE)(8, 2.0, agt.ones((8,)), x.borrow().partition(8)).named("fill")
+
+
+def read(x: agt.DeviceArray) -> agt.DeviceOp[object]:
+    """Reads x."""
+    return agt.d2h(x.borrow()).named("read")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (fill, read, r"race on array 'x'.*'scale' of operation 'fill'.*writes it, 'd2h'.*reads it"),
+        (read, fill, r"race on array 'x'.*'d2h' of operation 'read'.*reads it, 'scale'.*writes it"),
+        (fill, fill, r"race on array 'x'.*writes it.*writes it"),
+    ],
+)
+def test_two_streams_and_no_order(
+    sim: SimDevice,
+    first: Callable[[agt.DeviceArray], agt.DeviceOp[object]],
+    second: Callable[[agt.DeviceArray], agt.DeviceOp[object]],
+    message: str,
+) -> None:
+    x = agt.zeros((8,), name="x").sync()
+    one, two = agt.create_stream(), agt.create_stream()
+    first(x).async_on(one)
+    with pytest.raises(StreamRaceError, match=message):
+        second(x).async_on(two)
+
+
+def test_time_passing_is_no_order(sim: SimDevice) -> None:
+    x = agt.zeros((8,), name="x").sync()
+    fill(x).async_on(agt.create_stream())
+    agt.work(1e6)  # long done, and still nobody has looked
+    with pytest.raises(StreamRaceError):
+        read(x).async_on(agt.create_stream())
+
+
+def test_two_readers_are_no_race(sim: SimDevice) -> None:
+    x = agt.ones((8,), name="x").sync()
+    for _ in range(3):
+        read(x).async_on(agt.create_stream())
+    agt.synchronize()
+
+
+def test_what_orders_two_streams(sim: SimDevice) -> None:
+    x = agt.zeros((8,), name="x").sync()
+    one, two = agt.create_stream(), agt.create_stream()
+
+    def event() -> None:
+        two.wait_event(one.record())
+
+    def through_a_third() -> None:
+        three = agt.create_stream()
+        three.wait_event(one.record())
+        two.wait_event(three.record())
+
+    def poll() -> None:
+        mark = one.record()
+        while not mark.done:
+            pass
+
+    for order in (event, through_a_third, poll, one.synchronize, agt.synchronize):
+        fill(x).async_on(one)
+        order()
+        read(x).async_on(two)
+        two.synchronize()
+
+
+def test_an_event_from_before_the_write_does_not_help(sim: SimDevice) -> None:
+    x = agt.zeros((8,), name="x").sync()
+    one, two = agt.create_stream(), agt.create_stream()
+    early = one.record()
+    fill(x).async_on(one)
+    two.wait_event(early)
+    with pytest.raises(StreamRaceError):
+        read(x).async_on(two)
+
+
+def test_awaiting_orders(sim: SimDevice) -> None:
+    async def main() -> None:
+        x = agt.zeros((8,), name="x").sync()
+        for _ in range(4):  # another stream each time
+            await fill(x)
+            await read(x)
+
+    asyncio.run(main())
+
+
+def test_tasks_that_write_one_array_race(sim: SimDevice) -> None:
+    async def main() -> list[object]:
+        x = agt.zeros((8,), name="x").sync()
+        return await asyncio.gather(fill(x), fill(x), return_exceptions=True)
+
+    _, error = asyncio.run(main())
+    assert isinstance(error, StreamRaceError)
+
+
+STEP = st.sampled_from(["write", "read", "record", "wait", "sync"])
+
+
+@given(st.lists(st.tuples(STEP, st.integers(0, 2)), max_size=14))
+def test_a_race_is_reported_exactly_where_there_is_one(steps: list[tuple[str, int]]) -> None:
+    """Against a model that keeps, for each piece of work, the set of all that comes before it."""
+    with agt.using(SimDevice(machine=Machine())):
+        take(steps)
+        agt.synchronize()  # else what is in flight would stay so, for all tests to come
+
+
+def take(steps: list[tuple[str, int]]) -> None:
+    """Take these steps, up to the first race."""
+    x = agt.zeros((8,), name="x").sync()
+    streams = [agt.create_stream() for _ in range(3)]
+    event, carried = streams[0].record(), frozenset[int]()
+    before = [frozenset[int]()] * 3  # what precedes the next work on each stream
+    seen = frozenset[int]()  # what the host knows to be complete
+    accesses: list[tuple[int, bool]] = []
+    for number, (step, index) in enumerate(steps):
+        stream = streams[index]
+        if step == "record":
+            event, carried = stream.record(), before[index]
+        elif step == "wait":
+            stream.wait_event(event)
+            before[index] |= carried
+        elif step == "sync":
+            stream.synchronize()
+            seen |= before[index]
+        else:
+            known = before[index] | seen
+            writes = step == "write"
+            race = any(earlier not in known and (writes or wrote) for earlier, wrote in accesses)
+            op = fill(x) if writes else read(x)
+            if race:
+                with pytest.raises(StreamRaceError):
+                    op.async_on(stream)
+                return
+            op.async_on(stream)
+            accesses.append((number, writes))
+            before[index] = known | {number}
+
+
+def test_a_pinned_array_that_changes_under_its_copy(sim: SimDevice) -> None:
+    host = agt.pin(np.ones(1000, np.float32))
+    stream = agt.create_stream()
+    copy = agt.h2d(host, "batch").to_host().async_on(stream)
+    host[5] = 7.0
+    with pytest.raises(HostBufferError, match=r"behind 'batch' was changed while.*in flight"):
+        stream.synchronize()
+    del copy
+
+
+def test_after_the_copy_it_may_change(sim: SimDevice) -> None:
+    host = agt.pin(np.ones(10, np.float32))
+    stream = agt.create_stream()
+    copy = agt.h2d(host).to_host().async_on(stream)
+    stream.synchronize()
+    host[5] = 7.0
+    assert np.asarray(copy).tolist() == [1.0] * 10
+
+
+def test_a_staged_copy_does_not_mind(sim: SimDevice) -> None:
+    host = np.ones(10, np.float32)
+    stream = agt.create_stream()
+    with pytest.warns(agt.errors.PageableCopyWarning):
+        copy = agt.h2d(host).to_host().async_on(stream)
+    host[5] = 7.0
+    stream.synchronize()
+    assert np.asarray(copy).tolist() == [1.0] * 10

@@ -1,0 +1,199 @@
+"""Large launches: values by the kernel's reference, checked on a sample, and a trace that says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.errors import OutOfBoundsError, ReferenceMismatchError
+from asyncgpu_tutor.kernels import SGEMM_NAIVE
+
+AXPY = r"""
+extern "C" __global__ void axpy(unsigned int n, float a, const float* x, float* y) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+"""
+COUNT = r"""
+extern "C" __global__ void count(unsigned int n, const float* x, int* total) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && x[i] > 0.0f) atomicAdd(total, 1);
+}
+"""
+N = 50_000  # not a multiple of the block
+Make = Callable[..., Any]
+
+
+def axpy(n: int, a: float, x: Any, y: Any) -> tuple[Any, ...]:
+    return (np.float32(a) * x + y,)
+
+
+@pytest.fixture
+def eager() -> Iterator[SimDevice]:
+    """A device on which the reference stands in wherever it may."""
+    with agt.using(SimDevice(machine=Machine(), stand_in_above=0)) as device:
+        yield device
+
+
+def inputs() -> tuple[Any, Any]:
+    rng = np.random.default_rng(5)
+    x, y = (rng.standard_normal(N, dtype=np.float32) for _ in range(2))
+    return x, y
+
+
+def launched(kernel: Make, x: Any, y: Any, block: int = 64) -> tuple[Any, agt.types.Span]:
+    """Result, and the span of the launch."""
+    given = agt.h2d(agt.pin(x)).sync(), agt.h2d(agt.pin(y)).sync()
+    with agt.record() as trace:
+        out = kernel(N, 2.0, given[0], given[1].partition(block)).last().unpartition().to_host()
+        result = out.sync()
+    (span,) = [span for span in trace.spans if span.kind == "kernel"]
+    return result, span
+
+
+def test_values_are_the_references_and_the_trace_says_so(eager: SimDevice) -> None:
+    x, y = inputs()
+    result, span = launched(agt.Kernel(AXPY, reference=axpy), x, y)
+    np.testing.assert_array_equal(result, np.float32(2) * x + y)
+    told = str(span.detail["computed"])
+    assert "NumPy reference" in told
+    assert "64 of 782 blocks" in told
+
+
+def test_without_a_reference_every_block_is_interpreted(eager: SimDevice) -> None:
+    x, y = inputs()
+    result, span = launched(agt.Kernel(AXPY), x, y)
+    np.testing.assert_array_equal(result, np.float32(2) * x + y)
+    assert "computed" not in span.detail
+
+
+def test_small_launches_are_interpreted_whole(sim: SimDevice) -> None:
+    called: list[int] = []
+
+    def reference(n: int, a: float, x: Any, y: Any) -> tuple[Any, ...]:
+        called.append(n)
+        return axpy(n, a, x, y)
+
+    x, y = inputs()
+    result, span = launched(agt.Kernel(AXPY, reference=reference), x, y)
+    np.testing.assert_array_equal(result, np.float32(2) * x + y)
+    assert not called
+    assert "computed" not in span.detail
+
+
+def test_counts_are_extrapolated_to_those_of_all_blocks() -> None:
+    n = 256
+    a = np.random.default_rng(1).standard_normal((n, n), dtype=np.float32)
+    counts: list[Any] = []
+    for above in (math.inf, 0.0):
+        device = SimDevice(machine=Machine(), stand_in_above=above)
+        with agt.using(device):
+            left, right = (agt.h2d(agt.pin(a)).sync() for _ in range(2))
+            out = agt.zeros((n, n)).partition(8, 8)
+            device.observers.append(counts.append)
+            product = agt.sgemm_naive(n, n, n, 1.0, left, right, 0.0, out).last().unpartition()
+            np.testing.assert_allclose(product.to_host().sync(), a @ a, rtol=1e-3, atol=1e-3)
+    whole, sampled = (
+        next(item for item in counts if item.kernel == "sgemm_naive" and item.extrapolated is kind)
+        for kind in (False, True)
+    )
+    for name in whole.counts.__dataclass_fields__:
+        if name != "lines":
+            expected = getattr(whole.counts, name)
+            assert getattr(sampled.counts, name) == pytest.approx(expected, rel=0.01), name
+    assert sampled.time.us == pytest.approx(whole.time.us, rel=0.01)
+    line = max(whole.counts.lines, key=lambda number: whole.counts.lines[number].warp_instructions)
+    assert sampled.counts.lines[line] == whole.counts.lines[line]
+
+
+def test_a_wrong_reference_is_caught(eager: SimDevice) -> None:
+    x, y = inputs()
+
+    def wrong(n: int, a: float, x: Any, y: Any) -> tuple[Any, ...]:
+        return (np.float32(a) * x - y,)
+
+    kernel = agt.Kernel(AXPY, reference=wrong)
+    with pytest.raises(
+        ReferenceMismatchError, match=r"'axpy' and its reference disagree: 'y' \[0\]"
+    ):
+        launched(kernel, x, y)
+
+
+def test_a_wrong_kernel_is_caught_by_its_reference(eager: SimDevice) -> None:
+    x, y = inputs()
+    kernel = agt.Kernel(AXPY.replace("+ y[i]", "- y[i]"), reference=axpy)
+    with pytest.raises(ReferenceMismatchError, match=r"of 4,048 elements that were compared"):
+        launched(kernel, x, y)
+
+
+def test_a_reference_that_forgets_the_last_block_is_caught(eager: SimDevice) -> None:
+    x, y = inputs()
+
+    def short(n: int, a: float, x: Any, y: Any) -> tuple[Any, ...]:
+        (whole,) = axpy(n, a, x, y)
+        whole[-(n % 64) :] = 0
+        return (whole,)
+
+    with pytest.raises(ReferenceMismatchError, match=r"'y' \[49984\]"):
+        launched(agt.Kernel(AXPY, reference=short), x, y)
+
+
+@pytest.mark.parametrize(
+    ("reference", "what"),
+    [
+        (lambda n, a, x, y: (x, y), r"returned 2 arrays, and the kernel may write to 1 \(y\)"),
+        (lambda n, a, x, y: (x[:5],), r"returned 5 elements of float32 for 'y', which holds 50000"),
+        (lambda n, a, x, y: (x.astype(complex),), r"of complex128 for 'y'"),
+        (lambda n, a, x, y: y.fill(0), r"failed: ValueError.*read-only"),
+        (lambda n, x: (x,), r"failed: TypeError"),
+    ],
+)
+def test_a_reference_of_the_wrong_form(eager: SimDevice, reference: Make, what: str) -> None:
+    x, y = inputs()
+    with pytest.raises(ReferenceMismatchError, match=what):
+        launched(agt.Kernel(AXPY, reference=reference), x, y)
+
+
+def test_hazards_in_blocks_of_the_sample_are_still_found(eager: SimDevice) -> None:
+    x, y = inputs()
+    kernel = agt.Kernel(AXPY.replace("if (i < n) ", ""), reference=axpy)
+    with pytest.raises(OutOfBoundsError, match=r"block \(781, 0, 0\)"):
+        launched(kernel, x, y)
+
+
+def test_blocks_that_meet_in_an_atomic_are_all_interpreted(eager: SimDevice) -> None:
+    x, _ = inputs()
+    kernel = agt.Kernel(COUNT, reference=lambda n, x, total: (np.array([-1]),))
+    given = agt.h2d(agt.pin(x)).sync()
+    total = kernel(N, given, agt.zeros(1, "int32").partition(1), grid=782, block=64).last()
+    assert total.unpartition().to_host().sync()[0] == (x > 0).sum()
+
+
+def test_the_microscope_says_that_counts_are_extrapolated(eager: SimDevice) -> None:
+    x, y = inputs()
+    kernel = agt.Kernel(AXPY, reference=axpy)
+    given = agt.h2d(agt.pin(x)).sync(), agt.h2d(agt.pin(y)).sync()
+    with agt.microscope() as report:
+        kernel(N, 2.0, given[0], given[1].partition(64)).sync()
+    assert "extrapolated" in report.table()
+
+
+@pytest.mark.slow
+def test_a_product_of_large_matrices(sim: SimDevice) -> None:
+    n = 1024
+    rng = np.random.default_rng(2)
+    a, b = (rng.standard_normal((n, n), dtype=np.float32) for _ in range(2))
+    left, right = (agt.h2d(agt.pin(m)).sync() for m in (a, b))
+    with agt.record() as trace:
+        out = agt.zeros((n, n)).partition(16, 16)
+        product = agt.sgemm_naive(n, n, n, 1.0, left, right, 0.0, out).last().unpartition()
+        result = product.to_host().sync()
+    np.testing.assert_allclose(result, a @ b, rtol=1e-3, atol=1e-3)
+    told = [span.detail.get("computed") for span in trace.spans if span.name == SGEMM_NAIVE.name]
+    assert any("64 of 4096 blocks" in str(line) for line in told)

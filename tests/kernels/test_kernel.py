@@ -1,0 +1,93 @@
+"""What a `Kernel` can be made of, on every device: templates, and arithmetic that is the source's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import ArrayDTypeError
+
+TEMPLATE = r"""
+#define THREADS 64
+template <typename T, int TIMES>
+__global__ void scale(unsigned int n, const T* x, T* y) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = (T)TIMES * x[i];
+}
+extern "C" __global__ void plain(unsigned int n, const float* x, float* y) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] + 1.0f;
+}
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_an_instance_of_a_template(device: Device, dtype: str) -> None:
+    ctype = {"float32": "float", "float64": "double", "int32": "int"}[dtype]
+    triple = agt.Kernel(TEMPLATE, f"scale<{ctype}, 3>")
+    x = np.arange(100).astype(dtype)
+    y = triple(100, agt.h2d(agt.pin(x)), agt.zeros((100,), dtype).partition(64)).last()
+    np.testing.assert_array_equal(y.unpartition().to_host().sync(), 3 * x)
+
+
+def test_two_instances_of_one_template(device: Device) -> None:
+    one, other = (agt.Kernel(TEMPLATE, f"scale<float, {times}>") for times in (2, 5))
+    x = agt.ones((10,)).sync().share()
+    for kernel, expected in ((one, 2.0), (other, 5.0)):
+        y = kernel(10, x, agt.zeros((10,)).partition(64)).last().unpartition().to_host().sync()
+        np.testing.assert_array_equal(y, np.full(10, expected, np.float32))
+
+
+def test_a_plain_kernel_beside_a_template(device: Device) -> None:
+    plain = agt.Kernel(TEMPLATE, "plain")
+    y = plain(10, agt.ones((10,)), agt.zeros((10,)).partition(64)).last().unpartition()
+    np.testing.assert_array_equal(y.to_host().sync(), np.full(10, 2.0, np.float32))
+
+
+def test_an_instance_takes_the_type_that_it_names(device: Device) -> None:
+    kernel = agt.Kernel(TEMPLATE, "scale<double, 3>")
+    with pytest.raises(ArrayDTypeError, match=r"double\* \(float64\) as 'x'"):
+        kernel(10, agt.ones((10,)).sync(), agt.zeros((10,), "float64").partition(64))
+
+
+def test_a_template_needs_its_arguments(device: Device) -> None:
+    with pytest.raises(
+        agt.errors.KernelCompileError, match=r"template of T, TIMES: name an instance"
+    ):
+        agt.Kernel(TEMPLATE, "scale")
+
+
+def test_an_instance_with_a_type_that_does_not_exist(device: Device) -> None:
+    with pytest.raises(agt.errors.KernelCompileError, match=r"real"):
+        agt.Kernel(TEMPLATE, "scale<real, 3>")
+
+
+ARITHMETIC = r"""
+extern "C" __global__ void tiny(unsigned int n, const float* x, const float* y, float* out) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        out[4 * i] = x[i] * y[i];
+        out[4 * i + 1] = x[i] / y[i];
+        out[4 * i + 2] = sqrtf(x[i]);
+        out[4 * i + 3] = x[i] * y[i] + 0.1f;
+    }
+}
+"""
+
+
+def test_arithmetic_is_numpys_below_the_normal_floats_too(device: Device) -> None:
+    rng = np.random.default_rng(3)
+    n = 4096
+    # Products from far below the smallest normal float, 1.2e-38, to far above it; some inputs are below.
+    x = (rng.random(n) * 10.0 ** rng.uniform(-42, 0, n)).astype(np.float32)
+    y = (rng.random(n) * 10.0 ** rng.uniform(-42, 0, n)).astype(np.float32)
+    kernel = agt.Kernel(ARITHMETIC)
+    out = kernel(n, agt.h2d(agt.pin(x)), agt.h2d(agt.pin(y)), agt.zeros(4 * n).partition(128))
+    found = out.last().unpartition().to_host().sync().reshape(n, 4)
+    with np.errstate(all="ignore"):
+        expected = np.stack([x * y, x / y, np.sqrt(x), x * y + np.float32(0.1)], axis=1)
+    below = (expected[:, 0] > 0) & (expected[:, 0] < np.finfo(np.float32).tiny)
+    assert below.sum() > 100, "these inputs test nothing"
+    np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,93 @@
+"""Several devices of one kind: batches split between two, each with its own policy and weights."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.commands.mlp import forward, upload
+from asyncgpu_tutor.data import reference_forward, seed_inputs
+from asyncgpu_tutor.run import policy_for
+from tests.conftest import open_or_skip
+
+PAIRS = [("sim:0", "sim:1"), pytest.param(("cuda:0", "cuda:1"), marks=pytest.mark.gpu)]
+
+
+@pytest.fixture(params=PAIRS, ids=lambda pair: pair[0].partition(":")[0])
+def pair(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    """Two devices; skipped where there is only one GPU."""
+    return tuple(open_or_skip(name) for name in request.param)
+
+
+def test_even_batches_here_and_odd_ones_there(pair: tuple[Any, Any]) -> None:
+    inputs = seed_inputs(64, 6)
+    weights = []
+    for device in pair:
+        with agt.using(device):
+            weights.append(upload(inputs).sync())
+    policies = [policy_for(device) for device in pair]
+
+    async def main() -> list[Any]:
+        ops = []
+        for number, batch in enumerate(inputs.batches):
+            side = number % 2
+            with agt.using(pair[side]):
+                ops.append(forward(agt.pin(batch), *weights[side]).schedule(policies[side]))
+        return await asyncio.gather(*ops)
+
+    with agt.using(pair[0]), agt.record() as trace:
+        results = asyncio.run(main())
+    for result, batch in zip(results, inputs.batches, strict=True):
+        expected = reference_forward(batch, inputs.w0, inputs.w1)
+        np.testing.assert_allclose(result, expected, atol=1e-6)
+    launched = [span.device for span in trace.device_spans if span.name == "sgemm_naive"]
+    assert sorted(launched) == [pair[0].name] * 3 + [pair[1].name] * 3
+    assert trace.metrics().makespan > 0
+
+
+def test_an_array_stays_where_it_was_made(pair: tuple[Any, Any]) -> None:
+    first, second = pair
+    with agt.using(first):
+        array = agt.ones((4,)).sync().share()
+    assert array.device is first
+    with agt.using(second), pytest.raises(agt.errors.DeviceMismatchError, match=first.name):
+        agt.d2h(array).sync()
+    with agt.using(first):
+        assert agt.d2h(array).sync().tolist() == [1.0] * 4
+
+
+def test_what_is_pinned_is_pinned_for_both(pair: tuple[Any, Any]) -> None:
+    first, second = pair
+    with agt.using(first):
+        array = agt.pin(np.ones(8, np.float32))
+    assert second.is_pinned(array[2:])
+    assert not second.is_pinned(np.ones(8, np.float32))
+
+
+def test_a_stream_brings_its_device(pair: tuple[Any, Any]) -> None:
+    first, second = pair
+    with agt.using(second):
+        stream = agt.create_stream()
+        array = agt.ones((4,)).sync_on(stream)
+    with agt.using(first):
+        assert agt.d2h(array).sync_on(stream).tolist() == [1.0] * 4
+    assert array.device is second
+
+
+def test_two_devices_work_at_the_same_time() -> None:
+    def product() -> agt.DeviceOp[agt.types.Partition]:
+        n = 1024
+        out = agt.zeros(n).partition(256)
+        return agt.matvec_naive(n, n, agt.ones((n, n)), agt.ones(n), out).last()
+
+    with agt.using("sim:0"), agt.record() as trace:
+        product().async_on(agt.create_stream())
+        with agt.using("sim:1"):
+            product().async_on(agt.create_stream())
+    one, other = trace.find("matvec_naive")
+    assert (one.device, other.device) == ("sim:0", "sim:1")
+    assert other.start < one.end

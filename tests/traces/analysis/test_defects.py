@@ -1,0 +1,164 @@
+"""The detective finds each defect in a program that has it, and in its repaired twin not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.commands.profile import RUNS
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+
+from .programs import recorded
+
+REPAIRED = "_repaired"
+SUSPECTS = [n for n in RUNS if n.startswith("08_") and not n.endswith(REPAIRED)]
+
+
+@pytest.mark.parametrize("name", SUSPECTS)
+def test_the_defect_is_found_and_nothing_else(name: str) -> None:
+    trace = recorded(name)
+    (finding,) = agt.diagnose(trace)
+    assert finding.name == name[3:].replace("_", " ")
+    assert finding.spans
+    known = {span.id for span in trace}
+    assert set(finding.spans) <= known
+    assert finding.sentence.endswith(".")
+    assert finding.advice.endswith(".")
+
+
+@pytest.mark.parametrize("name", SUSPECTS)
+def test_the_repaired_twin_is_innocent(name: str) -> None:
+    assert agt.diagnose(recorded(name + REPAIRED)) == []
+
+
+@pytest.mark.parametrize("name", SUSPECTS)
+def test_both_twins_do_the_same_work(name: str) -> None:
+    one, other = recorded(name), recorded(name + REPAIRED)
+    kinds = [sorted({(s.kind, s.name) for s in t.device_spans}) for t in (one, other)]
+    assert kinds[0] == kinds[1]
+
+
+def finding(trace: Trace, name: str) -> agt.types.Finding:
+    (found,) = (f for f in agt.diagnose(trace) if f.name == name)
+    return found
+
+
+def spans(trace: Trace, found: agt.types.Finding) -> list[agt.types.Span]:
+    return [span for span in trace if span.id in found.spans]
+
+
+def test_evidence_of_the_null_stream_is_the_work_on_it() -> None:
+    trace = recorded("08_null_stream")
+    assert {s.stream for s in spans(trace, finding(trace, "null stream"))} == {0}
+
+
+def test_evidence_of_pageable_copies_are_the_copies() -> None:
+    trace = recorded("08_pageable_copy")
+    found = spans(trace, finding(trace, "pageable copy"))
+    assert [s.kind for s in found] == ["h2d"] * 4
+    assert all(s.detail["pageable"] for s in found)
+
+
+def test_a_copy_to_pageable_memory_is_one_as_well(sim: Device) -> None:
+    out = np.empty(1 << 18, np.float32)
+    with agt.record() as trace:
+        agt.d2h(agt.zeros(1 << 18).sync(), out=out).sync()
+    found = spans(trace, finding(trace, "pageable copy"))
+    assert {s.kind for s in found} == {"d2h", "wait"}
+
+
+def test_evidence_of_hidden_synchronisation_are_the_waits_but_the_last() -> None:
+    trace = recorded("08_hidden_synchronisation")
+    found = finding(trace, "hidden synchronisation")
+    waits = [s for s in trace if s.kind == "wait"]
+    assert spans(trace, found) == waits[:3]
+    assert 0 < found.cost <= trace.metrics().device_idle + 1e-6
+
+
+def test_waiting_once_at_the_end_is_no_defect(sim: Device) -> None:
+    with agt.record() as trace:
+        agt.zeros(8).sync()
+    assert agt.diagnose(trace) == []
+
+
+def test_loading_costs_what_the_call_took() -> None:
+    trace = recorded("08_lazy_module_loading")
+    found = finding(trace, "lazy module loading")
+    assert found.cost == 500.0
+    assert [s.name for s in spans(trace, found)] == ["load doubled"]
+
+
+def test_a_first_launch_that_takes_far_longer_than_the_others_is_loading() -> None:
+    def call(number: int, start: float, end: float) -> agt.types.Span:
+        return agt.types.Span(number, "call", "launch k", start, end, "cuda:0")
+
+    slow = [call(0, 0, 900), *(call(i, 900 + 10 * i, 906 + 10 * i) for i in range(1, 5))]
+    steady = [call(i, 10 * i, 10 * i + 6) for i in range(5)]
+    assert finding(Trace(slow), "lazy module loading").spans == (0,)
+    assert agt.diagnose(Trace(steady)) == []
+
+
+def test_evidence_of_allocations_is_those_that_could_have_been_spared() -> None:
+    trace = recorded("08_allocation_in_the_loop")
+    found = spans(trace, finding(trace, "allocation in the loop"))
+    assert [s.name for s in found] == ["malloc chunk"] * 7  # the first of eight is needed
+
+
+def test_arrays_that_are_in_use_at_once_are_no_loop(sim: Device) -> None:
+    with agt.record() as trace:
+        agt.overlap(*(agt.zeros(1 << 22, name="x") for _ in range(8))).sync()
+    assert "allocation in the loop" not in [f.name for f in agt.diagnose(trace)]
+
+
+def test_too_few_streams_costs_the_waiting() -> None:
+    trace = recorded("08_too_few_streams")
+    found = finding(trace, "too few streams")
+    assert len(found.spans) == 4
+    assert "2 streams" in found.sentence
+
+
+def test_where_kernels_fill_the_device_more_streams_are_not_advised() -> None:
+    """Three products, each of which fills the device, on one stream."""
+    dim = 512
+    with agt.using(SimDevice(machine=Machine(), stand_in_above=2**24)):
+        a = agt.ones((dim, dim)).sync()
+        outs = [agt.zeros((dim, dim)).sync() for _ in range(3)]
+        stream = agt.create_stream()
+        with agt.record() as trace:
+            for i, c in enumerate(outs):
+                tile = c.borrow().partition((16, 16))
+                product = agt.sgemm_naive(dim, dim, dim, 1.0, a.borrow(), a.borrow(), 0.0, tile)
+                product.named(f"product {i}").async_on(stream)
+    queued = [f for f in agt.diagnose(trace) if f.name == "too few streams"]
+    assert queued == []
+
+
+@pytest.mark.parametrize("make", [Trace, lambda: Trace([])])
+def test_an_empty_trace_is_innocent(make: Callable[[], Trace]) -> None:
+    assert agt.diagnose(make()) == []
+
+
+def test_the_worst_comes_first(sim: Device) -> None:
+    x = np.zeros(1 << 18, np.float32)
+    with agt.record() as trace:
+        for _ in range(3):
+            agt.h2d(x).sync_on(agt.current_device().default_stream)
+    costs = [f.cost for f in agt.diagnose(trace)]
+    assert len(costs) >= 2
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_several_pieces_of_work_of_one_call_are_no_trouble() -> None:
+    """As where a graph is launched."""
+    spans = [
+        agt.types.Span(0, "call", "launch graph g", 0, 1, "cuda:0"),
+        agt.types.Span(1, "kernel", "a", 2, 3, "cuda:0", 1, after=(0,)),
+        agt.types.Span(2, "kernel", "b", 2, 3, "cuda:0", 2, after=(0,)),
+        agt.types.Span(3, "wait", "synchronize", 1, 4, "cuda:0"),
+    ]
+    assert agt.diagnose(Trace(spans)) == []

@@ -1,0 +1,163 @@
+"""Idle time by cause, queue depth and overlaps: real programs, and the smallest traces that settle them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.commands.profile import RUNS
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.traces.analysis import (
+    CAUSES,
+    idle_of_device,
+    idle_of_streams,
+    overlap_matrix,
+    queue_depth,
+)
+from asyncgpu_tutor.traces.analysis.overview import by_cause
+from asyncgpu_tutor.traces.spans.intervals import gaps, length, union
+from asyncgpu_tutor.types import Span
+
+from .programs import recorded
+
+NAMES = sorted(name for name in RUNS if "big" not in name)
+
+
+def call(number: int, start: float, end: float) -> Span:
+    return Span(number, "call", "launch k", start, end, "cuda:0")
+
+
+def work(number: int, kind: str, start: float, end: float, stream: int, *after: int) -> Span:
+    return Span(number, kind, kind, start, end, "cuda:0", stream, after=after)
+
+
+def causes(trace: Trace, number: int) -> list[tuple[str, float, float]]:
+    return [(i.cause, i.start, i.end) for i in idle_of_streams(trace) if i.span.id == number]
+
+
+def test_until_the_call_returned_the_host_was_late() -> None:
+    trace = Trace([call(1, 0, 4), work(2, "kernel", 6, 9, 1, 1)])
+    assert causes(trace, 2) == [("host late", 0, 4), ("start-up", 4, 6)]
+    (late, start) = idle_of_streams(trace)
+    assert late.blocker is trace.spans[0]
+    assert start.blocker is None
+
+
+def test_what_it_needs_on_another_stream_comes_before_the_host() -> None:
+    spans = [work(1, "kernel", 0, 5, 1), call(2, 3, 8), work(3, "kernel", 8, 9, 2, 1, 2)]
+    assert causes(Trace(spans), 3) == [("dependency", 0, 5), ("host late", 5, 8)]
+
+
+def test_a_copy_waits_for_the_engine() -> None:
+    spans = [call(1, 0, 1), work(2, "h2d", 1, 9, 1, 1), call(3, 1, 2), work(4, "h2d", 9, 12, 2, 3)]
+    assert causes(Trace(spans), 4) == [("host late", 0, 2), ("engine busy", 2, 9)]
+    assert idle_of_streams(Trace(spans))[-1].blocker == spans[1]
+
+
+def test_the_other_direction_is_another_engine() -> None:
+    spans = [call(1, 0, 1), work(2, "d2h", 1, 9, 1, 1), call(3, 1, 2), work(4, "h2d", 9, 12, 2, 3)]
+    assert causes(Trace(spans), 4) == [("host late", 0, 2), ("start-up", 2, 9)]
+
+
+def test_a_kernel_waits_for_room_but_not_where_a_launch_takes_that_long_anyway() -> None:
+    first = [call(1, 0, 1), work(2, "kernel", 1, 40, 1, 1), call(3, 1, 2)]
+    late = Trace([*first, work(4, "kernel", 38, 50, 2, 3)])
+    soon = Trace([*first, work(4, "kernel", 8, 50, 2, 3)])
+    assert causes(late, 4)[1:] == [("occupancy", 2, 38)]
+    assert causes(soon, 4)[1:] == [("start-up", 2, 8)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_pause_has_a_cause(name: str) -> None:
+    trace = recorded(name)
+    begin = min(span.start for span in trace)
+    for number in trace.streams:
+        line = union((s.start, s.end) for s in trace if s.stream == number)
+        expected = length(gaps(line)) + line[0][0] - begin
+        told = by_cause(i for i in idle_of_streams(trace) if i.stream == number)
+        assert math.isclose(math.fsum(told.values()), expected, abs_tol=1e-6)
+    device = by_cause(idle_of_device(trace))
+    assert math.isclose(math.fsum(device.values()), trace.metrics().device_idle, abs_tol=1e-6)
+    assert set(device) == set(CAUSES)
+
+
+def test_the_engine_is_what_holds_up_copies_that_come_together() -> None:
+    analysis = agt.analyse(recorded("02_streams_and_events"))
+    copies = [i for i in analysis.streams if i.span.kind == "h2d" and i.cause == "engine busy"]
+    assert len(copies) == 3
+    assert all(i.blocker is not None and i.blocker.kind == "h2d" for i in copies)
+
+
+def test_a_stream_that_waits_for_an_event_names_what_it_waited_for(sim: Device) -> None:
+    x = agt.pin(np.zeros(1 << 20, np.float32))
+    with agt.record() as trace:
+        source = agt.h2d(x, "x").share().shared()
+        agt.overlap(source, agt.zeros(4).and_then(lambda _: source)).sync()
+    for idle in idle_of_streams(trace):
+        if idle.cause == "dependency":
+            assert idle.blocker is not None
+            assert idle.blocker.stream != idle.stream
+
+
+def test_the_depth_of_a_queue_is_what_was_asked_for_and_not_done() -> None:
+    spans = [
+        call(1, 0, 1),
+        work(2, "kernel", 2, 6, 1, 1),
+        call(3, 2, 3),
+        work(4, "kernel", 6, 9, 1, 3),
+    ]
+    depth = queue_depth(Trace(spans))
+    assert (depth.times, depth.depths) == ((1, 3, 6, 9), (1, 2, 1, 0))
+    assert depth.max == 2
+    assert depth.mean == pytest.approx((2 * 1 + 3 * 2 + 3 * 1) / 8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_queues_are_empty_in_the_end_and_never_negative(name: str) -> None:
+    trace = recorded(name)
+    depth = queue_depth(trace)
+    assert min(depth.depths) == depth.depths[-1] == 0
+    assert depth.max <= len(trace.device_spans)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_matrix_of_overlaps_agrees_with_the_metrics(name: str) -> None:
+    trace = recorded(name)
+    matrix, metrics = overlap_matrix(trace), trace.metrics()
+    assert (matrix.us == matrix.us.T).all()
+    for index, key in enumerate(matrix.streams):
+        assert matrix.us[index, index] == metrics.stream_busy[key]
+    pairs = math.fsum(k * (k - 1) / 2 * us for k, us in enumerate(metrics.concurrency))
+    assert np.triu(matrix.us, 1).sum() == pytest.approx(pairs)
+
+
+def test_one_stream_overlaps_with_none() -> None:
+    assert np.triu(overlap_matrix(recorded("02_one_stream")).us, 1).sum() == 0
+
+
+def test_the_report_says_it_in_words_and_pictures() -> None:
+    import matplotlib.pyplot as plt
+
+    analysis = agt.analyse(recorded("08_pageable_copy"))
+    text = analysis.table()
+    assert "host late" in text
+    assert "What to do: Pin host arrays once" in text
+    figure = analysis.plot()
+    assert [ax.get_title(loc="left") for ax in figure.axes][1:] == [
+        "Queue depth: asked for and not done",
+        "Idle time by cause",
+        "Together at work, µs (diagonal: at work)",
+    ]
+    plt.close(figure)
+
+
+def test_an_empty_trace_has_a_report_too() -> None:
+    import matplotlib.pyplot as plt
+
+    analysis = agt.analyse(Trace())
+    assert "No device work was recorded" in analysis.table()
+    plt.close(analysis.plot())

@@ -1,0 +1,239 @@
+"""A trace that somebody sent: damage has a clear message, and nothing else happens."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.formats import own_json
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+FIELDS = [
+    "id",
+    "kind",
+    "name",
+    "start",
+    "end",
+    "device",
+    "stream",
+    "op",
+    "label",
+    "after",
+    "detail",
+]
+
+
+def span(**changed: object) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "id": 3, "kind": "kernel", "name": "k", "start": 1.0, "end": 2.0, "device": "cuda:0",
+        "stream": 1, "op": 7, "label": "x", "after": [1], "detail": {"grid": [1, 1, 1]},
+    }  # fmt: skip
+    return {**fields, **changed}
+
+
+def text(*spans: object, **changed: object) -> str:
+    body = {
+        "format": "asyncgpu_tutor.trace/1",
+        "clock": "CUPTI",
+        "device": "d",
+        "spans": list(spans),
+    }
+    return json.dumps({**body, **changed})
+
+
+def test_a_trace_comes_back_as_it_was(sim: Device) -> None:
+    with agt.record() as trace:
+        agt.zeros(4).sync()
+    trace.about = {"gpu": "none", "n": 1}
+    again = Trace.from_json(trace.to_json())
+    assert again == trace
+    assert again.to_json() == trace.to_json()
+
+
+def test_a_file_of_before_there_was_about_is_read() -> None:
+    assert Trace.from_json(text(span())).about == {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"kind": "__import__"}, "unknown kind of span"),
+        ({"kind": ["kernel"]}, "unknown kind of span"),
+        ({"id": "3"}, "its id is '3', not a whole number"),
+        ({"id": True}, "its id is True"),
+        ({"id": 1.5}, "its id is 1.5"),
+        ({"id": 2**70}, "not a whole number"),
+        ({"start": -1.0}, "it goes from -1.0 to 2.0 us"),
+        ({"start": 3.0}, "it goes from 3.0 to 2.0 us"),
+        ({"end": 1e300}, "it goes from 1.0 to 1e"),
+        ({"end": 10**400}, "its end is too large"),
+        ({"end": None}, "its end is None, not a number of us"),
+        ({"start": "now"}, "its start is 'now'"),
+        ({"name": 5}, "its name is 5, not text"),
+        ({"name": "x" * 20_000}, "its name has 20,000 characters"),
+        ({"stream": 1.0}, "its stream is 1.0"),
+        ({"after": 1}, "its 'after' is not a list"),
+        ({"after": [3]}, "it waits for 3, which did not come before it"),
+        ({"after": [9, 1]}, "it waits for 9"),
+        ({"detail": []}, "its detail is not an object"),
+    ],
+)
+def test_each_wrong_field_is_named(changed: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match="this trace is damaged") as caught:
+        Trace.from_json(text(span(**changed)))
+    assert message in str(caught.value)
+
+
+def test_two_spans_of_one_id_are_refused() -> None:
+    with pytest.raises(UsageError, match="two spans have the id 3"):
+        Trace.from_json(text(span(), span()))
+
+
+def test_what_is_not_finite_is_refused_anywhere() -> None:
+    for word in ("NaN", "Infinity", "-Infinity"):
+        with pytest.raises(UsageError, match="is not a number"):
+            Trace.from_json(text(span()).replace("2.0", word))
+        with pytest.raises(UsageError, match="is not a number"):
+            Trace.from_json(text(span()).replace('"grid": [1', f'"grid": [{word}'))
+
+
+def test_what_nests_too_deeply_is_refused() -> None:
+    with pytest.raises(UsageError, match="nests too deeply"):
+        Trace.from_json("[" * 200_000)
+    deep: Any = 1
+    for _ in range(100):
+        deep = [deep]
+    with pytest.raises(UsageError, match="its detail nests too deeply"):
+        Trace.from_json(text(span(detail={"x": deep})))
+
+
+@pytest.mark.parametrize("body", ["", "{}", "[]", "null", "3", '"x"', "{", '{"format": 1}'])
+def test_what_is_no_trace_is_refused(body: str) -> None:
+    with pytest.raises(UsageError, match="not a trace"):
+        Trace.from_json(body)
+
+
+@pytest.mark.parametrize("missing", ["spans", "clock", "device"])
+def test_what_lacks_a_part_is_refused(missing: str) -> None:
+    body = json.loads(text())
+    del body[missing]
+    with pytest.raises(UsageError, match=f"it has no '{missing}'"):
+        Trace.from_json(json.dumps(body))
+
+
+def test_too_large_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "t.json"
+    with file.open("wb") as handle:
+        handle.truncate(own_json.MOST_BYTES + 1)  # a sparse file: it takes no room
+    with pytest.raises(UsageError, match="record a shorter stretch"):
+        Trace.load(file)
+    monkeypatch.setattr(own_json, "MOST_SPANS", 2)
+    with pytest.raises(UsageError, match="it has 3 spans, and at most 2 are read"):
+        Trace.from_json(text(span(), span(), span()))
+
+
+def test_what_is_not_a_file_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a file"):
+        Trace.load(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        Trace.load(tmp_path / "nothing.json")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(UsageError, match="is not a file"):
+        Trace.load(tmp_path / "pipe.json")
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.write_bytes(b"\x80\x04\x95\xff")  # how a pickle begins
+    with pytest.raises(UsageError, match="not text in UTF-8"):
+        Trace.load(file)
+    assert file.read_bytes() == b"\x80\x04\x95\xff"
+
+
+@given(st.text() | st.binary().map(lambda raw: raw.decode("latin-1")))
+def test_any_text_is_a_trace_or_an_error_for_people(body: str) -> None:
+    with pytest.raises(UsageError):
+        Trace.from_json(body)
+
+
+@given(st.sampled_from(FIELDS), PLAIN)
+def test_any_value_in_any_field_is_taken_or_refused(field: str, value: object) -> None:
+    body = text(span(id=1, after=[]), {**span(), field: value})
+    try:
+        trace = Trace.from_json(body)
+    except UsageError:
+        return
+    assert Trace.from_json(trace.to_json()) == trace
+    usable(trace)
+
+
+@given(st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, PLAIN)), max_size=4))
+def test_any_rows_are_taken_or_refused(rows: list[dict[str, object]]) -> None:
+    try:
+        trace = Trace.from_json(text(*rows))
+    except UsageError:
+        return
+    usable(trace)
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> Trace:
+    """What passes the checks, however odd."""
+    count = draw(st.integers(0, 6))
+    kinds = st.sampled_from(["kernel", "h2d", "d2h", "call", "wait", "work", "range"])
+    rows: list[dict[str, object]] = []
+    for number in range(count):
+        start = draw(st.floats(0, 1e6))
+        end = start + draw(st.floats(0, 1e6))
+        kind = draw(kinds)
+        device = kind in {"kernel", "h2d", "d2h"}
+        rows.append(
+            span(
+                id=number,
+                kind=kind,
+                start=start,
+                end=end,
+                stream=draw(st.none() | st.integers(-2, 3)) if device else None,
+                op=draw(st.none() | st.integers(0, 3)),
+                name=draw(st.sampled_from(["k", "h2d", "launch k", "malloc x", "load k"])),
+                after=draw(st.lists(st.integers(0, number - 1), max_size=3)) if number else [],
+                detail=draw(st.dictionaries(st.sampled_from(["grid", "fills", "pageable"]), PLAIN)),
+            )
+        )
+    try:
+        return Trace.from_json(text(*rows))
+    except UsageError:
+        return Trace()
+
+
+@given(trace=traces())
+def test_whatever_is_taken_can_be_used(trace: Trace, tmp_path: Path) -> None:
+    usable(trace)
+    trace.to_perfetto(tmp_path / "t.pftrace")
+    trace.to_perfetto(tmp_path / "t.json")
+
+
+def usable(trace: Trace) -> None:
+    assert trace.table()
+    assert agt.analyse(trace).table()
+    assert agt.compare(trace, trace).same_work

@@ -1,0 +1,155 @@
+"""The recordings that come with the package: how they were made, and that programs still do what they did."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.commands.profile import RUNS, trace_of
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.formats.shipped import FOLDER
+
+MEGABYTE = 2**20
+COURSE = Path(__file__).parents[3] / "course"
+
+
+@cache
+def simulated(name: str) -> Trace:
+    with agt.using(SimDevice(machine=Machine(), stand_in_above=2**24)):
+        return trace_of(name)
+
+
+def test_there_is_one_of_each_program_and_no_other() -> None:
+    assert Trace.recordings() == sorted(RUNS)
+
+
+def test_each_chapter_has_one() -> None:
+    chapters = {path.stem[:2] for path in COURSE.glob("[0-9]*.py")}
+    assert chapters == {name[:2] for name in Trace.recordings()}
+
+
+def test_all_together_are_small() -> None:
+    assert sum(file.stat().st_size for file in FOLDER.rglob("*") if file.is_file()) < 5 * MEGABYTE
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_it_says_how_it_was_made(name: str) -> None:
+    trace = Trace.load_recording(name)
+    assert trace.clock == "CUPTI"
+    about = {key: str(value) for key, value in trace.about.items()}
+    assert about["gpu"].startswith("NVIDIA ")
+    assert re.fullmatch(r"\d+\.\d+(\.\d+)?", about["driver"])
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", about["date"])
+    assert about["command"] == "asyncgpu-tutor record-course"
+    assert about["run"] == name
+    assert about["shows"] == RUNS[name].about
+    assert {"python", "package", "cupti", "cupy-cuda13x", "alignment"} <= about.keys()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_program_still_does_what_was_recorded(name: str) -> None:
+    """The same operations, with the same work, in the same order, waiting for the same."""
+    trace, recording = simulated(name), Trace.load_recording(name)
+    comparison = agt.compare(trace, recording)
+    assert comparison.same_work, comparison.table()
+    assert comparison.same_order
+    for ours, theirs in comparison.matches:
+        for fact in ("grid", "block", "bytes", "pageable", "graph", "node"):
+            assert ours.detail.get(fact) == theirs.detail.get(fact)
+    assert edges(trace) == edges(recording)
+    assert streams(trace) == streams(recording)
+
+
+def edges(trace: Trace) -> list[list[int]]:
+    """For each device span, which device spans it had to wait for; by their places."""
+    place = {span.id: index for index, span in enumerate(trace.device_spans)}
+    return [sorted(place[i] for i in span.after if i in place) for span in trace.device_spans]
+
+
+def streams(trace: Trace) -> list[int | None]:
+    """For each device span its stream, numbered by first use; 0 is the null stream."""
+    numbers: dict[int | None, int | None] = {0: 0}
+    return [numbers.setdefault(span.stream, len(numbers)) for span in trace.device_spans]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_no_piece_of_work_was_left_without_its_record(name: str) -> None:
+    trace = Trace.load_recording(name)
+    assert "without_record" not in trace.about
+    assert all(span.duration > 0 for span in trace.device_spans)
+
+
+@pytest.mark.parametrize("name", ["09_cuda_graphs", "09_cuda_graphs_branches"])
+def test_a_node_costs_the_host_one_to_three_us_where_cupti_looks(name: str) -> None:
+    """What docs/profiling.md says of it."""
+    trace = Trace.load_recording(name)
+    launches = [span for span in trace if span.name.startswith("launch graph")]
+    for launch in launches:
+        nodes = [span for span in trace.device_spans if launch.id in span.after]
+        assert 1 < launch.duration / len(nodes) < 3
+
+
+def test_the_branches_of_a_graph_were_recorded_side_by_side() -> None:
+    trace = Trace.load_recording("09_cuda_graphs_branches")
+    assert len(trace.streams) == 4
+    assert trace.metrics().max_concurrency == 4
+    assert {span.detail["graph"] for span in trace.device_spans} == {"four networks"}
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if name.startswith("08_")])
+def test_the_detective_says_the_same_of_the_recording(name: str) -> None:
+    found = [finding.name for finding in agt.diagnose(Trace.load_recording(name))]
+    expected = [] if name.endswith("_repaired") else [name[3:].replace("_", " ")]
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if name.startswith("09_")])
+def test_the_detective_finds_nothing_wrong_with_a_graph(name: str) -> None:
+    assert agt.diagnose(Trace.load_recording(name)) == []
+
+
+def test_an_unknown_name_is_refused_and_a_path_is_one() -> None:
+    with pytest.raises(UsageError, match="Did you mean '07_async_mlp'"):
+        Trace.load_recording("07_async_mpl")
+    with pytest.raises(UsageError, match="there is no recording"):
+        Trace.load_recording("../recordings/07_async_mlp")
+    with pytest.raises(UsageError, match="there is no recorded file"):
+        Trace.recorded_file("../07_async_mlp.json")
+
+
+def test_the_profilers_own_files_are_there() -> None:
+    assert Trace.recorded_file("07_async_mlp.nsys-rep").stat().st_size > 10_000
+    trace = Trace.from_nsys(Trace.recorded_file("07_async_mlp.sqlite"), within="07_async_mlp")
+    assert trace.device == "NVIDIA H200"
+    assert {span.label for span in trace.device_spans} == {f"batch {i}" for i in range(4)}
+
+
+def test_cupti_and_nsight_systems_tell_the_same_of_the_mlp() -> None:
+    """Each has measured a run of its own: same work, same order, and durations within 1 us."""
+    nsys = Trace.from_nsys(Trace.recorded_file("07_async_mlp.sqlite"), within="07_async_mlp")
+    comparison = agt.compare(Trace.load_recording("07_async_mlp"), nsys)
+    assert comparison.same_work
+    assert comparison.same_order
+    assert streams(comparison.traces[0]) == streams(nsys)
+    assert max(abs(a.duration - b.duration) for a, b in comparison.matches) < 1.0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "name", ["02_streams_and_events", "07_async_mlp", "09_cuda_graphs", "09_cuda_graphs_branches"]
+)
+def test_a_live_run_does_what_was_recorded(name: str) -> None:
+    from tests.conftest import open_or_skip
+
+    with agt.using(open_or_skip("cuda")):
+        live = trace_of(name)
+    comparison = agt.compare(live, Trace.load_recording(name))
+    assert comparison.same_work
+    assert comparison.same_order
+    assert edges(live) == edges(comparison.traces[1])

@@ -1,0 +1,134 @@
+"""Pictures can be read on a grey printer and by the colour-blind: by brightness and pattern, without a hue.
+
+Colour-blindness is simulated by the matrices (of severity 1.0, for linear RGB) of G. M. Machado,
+M. M. Oliveira, L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency",
+IEEE Transactions on Visualization and Computer Graphics 15 (2009), 1291-1298. Contrast is that of WCAG 2.1,
+where text of this size needs 4.5: https://www.w3.org/TR/WCAG21/#contrast-minimum
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from asyncgpu_tutor.traces.pictures import plot
+from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, OP_COLOURS, QUIET, darker, lighter
+from asyncgpu_tutor.traces.trace import Trace
+
+EYES = {
+    "all cones": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+ON_A_STREAM = ("h2d", "kernel", "d2h", "d2d", "memset")
+seen_by = pytest.mark.parametrize("eyes", EYES)
+
+
+def seen(colour: str, eyes: str) -> Any:
+    """Linear RGB of a colour, as these eyes have it."""
+    coded = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+    return np.clip(np.asarray(EYES[eyes]) @ linear, 0, 1)
+
+
+def contrast(one: str, other: str, eyes: str) -> float:
+    """From 1 (none) to 21 (black on white)."""
+    dark, light = sorted(
+        float(seen(colour, eyes) @ [0.2126, 0.7152, 0.0722]) for colour in (one, other)
+    )
+    return (light + 0.05) / (dark + 0.05)
+
+
+def lab(colour: str, eyes: str) -> Any:
+    """CIE L*a*b* under D65, where a distance of about 2 can just be seen."""
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    x, y, z = np.cbrt(
+        np.array(to_xyz) @ seen(colour, eyes) / [0.9505, 1.0, 1.089]
+    )  # none is near 0
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_the_eyes_see_white_as_white_and_the_famous_pair_alike() -> None:
+    for eyes in EYES:
+        assert seen("#FFFFFF", eyes) == pytest.approx(1, abs=1e-5)
+    red_green = [np.abs(seen("#C04040", e) - seen("#608020", e)).max() for e in EYES]
+    assert red_green[2] < red_green[0] / 3
+
+
+@seen_by
+@pytest.mark.parametrize("kind", KIND_LOOKS)
+def test_names_can_be_read_on_every_bar(kind: str, eyes: str) -> None:
+    assert contrast(INK, KIND_LOOKS[kind].colour, eyes) >= 4.5
+
+
+@seen_by
+def test_names_in_a_pattern_stand_on_a_ground_of_their_own(eyes: str) -> None:
+    for colour in (*OP_COLOURS, *(look.colour for look in KIND_LOOKS.values())):
+        assert contrast(INK, lighter(colour), eyes) >= 7  # WCAG 2.1's enhanced contrast
+
+
+@seen_by
+@pytest.mark.parametrize("colour", OP_COLOURS)
+def test_names_can_be_read_on_the_colour_of_every_operation(colour: str, eyes: str) -> None:
+    assert contrast(INK, colour, eyes) >= 4.5
+
+
+@seen_by
+def test_texts_can_be_read_on_the_paper_and_on_the_lanes(eyes: str) -> None:
+    for ground in ("#FFFFFF", "#F4F4F4"):
+        assert contrast(QUIET, ground, eyes) >= 4.5
+
+
+@seen_by
+def test_a_pattern_and_an_outline_stand_out_from_their_bar(eyes: str) -> None:
+    for look in KIND_LOOKS.values():
+        assert contrast(darker(look.colour), look.colour, eyes) >= 1.5
+
+
+IN_TURN = [KIND_LOOKS[kind].colour for kind in ("h2d", "kernel", "d2h")]
+
+
+def test_copy_kernel_and_copy_differ_in_grey() -> None:
+    for one, other in combinations(IN_TURN, 2):
+        assert contrast(one, other, "all cones") > 1.3
+
+
+@seen_by
+def test_copy_kernel_and_copy_differ_in_colour_for_all_eyes(eyes: str) -> None:
+    for one, other in combinations(IN_TURN, 2):
+        assert np.linalg.norm(lab(one, eyes) - lab(other, eyes)) > 20
+
+
+def test_all_that_shares_a_lane_differs_in_pattern() -> None:
+    for kinds in (ON_A_STREAM, ("call", "wait", "work")):
+        assert len({KIND_LOOKS[kind].hatch for kind in kinds}) == len(kinds)
+
+
+def test_where_colour_stands_for_an_operation_its_number_is_there_too(mlp: Trace) -> None:
+    ax = plot(mlp, color_by="op", lanes=("streams",), width=16)
+    ax.get_figure(root=True).canvas.draw()
+    names = {t.get_text() for t in ax.texts if t.get_gid() == "name"}
+
+    assert {"#1 sgemm_naive", "#2 sgemm_naive"} <= names
+    assert not any(text.startswith("#") for text in _names(plot(mlp, lanes=("streams",))))
+
+
+def _names(ax: Any) -> set[str]:
+    ax.get_figure(root=True).canvas.draw()
+    return {t.get_text() for t in ax.texts if t.get_gid() == "name"}

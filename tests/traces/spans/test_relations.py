@@ -1,0 +1,98 @@
+"""How spans lie to each other."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.spans import Span, SpanLog, happens_before, overlap_between, runs_before
+from asyncgpu_tutor.traces.trace import Trace
+
+
+def kernel(number: int, stream: int, start: float, end: float, name: str = "k") -> Span:
+    return Span(number, "kernel", name, start, end, "sim:0", stream)
+
+
+spans = st.lists(
+    st.tuples(st.integers(0, 50), st.integers(0, 20)).map(
+        lambda t: kernel(0, 0, float(t[0]), float(t[0] + t[1]))
+    ),
+    max_size=6,
+)
+
+
+def test_overlap_is_the_time_that_both_run() -> None:
+    a, b = kernel(0, 1, 0, 10), kernel(1, 2, 6, 20)
+    assert overlap_between(Trace([a, b]), a, b) == 4
+
+
+def test_overlap_takes_names() -> None:
+    trace = Trace([kernel(0, 1, 0, 10, "a"), kernel(1, 2, 6, 20, "b"), kernel(2, 1, 12, 14, "a")])
+    assert overlap_between(trace, "a", "b") == 4 + 2
+
+
+@given(spans, spans)
+def test_overlap_is_symmetric_and_at_most_either_side(a: list[Span], b: list[Span]) -> None:
+    trace = Trace()
+    both = overlap_between(trace, a, b)
+    assert both == overlap_between(trace, b, a)
+    assert 0 <= both <= min(overlap_between(trace, a, a), overlap_between(trace, b, b))
+
+
+@given(spans.filter(bool), spans.filter(bool))
+def test_what_runs_before_does_not_overlap(a: list[Span], b: list[Span]) -> None:
+    trace = Trace()
+    if runs_before(trace, a, b):
+        assert overlap_between(trace, a, b) == 0
+        assert not runs_before(trace, b, a) or sum(s.duration for s in [*a, *b]) == 0
+
+
+def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
+    trace = Trace([kernel(0, 1, 0, 10, "sgemm"), kernel(1, 1, 10, 11, "relu")])
+    with pytest.raises(UsageError, match=r"'sgem'.*'relu', 'sgemm'"):
+        overlap_between(trace, "sgem", "relu")
+
+
+def test_an_empty_side_has_no_order() -> None:
+    with pytest.raises(UsageError, match="one side is empty"):
+        runs_before(Trace(), [], [kernel(0, 1, 0, 1)])
+
+
+class TestHappensBefore:
+    """Kernels a and b on a stream each, and c behind a; with a join, also behind b."""
+
+    def record(self, join: bool) -> tuple[Trace, Span, Span, Span]:
+        log = SpanLog("sim:0")
+        a = log.finish(log.draft("kernel", "a", 1), 0, 10)
+        b = log.finish(log.draft("kernel", "b", 2), 0, 5)
+        if join:
+            log.wait(1, log.heads(2))
+        c = log.finish(log.draft("kernel", "c", 1), 10, 20)
+        return Trace(log.spans), a, b, c
+
+    def test_a_stream_is_an_order(self) -> None:
+        trace, a, _, c = self.record(join=False)
+        assert happens_before(trace, a, c)
+        assert not happens_before(trace, c, a)
+        assert not happens_before(trace, a, a)
+
+    def test_an_event_is_an_order(self) -> None:
+        trace, _, b, c = self.record(join=True)
+        assert happens_before(trace, b, c)
+
+    def test_luck_is_not(self) -> None:
+        trace, _, b, c = self.record(join=False)
+        assert runs_before(trace, b, c)
+        assert not happens_before(trace, b, c)
+
+    def test_the_host_is_an_order_where_it_is_asked_for(self) -> None:
+        log = SpanLog("sim:0")
+        a = log.finish(log.draft("kernel", "a", 1), 0, 10)
+        log.finish(log.draft("wait", "sync", None, waits_for=(a.id,)), 0, 11)
+        call = log.finish(log.draft("call", "launch", None), 11, 15)
+        b = log.finish(log.draft("kernel", "b", 2, call=call.id), 15, 20)
+        trace = Trace(log.spans)
+        assert not happens_before(trace, a, b)
+        assert happens_before(trace, a, b, host=True)

@@ -1,0 +1,131 @@
+"""A trace as text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.trace import Trace
+
+SPANS = [
+    Span(0, "call", "launch a", 0, 2, "sim:0", op=1, label="batch 0"),
+    Span(1, "h2d", "x", 2, 6, "sim:0", 1, op=1, label="batch 0", after=(0,)),
+    Span(2, "kernel", "sgemm", 6, 12, "sim:0", 1, op=1, label="batch 0", after=(1,)),
+    Span(3, "kernel", "relu", 8, 10, "sim:0", 2, op=2),
+    Span(4, "d2h", "y", 12, 16, "sim:0", 1, after=(2,)),
+]
+
+
+def trace(spans: list[Span] = SPANS, clock: str = "simulated") -> Trace:
+    return Trace(list(spans), clock, "NVIDIA H200")
+
+
+def section(text: str, title: str) -> list[str]:
+    (found,) = [part for part in text.split("\n\n") if part.startswith(title)]
+    return found.split("\n")
+
+
+def test_the_whole_text() -> None:
+    assert trace().table(width=16) == "\n".join([
+        "Timeline of NVIDIA H200 (simulated clock: modelled, not measured)",
+        "5 spans: 4 on the device, in 2 streams; 1 on the host. Times in us.",
+        "",
+        "start  duration  lane      kind       name      operation",
+        "-----  --------  --------  ---------  --------  ----------",
+        " 0.00      2.00  host      host call  launch a  #1 batch 0",
+        " 2.00      4.00  stream 1  copy H2D   x         #1 batch 0",
+        " 6.00      6.00  stream 1  kernel     sgemm     #1 batch 0",
+        " 8.00      2.00  stream 2  kernel     relu      #2",
+        "12.00      4.00  stream 1  copy D2H   y",
+        "",
+        "Lanes from 0.00 to 16.00, one column = 1.00:",
+        "host     |cc..............|",
+        "stream 1 |..HHHHKKKKKKDDDD|",
+        "stream 2 |........KK......|",
+        "copy H2D |..HHHH..........|",
+        "copy D2H |............DDDD|",
+        "compute  |......KK22KK....|",
+        "Key: H = copy H2D, K = kernel, D = copy D2H, c = host call, 2 = so many at once, . = idle",
+        "",
+        "Metrics (simulated clock: modelled, not measured):",
+        "  makespan       16.00 (device alone 14.00)",
+        "  device busy    14.00, idle 0.00",
+        "  overlap        2.00, 14% of the busy time",
+        "  at once        at most 2 streams",
+        "  serial         16.00 end to end: 1.14 times the device's makespan",
+        "  stream 1       busy 14.00, no gap",
+        "  stream 2       busy 2.00, no gap",
+        "  copy H2D       busy 4.00",
+        "  copy D2H       busy 4.00",
+        "  compute        busy 6.00",
+        "  host           host call 2.00",
+        "  critical path  16.00 = copy H2D 25%, kernel 38%, copy D2H 25%, host call 12%",
+        "    host: launch a",
+        "    stream 1: x, sgemm, y",
+    ])  # fmt: skip
+
+
+def test_the_order_of_the_list_does_not_matter() -> None:
+    mixed = list(SPANS)
+    Random(0).shuffle(mixed)
+    assert mixed != SPANS
+    assert trace(mixed).table() == trace().table()
+
+
+def test_the_clock_is_always_named() -> None:
+    assert "simulated" in trace().table()
+    assert "simulated" in trace([]).table()
+    real = trace(clock="CUDA events").table()
+    assert "simulated" not in real
+    assert "CUDA events, measured" in real
+
+
+def test_nothing_recorded_is_said() -> None:
+    assert Trace().table().endswith("Nothing was recorded.")
+
+
+def test_one_span_without_duration() -> None:
+    text = trace([Span(0, "memset", "zeros", 5, 5, "sim:0", 0)]).table(width=8)
+    assert "stream 0 |M.......|" in section(text, "Lanes")
+
+
+def test_a_span_shorter_than_a_column_is_seen() -> None:
+    short = Span(3, "d2h", "y", 8.1, 8.2, "sim:0", 3)
+    lanes = section(trace([*SPANS[:3], short, SPANS[4]]).table(width=16), "Lanes")
+    assert "stream 3 |........D.......|" in lanes
+
+
+def test_what_is_left_out_is_counted() -> None:
+    text = trace().table(limit=2)
+    assert section(text, "start")[-1] == "... and 3 more spans"
+    assert "sgemm  " not in text
+    assert "more span" not in trace().table(limit=None)
+
+
+def test_a_long_critical_path_is_shortened_and_counted() -> None:
+    chain = [Span(i, "kernel", f"k{i}", i, i + 1, "sim:0", 1) for i in range(30)]
+    path = section(trace(chain).table(), "Metrics")[-3:]
+    assert path == [
+        "    stream 1: k0, k1, k2, k3, k4, k5",
+        "    ...: 18 more steps",
+        "    stream 1: k24, k25, k26, k27, k28, k29",
+    ]
+
+
+@pytest.mark.parametrize("line", ["sim:0 stream 1", "sim:1 stream 1", "sim:1 compute "])
+def test_lanes_of_several_devices_say_whose_they_are(line: str) -> None:
+    text = trace([*SPANS, replace(SPANS[2], id=5, device="sim:1")]).table()
+    assert any(lane.startswith(line) for lane in section(text, "Lanes"))
+
+
+def test_a_range_does_not_hide_what_it_encloses() -> None:
+    spans = [*SPANS, Span(5, "range", "everything", 0, 16, "sim:0")]
+    assert "host     |cc..............|" in section(trace(spans).table(width=16), "Lanes")
+
+
+def test_a_trace_that_is_shorter_than_a_column_can_be() -> None:
+    span = Span(0, "kernel", "k", 0.0, 5e-324, "sim:0", 1, None, "k")
+    assert "k" in Trace([span]).table()

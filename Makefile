@@ -72,7 +72,7 @@ lab: $(LAB_STAMP)
 lint: $(TEST_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(PY) tools/notebooks.py --check
+	$(PY) tools/build_notebooks.py --check
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/pyright --pythonpath $(PY)
 
@@ -80,7 +80,6 @@ format: $(TEST_STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(PY) tools/build_notebooks.py
-	$(PY) tools/notebooks.py
 
 # The ceiling for one cell is 60 s. Notebooks and tests in one run keep all processes busy to the end.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal

@@ -247,31 +247,6 @@ def waited(trace):
     return trace.metrics().host["wait"]
 
 
-# %% id=00-waited mutant cause="waits 1 time"
-def waited(trace):
-    return trace.metrics().makespan
-
-
-# %% id=00-waited mutant cause="came out, and"
-def waited(trace):
-    return trace.metrics().host["call"]
-
-
-# %% id=00-waited mutant cause="came out, and"
-def waited(trace):
-    return max((span.duration for span in trace if span.kind == "wait"), default=0.0)
-
-
-# %% id=00-waited mutant cause="a number of microseconds should come out"
-def waited(trace):
-    return trace.metrics().host["wait"] > 0
-
-
-# %% id=00-waited mutant cause="a number of microseconds should come out"
-def waited(trace):
-    print(trace.metrics().host["wait"])
-
-
 # %% id=00-waited-check
 check("00-waited", waited)
 
@@ -297,54 +272,6 @@ async def both(first, second):
     return await a, await b
 
 
-# %% id=00-both mutant cause="at no time were both under way"
-async def both(first, second):
-    a = await agt.spawn(first)
-    b = await agt.spawn(second)
-    return a, b
-
-
-# %% id=00-both mutant cause="at no time were both under way"
-async def both(first, second):
-    return await agt.zip(first, second)
-
-
-# %% id=00-both mutant cause="`sync` keeps Python waiting"
-async def both(first, second):
-    a = agt.spawn(first)
-    b = second.sync()
-    return await a, b
-
-
-# %% id=00-both mutant cause="with result 1, element 0 is 2"
-async def both(first, second):
-    b = agt.spawn(second)
-    a = agt.spawn(first)
-    return await b, await a
-
-
-# %% id=00-both mutant cause="should return the two results"
-async def both(first, second):
-    a = agt.spawn(first)
-    b = agt.spawn(second)
-    await a
-    return await b
-
-
-# %% id=00-both mutant cause="should return two results, and returned 1"
-async def both(first, second):
-    a = agt.spawn(first)
-    b = agt.spawn(second)
-    await b
-    return [await a]
-
-
-# %% id=00-both mutant cause="`d2h` ran 1 time"
-async def both(first, second):
-    a = agt.spawn(first)
-    return await a, second
-
-
 # %% id=00-both-check
 check("00-both", both)
 
@@ -364,7 +291,7 @@ progress("00")
 # - `sync` keeps Python waiting. `spawn` and `await` let it do other things meanwhile.
 # - `auto` says which device it took, and every timeline says whether its times are simulated.
 
-# %% [markdown] id=contents unchecked="a table of contents"
+# %% [markdown] id=contents
 # ## The course
 #
 # | chapter | you learn to |

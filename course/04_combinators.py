@@ -283,87 +283,6 @@ def residual(x, add):
     )
 
 
-# %% id=04-baton mutant cause="`h2d` ran 2 times"
-def residual(x, add):
-    n = x.size
-    launch = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
-    original, positive = launch.first(), launch.last().unpartition()
-    total = add(n, original, positive, agt.zeros(n).partition(256))
-    return total.last().unpartition().to_host()
-
-
-# %% id=04-baton mutant cause="element"
-def residual(x, add):
-    n = x.size
-    positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).last().unpartition()
-    return (
-        positive.and_then(lambda h: add(n, h, h, agt.zeros(n).partition(256)))
-        .last()
-        .unpartition()
-        .to_host()
-    )
-
-
-# %% id=04-baton mutant cause="where a DeviceOp is needed: wrap a plain value in agt.value(...)"
-def residual(x, add):
-    n = x.size
-    return (
-        agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
-        .and_then(lambda used: (used[0], used[1].unpartition()))
-        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
-        .last()
-        .unpartition()
-        .to_host()
-    )
-
-
-# %% id=04-baton mutant cause="your code raised TypeError"
-def residual(x, add):
-    n = x.size
-    return (
-        agt.h2d(x)
-        .map(lambda array: agt.relu(n, array, agt.zeros(n).partition(256)))
-        .and_then(lambda used: add(n, used[0], used[1].unpartition(), agt.zeros(n).partition(256)))
-        .last()
-        .unpartition()
-        .to_host()
-    )
-
-
-# %% id=04-baton mutant cause="building the operation already ran something"
-def residual(x, add):
-    n = x.size
-    there, blocks = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).sync()
-    total = add(n, there, blocks.unpartition(), agt.zeros(n).partition(256))
-    return total.last().unpartition().to_host()
-
-
-# %% id=04-baton mutant cause="on stream"
-def residual(x, add):
-    n = x.size
-    there = agt.h2d(x).shared()
-    positive = agt.relu(n, there, agt.zeros(n).partition(256)).last().unpartition()
-    return (
-        agt.overlap(there, positive)
-        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
-        .last()
-        .unpartition()
-        .to_host()
-    )
-
-
-# %% id=04-baton mutant cause="a NumPy array should come out"
-def residual(x, add):
-    n = x.size
-    return (
-        agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
-        .map(lambda used: (used[0], used[1].unpartition()))
-        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
-        .and_then(lambda used: agt.d2h(used[2].unpartition()))
-        .map(lambda host: [host])
-    )
-
-
 # %% id=04-baton-check
 check("04-baton", residual)
 
@@ -397,48 +316,6 @@ extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, flo
 }
 """)
 
-# %% id=04-saxpy-kernel mutant cause="with n=1000, blocks of 256 and a=2.0, kernel 'my_saxpy': block (3, 0, 0)"
-my_saxpy = agt.Kernel(r"""
-extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    y[i] = a * x[i] + y[i];
-}
-""")
-
-# %% id=04-saxpy-kernel mutant cause="element 0 is"
-my_saxpy = agt.Kernel(r"""
-extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        y[i] = a * x[i];
-    }
-}
-""")
-
-# %% id=04-saxpy-kernel mutant cause="element 128 is"
-my_saxpy = agt.Kernel(r"""
-extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
-{
-    unsigned int i = threadIdx.x;
-    if (blockIdx.x == 0 && i < n) {
-        y[i] = a * x[i] + y[i];
-    }
-}
-""")
-
-# %% id=04-saxpy-kernel mutant cause="nothing orders two blocks of one launch"
-my_saxpy = agt.Kernel(r"""
-extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
-{
-    unsigned int i = threadIdx.x;
-    if (i < n) {
-        y[i] = a * x[i] + y[i];
-    }
-}
-""")
-
 # %% id=04-saxpy-kernel-check
 check("04-saxpy-kernel", my_saxpy)
 
@@ -462,60 +339,6 @@ def async_saxpy(saxpy, a, x, y):
 def async_saxpy(saxpy, a, x, y):
     launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
     return launch.last().unpartition().to_host()
-
-
-# %% id=04-saxpy mutant cause="building the operation already ran something"
-def async_saxpy(saxpy, a, x, y):
-    x_there = agt.h2d(x).sync()
-    y_there = agt.h2d(y).sync()
-    launch = saxpy(x.size, a, x_there, y_there.partition(256))
-    return launch.last().unpartition().to_host()
-
-
-# %% id=04-saxpy mutant cause="element 0 is"
-def async_saxpy(saxpy, a, x, y):
-    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-    return launch.first().to_host()
-
-
-# %% id=04-saxpy mutant cause="`h2d` ran 1 time"
-def async_saxpy(saxpy, a, x, y):
-    launch = saxpy(x.size, a, agt.h2d(x), agt.zeros(y.size).partition(256))
-    return launch.last().unpartition().to_host()
-
-
-# %% id=04-saxpy mutant cause="building the operation already ran something"
-def async_saxpy(saxpy, a, x, y):
-    async def run():
-        launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-        return await launch.last().unpartition().to_host()
-
-    return run()
-
-
-# %% id=04-saxpy mutant cause="saxpy() does not know how many threads to start: partition the output"
-def async_saxpy(saxpy, a, x, y):
-    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y))
-    return launch.last().to_host()
-
-
-# %% id=04-saxpy mutant cause="a NumPy array should come out, and this did: <DeviceArray"
-def async_saxpy(saxpy, a, x, y):
-    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-    return launch.last().unpartition()
-
-
-# %% id=04-saxpy mutant cause="on stream"
-def async_saxpy(saxpy, a, x, y):
-    x_there, y_there = agt.overlap(agt.h2d(x), agt.h2d(y)).unzip()
-    launch = saxpy(x.size, a, x_there, y_there.partition(256))
-    return launch.last().unpartition().to_host()
-
-
-# %% id=04-saxpy mutant cause="`saxpy` ran 2 times"
-def async_saxpy(saxpy, a, x, y):
-    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-    return launch.and_then(lambda used: saxpy(x.size, a, *used)).last().unpartition().to_host()
 
 
 # %% id=04-saxpy-check
@@ -659,74 +482,6 @@ def four_arrays():
     )
 
 
-# %% id=04-four-arrays mutant cause="should return an operation, and returned tuple"
-def four_arrays():
-    a = agt.ones((100, 100))
-    b = agt.zeros((100, 100))
-    c = agt.randn((100, 100), mean=0.0, std=1.0)
-    d = agt.arange(10_000)
-    return a, b, c, d
-
-
-# %% id=04-four-arrays mutant cause="building the operation already ran something"
-def four_arrays():
-    ops = agt.zip(
-        agt.ones((100, 100)), agt.zeros((100, 100)), agt.randn((100, 100)), agt.arange(10_000)
-    )
-    return agt.value(ops.sync())
-
-
-# %% id=04-four-arrays mutant cause="on stream"
-def four_arrays():
-    return agt.overlap(
-        agt.ones((100, 100)), agt.zeros((100, 100)), agt.randn((100, 100)), agt.arange(10_000)
-    )
-
-
-# %% id=04-four-arrays mutant cause="2 results came out, and 4 are right"
-def four_arrays():
-    return agt.zip(
-        agt.zip(agt.ones((100, 100)), agt.zeros((100, 100))),
-        agt.zip(agt.randn((100, 100)), agt.arange(10_000)),
-    )
-
-
-# %% id=04-four-arrays mutant cause="with the first array, element (0, 0) is 0, and 1 is right"
-def four_arrays():
-    return agt.zip(
-        agt.zeros((100, 100)), agt.ones((100, 100)), agt.randn((100, 100)), agt.arange(10_000)
-    )
-
-
-# %% id=04-four-arrays mutant cause="the third array has shape (100, 100), mean 1.00"
-def four_arrays():
-    return agt.zip(
-        agt.ones((100, 100)),
-        agt.zeros((100, 100)),
-        agt.randn((100, 100), mean=1.0, std=0.0),
-        agt.arange(10_000),
-    )
-
-
-# %% id=04-four-arrays mutant cause="arrays on the device should come out, and this did: ndarray"
-def four_arrays():
-    a = agt.ones((100, 100)).to_host()
-    b = agt.zeros((100, 100)).to_host()
-    c = agt.randn((100, 100), mean=0.0, std=1.0).to_host()
-    d = agt.arange(10_000).to_host()
-    return agt.zip(a, b, c, d)
-
-
-# %% id=04-four-arrays mutant cause="a tuple of four arrays should come out, and this did: DeviceArray"
-def four_arrays():
-    return (
-        agt.ones((100, 100))
-        .and_then(lambda _: agt.zeros((100, 100)))
-        .and_then(lambda _: agt.randn((100, 100)))
-        .and_then(lambda _: agt.arange(10_000))
-    )
-
-
 # %% id=04-four-arrays-check
 check("04-four-arrays", four_arrays)
 
@@ -847,48 +602,6 @@ def side_by_side(a, b, join):
     return agt.overlap(a, b).and_then(lambda arrays: join(*arrays))
 
 
-# %% id=04-zip-or-overlap mutant cause="were never at work at the same time"
-def side_by_side(a, b, join):
-    return join(a, b)
-
-
-# %% id=04-zip-or-overlap mutant cause="were never at work at the same time"
-def side_by_side(a, b, join):
-    return a.and_then(lambda p: b.and_then(lambda q: join(p, q)))
-
-
-# %% id=04-zip-or-overlap mutant cause="`join` ran 0 times"
-def side_by_side(a, b, join):
-    return agt.overlap(a, b).map(lambda arrays: join(*arrays))
-
-
-# %% id=04-zip-or-overlap mutant cause="building the operation already ran something"
-def side_by_side(a, b, join):
-    one, two = agt.create_stream(), agt.create_stream()
-    p, q = a.async_on(one), b.async_on(two)
-    one.synchronize()
-    two.synchronize()
-    return join(p, q)
-
-
-# %% id=04-zip-or-overlap mutant cause="element 0 is"
-def side_by_side(a, b, join):
-    return agt.overlap(a, b).and_then(lambda arrays: join(*reversed(arrays)))
-
-
-# %% id=04-zip-or-overlap mutant cause="building the operation already ran something"
-def side_by_side(a, b, join):
-    async def run():
-        return await join(*await asyncio.gather(a, b))
-
-    return run()
-
-
-# %% id=04-zip-or-overlap mutant cause="the source of 'a' runs at most once"
-def side_by_side(a, b, join):
-    return agt.overlap(a, b).and_then(lambda _: join(a, b))
-
-
 # %% id=04-zip-or-overlap-check
 check("04-zip-or-overlap", side_by_side)
 
@@ -927,43 +640,6 @@ def halves(pair, f, g):
 def halves(pair, f, g):
     a, b = pair.unzip(2)
     return agt.zip(f(a), g(b))
-
-
-# %% id=04-unzip mutant cause="`h2d` ran 2 times"
-def halves(pair, f, g):
-    a, _ = pair.unzip(2)
-    _, b = pair.unzip(2)
-    return agt.zip(f(a), g(b))
-
-
-# %% id=04-unzip mutant cause="is not known before it runs: say unzip(2)"
-def halves(pair, f, g):
-    a, b = pair.unzip()
-    return agt.zip(f(a), g(b))
-
-
-# %% id=04-unzip mutant cause="element"
-def halves(pair, f, g):
-    a, b = pair.unzip(2)
-    return agt.zip(g(a), f(b))
-
-
-# %% id=04-unzip mutant cause="building the operation already ran something"
-def halves(pair, f, g):
-    a, b = pair.sync()
-    return agt.zip(f(agt.value(a)), g(agt.value(b)))
-
-
-# %% id=04-unzip mutant cause="a tuple of two results should come out, and this did: ndarray"
-def halves(pair, f, g):
-    a, b = pair.unzip(2)
-    return f(a).and_then(lambda _: g(b))
-
-
-# %% id=04-unzip mutant cause="the source of"
-def halves(pair, f, g):
-    a, b = pair.unzip(2)
-    return agt.zip(f(a), g(a))
 
 
 # %% id=04-unzip-check
@@ -1107,59 +783,6 @@ def diamond(source, left, right, join):
     return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
 
 
-# %% id=04-diamond mutant cause="`left` and `right` both ran on stream"
-def diamond(source, left, right, join):
-    s = source.shared()
-    return join(left(s), right(s))
-
-
-# %% id=04-diamond mutant cause="`h2d` ran 2 times"
-def diamond(source, left, right, join):
-    return agt.overlap(left(source), right(source)).and_then(lambda both: join(*both))
-
-
-# %% id=04-diamond mutant cause="`h2d` ran 2 times"
-def diamond(source, left, right, join):
-    s = source.share()
-    return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
-
-
-# %% id=04-diamond mutant cause="`h2d` ran 2 times"
-def diamond(source, left, right, join):
-    sides = agt.overlap(left(source.shared()), right(source.shared()))
-    return sides.and_then(lambda both: join(*both))
-
-
-# %% id=04-diamond mutant cause="element 0 is"
-def diamond(source, left, right, join):
-    s = source.shared()
-    return agt.overlap(right(s), left(s)).and_then(lambda both: join(*both))
-
-
-# %% id=04-diamond mutant cause="join() missing 1 required positional argument"
-def diamond(source, left, right, join):
-    source = source.shared()
-    return agt.overlap(left(source), right(source)).and_then(lambda results: join(results))
-
-
-# %% id=04-diamond mutant cause="`join` ran 0 times"
-def diamond(source, left, right, join):
-    s = source.shared()
-    return agt.overlap(left(s), right(s)).map(lambda both: join(*both))
-
-
-# %% id=04-diamond mutant cause="building the operation already ran something"
-def diamond(source, left, right, join):
-    s = agt.value(source.sync().share())
-    return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
-
-
-# %% id=04-diamond mutant cause="`left` ran 2 times"
-def diamond(source, left, right, join):
-    s = source.shared()
-    return agt.overlap(left(s), right(s)).and_then(lambda both: join(left(s), both[1]))
-
-
 # %% id=04-diamond-check
 check("04-diamond", diamond)
 
@@ -1234,73 +857,6 @@ def apply_all(matrix, xs):
         agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
     ]
     return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
-
-
-# %% id=04-lend mutant cause="the caller's `matrix` was moved by share()"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    weights = matrix.share()
-    products = [agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
-    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
-
-
-# %% id=04-lend mutant cause="was moved into matvec_naive()"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    lent = matrix.borrow()
-    first = agt.matvec_naive(n, n, matrix, agt.h2d(xs[0]), agt.zeros(n).partition(32))
-    products = [
-        agt.matvec_naive(n, n, lent, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs[1:]
-    ]
-    return agt.zip(*[launch.last().unpartition().to_host() for launch in (first, *products)])
-
-
-# %% id=04-lend mutant cause="`d2d` ran 3 times, and 0 times is right"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    copies = [agt.dup(matrix.borrow()).last() for _ in xs]
-    products = [
-        agt.matvec_naive(n, n, copy, agt.h2d(x), agt.zeros(n).partition(32))
-        for copy, x in zip(copies, xs, strict=True)
-    ]
-    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
-
-
-# %% id=04-lend mutant cause="should return an operation, and returned list"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    products = [
-        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-    ]
-    return [launch.last().unpartition().to_host() for launch in products]
-
-
-# %% id=04-lend mutant cause="`matvec_naive` ran 1 time"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    for x in xs:
-        launch = agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
-        return agt.zip(launch.last().unpartition().to_host())
-
-
-# %% id=04-lend mutant cause="for vector 0, element 0 is"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    products = [
-        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
-        for x in reversed(xs)
-    ]
-    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
-
-
-# %% id=04-lend mutant cause="building the operation already ran something"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    results = []
-    for x in xs:
-        launch = agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
-        results.append(launch.last().unpartition().to_host().sync())
-    return agt.value(tuple(results))
 
 
 # %% id=04-lend-check

@@ -223,72 +223,6 @@ async def handle(i, prepare, process):
         return await process(x)
 
 
-# %% id=08-annotate mutant cause="was opened by one task and closed by another"
-async def handle(i, prepare, process):
-    with agt.ranges.span("request"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        return await process(x)
-
-
-# %% id=08-annotate mutant cause="was never closed"
-async def handle(i, prepare, process):
-    token = agt.ranges.start("request")
-    with agt.ranges.span("prepare"):
-        x = prepare(i)
-    result = await process(x)
-    agt.ranges.end(token)
-    return result
-
-
-# %% id=08-annotate mutant cause="no range `request` holds all of request"
-async def handle(i, prepare, process):
-    with agt.ranges.span("request"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        future = process(x).into_future()
-    return await future
-
-
-# %% id=08-annotate mutant cause="no range `request` holds all of request"
-async def handle(i, prepare, process):
-    with agt.ranges.span("prepare"):
-        x = prepare(i)
-    with agt.ranges.across("request"):
-        return await process(x)
-
-
-# %% id=08-annotate mutant cause="and nothing else"
-async def handle(i, prepare, process):
-    with agt.ranges.across("request"), agt.ranges.across("prepare"):
-        x = prepare(i)
-        return await process(x)
-
-
-# %% id=08-annotate mutant cause="should give 3 ranges called `request`, and gave 0"
-async def handle(i, prepare, process):
-    with agt.ranges.across(f"request {i}"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        return await process(x)
-
-
-# %% id=08-annotate mutant cause="`sync` blocks the event loop"
-async def handle(i, prepare, process):
-    with agt.ranges.span("request"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        return process(x).sync()
-
-
-# %% id=08-annotate mutant cause="a NumPy array should come out"
-async def handle(i, prepare, process):
-    with agt.ranges.across("request"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        await process(x)
-
-
 # %% id=08-annotate-check
 check("08-annotate", handle)
 
@@ -563,7 +497,7 @@ assert one / six > 1.5
 if device.simulated:
     assert in_line.metrics().device_active / in_line.metrics().device_makespan > 0.9
 
-# %% [markdown] id=nsight unchecked="which version of another program it follows; its documentation is the source"
+# %% [markdown] id=nsight
 # ## The window of Nsight Systems
 #
 # You may never need it: what is on this page is enough for the programs of this course. But sooner or later you get a
@@ -588,7 +522,7 @@ assert {"batch 0", "batch 0 in flight"} <= {span.name for span in foreign if spa
 assert len(foreign.device_spans) == 28
 assert foreign.find("sgemm_naive")[0].label == "batch 0"
 
-# %% [markdown] id=nsight-read unchecked="how the window of another program is used; its documentation is the source"
+# %% [markdown] id=nsight-read
 # Read it in the order of the numbers:
 #
 # - **(1) asyncgpu_tutor**, below the row of a thread: your ranges. A library gives its ranges a **domain**, and this is the name of ours; without one the row
@@ -621,7 +555,7 @@ assert foreign.find("sgemm_naive")[0].label == "batch 0"
 # For a browser there is a third window: `trace.to_perfetto("trace.pftrace")` writes a file that [ui.perfetto.dev](https://ui.perfetto.dev) opens. The host is on top, and each stream has a line
 # below it. Click on a piece of work, and an arrow shows the call that asked for it. The page reads the file in your browser; nothing is sent anywhere.
 
-# %% [markdown] id=detective unchecked="how to know them; the section on the detective compares all of them with their traces"
+# %% [markdown] id=detective
 # ## Seven suspects
 #
 # Some mistakes are so common that it pays to know their faces. Here they are, with how one knows them.
@@ -702,77 +636,6 @@ async def program_a(ops):
 case_a = "hidden synchronisation", program_a
 
 
-# %% id=08-case-a mutant cause="still shows it"
-async def program_a(ops):
-    tasks = []
-    for op in ops:
-        tasks.append(agt.spawn(op))
-        await asyncio.sleep(0)
-        agt.synchronize()
-    return [await task for task in tasks]
-
-
-case_a = "hidden synchronisation", program_a
-
-
-# %% id=08-case-a mutant cause="Is somebody waiting elsewhere now?"
-async def program_a(ops):
-    results = []
-    for op in ops:
-        results.append(await agt.spawn(op))
-    return results
-
-
-case_a = "hidden synchronisation", program_a
-
-
-# %% id=08-case-a mutant cause="still shows it"
-async def program_a(ops):
-    streams = [agt.create_stream() for _ in ops]
-    results = []
-    for op, stream in zip(ops, streams):
-        results.append(op.async_on(stream))
-        stream.synchronize()
-    return [result.numpy() for result in results]
-
-
-case_a = "hidden synchronisation", program_a
-
-
-# %% id=08-case-a mutant cause="the culprit is not"
-async def program_a(ops):
-    return await asyncio.gather(*ops)
-
-
-case_a = "too few streams", program_a
-
-
-# %% id=08-case-a mutant cause="a result was read before the device was done with it"
-async def program_a(ops):
-    results = [op.async_on(agt.create_stream()) for op in ops]
-    return [result.numpy() for result in results]
-
-
-case_a = "hidden synchronisation", program_a
-
-
-# %% id=08-case-a mutant cause="with a device that takes its time"
-async def program_a(ops):
-    tasks = [agt.spawn(op) for op in ops]
-    return [await task for task in asyncio.as_completed(tasks)]
-
-
-case_a = "hidden synchronisation", program_a
-
-
-# %% id=08-case-a mutant cause="should be two things"
-async def program_a(ops):
-    return await asyncio.gather(*ops)
-
-
-case_a = "hidden synchronisation"
-
-
 # %% id=08-case-a-check
 check("08-case-a", case_a)
 
@@ -821,68 +684,6 @@ async def program_b(ops):
 case_b = "too few streams", program_b
 
 
-# %% id=08-case-b mutant cause="who is the culprit?"
-async def program_b(ops):
-    with agt.using(policy=agt.StreamPoolRoundRobin(len(ops))):
-        return await asyncio.gather(*ops)
-
-
-case_b = "too small a device", program_b
-
-
-# %% id=08-case-b mutant cause="still shows it"
-async def program_b(ops):
-    with agt.using(policy=agt.StreamPoolRoundRobin(3)):
-        return await asyncio.gather(*ops)
-
-
-case_b = "too few streams", program_b
-
-
-# %% id=08-case-b mutant cause="Is somebody waiting elsewhere now?"
-async def program_b(ops):
-    with agt.using(policy=agt.StreamPoolRoundRobin(len(ops))):
-        return list(await agt.zip(*ops))
-
-
-case_b = "too few streams", program_b
-
-
-# %% id=08-case-b mutant cause="too few streams is gone, and hidden synchronisation has come in its place"
-async def program_b(ops):
-    return [op.sync() for op in ops]
-
-
-case_b = "too few streams", program_b
-
-
-# %% id=08-case-b mutant cause="a result was read before the device was done with it"
-async def program_b(ops):
-    results = [op.async_on(agt.create_stream()) for op in ops]
-    return [result.numpy() for result in results]
-
-
-case_b = "too few streams", program_b
-
-
-# %% id=08-case-b mutant cause="`d2h` ran 4 times"
-async def program_b(ops):
-    return await asyncio.gather(*ops[:4])
-
-
-case_b = "too few streams", program_b
-
-
-# %% id=08-case-b mutant cause="program_b` returned"
-async def program_b(ops):
-    with agt.using(policy=agt.StreamPoolRoundRobin(len(ops))):
-        results = await asyncio.gather(*ops)
-    return results[:4]
-
-
-case_b = "too few streams", program_b
-
-
 # %% id=08-case-b-check
 check("08-case-b", case_b)
 
@@ -918,73 +719,10 @@ async def program_c(ops):
 case_c = "null stream", program_c
 
 
-# %% id=08-case-c mutant cause="the culprit is not"
-async def program_c(ops):
-    return await asyncio.gather(*ops)
-
-
-case_c = "hidden synchronisation", program_c
-
-
-# %% id=08-case-c mutant cause="still shows it"
-async def program_c(ops):
-    default = agt.current_device().default_stream
-    early = [op.async_on(default) for op in ops[:1]]
-    late = await asyncio.gather(*ops[1:])
-    agt.synchronize()
-    return [result.numpy() for result in early] + late
-
-
-case_c = "null stream", program_c
-
-
-# %% id=08-case-c mutant cause="null stream is gone, and too few streams has come in its place"
-async def program_c(ops):
-    with agt.using(policy=agt.SingleStream()):
-        return await asyncio.gather(*ops)
-
-
-case_c = "null stream", program_c
-
-
-# %% id=08-case-c mutant cause="null stream is gone, and hidden synchronisation has come in its place"
-async def program_c(ops):
-    early = [op.sync() for op in ops[:2]]
-    return early + await asyncio.gather(*ops[2:])
-
-
-case_c = "null stream", program_c
-
-
-# %% id=08-case-c mutant cause="a result was read before the device was done with it"
-async def program_c(ops):
-    early = [op.async_on(agt.create_stream()) for op in ops]
-    return [result.numpy() for result in early]
-
-
-case_c = "null stream", program_c
-
-
-# %% id=08-case-c mutant cause="with result 0, element 0 is"
-async def program_c(ops):
-    return await asyncio.gather(*ops[2:], *ops[:2])
-
-
-case_c = "null stream", program_c
-
-
-# %% id=08-case-c mutant cause="should return a list of results, and returned"
-async def program_c(ops):
-    await asyncio.gather(*ops)
-
-
-case_c = "null stream", program_c
-
-
 # %% id=08-case-c-check
 check("08-case-c", case_c)
 
-# %% [markdown] id=case-d-text unchecked="what somebody says, and may be wrong about"
+# %% [markdown] id=case-d-text
 # ### Case D
 #
 # *"Four streams, four tasks, no wait anywhere. And hardly any two of them overlap."*
@@ -1007,74 +745,6 @@ case_d = ..., program_d
 # %% id=08-case-d solution
 async def program_d(make, arrays):
     return await asyncio.gather(*[make(agt.pin(x)) for x in arrays])
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-d mutant cause="the culprit is not"
-async def program_d(make, arrays):
-    return await asyncio.gather(*[make(agt.pin(x)) for x in arrays])
-
-
-case_d = "too few streams", program_d
-
-
-# %% id=08-case-d mutant cause="still shows it"
-async def program_d(make, arrays):
-    return await asyncio.gather(*[make(x.copy()) for x in arrays])
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-d mutant cause="still shows it"
-async def program_d(make, arrays):
-    with agt.using(policy=agt.StreamPoolRoundRobin(8)):
-        return await asyncio.gather(*[make(x) for x in arrays])
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-d mutant cause="with result 0, element 0 is"
-async def program_d(make, arrays):
-    buffer = agt.pinned(arrays[0].shape, arrays[0].dtype)
-    ops = []
-    for x in arrays:
-        buffer[:] = x
-        ops.append(make(buffer))
-    return await asyncio.gather(*ops)
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-d mutant cause="was changed while its copy may have been in flight"
-async def program_d(make, arrays):
-    buffer = agt.pinned(arrays[0].shape, arrays[0].dtype)
-    tasks = []
-    for x in arrays:
-        buffer[:] = x
-        tasks.append(agt.spawn(make(buffer)))
-        await asyncio.sleep(0)
-    return [await task for task in tasks]
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-d mutant cause="Is somebody waiting elsewhere now?"
-async def program_d(make, arrays):
-    return [await make(agt.pin(x)) for x in arrays]
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-d mutant cause="`d2h` ran 1 time"
-async def program_d(make, arrays):
-    return [await make(agt.pin(np.concatenate(arrays)))]
 
 
 case_d = "pageable copy", program_d
@@ -1118,95 +788,10 @@ async def program_e(make, rounds):
 case_e = "lazy module loading", program_e
 
 
-# %% id=08-case-e mutant cause="the culprit is not"
-async def program_e(make, rounds):
-    await make()
-    with agt.record() as trace:
-        for _ in range(rounds):
-            await make()
-    return trace
-
-
-case_e = "allocation in the loop", program_e
-
-
-# %% id=08-case-e mutant cause="still shows it"
-async def program_e(make, rounds):
-    with agt.record() as trace:
-        await make()
-        for _ in range(rounds):
-            await make()
-    return trace
-
-
-case_e = "lazy module loading", program_e
-
-
-# %% id=08-case-e mutant cause="still shows it"
-async def program_e(make, rounds):
-    make()
-    with agt.record() as trace:
-        for _ in range(rounds):
-            await make()
-    return trace
-
-
-case_e = "lazy module loading", program_e
-
-
-# %% id=08-case-e mutant cause="still shows it"
-async def program_e(make, rounds):
-    first = agt.spawn(make())
-    with agt.record() as trace:
-        for _ in range(rounds):
-            await make()
-    await first
-    return trace
-
-
-case_e = "lazy module loading", program_e
-
-
-# %% id=08-case-e mutant cause="`relu` ran 3 times, and 4 times is right"
-async def program_e(make, rounds):
-    await make()
-    with agt.record() as trace:
-        for _ in range(rounds - 1):
-            await make()
-    return trace
-
-
-case_e = "lazy module loading", program_e
-
-
-# %% id=08-case-e mutant cause="should return the trace, and returned"
-async def program_e(make, rounds):
-    await make()
-    with agt.record() as trace:
-        for _ in range(rounds):
-            await make()
-    return trace.metrics().makespan / rounds
-
-
-case_e = "lazy module loading", program_e
-
-
-# %% id=08-case-e mutant cause="lazy module loading is gone, and hidden synchronisation has come in its place"
-async def program_e(make, rounds):
-    make().sync()
-    with agt.record() as trace:
-        for _ in range(rounds):
-            make().sync()
-    return trace
-
-
-case_e = "lazy module loading", program_e
-
-
 # %% id=08-case-e-check
 check("08-case-e", case_e)
 
-# %% [markdown] id=case-f-text unchecked="what somebody says, and may be wrong about"
+# %% [markdown] id=case-f-text
 # ### Case F
 #
 # *"Each round needs the result of the one before, so nothing can overlap. What else can I do for the time between two rounds?"*
@@ -1243,104 +828,6 @@ async def program_f(x, compute, step, rounds):
 case_f = "allocation in the loop", program_f
 
 
-# %% id=08-case-f mutant cause="the culprit is not"
-async def program_f(x, compute, step, rounds):
-    room = await agt.zeros(x.shape, name="state")
-    for _ in range(rounds):
-        y = await agt.memcpy(room.borrow(), x).first().and_then(compute).to_host()
-        x = step(y)
-    return x
-
-
-case_f = "hidden synchronisation", program_f
-
-
-# %% id=08-case-f mutant cause="still shows it"
-async def program_f(x, compute, step, rounds):
-    for _ in range(rounds):
-        room = await agt.zeros(x.shape, name="state")
-        y = await agt.memcpy(room.borrow(), x).first().and_then(compute).to_host()
-        x = step(y)
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f mutant cause="still shows it"
-async def program_f(x, compute, step, rounds):
-    with agt.using(policy=agt.SingleStream()):
-        for _ in range(rounds):
-            y = await agt.h2d(x, "state").and_then(compute).to_host()
-            x = step(y)
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f mutant cause="allocation in the loop is gone, and hidden synchronisation has come in its place"
-async def program_f(x, compute, step, rounds):
-    room = await agt.zeros(x.shape, name="state")
-    for _ in range(rounds):
-        y = agt.memcpy(room.borrow(), x).first().and_then(compute).to_host().sync()
-        x = step(y)
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f mutant cause="a result was read before the device was done with it"
-async def program_f(x, compute, step, rounds):
-    room = await agt.zeros(x.shape, name="state")
-    stream = agt.create_stream()
-    for _ in range(rounds):
-        y = agt.memcpy(room.borrow(), x).first().and_then(compute).to_host().async_on(stream)
-        x = step(y.numpy())
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f mutant cause="with a device that takes its time"
-async def program_f(x, compute, step, rounds):
-    room = await agt.zeros(x.shape, name="state")
-    stream = agt.create_stream()
-    for _ in range(rounds):
-        y = agt.memcpy(room.borrow(), x).first().and_then(compute).to_host().async_on(stream)
-        agt.work(200, "by then it is surely over")
-        x = step(y.numpy())
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f mutant cause="with 8 rounds, element"
-async def program_f(x, compute, step, rounds):
-    room = await agt.zeros(x.shape, name="state")
-    for _ in range(rounds):
-        y = await agt.memcpy(room.borrow(), x).first().and_then(compute).to_host()
-        x = step(y)
-    return y
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f mutant cause="`relu` ran 1 time, and 8 times is right"
-async def program_f(x, compute, step, rounds):
-    y = await agt.h2d(x, "state").and_then(compute).to_host()
-    for _ in range(rounds):
-        x = step(y)
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
 # %% id=08-case-f-check
 check("08-case-f", case_f)
 
@@ -1369,94 +856,6 @@ case_g = ..., program_g
 async def program_g(job, x):
     parts = np.array_split(x, 4)
     return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g mutant cause="the culprit is not"
-async def program_g(job, x):
-    parts = np.array_split(x, 4)
-    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
-
-
-case_g = "too few streams", program_g
-
-
-# %% id=08-case-g mutant cause="still shows it"
-async def program_g(job, x):
-    with agt.using(policy=agt.StreamPoolRoundRobin(8)):
-        return await agt.spawn(job(x))
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g mutant cause="still shows it"
-async def program_g(job, x):
-    parts = x[:50_000], x[50_000:]
-    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g mutant cause="the host makes calls for"
-async def program_g(job, x):
-    parts = np.array_split(x, 16)
-    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g mutant cause="Is somebody waiting elsewhere now?"
-async def program_g(job, x):
-    return np.concatenate([await job(part) for part in np.array_split(x, 4)])
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g mutant cause="Is somebody waiting elsewhere now?"
-async def program_g(job, x):
-    return np.concatenate(await agt.zip(*[job(part) for part in np.array_split(x, 4)]))
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g mutant cause="one big kernel is gone, and hidden synchronisation has come in its place"
-async def program_g(job, x):
-    return np.concatenate([job(part).sync() for part in np.array_split(x, 4)])
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g mutant cause="one big kernel is gone, and pageable copy has come in its place"
-async def program_g(job, x):
-    parts = np.array_split(np.array(x), 4)
-    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g mutant cause="a result was read before the device was done with it"
-async def program_g(job, x):
-    results = [job(part).async_on(agt.create_stream()) for part in np.array_split(x, 4)]
-    return np.concatenate([result.numpy() for result in results])
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g mutant cause="with 2,000,000 numbers, element"
-async def program_g(job, x):
-    tasks = [agt.spawn(job(part)) for part in np.array_split(x, 4)]
-    results = [await task for task in tasks]
-    return np.concatenate(results[::-1])
 
 
 case_g = "one big kernel", program_g

@@ -7,20 +7,24 @@ as ::
     # %% id=first-launch tags=raises-exception
     # %% id=01-relu starter
     # %% id=01-relu solution
-    # %% id=01-relu mutant cause="no thread wrote element 32"
-    # %% [markdown] id=history unchecked="what others measured, with its source"
 
 Lines of Markdown begin with ``# ``. Every cell has an id of its own, which stays when the cell changes. A
 `starter` cell is in the learner's notebook only, and a `solution` cell only in the one that is written to
-``solutions/``, which exists for sources that have such cells. A `mutant` is a plausible wrong answer, and in
-no notebook: a test holds the check against it, which has to reject it with this cause. What precedes
-the first cell is for readers of the source.
+``solutions/``, which exists for sources that have such cells. What precedes the first cell is for readers
+of the source.
 
 Starters and solutions also go to ``asyncgpu_tutor/exercises/answers/NN_name.json``, by the ids of their
 cells, which are the names of the exercises. From there `check` and `solution` have them.
 
-``python tools/build_notebooks.py`` writes the notebooks, ``--check`` names those that are out of date. With
-numbers, such as ``03 04``, it looks at these chapters alone.
+``course/wrong_answers/NN_name.py`` has plausible wrong answers to these exercises, which are in no
+notebook. A test holds the check against each, which has to reject it with the cause that is given ::
+
+    # %% id=01-relu cause="no thread wrote element 32"
+
+``python tools/build_notebooks.py`` writes the notebooks, without outputs and in nbformat's own order of
+keys, so that a diff shows what a person changed and nothing else. ``--check`` writes nothing, and names
+the files that are not what the sources give. With numbers, such as ``03 04``, it looks at these chapters
+alone.
 """
 
 from __future__ import annotations
@@ -30,19 +34,21 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import nbformat
 from nbformat import v4
 
-from notebooks import canonical
-
 ROOT = Path(__file__).resolve().parents[1]
 MARKER = re.compile(r"# %%(?P<options>( .*)?)")
 FOLDERS = {"starter": "notebooks", "solution": "solutions"}
 ANSWERS = "asyncgpu_tutor/exercises/answers"
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
 
 Audience = Literal["starter", "solution"]
 
@@ -58,20 +64,17 @@ class Cell:
     Attributes
     ----------
     only : str or None
-        The one kind of notebook that it goes to; None for both. ``"mutant"`` goes to neither.
+        The one kind of notebook that it goes to; None for both.
     cause : str
-        Why a mutant is rejected: part of what the learner is told.
-    unchecked : str
-        Why no program beside a text checks what it claims; see ``tools/claims.py``.
+        Of a wrong answer: part of what the learner is told when it is rejected.
     """
 
-    kind: Literal["code", "markdown"]
-    id: str
-    tags: list[str]
-    only: str | None
-    lines: list[str]
+    kind: Literal["code", "markdown"] = "code"
+    id: str = ""
+    tags: list[str] = field(default_factory=list)
+    only: str | None = None
     cause: str = ""
-    unchecked: str = ""
+    lines: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -95,33 +98,46 @@ def parse(source: str, name: str) -> list[Cell]:
 
 
 def _head(options: list[str], where: str) -> Cell:
-    cell = Cell("code", "", [], None, [])
+    cell = Cell()
     for option in options:
         key, _, given = option.partition("=")
         if option == "[markdown]":
             cell.kind = "markdown"
-        elif option in FOLDERS or option == "mutant":
+        elif option in FOLDERS:
             cell.only = option
         elif key == "cause" and given:
             cell.cause = given
-        elif key == "unchecked" and given:
-            cell.unchecked = given
-        elif key == "id" and given:
+        elif key == "id" and re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", given):
             cell.id = given
         elif key == "tags" and given:
             cell.tags = given.split(",")
         else:
             raise SourceError(f"{where}: unknown cell option {option!r}")
-    if (cell.only == "mutant") != bool(cell.cause):
-        raise SourceError(f'{where}: a mutant, and nothing else, has a cause: mutant cause="..."')
     if not cell.id:
         raise SourceError(f"{where}: the cell has no id; give it one, as in '# %% id=first-launch'")
     return cell
 
 
+def chapter(source: Path) -> tuple[list[Cell], list[Cell]]:
+    """The cells of a chapter, and the wrong answers to its exercises."""
+    cells = parse(source.read_text(encoding="utf-8"), source.name)
+    if misplaced := [cell.id for cell in cells if cell.cause]:
+        raise SourceError(f"{source.name}: belongs in wrong_answers/: {', '.join(misplaced)}")
+    beside = source.parent / "wrong_answers" / source.name
+    wrong = parse(beside.read_text(encoding="utf-8"), beside.name) if beside.exists() else []
+    exercises = {cell.id for cell in cells if cell.only}
+    for cell in wrong:
+        if cell.id not in exercises or not cell.cause:
+            raise SourceError(
+                f"wrong_answers/{source.name}: a wrong answer has the name of an exercise as its id, and "
+                f'a cause: cause="..."; {cell.id} has not'
+            )
+    return cells, wrong
+
+
 def build(cells: list[Cell], audience: Audience, name: str) -> str:
-    """The notebook for an audience, in canonical form."""
-    notebook = v4.new_notebook()
+    """The notebook for an audience, as nbformat writes it."""
+    notebook = v4.new_notebook(metadata=METADATA)
     chosen = [cell for cell in cells if cell.only in (None, audience)]
     ids = [cell.id for cell in chosen]
     if twice := sorted({i for i in ids if ids.count(i) > 1}):
@@ -130,34 +146,31 @@ def build(cells: list[Cell], audience: Audience, name: str) -> str:
         make = v4.new_code_cell if cell.kind == "code" else v4.new_markdown_cell
         metadata = {"tags": cell.tags} if cell.tags else {}
         notebook.cells.append(make(cell.text, id=cell.id, metadata=metadata))
-    text = canonical(nbformat.writes(notebook))
-    nbformat.validate(nbformat.reads(text, as_version=4))
-    return text
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
 
 
 def answers(cells: list[Cell], name: str) -> str:
     """Starter and solution of each exercise, as JSON; empty where there is none."""
     found: dict[str, dict[str, str]] = {}
     for cell in cells:
-        if cell.only in FOLDERS:
+        if cell.only is not None:
             found.setdefault(cell.id, {})[cell.only] = cell.text
     if halves := [exercise for exercise, both in found.items() if len(both) < 2]:
         raise SourceError(f"{name}: these lack a starter or a solution: {', '.join(halves)}")
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n" if found else ""
 
 
-def products(root: Path, chapters: Sequence[str] = ()) -> Iterator[tuple[Path, str]]:
-    """Where each file belongs that is made from the sources, and its text.
+def sources(root: Path, chapters: Sequence[str] = ()) -> list[Path]:
+    """The sources whose names begin with one of these; without any, all."""
+    found = sorted((root / "course").glob("*.py"))
+    return [path for path in found if not chapters or path.name.startswith(tuple(chapters))]
 
-    Parameters
-    ----------
-    chapters : sequence of str
-        What the names of the sources begin with; without any, all.
-    """
-    for source in sorted((root / "course").glob("*.py")):
-        if chapters and not source.name.startswith(tuple(chapters)):
-            continue
-        cells = parse(source.read_text(encoding="utf-8"), source.name)
+
+def products(root: Path, chapters: Sequence[str] = ()) -> Iterator[tuple[Path, str]]:
+    """Where each file belongs that is made from the `sources`, and its text."""
+    for source in sources(root, chapters):
+        cells, _ = chapter(source)
         stored = answers(cells, source.name)
         yield root / "notebooks" / f"{source.stem}.ipynb", build(cells, "starter", source.name)
         if stored:

@@ -26,10 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from build_notebooks import ROOT, Cell, SourceError, parse
+from build_notebooks import METADATA, ROOT, Cell, SourceError, chapter, sources
 from nbformat import v4
-
-from notebooks import KERNELSPEC
 
 SCHEMA = 3
 POINTS = 1
@@ -78,13 +76,11 @@ def assignment(cells: Sequence[Cell], name: str, exported: Sequence[str]) -> nbf
     """
     answers: dict[str, dict[str, Cell]] = {}
     for cell in cells:
-        if cell.only in ("starter", "solution"):
+        if cell.only is not None:
             answers.setdefault(cell.id, {})[cell.only] = cell
-    notebook = v4.new_notebook(
-        metadata={"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
-    )
+    notebook = v4.new_notebook(metadata=METADATA)
     for cell in cells:
-        if cell.only in ("solution", "mutant"):
+        if cell.only == "solution":
             continue
         if cell.kind == "markdown":
             new = v4.new_markdown_cell(_linked(cell.text, exported), id=cell.id)
@@ -121,25 +117,21 @@ def _test(check: str, name: str) -> str:
 def _linked(text: str, exported: Sequence[str]) -> str:
     """Links as they are in a tree with a folder for each assignment."""
 
-    def chapter(found: re.Match[str]) -> str:
+    def linked(found: re.Match[str]) -> str:
         words, name = found.groups()
         return f"[{words}](../{name}/{name}.ipynb)" if name in exported else words
 
-    return CHAPTER.sub(chapter, DOCUMENT.sub(r"](docs/\1)", BESIDE.sub(r"\1", text)))
+    return CHAPTER.sub(linked, DOCUMENT.sub(r"](docs/\1)", BESIDE.sub(r"\1", text)))
 
 
 def assignments(
     root: Path = ROOT, chapters: Sequence[str] = ()
 ) -> Iterator[tuple[str, nbformat.NotebookNode]]:
     """Name and notebook of each chapter that has exercises."""
-    sources = {
-        source.stem: parse(source.read_text(encoding="utf-8"), source.name)
-        for source in sorted((root / "course").glob("*.py"))
-        if not chapters or source.name.startswith(tuple(chapters))
-    }
-    named = [name for name, cells in sources.items() if any(c.only == "solution" for c in cells)]
+    pages = {source.stem: chapter(source)[0] for source in sources(root, chapters)}
+    named = [name for name, cells in pages.items() if any(c.only == "solution" for c in cells)]
     for name in named:
-        yield name, assignment(sources[name], name, named)
+        yield name, assignment(pages[name], name, named)
 
 
 def export(folder: Path, root: Path = ROOT, chapters: Sequence[str] = ()) -> list[Path]:

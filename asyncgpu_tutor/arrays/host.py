@@ -141,7 +141,7 @@ def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
 
     Looks into tuples (named ones too), lists and dicts, and into what is derived from those two.
     """
-    kind: Any = type(result)
+    kind = cast(Any, type(result))
     if kind is HostArray:
         return function(result)
     if isinstance(result, tuple):

@@ -5,9 +5,8 @@
     inputs    weights and batches; the made-up ones; the forward pass in NumPy
     digits    the real ones: handwritten digits, and weights that tell one digit from the rest
     quality   how good a set of yes and no answers is
-    train     the script that made the weights; nothing imports it
 
-Needs NumPy and nothing else, and no device.
+Needs NumPy and nothing else, and no device. ``tools/train_digits.py`` made the weights.
 """
 
 from asyncgpu_tutor.data.digits import Digits, load_digits

@@ -1,15 +1,25 @@
 """What the notebooks ask of a learner: predictions, exercises with checks, and captions for pictures.
 
 - `Prediction`: an answer before the reveal, scored against the trace.
-- `check`, `hint`, `solution`, `solved`, `progress`, `reset`: the exercises. `chapter_NN` has their checks;
-  `values` and `schedule` hold an answer against numbers and traces, on a device of its own (`trial`).
+- `check`, `hint`, `solution`, `solved`, `progress`, `reset`: the exercises (`api`).
+
+::
+
+    chapters       the exercises, one file a chapter: checks, hints, explanations; written with `agt`
+    exercise       what an exercise is, and how a check says no
+    checks         what a check can look at: values, traces, how an operation is built
+    sandbox        a simulated device for each attempt
+    answers        starters and solutions, as course/ has them
+    outcome        what the learner is told, in words and pictures
+    progress_file  how far a learner is
+    watched        NVTX ranges in a recording; a notebook uses it, too
+    internals      what is imported from below `agt`
 """
 
-from asyncgpu_tutor.exercises.desk import check, hint, progress, reset, solution, solved
+from asyncgpu_tutor.exercises.api import check, hint, progress, reset, solution, solved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
-from asyncgpu_tutor.exercises.outcome import Outcome
-from asyncgpu_tutor.exercises.prediction import Prediction, Verdict, score
-from asyncgpu_tutor.exercises.words import Words, in_words
+from asyncgpu_tutor.exercises.outcome import Outcome, Words, in_words
+from asyncgpu_tutor.exercises.predictions import Prediction, Verdict, score
 
 __all__ = [
     "Exercise",

@@ -15,10 +15,9 @@ from typing import Any, cast
 
 import numpy as np
 
-import asyncgpu_tutor
+import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Exercise
-from asyncgpu_tutor.exercises.trial import private_device
-from asyncgpu_tutor.kernels import Kernel
+from asyncgpu_tutor.exercises.sandbox import private_device
 
 __all__ = ["model", "solution_text", "untouched"]
 
@@ -40,7 +39,7 @@ def solution_text(exercise: Exercise) -> str:
 @cache
 def _made(name: str, which: str, answer: str) -> Any:
     """The answer that a stored cell defines."""
-    names: dict[str, Any] = {"agt": asyncgpu_tutor, "asyncio": asyncio, "np": np}
+    names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
     with private_device():  # kernels are compiled when they are made
         exec(_stored()[name][which], names)
     return names[answer]
@@ -61,8 +60,8 @@ def untouched(exercise: Exercise, answer: object) -> bool:
 
 def _content(answer: object) -> object:
     """What makes two answers the same: a kernel's text, the code of a function, of a class's methods."""
-    if isinstance(answer, Kernel):
-        return answer.facts.source.split()
+    if isinstance(answer, agt.Kernel):
+        return answer.source.split()
     if isinstance(answer, str):
         return answer.split()
     if isinstance(answer, tuple):  # a diagnosis and a program, say

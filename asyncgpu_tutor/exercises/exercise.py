@@ -7,15 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.trace import Trace
+import asyncgpu_tutor as agt
 
 __all__ = ["Exercise", "Rejected", "case", "compared", "meant_to_fail"]
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """A task for the learner, as its chapter's module declares it.
+    """A task for the learner, as its chapter declares it.
 
     Starter, solution and wrong answers are cells of the chapter's source in ``course/``; this is the rest.
 
@@ -30,8 +29,8 @@ class Exercise:
     check : callable
         Gets the learner's answer, and the solution's to compare with. Raises `Rejected` with the cause
         if the learner's is wrong; returns if it is right.
-    hints : tuple of str
-        From a nudge to nearly the answer; Markdown.
+    hints : str
+        From a nudge to nearly the answer; Markdown, a paragraph for each.
     explanation : str
         Why the solution is right, for those who have found it; Markdown.
     hostile : callable, optional
@@ -43,9 +42,14 @@ class Exercise:
     title: str
     answer: str
     check: Callable[[Any, Any], None]
-    hints: tuple[str, ...]
+    hints: str
     explanation: str
     hostile: Callable[[Any, Any], None] | None = None
+
+    @property
+    def hint_list(self) -> tuple[str, ...]:
+        """The hints one by one, each on one line."""
+        return tuple(" ".join(hint.split()) for hint in self.hints.split("\n\n"))
 
 
 class Rejected(Exception):
@@ -64,12 +68,12 @@ class Rejected(Exception):
         What happened, and what happens in the solution, where time is the point.
     """
 
-    def __init__(self, cause: str, *edge: Span) -> None:
+    def __init__(self, cause: str, *edge: agt.types.Span) -> None:
         super().__init__(cause)
         self.cause = cause
         self.edge = edge
-        self.got: Trace | None = None
-        self.expected: Trace | None = None
+        self.got: agt.Trace | None = None
+        self.expected: agt.Trace | None = None
 
 
 @contextmanager
@@ -100,7 +104,7 @@ def meant_to_fail(*kinds: type[Exception]) -> Generator[None]:
 
 
 @contextmanager
-def compared(got: Trace, expected: Trace) -> Generator[None]:
+def compared(got: agt.Trace, expected: agt.Trace) -> Generator[None]:
     """Give both timelines to whatever is rejected in the block."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a check answers: words, and timelines where time is the point."""
+"""What a learner is shown: words, and timelines where time is the point."""
 
 from __future__ import annotations
 
@@ -6,17 +6,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected
-from asyncgpu_tutor.traces.pictures import alt_text, compare_timelines
-from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.trace import Trace
+from asyncgpu_tutor.exercises.internals import alt_text, compare
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Outcome", "rejection"]
+__all__ = ["Outcome", "Words", "in_words", "rejection"]
 
 Status = Literal["not attempted", "rejected", "accepted"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Markdown that also reads well as plain text.
+
+    Attributes
+    ----------
+    text : str
+        Markdown; kept to bold, code and lists, for whoever reads the source.
+    """
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_markdown_(self) -> str:
+        return self.text
+
+
+def in_words(*traces: agt.Trace) -> Words:
+    """What the timelines of these traces show: the caption for a picture of them."""
+    return Words("\n\n".join(f"*In words:* {alt_text(trace)}" for trace in traces))
 
 
 @dataclass(frozen=True)
@@ -39,9 +65,9 @@ class Outcome:
     status: Status
     text: str
     cause: str = ""
-    got: Trace | None = None
-    expected: Trace | None = None
-    edge: tuple[Span, ...] = ()
+    got: agt.Trace | None = None
+    expected: agt.Trace | None = None
+    edge: tuple[agt.types.Span, ...] = ()
 
     @property
     def accepted(self) -> bool:
@@ -66,12 +92,14 @@ class Outcome:
             return []
         counterparts = _counterparts(self.edge, self.got, self.expected)
         marked = [self.edge, counterparts] if self.edge else None
-        return compare_timelines([self.got, self.expected], ["Yours", "Expected"], highlight=marked)
+        return compare([self.got, self.expected], ["Yours", "Expected"], highlight=marked)
 
 
-def _counterparts(edge: Sequence[Span], got: Trace, expected: Trace) -> list[Span]:
+def _counterparts(
+    edge: Sequence[agt.types.Span], got: agt.Trace, expected: agt.Trace
+) -> list[agt.types.Span]:
     """The spans of `expected` that have the same names, and are the same one of that name."""
-    found: list[Span] = []
+    found: list[agt.types.Span] = []
     for span in edge:
         number = got.find(span.name).index(span)
         found += expected.find(span.name)[number : number + 1]

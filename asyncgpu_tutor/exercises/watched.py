@@ -7,10 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from asyncgpu_tutor.run import current_device, record
-from asyncgpu_tutor.traces import nvtx as ranges
-from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.trace import Trace
+import asyncgpu_tutor as agt
 
 __all__ = ["Range", "RangeLog", "watched"]
 
@@ -78,7 +75,7 @@ class RangeLog:
 
 
 def _now() -> float:
-    return current_device().now()
+    return agt.current_device().now()
 
 
 def _task() -> object:
@@ -89,7 +86,7 @@ def _task() -> object:
 
 
 @contextmanager
-def watched(log: RangeLog | None = None) -> Generator[Trace]:
+def watched(log: RangeLog | None = None) -> Generator[agt.Trace]:
     """Record what happens in the block, NVTX ranges included, as spans of kind ``"range"``.
 
     A profiler that is attached is not told of the ranges in the block.
@@ -105,13 +102,13 @@ def watched(log: RangeLog | None = None) -> Generator[Trace]:
         Empty inside the block.
     """
     found = RangeLog() if log is None else log
-    origin, device = _now(), current_device().name
-    with record() as trace, ranges.into(found):
+    origin, device = _now(), agt.current_device().name
+    with agt.record() as trace, agt.ranges.into(found):
         yield trace
     number = max((span.id for span in trace), default=0)
     # Longer ones first: those that begin together are then nested as they should be.
     for one in sorted(found.closed, key=lambda r: (r.start, -r.end)):
         number += 1
         trace.spans.append(
-            Span(number, "range", one.name, one.start - origin, one.end - origin, device)
+            agt.types.Span(number, "range", one.name, one.start - origin, one.end - origin, device)
         )

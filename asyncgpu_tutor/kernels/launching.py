@@ -41,8 +41,8 @@ def launcher(
     acceptors : sequence of callable
         For each parameter what looks closely at an argument: see `arguments`.
     launch : callable
-        Gets a tuple of grid, block and shared memory, all arguments, the arrays among them, those as they were
-        given, and what counts those that are shared.
+        Gets a tuple of grid, block and shared memory; all arguments; the arrays among them, and those as they
+        were given; what counts the shared ones.
 
     Returns
     -------

@@ -126,9 +126,9 @@ class DeviceOp(Generic[T]):
         def _no_data(self, *_, **__):
             raise NotDataError(
                 f"<DeviceOp {self._label}> has no entries and no value, as it describes work: "
-                "op.sync() or await op runs it and gives the result, and op.map(function) says what to do with "
-                "its handle. op.first() and op.last() are operations for one of several results, op.unzip(n) "
-                "for all n."
+                "op.sync() or await op runs it and gives the result, and op.map(function) says what to do "
+                "with its handle. op.first() and op.last() are operations for one of several results, "
+                "op.unzip(n) for all n."
             )
 
         __array_ufunc__ = None  # so that NumPy leaves its operators to these
@@ -215,19 +215,19 @@ class DeviceOp(Generic[T]):
         self: DeviceOp[DeviceArray], *block: int | tuple[int, ...]
     ) -> DeviceOp[Partition]:
         """The array, split into blocks; see `DeviceArray.partition`."""
-        return Bind(self, lambda array: array.partition(*block), maps=True)
+        return self.map(lambda array: array.partition(*block))
 
     def unpartition(self: DeviceOp[Partition]) -> DeviceOp[DeviceArray]:
         """The array of a partition."""
-        return Bind(self, lambda partition: partition.unpartition(), maps=True)
+        return self.map(lambda partition: partition.unpartition())
 
     def reshape(self: DeviceOp[DeviceArray], *shape: int) -> DeviceOp[DeviceArray]:
         """The array with another shape; see `DeviceArray.reshape`."""
-        return Bind(self, lambda array: array.reshape(*shape), maps=True)
+        return self.map(lambda array: array.reshape(*shape))
 
     def share(self: DeviceOp[DeviceArray]) -> DeviceOp[DeviceArray]:
         """The array as a shared handle; see `DeviceArray.share`."""
-        return Bind(self, lambda array: array.share(), maps=True)
+        return self.map(lambda array: array.share())
 
     def to_host(self: DeviceOp[DeviceArray]) -> DeviceOp[npt.NDArray[Any]]:
         """The array, copied to the host: a NumPy array for the one who runs it."""
@@ -361,10 +361,10 @@ class Bind(DeviceOp[U]):
 def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
     """Enqueue an operation. Chains of any length need no more stack than short ones."""
     pending: list[Bind[Any]] = []
-    current: Any = op
+    current: Any = cast(Any, op)
     while True:
         current._used = True
-        while type(current) is Bind:
+        while current.__class__ is Bind:  # not type(current), which would narrow what a checker knows
             pending.append(current)
             current = current._source
         handles: Any = current._enqueue(context)

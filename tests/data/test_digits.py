@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor.data
-from asyncgpu_tutor.data import load_digits, reference_forward, train
+from asyncgpu_tutor.data import load_digits, reference_forward
 from asyncgpu_tutor.data.digits import load_samples
 from asyncgpu_tutor.errors import ArrayShapeError
+from tests.tools import tool
 
+train = tool("train_digits")
 DATA = Path(asyncgpu_tutor.data.__file__).parent
 CARD = Path(__file__).parents[2] / "docs" / "digits.md"
 

@@ -6,8 +6,8 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Rejected
-from asyncgpu_tutor.exercises.building import built
-from asyncgpu_tutor.exercises.trial import private_device
+from asyncgpu_tutor.exercises.checks import built
+from asyncgpu_tutor.exercises.sandbox import private_device
 from asyncgpu_tutor.traces.trace import Trace
 
 NOTHING = Trace()

@@ -1,7 +1,7 @@
 """Every exercise: the starter is not accepted, the solution is, each plausible wrong answer is rejected.
 
-Starters, solutions and wrong answers are cells of the sources in ``course/``, and so is the call of
-`check` that is tested here: it is the learner's own.
+Starters and solutions are cells of the sources in ``course/``, and so is the call of `check` that is
+tested here: it is the learner's own. Wrong answers are in ``course/wrong_answers/``.
 """
 
 from __future__ import annotations
@@ -15,27 +15,29 @@ from typing import Any
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import exercises
-from asyncgpu_tutor.exercises import Outcome, Rejected, hint, schedule, solution
+from asyncgpu_tutor.exercises import Outcome, Rejected, chapters, hint, solution
 from asyncgpu_tutor.exercises.catalogue import EXERCISES
+from asyncgpu_tutor.exercises.checks import schedule
 from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[2]
-FEWEST_MUTANTS = 3
-REASONS = {"Rejected", "equal", *schedule.__all__}
+FEWEST_WRONG = 3
+REASONS = {"Rejected", "each_equal", "equal", *schedule.__all__}
 
 
-def _chapters() -> Iterator[tuple[str, dict[str, list[Any]]]]:
-    """For each source its setup, and by id the cells."""
+def _chapters() -> Iterator[tuple[str, dict[str, list[Any]], list[Any]]]:
+    """For each source its name, by id the cells, and the wrong answers."""
     tool = load("build_notebooks")
-    for source in sorted((ROOT / "course").glob("*.py")):
+    for source in tool.sources(ROOT):
+        page, wrong = tool.chapter(source)
         cells: dict[str, list[Any]] = {}
-        for cell in tool.parse(source.read_text(encoding="utf-8"), source.name):
+        for cell in page:
             cells.setdefault(cell.id, []).append(cell)
-        yield source.name, cells
+        yield source.name, cells, wrong
 
 
-CHAPTERS = dict(_chapters())
+CHAPTERS = {name: cells for name, cells, _ in _chapters()}
+WRONG = {name: wrong for name, _, wrong in _chapters() if wrong}
 ANSWERS = [
     pytest.param(chapter, cell, id=f"{cell.id}-{cell.only}-{number}")
     for chapter, cells in CHAPTERS.items()
@@ -43,16 +45,6 @@ ANSWERS = [
     for number, cell in enumerate(cells[name])
     if cell.only in ("starter", "solution")
 ]
-# By chapter, and there by name and number.
-MUTANTS = {
-    chapter: {
-        f"{cell.id}, wrong answer {number}": cell
-        for same in cells.values()
-        for number, cell in enumerate(c for c in same if c.only == "mutant")
-    }
-    for chapter, cells in CHAPTERS.items()
-    if any(cell.only == "mutant" for same in cells.values() for cell in same)
-}
 
 
 @pytest.fixture(autouse=True)
@@ -85,11 +77,11 @@ def test_the_check_knows_right_from_untouched(chapter: str, answer: Any) -> None
         assert EXERCISES[answer.id].explanation in outcome.text
 
 
-@pytest.mark.parametrize("chapter", MUTANTS)
+@pytest.mark.parametrize("chapter", WRONG)
 def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
     chapter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A check that no wrong answer fails is none: in the chapter's modules, each can be seen to fail."""
+    """A check that no wrong answer fails is none: in the chapter's module, each can be seen to fail."""
     reached: set[tuple[str, int]] = set()
     plain = Rejected.__init__
 
@@ -101,20 +93,21 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
         plain(self, *args)
 
     monkeypatch.setattr(Rejected, "__init__", noted)
-    for name, answer in MUTANTS[chapter].items():
+    for number, answer in enumerate(WRONG[chapter]):
+        name = f"{answer.id}, wrong answer {number} of the chapter"
         outcome = checked(chapter, answer)
         assert outcome.status == "rejected", name
         assert answer.cause in outcome.cause, name
         assert "\n" not in outcome.cause, name
         assert outcome.cause in outcome.text, name
 
-    for source in sorted(Path(exercises.__file__).parent.glob(f"chapter_{chapter[:2]}*.py")):
-        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in REASONS:
-                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-                assert any((str(source), line) in reached for line in lines), (
-                    f"{source.name}, line {node.lineno}: no wrong answer fails this"
-                )
+    source = Path(chapters.__file__).with_name(f"ch{chapter[:2]}.py")
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in REASONS:
+            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            assert any((str(source), line) in reached for line in lines), (
+                f"{source.name}, line {node.lineno}: no wrong answer fails this"
+            )
 
 
 def test_each_exercise_is_in_one_chapter_with_all_that_belongs_to_it() -> None:
@@ -127,13 +120,14 @@ def test_each_exercise_is_in_one_chapter_with_all_that_belongs_to_it() -> None:
 
     assert sorted(homes) == sorted(EXERCISES)
     for name, exercise in EXERCISES.items():
-        (cells,) = [cells for cells in CHAPTERS.values() if name in cells]
-        kinds = [cell.only for cell in cells[name]]
-        assert kinds.count("starter") == kinds.count("solution") == 1
-        assert kinds.count("mutant") >= FEWEST_MUTANTS, name
-        texts = [cell.text for cell in cells[name]]
+        (chapter,) = [chapter for chapter, cells in CHAPTERS.items() if name in cells]
+        cells = CHAPTERS[chapter][name]
+        wrong = [cell for cell in WRONG[chapter] if cell.id == name]
+        assert sorted(cell.only for cell in cells) == ["solution", "starter"]
+        assert len(wrong) >= FEWEST_WRONG, name
+        texts = [cell.text for cell in [*cells, *wrong]]
         assert len(set(texts)) == len(texts), f"{name}: an answer is there twice"
-        assert len(exercise.hints) >= 2
+        assert len(exercise.hint_list) >= 2
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -142,8 +136,8 @@ def test_hints_come_one_by_one_and_the_solution_after_an_attempt(name: str) -> N
     (solved,) = [cell for cell in CHAPTERS[chapter][name] if cell.only == "solution"]
     exercise = EXERCISES[name]
 
-    for number, text in enumerate(exercise.hints, 1):
-        assert str(hint(name)).startswith(f"**Hint {number} of {len(exercise.hints)}.** {text}")
+    for number, text in enumerate(exercise.hint_list, 1):
+        assert str(hint(name)).startswith(f"**Hint {number} of {len(exercise.hint_list)}.** {text}")
     assert solved.text not in str(solution(name))
-    checked(chapter, next(cell for cell in CHAPTERS[chapter][name] if cell.only == "mutant"))
+    checked(chapter, next(cell for cell in WRONG[chapter] if cell.id == name))
     assert solved.text in str(solution(name))

@@ -8,10 +8,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-from asyncgpu_tutor.exercises import check
+from asyncgpu_tutor.exercises import Words, check, in_words
+from asyncgpu_tutor.exercises.checks.schedule import one_stream
 from asyncgpu_tutor.exercises.exercise import Rejected, compared
 from asyncgpu_tutor.exercises.outcome import Outcome, rejection
-from asyncgpu_tutor.exercises.schedule import one_stream
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -76,3 +76,17 @@ def test_a_check_draws_nothing_by_itself() -> None:
 
     assert outcome.edge
     assert not plt.get_fignums()
+
+
+def test_each_trace_gets_a_caption_of_its_own() -> None:
+    busy = Trace([Span(0, "kernel", "relu", 0.0, 2.0, device="sim:0", stream=1)])
+
+    first, second = in_words(busy, Trace()).text.split("\n\n")
+    assert "1 kernel in 1 stream" in first
+    assert "nothing was recorded" in second
+
+
+def test_words_are_the_same_wherever_they_are_shown() -> None:
+    words = Words("**Right.**")
+
+    assert str(words) == repr(words) == words._repr_markdown_() == "**Right.**"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asyncgpu_tutor.exercises import Rejected
-from asyncgpu_tutor.exercises.exercise import case, compared
-from asyncgpu_tutor.exercises.schedule import (
+from asyncgpu_tutor.exercises.checks.schedule import (
     launches,
     lazy,
     on_stream,
@@ -16,13 +15,14 @@ from asyncgpu_tutor.exercises.schedule import (
     unordered,
     waits,
 )
-from asyncgpu_tutor.traces.spans import Span, SpanKind
+from asyncgpu_tutor.exercises.exercise import case, compared
+from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.trace import Trace
 
 
 def span(
     number: int,
-    kind: SpanKind,
+    kind: str,
     name: str,
     times: tuple[float, float],
     stream: int | None = None,

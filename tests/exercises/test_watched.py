@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor import Device, ranges
 from asyncgpu_tutor.exercises.watched import RangeLog, watched
-from asyncgpu_tutor.traces import nvtx as ranges
 
 
 def test_ranges_are_in_the_trace_with_their_times_and_nothing_is_marked_afterwards(

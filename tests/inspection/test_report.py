@@ -244,7 +244,7 @@ class TestText:
 
     def test_source_has_every_line_and_its_counts(self) -> None:
         report = looked_at(matvec(64, 64))
-        source = agt.matvec_naive.facts.source
+        source = agt.matvec_naive.source
         listed = report.source("matvec_naive").split("\n")[2:]
         shown = [line.split("|", 1)[1].removeprefix(" ") for line in listed]
         assert "\n".join(shown).rstrip() == source.rstrip()

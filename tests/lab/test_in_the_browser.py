@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.tools import tool
+
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
@@ -92,19 +94,18 @@ def cell_at(page: Page, name: str) -> Locator:
     return cell
 
 
-def answer(name: str, kind: str, cause: str = "") -> str:
-    """A starter or solution of the course, or the wrong answer that has this cause."""
-    if not cause:
-        stored = json.loads(
-            (ROOT / f"asyncgpu_tutor/exercises/answers/{CHAPTER}.json").read_text(encoding="utf-8")
-        )
-        return stored[name][kind]
-    source = (ROOT / f"course/{CHAPTER}.py").read_text(encoding="utf-8")
-    return (
-        source.partition(f'# %% id={name} {kind} cause="{cause}"\n')[2]
-        .partition("\n# %%")[0]
-        .strip()
+def answer(name: str, kind: str) -> str:
+    """A starter or solution of the course."""
+    stored = json.loads(
+        (ROOT / f"asyncgpu_tutor/exercises/answers/{CHAPTER}.json").read_text(encoding="utf-8")
     )
+    return stored[name][kind]
+
+
+def wrong_answer(name: str, cause: str) -> str:
+    """The first wrong answer of the course that has this cause."""
+    _, wrong = tool("build_notebooks").chapter(ROOT / f"course/{CHAPTER}.py")
+    return next(cell.text for cell in wrong if (cell.id, cell.cause) == (name, cause))
 
 
 def write(page: Page, name: str, text: str) -> None:
@@ -180,7 +181,7 @@ def test_a_wrong_schedule_is_shown_beside_the_right_one(page: Page, lab: str, al
     write(
         page,
         "01-meanwhile",
-        answer("01-meanwhile", "mutant", "the device did nothing during `job`"),
+        wrong_answer("01-meanwhile", "the device did nothing during `job`"),
     )
 
     check = cell_at(page, "01-meanwhile-check")

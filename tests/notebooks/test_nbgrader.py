@@ -125,13 +125,12 @@ def test_the_released_version_fails_and_does_not_give_the_solution_away(
 
 @pytest.mark.parametrize(("chapter", "name"), FIRST)
 def test_a_plausible_wrong_answer_fails_with_its_cause(chapter: str, name: str) -> None:
-    source = ROOT / "course" / f"{chapter}.py"
-    cells = TOOL.parse(source.read_text(encoding="utf-8"), source.name)
-    mutant = next(cell for cell in cells if cell.id == name and cell.only == "mutant")
+    _, wrong = TOOL.chapter(ROOT / f"course/{chapter}.py")
+    answer = next(cell for cell in wrong if cell.id == name)
 
     with pytest.raises(AssertionError) as failure:
-        graded(released(SOURCES[chapter]), name, mutant.text)
-    assert mutant.cause in str(failure.value)
+        graded(released(SOURCES[chapter]), name, answer.text)
+    assert answer.cause in str(failure.value)
 
 
 def test_a_chapter_as_a_whole(tmp_path: Path) -> None:
@@ -172,7 +171,7 @@ def test_what_lies_beside_a_notebook_comes_along(tmp_path: Path) -> None:
 
 
 def test_a_check_that_is_no_call_of_check_is_refused() -> None:
-    cells = TOOL.parse(
+    cells = load("build_notebooks").parse(
         "# %% id=a starter\nx = 1\n# %% id=a solution\nx = 2\n# %% id=a-check\nprint(x)\n",
         "01_a.py",
     )

@@ -8,7 +8,6 @@ import numpy.typing as npt
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
 from asyncgpu_tutor.data import MlpInputs
-from asyncgpu_tutor.types import Partition
 
 __all__ = ["forward", "upload"]
 

@@ -1,0 +1,166 @@
+"""What a notebook calls: `check`, `hint`, `solution`, `progress`, `reset`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import answers, progress_file
+from asyncgpu_tutor.exercises.catalogue import EXERCISES
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
+from asyncgpu_tutor.exercises.sandbox import private_device
+
+__all__ = ["check", "hint", "progress", "reset", "solution", "solved"]
+
+ADVERSARIES = (1, 2, 3, 4, 5)
+
+
+def check(name: str, answer: object) -> Outcome:
+    """Try an answer, on a simulated device of its own, and say how it did.
+
+    May be called in any order and any number of times; what counts is that it was right once.
+
+    Parameters
+    ----------
+    name : str
+        Of the exercise, such as ``"01-relu"``.
+    answer : object
+        What the cell above defines: a kernel, or a function.
+
+    Raises
+    ------
+    UsageError
+        If there is no such exercise. A wrong answer is no error, so that a notebook runs through.
+    """
+    exercise = _find(name)
+    if answers.untouched(exercise, answer):
+        return Outcome(
+            "not attempted",
+            f"*{exercise.title}*: not attempted yet. Change the cell above, run it, and run this one "
+            f'again. Stuck? `hint("{name}")` helps a little, and a little more each time.',
+        )
+    records = progress_file.load()
+    record = records.setdefault(name, progress_file.Record())
+    record.attempts += 1
+    try:
+        _try(exercise, answer)
+    except Rejected as rejected:
+        outcome = rejection(exercise.title, rejected)
+    else:
+        record.solved = True
+        outcome = Outcome(
+            "accepted", f"**Right.** *{exercise.title}* is solved. {exercise.explanation}"
+        )
+    progress_file.save(records)
+    return outcome
+
+
+def hint(name: str) -> Words:
+    """The next hint; each call gives away a little more, and after the last they start again."""
+    exercise = _find(name)
+    records = progress_file.load()
+    record = records.setdefault(name, progress_file.Record())
+    hints = exercise.hint_list
+    number = record.hints % len(hints)
+    record.hints += 1
+    progress_file.save(records)
+    last = number + 1 == len(hints)
+    more = (
+        f' That was the last one; after an attempt there is `solution("{name}")`.' if last else ""
+    )
+    return Words(f"**Hint {number + 1} of {len(hints)}.** {hints[number]}{more}")
+
+
+def solution(name: str) -> Words:
+    """The solution and why it is right, once `check` has seen an attempt."""
+    exercise = _find(name)
+    record = progress_file.load().get(name, progress_file.Record())
+    if not record.attempts:
+        return Words(
+            f"*{exercise.title}*: first an attempt of your own, however rough. `check` it, and the "
+            f'solution is yours. `hint("{name}")` gets you going.'
+        )
+    return Words(
+        f"One solution, of several:\n\n```python\n{answers.solution_text(exercise)}\n```\n\n"
+        f"{exercise.explanation}"
+    )
+
+
+def solved(name: str) -> Any:
+    """The course's own answer to an exercise, as an object, for a picture that does not give it away.
+
+    Raises
+    ------
+    UsageError
+        If there is no exercise of that name.
+    """
+    return answers.model(_find(name))
+
+
+def progress(chapter: str = "") -> Words:
+    """A list of the exercises: which are solved, and after how many attempts and hints.
+
+    Parameters
+    ----------
+    chapter : str, optional
+        Its number, such as ``"01"``; without it, the exercises of all chapters are listed.
+
+    Raises
+    ------
+    UsageError
+        If no chapter with exercises has this number.
+    """
+    listed = [e for e in EXERCISES.values() if not chapter or e.name.startswith(f"{chapter}-")]
+    if not listed:
+        known = ", ".join(dict.fromkeys(name.partition("-")[0] for name in EXERCISES))
+        raise agt.UsageError(f"there is no chapter {chapter!r} with exercises. There are: {known}")
+    records = progress_file.load()
+    lines = ["| exercise | | attempts | hints |", "|---|---|---|---|"]
+    solved = 0
+    for exercise in listed:
+        record = records.get(exercise.name, progress_file.Record())
+        solved += record.solved
+        state = "**solved**" if record.solved else "tried" if record.attempts else "open"
+        lines.append(
+            f"| `{exercise.name}` {exercise.title} | {state} | {record.attempts} | {record.hints} |"
+        )
+    return Words("\n".join([f"Solved: {solved} of {len(listed)}.", "", *lines]))
+
+
+def reset(name: str | None = None) -> Words:
+    """Forget the progress of one exercise, or of all. Your answers stay where they are.
+
+    Raises
+    ------
+    UsageError
+        If there is no exercise of that name.
+    """
+    records = {} if name is None else progress_file.load()
+    if name is not None:
+        records.pop(_find(name).name, None)
+    progress_file.save(records)
+    return Words(
+        f"The progress of {'all exercises' if name is None else f'`{name}`'} is forgotten."
+    )
+
+
+def _try(exercise: Exercise, answer: object) -> None:
+    """Hold an answer against everything that its exercise checks; `Rejected`."""
+    model = answers.model(exercise)
+    with private_device():
+        exercise.check(answer, model)
+    if exercise.hostile is not None:
+        for seed in ADVERSARIES:
+            with (
+                private_device(adversary=seed),
+                case(f"a device that takes its time (adversary {seed})"),
+            ):
+                exercise.hostile(answer, model)
+
+
+def _find(name: str) -> Exercise:
+    if name not in EXERCISES:
+        listed = ", ".join(repr(known) for known in EXERCISES)
+        raise agt.UsageError(f"there is no exercise {name!r}; there are {listed}")
+    return EXERCISES[name]

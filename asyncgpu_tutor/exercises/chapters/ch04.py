@@ -1,0 +1,407 @@
+"""Exercises of 04_combinators: what each one checks, its hints, and why the solution is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import (
+    as_kernel,
+    built,
+    each_equal,
+    equal,
+    launches,
+    noise,
+    one_stream,
+)
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.sandbox import call, observe
+
+__all__ = ["EXERCISES"]
+
+BLOCK = 256
+# Each kernel gets a name of its own, so that it can be found in a trace.
+PAIRWISE = r"""
+extern "C" __global__ void NAME(unsigned int n, const float* x, const float* y, float* z)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) z[i] = EXPRESSION;
+}
+"""
+ROW_SUMS = r"""
+extern "C" __global__ void NAME(unsigned int n, const float* x, float* sums)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < n) {
+        float sum = 0.0f;
+        for (unsigned int i = 0; i < n; i++) sum += x[row * n + i];
+        sums[row] = FACTOR * sum;
+    }
+}
+"""
+SAXPY = r"""
+extern "C" __global__ void saxpy(unsigned int n, float a, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+"""
+
+
+def _random(seed: int, *shape: int) -> Any:
+    return agt.pin(noise(seed, *shape))
+
+
+def _pairwise(name: str, expression: str) -> agt.Kernel:
+    return agt.Kernel(PAIRWISE.replace("NAME", name).replace("EXPRESSION", expression))
+
+
+def _into_new(kernel: agt.Kernel, x: Any, y: Any, n: int) -> agt.DeviceOp[agt.DeviceArray]:
+    """Launch a pairwise kernel on arrays, or on operations that yield some; yields its output."""
+    return kernel(n, x, y, agt.zeros(n).partition(BLOCK)).last().unpartition()
+
+
+def _tuple(result: object, number: int, what: str) -> tuple[Any, ...]:
+    """The entries of a result, if it is a tuple of this length."""
+    if not isinstance(result, tuple):
+        raise Rejected(f"a tuple of {what} should come out, and this did: {type(result).__name__}")
+    entries = cast(tuple[Any, ...], result)
+    if len(entries) != number:
+        raise Rejected(f"{count(len(entries), 'result')} came out, and {number} are right")
+    return entries
+
+
+def _on_host(array: object) -> Any:
+    """The numbers of a device array."""
+    if not isinstance(array, agt.DeviceArray):
+        raise Rejected(
+            f"arrays on the device should come out, and this did: {type(array).__name__}"
+        )
+    return agt.d2h(array).sync()
+
+
+# ------------------------------------------------------------------ chains
+def check_residual(mine: Any, model: Any) -> None:
+    """There is one upload, each kernel runs once, and all is on one stream."""
+    add = _pairwise("add", "x[i] + y[i]")
+    for seed, n in [(1, 1000), (2, 256)]:
+        x = _random(seed, n)
+        expected = observe(model(x, add).sync).trace
+        op = built("residual", mine, expected, x, add)
+        run = observe(op.sync)
+        with compared(run.trace, expected):
+            for name in ("h2d", "relu", "add", "d2h"):
+                launches(run.trace, name, 1)
+            one_stream(run.trace)
+        with case(f"{n} elements"):
+            equal(run.result, x + np.maximum(x, 0))
+
+
+# ------------------------------------------------------------------ SAXPY
+def check_saxpy_kernel(mine: Any, _model: Any) -> None:
+    """The sum is right for sizes that fit their blocks and sizes that do not, and for several factors."""
+    kernel = as_kernel(mine, "my_saxpy")
+    for (n, threads), a in product([(256, 128), (1000, 256), (1, 32)], (2.0, -0.5)):
+        x, y = _random(n, n), _random(n + 1, n)
+
+        def run(n: int = n, threads: int = threads, a: float = a, x: Any = x, y: Any = y) -> Any:
+            blocks = agt.h2d(y).partition(threads)
+            return kernel(n, a, agt.h2d(x), blocks).last().unpartition().to_host().sync()
+
+        with case(f"n={n}, blocks of {threads} and a={a}"):
+            equal(call(run), a * x + y)
+
+
+def check_saxpy(mine: Any, model: Any) -> None:
+    """Building runs nothing; the run has two uploads and one launch, on one stream."""
+    saxpy = agt.Kernel(SAXPY)
+    for seed, n, a in [(1, 1000, 2.0), (2, 4096, -0.5)]:
+        x, y = _random(seed, n), _random(seed + 100, n)
+        expected = observe(model(saxpy, a, x, y).sync).trace
+        op = built("async_saxpy", mine, expected, saxpy, a, x, y)
+        run = observe(op.sync)
+        with compared(run.trace, expected):
+            for name, times in [("saxpy", 1), ("h2d", 2)]:
+                launches(run.trace, name, times)
+            one_stream(run.trace)
+        with case(f"{n} elements and a={a}"):
+            equal(run.result, a * x + y)
+
+
+# ------------------------------------------------------------------ tuples
+def check_four_arrays(mine: Any, model: Any) -> None:
+    """One operation on one stream yields four arrays, in order, with the right contents."""
+    expected = observe(model().sync).trace
+    op = built("four_arrays", mine, expected)
+    run = observe(op.sync)
+    with compared(run.trace, expected):
+        one_stream(run.trace)
+    a, b, c, d = [_on_host(array) for array in _tuple(run.result, 4, "four arrays")]
+    square = (100, 100)
+    right = [np.ones(square), np.zeros(square), np.arange(10_000)]
+    for name, got, wanted in zip(("first", "second", "fourth"), (a, b, d), right, strict=True):
+        with case(f"the {name} array"):
+            equal(got, wanted)
+    mean, deviation = float(c.mean()), float(c.std())
+    if c.shape != square or abs(mean) > 0.1 or abs(deviation - 1) > 0.1:
+        raise Rejected(
+            f"the third array has shape {c.shape}, mean {mean:.2f} and standard deviation "
+            f"{deviation:.2f}, and {square}, 0 and 1 are right"
+        )
+
+
+def check_halves(mine: Any, model: Any) -> None:
+    """The source runs once, and each entry goes its own way."""
+    saxpy = agt.Kernel(SAXPY)
+    for seed, n in [(1, 1000), (2, 300)]:
+        x = _random(seed, n)
+        ways = [_scaled(saxpy, n, a) for a in (2.0, 3.0)]
+        expected = observe(model(agt.h2d(x).and_then(agt.dup), *ways).sync).trace
+        op = built("halves", mine, expected, agt.h2d(x).and_then(agt.dup), *ways)
+        run = observe(op.sync)
+        with compared(run.trace, expected):
+            launches(run.trace, "h2d", 1)
+        results = _tuple(run.result, 2, "two results")
+        for name, got, a in zip(("f(first)", "g(second)"), results, (2.0, 3.0), strict=True):
+            with case(f"{n} elements, for {name}"):
+                equal(got, a * x)
+
+
+def _scaled(
+    saxpy: agt.Kernel, n: int, a: float
+) -> Callable[[agt.DeviceOp[agt.DeviceArray]], agt.DeviceOp[Any]]:
+    return lambda op: saxpy(n, a, op, agt.zeros(n).partition(BLOCK)).last().unpartition().to_host()
+
+
+# ------------------------------------------------------------------ side by side
+def _integers(seed: int, n: int) -> Any:
+    """A matrix of small integers, so that the sums of its rows are exact."""
+    return agt.pin(np.random.default_rng(seed).integers(-4, 5, (n, n)).astype(np.float32))
+
+
+def _summed(name: str, factor: int, n: int) -> Callable[[Any], agt.DeviceOp[agt.DeviceArray]]:
+    """A function that sums a matrix's rows, in few threads, so that two of its kernels fit side by side."""
+    kernel = agt.Kernel(ROW_SUMS.replace("NAME", name).replace("FACTOR", f"{factor}.0f"))
+    return lambda matrix: kernel(n, matrix, agt.zeros(n).partition(128)).last().unpartition()
+
+
+def _subtracted(n: int) -> Callable[[Any, Any], agt.DeviceOp[Any]]:
+    kernel = _pairwise("join", "x[i] - y[i]")
+
+    def join(p: Any, q: Any) -> agt.DeviceOp[Any]:
+        return _into_new(kernel, p, q, n).to_host()
+
+    join.__qualname__ = "join"  # a learner reads it in an error
+    return join
+
+
+def check_side_by_side(mine: Any, model: Any) -> None:
+    """Both arms are at work together, the host does not wait, and what follows waits for both.
+
+    The copy of the second arm takes longer than the host needs to submit it.
+    """
+    for seed, n in [(1, 1024), (2, 700)]:
+        x, y = _integers(seed, n), _integers(seed + 10, n)
+        a, b, join = _summed("a", 1, n), _summed("b", 2, n), _subtracted(n)
+        expected = observe(model(a(agt.h2d(x)), b(agt.h2d(y)), join).sync).trace
+        op = built("side_by_side", mine, expected, a(agt.h2d(x)), b(agt.h2d(y)), join)
+        run = observe(op.sync)
+        with compared(run.trace, expected):
+            for name in ("a", "b", "join"):
+                launches(run.trace, name, 1)
+            if not run.trace.metrics().overlap:
+                raise Rejected(
+                    "`a` and `b` were never at work at the same time: each needs a stream of its own",
+                    *run.trace.find("a"),
+                    *run.trace.find("h2d")[1:2],
+                )
+        with case(f"{n} x {n} numbers"):
+            equal(run.result, x.sum(axis=1) - 2 * y.sum(axis=1))
+
+
+def check_diamond(mine: Any, model: Any) -> None:
+    """The source runs once; its two users are on two streams; the join gets both results."""
+    for seed, n in [(1, 1536), (2, 300)]:
+        _diamond(mine, model, _integers(seed, n))
+
+
+def hostile_diamond(mine: Any, model: Any) -> None:
+    """In whatever order the two sides come to work, the numbers are right."""
+    _diamond(mine, model, _integers(3, 100))
+
+
+def _diamond(mine: Any, model: Any, x: Any) -> None:
+    n = len(x)
+    parts = _summed("left", 3, n), _summed("right", 2, n), _subtracted(n)
+    expected = observe(model(agt.h2d(x), *parts).sync).trace
+    op = built("diamond", mine, expected, agt.h2d(x), *parts)
+    run = observe(op.sync)
+    with compared(run.trace, expected):
+        for name in ("h2d", "left", "right", "join"):
+            launches(run.trace, name, 1)
+        (left,), (right,) = run.trace.find("left"), run.trace.find("right")
+        if left.stream == right.stream:
+            cause = f"`left` and `right` both ran on stream {left.stream}: give each one of its own"
+            raise Rejected(cause, left, right)
+    with case(f"{n} x {n} numbers"):
+        equal(run.result, x.sum(axis=1))
+
+
+# ------------------------------------------------------------------ ownership
+def check_apply_all(mine: Any, model: Any) -> None:
+    """There is one product for each vector, and the matrix is neither copied nor taken from its owner."""
+    for seed, n, number in [(1, 64, 3), (2, 48, 2)]:
+        m, xs = _random(seed, n, n), [_random(seed + i, n) for i in range(number)]
+        matrix = agt.h2d(m).sync()
+        expected = observe(model(matrix, xs).sync).trace
+        op = built("apply_all", mine, expected, matrix, xs)
+        run = observe(op.sync)
+        if matrix.moved:
+            raise Rejected(
+                f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs it: lend "
+                "the operations a handle instead"
+            )
+        with compared(run.trace, expected):
+            launches(run.trace, agt.matvec_naive.name, number)
+            launches(run.trace, "d2d", 0)
+        products = _tuple(run.result, number, "products")
+        each_equal(products, [m @ x for x in xs], f"{n} x {n} numbers, for vector")
+
+
+EXERCISES = (
+    Exercise(
+        name="04-baton",
+        title="Pass the baton",
+        answer="residual",
+        check=check_residual,
+        hints="""
+            `agt.relu(n, x, out)` yields *both* arrays that it was given. The second stage needs both, so
+            pass on both.
+
+            After the launch the second entry is a partition. A `map` can make an array of it and leave the
+            first as it is: `lambda used: (used[0], used[1].unpartition())`.
+
+            `agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))`, then that `map`, then `.and_then(lambda
+            arrays: add(n, *arrays, agt.zeros(n).partition(256)))`, and at the end
+            `.last().unpartition().to_host()`.
+        """,
+        explanation="`x` is uploaded once and goes through the first launch to the second: a launch "
+        "yields all its arrays, so nothing is lost on the way. `map` changed the handles, and cost no "
+        "work on the device.",
+    ),
+    Exercise(
+        name="04-saxpy-kernel",
+        title="A kernel: SAXPY",
+        answer="my_saxpy",
+        check=check_saxpy_kernel,
+        hints="""
+            One thread for each element, and the bounds check, as in every kernel so far.
+
+            `y` comes in with numbers. Read `y[i]`, and write `y[i]`.
+
+            `if (i < n) { y[i] = a * x[i] + y[i]; }`
+        """,
+        explanation="`y` is input and output. Each thread touches its own element only, so reading and "
+        "writing do not get into each other's way.",
+    ),
+    Exercise(
+        name="04-saxpy",
+        title="Asynchronous SAXPY",
+        answer="async_saxpy",
+        check=check_saxpy,
+        hints="""
+            A kernel takes operations in place of arrays: no `sync` is needed to feed it.
+
+            `agt.h2d(y).partition(256)` is an operation as well. Which array is the one that you want back?
+
+            `saxpy(n, a, agt.h2d(x), agt.h2d(y).partition(256))`, and then
+            `.last().unpartition().to_host()`.
+        """,
+        explanation="Every `sync` is gone, and what is left is shorter. Whoever gets the operation "
+        "decides how to run it: `sync`, `await`, `spawn`, or as a part of something larger.",
+    ),
+    Exercise(
+        name="04-four-arrays",
+        title="Four arrays, one operation",
+        answer="four_arrays",
+        check=check_four_arrays,
+        hints="""
+            Without the `sync`s there are four operations. What makes one operation of several?
+
+            `agt.zip(a, b, c, d)` yields a tuple of four.
+
+            `return agt.zip(agt.ones((100, 100)), agt.zeros((100, 100)), ...)`
+        """,
+        explanation="One operation, one stream, one wait instead of four. Four streams would not have "
+        "helped: the host needs longer to submit such an array than the device needs to fill it.",
+    ),
+    Exercise(
+        name="04-unzip",
+        title="Take it apart",
+        answer="halves",
+        check=check_halves,
+        hints="""
+            `first()` and `last()` each make an operation of their own of `pair`: it would run twice.
+
+            `unzip` makes one operation for each entry, and these share one run of `pair`.
+
+            `a, b = pair.unzip(2)`, then `return agt.zip(f(a), g(b))`.
+        """,
+        explanation="Both parts know the same source, which runs when the first of them is needed, and "
+        "never again. `unzip(2)` says how many there are, since nobody can know that before the chain "
+        "has run.",
+    ),
+    Exercise(
+        name="04-zip-or-overlap",
+        title="zip or overlap?",
+        answer="side_by_side",
+        check=check_side_by_side,
+        hints="""
+            Two steps: the two side by side, then `join` with both results.
+
+            `agt.overlap` has the same form as `agt.zip`, and gives each arm a stream of its own.
+
+            `agt.overlap(a, b).and_then(lambda arrays: join(*arrays))`
+        """,
+        explanation="`overlap` forks and joins by events, on the device. What comes after it in the chain "
+        "finds both results there, and the host has waited for nothing.",
+    ),
+    Exercise(
+        name="04-diamond",
+        title="A diamond",
+        answer="diamond",
+        check=check_diamond,
+        hostile=hostile_diamond,
+        hints="""
+            Three things: the source must run once, the sides need two streams, the join needs both.
+
+            `source.shared()` can be used in many places, and runs at most once. Is there a way to have two
+            operations on two streams, as *one* operation?
+
+            `s = source.shared()`, then `agt.overlap(left(s), right(s))`, then `.and_then(lambda both:
+            join(*both))`.
+        """,
+        explanation="The first side to be submitted runs the source on its stream. The other one makes its "
+        "own stream wait for an event behind it: no race, and no second upload.",
+    ),
+    Exercise(
+        name="04-lend",
+        title="Lend it",
+        answer="apply_all",
+        check=check_apply_all,
+        hints="""
+            Passed by itself, `matrix` is the first launch's. There is nothing left for the second.
+
+            `share()` would do for the launches, but it also takes the owner's handle.
+
+            Pass `matrix.borrow()` to each launch, and `agt.zip` the operations.
+        """,
+        explanation="A loan leaves the owner the owner. `share()` is for an array that nobody needs to own "
+        "any more, such as weights; `agt.dup` is for those who want to write.",
+    ),
+)

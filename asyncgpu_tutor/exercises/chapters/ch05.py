@@ -1,0 +1,379 @@
+"""Exercises of 05_scheduling: what each one checks, its hints, and why the solution is right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import is_number
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.internals import count, find_spec
+from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
+
+__all__ = ["EXERCISES"]
+
+# Each step needs the one before it, so this is as long as one likes, and as narrow as can be.
+WALK = r"""
+extern "C" __global__ void NAME(unsigned int steps, const unsigned int* next, unsigned int* place)
+{
+    unsigned int here = place[threadIdx.x];
+    for (unsigned int s = 0; s < steps; s++) {
+        here = next[here];
+    }
+    place[threadIdx.x] = here;
+}
+"""
+STEP_US = 1.0
+
+
+@contextmanager
+def _slow_memory() -> Generator[None]:
+    """A device on which a step takes about `STEP_US`, so that long jobs are quickly simulated."""
+    spec = find_spec("h200")
+    spec = replace(spec, name="H200 with slow memory", load_clocks=STEP_US * spec.clock_mhz)
+    with private_device(spec=spec):
+        yield
+
+
+def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
+    """A job for each entry, with a kernel of its own name that walks so many steps."""
+    rng = np.random.default_rng(0)
+    slips = agt.h2d(rng.permutation(4096).astype(np.uint32), "next").sync().share()
+    ops: list[agt.DeviceOp[Any]] = []
+    for i, number in enumerate(steps):
+        place = agt.h2d(np.arange(32, dtype=np.uint32), f"place{i}").sync()
+        kernel = agt.Kernel(WALK.replace("NAME", f"job{i}"))
+        ops.append(kernel(number, slips, place.borrow(), grid=1, block=32).named(f"job{i}"))
+    return ops
+
+
+def _policy(answer: Callable[..., object], name: str, *args: Any) -> agt.SchedulingPolicy:
+    policy = call(answer, *args)
+    if not isinstance(policy, agt.SchedulingPolicy):
+        raise Rejected(f"`{name}` should be a subclass of `agt.SchedulingPolicy`")
+    return policy
+
+
+def _run(policy: agt.SchedulingPolicy, steps: Sequence[int]) -> agt.Trace:
+    """Have the policy place a job for each entry; it is told beforehand how long each one takes."""
+    ops = _walks(steps)
+    policy.bind(agt.current_device())
+
+    def place_all() -> None:
+        for op, number in zip(ops, steps, strict=True):
+            cast(Any, policy).expect(number * STEP_US)
+            op.async_on(policy.next_stream())
+        agt.synchronize()
+
+    return observe(place_all).trace
+
+
+def _jobs(trace: agt.Trace) -> list[agt.types.Span]:
+    return [span for span in trace.device_spans if span.kind == "kernel"]
+
+
+def _at_most(trace: agt.Trace, size: int) -> None:
+    if len(trace.streams) > size:
+        extra = trace.streams[size]
+        raise Rejected(
+            f"{count(len(trace.streams), 'stream')} were used, and the pool has {size}",
+            *[span for span in _jobs(trace) if span.stream == extra][:1],
+        )
+
+
+# ------------------------------------------------------------------ round robin
+def _turns(policy: agt.SchedulingPolicy, number: int) -> agt.Trace:
+    """Run operations one by one, as any program does that uses this policy."""
+    ops = _walks([1] * number)
+
+    def run_all() -> None:
+        with agt.using(policy=policy):
+            for op in ops:
+                op.sync()
+
+    return observe(run_all).trace
+
+
+@_slow_memory()
+def check_round_robin(mine: Any, model: Any) -> None:
+    """The policy uses so many streams, each in its turn, and none of them is another pool's."""
+    for size in (3, 1, 4):
+        number = 2 * size + 1
+        expected = _turns(model(size), number)
+        policy = _policy(mine, "RoundRobin", size)
+        trace = _turns(policy, number)
+        with case(f"a pool of {size}"), compared(trace, expected):
+            _at_most(trace, size)
+            jobs = _jobs(trace)
+            for i, job in enumerate(jobs):
+                before = [other for other in jobs[:i] if other.stream == job.stream]
+                if i < size and before:
+                    raise Rejected(
+                        f"`{job.name}` went to the stream of `{before[0].name}`, and a stream that had "
+                        "nothing yet was there",
+                        before[0],
+                        job,
+                    )
+                if i >= size and job.stream != jobs[i - size].stream:
+                    raise Rejected(
+                        f"`{job.name}` did not go to the stream of `{jobs[i - size].name}`, whose turn "
+                        "it was",
+                        jobs[i - size],
+                        job,
+                    )
+        other = _turns(_policy(mine, "RoundRobin", size), 1)
+        if set(other.streams) & set(trace.streams):
+            raise Rejected(
+                "two pools share a stream: what belongs to one policy is made in its `__init__`, and "
+                "kept in `self`"
+            )
+
+
+# ------------------------------------------------------------------ pool size
+@_slow_memory()
+def check_pool_size(mine: Any, model: Any) -> None:
+    """There are enough streams for no job to wait for one, and none that the device has no room for."""
+    for length, pace, fills in product(
+        (100.0, 120.0, 35.0, 1000.0), (40.0, 25.0), (0.001, 0.3, 1.0)
+    ):
+        got, right = call(mine, length, pace, fills), model(length, pace, fills)
+        where = f"jobs of {length:.0f} µs, one every {pace:.0f} µs, each filling {fills:.1%} of the device"
+        if not is_number(got, whole=True):
+            raise Rejected(
+                f"a number of streams is an `int`, and for {where} this came out: {got!r}"
+            )
+        if got < right:
+            raise Rejected(
+                f"with {where}, {count(got, 'stream')} are too few: a job would wait for a stream while "
+                "the device has room"
+            )
+        if got > right:
+            raise Rejected(
+                f"with {where}, {count(got, 'stream')} are more than can be of use: {right} are enough"
+            )
+
+
+# ------------------------------------------------------------------ least loaded
+MIXES = [
+    (3, [900, 150, 150] * 3),
+    (2, [600, 600, 200, 200, 200, 200, 900, 100]),
+    (4, [300, 700, 100, 900, 200, 800, 400, 600, 150, 500, 250, 1000]),
+]
+CLOSE = 0.9
+
+
+def _score(trace: agt.Trace, size: int) -> float:
+    """The least time that `size` streams can take for these jobs, divided by the time that they took."""
+    lengths = [span.duration for span in _jobs(trace)]
+    return max(*lengths, sum(lengths) / size) / trace.metrics().device_makespan
+
+
+@_slow_memory()
+def check_least_loaded(mine: Any, model: Any) -> None:
+    """The score is at least nine tenths of the solution's, on each mix."""
+    for size, steps in MIXES:
+        expected = _run(model(size), steps)
+        trace = _run(_policy(mine, "LeastLoaded", size), steps)
+        with (
+            case(f"{len(steps)} jobs on {count(size, 'stream')}"),
+            compared(trace, expected),
+        ):
+            _at_most(trace, size)
+            got, right = _score(trace, size), _score(expected, size)
+            if got < CLOSE * right:
+                last = max(_jobs(trace), key=lambda span: span.end)
+                raise Rejected(
+                    f"the score is {got:.2f}, and {right:.2f} can be had: `{last.name}` ends last, on a "
+                    "stream that had more to do than others",
+                    last,
+                )
+
+
+# ------------------------------------------------------------------ express lanes
+@_slow_memory()
+def check_express(mine: Any, model: Any) -> None:
+    """Short jobs never stand behind long ones, and take turns on all streams but one."""
+    for size, steps in [
+        (3, [600, 50, 50, 600, 50, 50, 50, 50, 600]),
+        (2, [50, 700, 50, 50, 700]),
+        (3, [50, 600, 50, 600, 50, 600, 50]),
+    ]:
+        expected = _run(model(size, 100.0), steps)
+        trace = _run(_policy(mine, "Express", size, 100.0), steps)
+        with (
+            case(f"{len(steps)} jobs on {count(size, 'stream')}"),
+            compared(trace, expected),
+        ):
+            _at_most(trace, size)
+            jobs = _jobs(trace)
+            long = [job for job, number in zip(jobs, steps, strict=True) if number > 100]
+            short = [job for job in jobs if job not in long]
+            for job in short:
+                ahead = [other for other in long if other.stream == job.stream]
+                if ahead:
+                    raise Rejected(
+                        f"`{job.name}` is short, and shares stream {job.stream} with `{ahead[0].name}`, "
+                        "which is long",
+                        ahead[0],
+                        job,
+                    )
+            if len({job.stream for job in long}) > 1:
+                raise Rejected("the long jobs belong on one stream", *long[:2])
+            turns = Counter(job.stream for job in short)
+            if len(turns) < size - 1 or max(turns.values()) - min(turns.values()) > 1:
+                raise Rejected(
+                    f"the short jobs should take turns on {count(size - 1, 'stream')}: they were dealt "
+                    f"out {sorted(turns.values(), reverse=True)}",
+                    *short[:2],
+                )
+
+
+# ------------------------------------------------------------------ when it pays
+def _programs() -> dict[str, tuple[str, Callable[[], list[agt.DeviceOp[Any]]]]]:
+    """By name, what limits each program, and a function that makes its operations."""
+    size = 1_000_000
+    source = agt.pinned(size)
+    source[:] = 1.0
+    small = agt.zeros(64, name="small").sync()
+    large = agt.zeros(150_000, name="large").sync()
+    data = agt.zeros(size, name="data").sync()
+
+    def relus(array: Any, block: int, number: int) -> list[agt.DeviceOp[Any]]:
+        blocks = array.borrow().partition(block)
+        return [agt.relu(array.size, blocks, blocks) for _ in range(number)]
+
+    return {
+        "many small kernels": (HOST, lambda: relus(small, 64, 10)),
+        "uploads": (ENGINE, lambda: [agt.h2d(source) for _ in range(4)]),
+        "downloads, and one upload": (
+            ENGINE,
+            lambda: [agt.h2d(source), *[agt.d2h(data.borrow()) for _ in range(3)]],
+        ),
+        "kernels that fill the device": (SMS, lambda: relus(large, 1, 4)),
+        "long and narrow jobs": (LONGEST, lambda: _walks([400] * 4)),
+        "one very long job": (LONGEST, lambda: _walks([50, 1500, 50, 50])),
+    }
+
+
+HOST = "the host's calls are the highest wall"
+ENGINE = "the copy engine of one direction is the highest wall"
+SMS = "the SMs, which the kernels fill, are the highest wall"
+LONGEST = "the longest job is the highest wall"
+
+
+@_slow_memory()
+def check_when_it_pays(mine: Any, model: Any) -> None:
+    """The bound is the solution's, for programs that different things hold up."""
+    for name, (wall, make) in _programs().items():
+        ops = make()
+        stream = agt.current_device().create_stream()
+
+        def on_one(ops: list[agt.DeviceOp[Any]] = ops, stream: Any = stream) -> None:
+            for op in ops:
+                op.async_on(stream)
+            stream.synchronize()
+
+        trace = observe(on_one).trace
+        got, right = call(mine, trace), model(trace)
+        if not is_number(got):
+            raise Rejected(f"a time in µs should come out, and this did: {got!r}")
+        if abs(got - right) > 0.01 * right:
+            raise Rejected(
+                f"for a program of {name}, {got:.0f} µs came out, and {right:.0f} µs is right: {wall} there"
+            )
+
+
+EXERCISES = (
+    Exercise(
+        name="05-round-robin",
+        title="A policy: round robin",
+        answer="RoundRobin",
+        check=check_round_robin,
+        hints="""
+            A policy has to remember two things: its streams, and whose turn it is.
+
+            In `__init__` there may be no device yet. In `next_stream` there is:
+            `self.device.create_stream()`. Create a stream when its turn first comes.
+
+            `turn = self.turn % self.size`; if `turn == len(self.streams)`, append a new stream; add 1 to
+            `self.turn`; return `self.streams[turn]`.
+        """,
+        explanation="That is all of `agt.StreamPoolRoundRobin`, but for a lock: it may be asked from "
+        "several threads. The policy knows nothing about the operations, and that will be its weakness.",
+    ),
+    Exercise(
+        name="05-pool-size",
+        title="How many streams?",
+        answer="streams_needed",
+        check=check_pool_size,
+        hints="""
+            Job `i` starts at `i * pace` and ends at `i * pace + length`. Which later job may have its
+            stream?
+
+            So `length / pace` jobs are at work at a time, if there is room. And there is room for `1 /
+            fills` of them; a part of a job counts, as some of its blocks can start.
+
+            The smaller of the two, rounded up: `math.ceil` is `-int(-x // 1)`, or `int(np.ceil(x))`.
+        """,
+        explanation="As many streams as there are jobs at work at the same time. The host limits that, by "
+        "its pace, and the device, by its room. More streams do no harm to these jobs, and no good.",
+    ),
+    Exercise(
+        name="05-least-loaded",
+        title="A policy: least loaded",
+        answer="LeastLoaded",
+        check=check_least_loaded,
+        hints="""
+            Keep a sum for each stream: how much it was given so far, in µs.
+
+            The next job goes to the stream with the smallest sum, and adds its own length to it.
+
+            `i = self.load.index(min(self.load))`, `self.load[i] += self.us`, and return the stream `i`.
+        """,
+        explanation="A job never goes behind more work than it must. It is known that this greedy rule "
+        "takes less than twice the best time, whatever the jobs (Graham, 1966). It has to be told "
+        "how long they take, though.",
+    ),
+    Exercise(
+        name="05-express",
+        title="A policy: express lanes",
+        answer="Express",
+        check=check_express,
+        hints="""
+            Two cases: is `self.us` larger than `self.limit`?
+
+            One stream, say the last, is for the long ones. The short ones take turns on the others.
+
+            For a long one: `self.streams[-1]`. For a short one: `self.streams[self.turn % (self.size -
+            1)]`, and `self.turn += 1`.
+        """,
+        explanation="The long jobs now take longer, one behind the other, and nobody behind a short one "
+        "has to care. It is the rule of the supermarket: what is best for the whole is not best for the one "
+        "with a bottle of milk.",
+    ),
+    Exercise(
+        name="05-when-it-pays",
+        title="How far down can it go?",
+        answer="best_possible",
+        check=check_when_it_pays,
+        hints="""
+            Five numbers, each a time that cannot be cut by more streams. The largest of them wins.
+
+            `m = trace.metrics()` has `m.host['call']` and `m.engine_busy`. Kernels side by side share the
+            SMs: each needs `span.duration * span.detail['fills']` of them.
+
+            For the longest job, add up the durations of the device spans of each `span.op`. Then `max(host,
+            up, down, kernels, longest)`.
+        """,
+        explanation="Whatever a policy does, the host makes its calls, each engine does its copies, the SMs "
+        "have their work, and a job is a chain. Compare with what one stream takes: if the bound is close, "
+        "do not bother with streams.",
+    ),
+)

@@ -1,0 +1,400 @@
+"""Exercises of 07_async_mlp: what each one checks, its hints, and why the solution is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import (
+    Array,
+    as_kernel,
+    brief,
+    each_equal,
+    equal,
+    filled,
+    launched,
+    launches,
+    listed,
+    never_blocks,
+    noise,
+    out_of_bounds,
+    round_trip,
+)
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, meant_to_fail
+from asyncgpu_tutor.exercises.internals import SimDevice, count
+from asyncgpu_tutor.exercises.sandbox import Observed, observe
+
+__all__ = ["EXERCISES"]
+
+
+def _run_all(answer: Any, number: int, size: int) -> Observed[Any]:
+    """Try an answer on there-and-back copies of `size` elements; operation i yields i + 1 everywhere."""
+    return observe(answer, [round_trip(size, i + 1).named(f"op {i}") for i in range(number)])
+
+
+def _in_order(results: object, number: int, size: int) -> None:
+    right = [filled(size, i + 1) for i in range(number)]
+    each_equal(listed("run_all", results, number), right, f"{number} operations, for result")
+
+
+def _side_by_side(trace: agt.Trace) -> None:
+    if not trace.metrics().overlap:
+        raise Rejected(
+            "no two operations were at work at the same time: start all of them before you wait for "
+            "the first",
+            *trace.find("d2h")[:1],
+            *trace.find("h2d")[1:2],
+        )
+
+
+def check_run_all(mine: Any, model: Any) -> None:
+    """All are in flight together, nobody blocks, and the results come in the order of the operations.
+
+    The copies take longer than the host needs to submit them.
+    """
+    for number, size in [(4, 1_000_000), (3, 500_000)]:
+        expected, run = _run_all(model, number, size), _run_all(mine, number, size)
+        with compared(run.trace, expected.trace):
+            launches(run.trace, "d2h", number)
+            never_blocks(run.trace)
+            _side_by_side(run.trace)
+        _in_order(run.result, number, size)
+
+
+def hostile_run_all(mine: Any, _model: Any) -> None:
+    """The results are in order, whichever operation is done first."""
+    _in_order(_run_all(mine, 4, 32).result, 4, 32)
+
+
+def _one_fails(answer: Any, failing: int) -> Observed[Any]:
+    """Try an answer on three operations, of which one writes beyond its array."""
+    ops = [out_of_bounds() if i == failing else round_trip(1_000_000, i + 1) for i in range(3)]
+    with meant_to_fail(agt.DeviceError):
+        return observe(answer, [op.named(f"op {i}") for i, op in enumerate(ops)])
+
+
+def check_outcomes(mine: Any, model: Any) -> None:
+    """The error is where the result would be, and costs the others neither result nor overlap."""
+    for failing in (1, 0, 2):
+        expected, run = _one_fails(model, failing), _one_fails(mine, failing)
+        for i, outcome in enumerate(listed("outcomes", run.result, 3)):
+            with case(f"operation {failing} of 3 failing, for outcome {i}"):
+                if i != failing:
+                    equal(outcome, filled(1_000_000, i + 1))
+                elif not isinstance(outcome, agt.DeviceError):
+                    raise Rejected(
+                        f"the error should be in the list, and there is {brief(outcome)}"
+                    )
+        with compared(run.trace, expected.trace):
+            _side_by_side(run.trace)
+
+
+def check_softmax(mine: Any, _model: Any) -> None:
+    """The result is right for full blocks and others, also where `expf` of an input overflows or gives 0."""
+    kernel = as_kernel(mine, "softmax")
+    sizes = [(64, 64), (64, 16), (100, 256), (1000, 128)]
+    for (n, threads), (scale, middle) in product(sizes, ((1.0, 0.0), (100.0, 0.0), (1.0, -200.0))):
+        x = noise(n, n)
+        x = x * np.float32(scale) + np.float32(middle)
+        grown = np.exp(x.astype(np.float64) - x.max())
+        with case(f"n={n}, blocks of {threads} and numbers from {x.min():.0f} to {x.max():.0f}"):
+            equal(launched(kernel, [n, x], (n,), (threads,)), grown / grown.sum())
+
+
+TILE = 16
+
+
+# ------------------------------------------------------------------ a tiled GEMM
+def _requests(kernel: agt.Kernel, args: Sequence[Any], shape: tuple[int, int]) -> int:
+    with agt.microscope() as report:
+        launched(kernel, args, shape, (TILE, TILE))
+    return report[kernel.name].counts.global_load_requests
+
+
+def check_tiled(mine: Any, _model: Any) -> None:
+    """The product is right whether or not tiles fit, and global memory is asked no more often than needed."""
+    kernel = as_kernel(mine, "sgemm_tiled")
+    sizes = [(32, 32, 32), (50, 30, 70), (17, 16, 15), (1, 1, 1)]
+    for seed, (m, n, k) in product((1, 2), sizes):
+        rng = np.random.default_rng(seed)
+        a = rng.standard_normal((m, k), dtype=np.float32)
+        b = rng.standard_normal((k, n), dtype=np.float32)
+        with case(f"m={m}, n={n}, k={k}"):
+            equal(launched(kernel, [m, n, k, a, b], (m, n), (TILE, TILE)), a @ b)
+
+    n = 64
+    ones = np.ones((n, n), np.float32)
+    asked = _requests(kernel, [n, n, n, ones, ones], (n, n))
+    naive = _requests(agt.sgemm_naive, [n, n, n, 1.0, ones, ones, 0.0], (n, n))
+    if asked > naive / TILE * 1.1:
+        raise Rejected(
+            f"at {n} x {n} the warps ask global memory {asked:,} times, where the naive kernel does "
+            f"{naive:,} times and a {TILE}th of that is enough: every element of both tiles should be "
+            "loaded once, by one thread, and then be read from shared memory"
+        )
+
+
+# ------------------------------------------------------------------ no more than so many
+def _limited(answer: Any, sizes: Sequence[int], limit: int) -> Observed[Any]:
+    ops = [round_trip(size, i + 1).named(f"op {i}") for i, size in enumerate(sizes)]
+    return observe(answer, ops, limit)
+
+
+def _limited_right(results: object, sizes: Sequence[int]) -> None:
+    right = [filled(size, i + 1) for i, size in enumerate(sizes)]
+    each_equal(listed("run_limited", results, len(sizes)), right, "result")
+
+
+def _stretches(trace: agt.Trace, number: int) -> list[tuple[float, float]]:
+    """For each operation, when its submission began and when the device was done with it."""
+    found: list[tuple[float, float]] = []
+    for i in range(number):
+        spans = [span for span in trace if span.label == f"op {i}" and span.kind != "range"]
+        if not spans:
+            raise Rejected(f"operation {i} of {number} did not run")
+        found.append((min(s.start for s in spans), max(s.end for s in spans)))
+    return found
+
+
+def _in_flight(trace: agt.Trace, number: int) -> int:
+    """The most operations that were under way at one time."""
+    stretches = _stretches(trace, number)
+    return max(sum(a <= start < b for a, b in stretches) for start, _ in stretches)
+
+
+def check_limited(mine: Any, model: Any) -> None:
+    """`limit` are in flight and no more, the next starts as soon as one is done, and results are in order."""
+    for sizes, limit in [
+        ((2_000_000,) * 5, 2),
+        ((1_000_000,) * 6, 3),
+        ((500_000,) * 3, 8),
+    ]:
+        number = len(sizes)
+        expected, run = _limited(model, sizes, limit), _limited(mine, sizes, limit)
+        with (
+            case(f"{number} operations and a limit of {limit}"),
+            compared(run.trace, expected.trace),
+        ):
+            never_blocks(run.trace)
+            launches(run.trace, "d2h", number)
+            most, right = _in_flight(run.trace, number), min(number, limit)
+            if most > right:
+                raise Rejected(f"{most} were in flight at a time, and no more than {right} may be")
+            if most < right:
+                raise Rejected(
+                    f"no more than {most} were in flight at a time, where {right} could have been"
+                )
+            late = _alone(run.trace, number, limit)
+            if late is not None:
+                raise Rejected(
+                    "one was done, and its place stayed empty: start the next as soon as *one* is done, "
+                    "and not when several are",
+                    late,
+                )
+            _limited_right(run.result, sizes)
+
+
+def _alone(trace: agt.Trace, number: int, limit: int) -> agt.types.Span | None:
+    """The first span of an operation that started when no other was in flight any more, if there is one."""
+    stretches = _stretches(trace, number)
+    for i in range(limit, number):
+        start, _ = stretches[i]
+        if not any(a < start < b for a, b in stretches):
+            return next(span for span in trace if span.label == f"op {i}")
+    return None
+
+
+def hostile_limited(mine: Any, _model: Any) -> None:
+    """The results are in order, whichever is done first."""
+    run = _limited(mine, (64,) * 5, 2)
+    _limited_right(run.result, (64,) * 5)
+
+
+# ------------------------------------------------------------------ two devices
+def _two() -> tuple[agt.types.Device, agt.types.Device]:
+    first = cast(SimDevice, agt.current_device())
+    return first, SimDevice(1, machine=first.machine)
+
+
+def _recipe(x: Any, w: Any) -> agt.DeviceOp[Any]:
+    out = agt.zeros(x.size).partition(256)
+    product = agt.relu(x.size, agt.h2d(x), out).last().unpartition()
+    return product.and_then(lambda y: _added(y, w)).to_host().named(f"batch {int(x[0])}")
+
+
+ADD = agt.Kernel(r"""
+extern "C" __global__ void add(unsigned int n, const float* w, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += w[i];
+}
+""")
+
+
+def _added(y: Any, w: Any) -> agt.DeviceOp[Any]:
+    return ADD(y.size, w, y.partition(256)).last().unpartition()
+
+
+def _on_both(answer: Any, batches: Sequence[Array], weights: Array) -> Observed[Any]:
+    devices = _two()
+    # A recording has the current device and those that the process knows, and it does not know this one.
+    with agt.using(devices[1]), agt.record() as other, agt.using(devices[0]):
+        run = observe(answer, _recipe, batches, weights, devices)
+    spans = sorted([*run.trace, *other], key=lambda span: span.id)
+    return Observed(run.result, agt.Trace(spans, run.trace.clock, run.trace.device))
+
+
+def check_on_both(mine: Any, model: Any) -> None:
+    """Even batches run here and odd ones there, at the same time, with one copy of the weights on each."""
+    for number, size in [(4, 1_000_000), (3, 300_000)]:
+        batches = [agt.pin(filled(size, i)) for i in range(number)]
+        weights = agt.pin(np.arange(size, dtype=np.float32))
+        expected = _on_both(model, batches, weights)
+        run = _on_both(mine, batches, weights)
+        with compared(run.trace, expected.trace):
+            launches(run.trace, "relu", number)
+            never_blocks(run.trace)
+            for i in range(number):
+                right = f"sim:{i % 2}"
+                (span,) = [s for s in run.trace.find("relu") if s.label == f"batch {i}"]
+                if span.device != right:
+                    raise Rejected(
+                        f"batch {i} ran on device {span.device}, and belongs on {right}: even ones on the "
+                        "first, odd ones on the second",
+                        span,
+                    )
+            copies = len(run.trace.find("h2d")) - number
+            if copies != 2:
+                raise Rejected(
+                    f"the weights were copied {count(copies, 'time')}: once to each device is right, and "
+                    "all batches there share them",
+                    *run.trace.find("h2d")[:1],
+                )
+            if not run.trace.metrics().overlap:
+                raise Rejected(
+                    "no two operations were at work at the same time: start all of them before you wait "
+                    "for the first"
+                )
+        results = listed("on_both", run.result, number)
+        right = [np.maximum(batch, 0) + weights for batch in batches]
+        each_equal(results, right, f"{number} batches, for batch")
+
+
+EXERCISES = (
+    Exercise(
+        name="07-in-flight",
+        title="Any number, all in flight",
+        answer="run_all",
+        check=check_run_all,
+        hostile=hostile_run_all,
+        hints="""
+            In the loop, the second operation is not even started before the first one is done.
+
+            `agt.spawn(op)` starts an operation and returns a task. Start all, then wait for each.
+
+            `tasks = [agt.spawn(op) for op in ops]`, and then `await` the tasks, one after the other.
+        """,
+        explanation="Once all are started it does not matter in which order you wait: the list keeps "
+        "the results in the order of the operations, whichever is done first. `await "
+        "asyncio.gather(*ops)` does the same in one line.",
+    ),
+    Exercise(
+        name="07-outcomes",
+        title="One fails, the others do not",
+        answer="outcomes",
+        check=check_outcomes,
+        hints="""
+            A `TaskGroup` cancels the others when one fails: right for a batch that is useless without all
+            of its parts, and not what is wanted here.
+
+            `asyncio.gather` has an option for it: see `help(asyncio.gather)`.
+
+            `await asyncio.gather(*ops, return_exceptions=True)` has each result, or its exception, in the
+            order of the operations.
+        """,
+        explanation="An error belongs to the operation that failed, and comes where its result would. "
+        "The other streams did not notice. (On a real GPU a kernel that faults ends the process's CUDA "
+        "context, and with it the others. What fails for other reasons, such as a wrong shape, does not.)",
+    ),
+    Exercise(
+        name="07-softmax",
+        title="A kernel: softmax",
+        answer="softmax",
+        check=check_softmax,
+        hints="""
+            Each thread computes one output, but needs *all* inputs: two loops, one for the largest, one for
+            the sum.
+
+            `expf(100.0f)` is too large for a `float`. Subtract the largest input from each first: it
+            changes nothing in the result, as numerator and denominator shrink alike.
+
+            `float top = x[0];`, a loop with `top = fmaxf(top, x[j]);`, a loop with `sum += expf(x[j] -
+            top);`, and `y[i] = expf(x[i] - top) / sum;`
+        """,
+        explanation="With the largest input subtracted, the largest power is exp(0) = 1, and nothing can "
+        "overflow. Every thread does the same two loops: that is naive, as the other kernels here are. "
+        "For 64 outputs nobody notices.",
+    ),
+    Exercise(
+        name="07-limited",
+        title="No more than so many",
+        answer="run_limited",
+        check=check_limited,
+        hostile=hostile_limited,
+        hints="""
+            Let each operation have a coroutine of its own, and think of a door that lets so many in at a
+            time.
+
+            `asyncio.Semaphore(limit)` is that door: `async with gate:` waits in front of it while `limit`
+            others are inside.
+
+            `async def run(op):` with `async with gate:` and `return await op` in it, and then `return await
+            asyncio.gather(*[run(op) for op in ops])`.
+        """,
+        explanation="An operation that nobody has awaited costs nothing. So a thousand of them may stand in "
+        "front of the door, and memory is needed for those inside only.",
+    ),
+    Exercise(
+        name="07-tiled",
+        title="A kernel: GEMM with tiles",
+        answer="sgemm_tiled",
+        check=check_tiled,
+        hints="""
+            For each step along `k`: every thread loads one element of each tile, *barrier*, every thread
+            adds up 16 products from the tiles, *barrier*.
+
+            The thread (x, y) loads `a[row * k + t + x]` and `b[(t + y) * n + col]`, if there are such
+            elements, and 0 if not: a zero adds nothing to the sum.
+
+            Threads without an element of `c` must not leave early: they load, and the barrier waits for
+            them. Only the last line, which writes, is for those with an element alone.
+
+            `for (unsigned int t = 0; t < k; t += 16)`: load both tiles, `__syncthreads();`, a loop over `i`
+            with `sum += tile_a[y][i] * tile_b[i][x];`, `__syncthreads();`. After it the write.
+        """,
+        explanation="What one thread loads, 16 threads of its row or column use. The first barrier makes "
+        "sure that the tiles are full before anybody reads them; the second, that everybody has read "
+        "them before anybody overwrites them.",
+    ),
+    Exercise(
+        name="07-two-devices",
+        title="Two devices",
+        answer="on_both",
+        check=check_on_both,
+        hints="""
+            An array is on one device, so each device needs its own copy of the weights. One will do.
+
+            `with agt.using(device):` makes a device the current one: what is spawned in the block goes
+            there.
+
+            First a loop over `devices` with `w = await agt.h2d(weights).share()`, each in its `using`. Then
+            a loop over the batches, with `devices[i % 2]` and `agt.spawn`. `gather` in the end.
+        """,
+        explanation="One event loop waits for both devices as it waits for one. Each has streams, copy "
+        "engines and SMs of its own, so what is on different devices need not share anything but the host.",
+    ),
+)

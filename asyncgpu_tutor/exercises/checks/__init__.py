@@ -1,0 +1,69 @@
+"""What checks hold an answer against, for the chapters.
+
+::
+
+    values      the numbers that it computes
+    schedule    the trace of its run: which stream, in which order, who waits
+    building    that describing an operation runs nothing
+    operations  operations and arrays to try it on
+"""
+
+from asyncgpu_tutor.exercises.checks.building import built
+from asyncgpu_tutor.exercises.checks.operations import (
+    BLOCK,
+    Array,
+    filled,
+    noise,
+    out_of_bounds,
+    round_trip,
+    step,
+    step_kernel,
+)
+from asyncgpu_tutor.exercises.checks.schedule import (
+    launches,
+    lazy,
+    never_blocks,
+    on_stream,
+    one_stream,
+    ordered,
+    overlapping,
+    unordered,
+    waits,
+)
+from asyncgpu_tutor.exercises.checks.values import (
+    as_kernel,
+    brief,
+    each_equal,
+    equal,
+    is_number,
+    launched,
+    listed,
+)
+
+__all__ = [
+    "BLOCK",
+    "Array",
+    "as_kernel",
+    "brief",
+    "built",
+    "each_equal",
+    "equal",
+    "filled",
+    "is_number",
+    "launched",
+    "launches",
+    "lazy",
+    "listed",
+    "never_blocks",
+    "noise",
+    "on_stream",
+    "one_stream",
+    "ordered",
+    "out_of_bounds",
+    "overlapping",
+    "round_trip",
+    "step",
+    "step_kernel",
+    "unordered",
+    "waits",
+]

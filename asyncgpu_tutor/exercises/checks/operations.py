@@ -1,0 +1,69 @@
+"""Arrays and operations to try answers on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import asyncgpu_tutor as agt
+
+__all__ = [
+    "BLOCK",
+    "Array",
+    "filled",
+    "noise",
+    "out_of_bounds",
+    "round_trip",
+    "step",
+    "step_kernel",
+]
+
+Array = npt.NDArray[Any]
+
+BLOCK = 128
+STEP = r"""
+extern "C" __global__ void NAME(unsigned int n, float a, float b, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + b;
+}
+"""
+BEYOND = """
+extern "C" __global__ void beyond(float* y) { y[2 * blockDim.x] = 1.0f; }
+"""
+
+
+def noise(seed: int, *shape: int) -> Array:
+    """Normally distributed numbers, float32."""
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def filled(size: int, number: float) -> Array:
+    """One number everywhere, float32."""
+    return np.full(size, number, np.float32)
+
+
+def round_trip(size: int, number: float) -> agt.DeviceOp[Array]:
+    """Copy to the device and back; what comes back is `number` everywhere."""
+    return agt.h2d(agt.pin(filled(size, number))).to_host()
+
+
+def out_of_bounds() -> agt.DeviceOp[Array]:
+    """Fails when it runs, because its kernel writes beyond its array."""
+    out = agt.zeros(32).partition(32)
+    return agt.Kernel(BEYOND)(out).last().unpartition().to_host()
+
+
+def step_kernel(name: str) -> agt.Kernel:
+    """A kernel that computes y = a * x + b, under a name of its own, so that it can be found in a trace."""
+    return agt.Kernel(STEP.replace("NAME", name))
+
+
+def step(
+    name: str, a: float, b: float, x: agt.DeviceArray, y: agt.DeviceArray
+) -> agt.DeviceOp[Any]:
+    """Launch a `step_kernel` on borrowed arrays, in blocks of `BLOCK` threads."""
+    kernel = step_kernel(name)
+    return kernel(x.size, a, b, x.borrow(), y.borrow().partition(BLOCK)).named(name)

@@ -1,0 +1,126 @@
+"""Checks of a schedule. Each raises `Rejected` with the cause and the spans to be marked.
+
+None of them looks at how long anything took.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.exercises.internals import count, happens_before, overlap_between
+
+__all__ = [
+    "launches",
+    "lazy",
+    "never_blocks",
+    "on_stream",
+    "one_stream",
+    "ordered",
+    "overlapping",
+    "unordered",
+    "waits",
+]
+
+
+def lazy(building: agt.Trace) -> None:
+    """Building the operation has enqueued nothing, and kept nobody waiting."""
+    ran = [span for span in building if span.kind in ("call", "wait") or span.on_device]
+    if ran:
+        waited = sum(span.kind == "wait" for span in ran)
+        also = f", and the host waited {count(waited, 'time')}" if waited else ""
+        raise Rejected(
+            f"building the operation already ran something (`{ran[0].name}` came first){also}: only "
+            "describe, and leave the running to whoever calls `sync` in the end",
+            *[span for span in ran if span.kind == "wait"][:1] or ran[:1],
+        )
+
+
+def launches(trace: agt.Trace, name: str, times: int) -> None:
+    """Exactly `times` pieces of device work have this name."""
+    found = [span for span in trace.device_spans if span.name == name]
+    if len(found) != times:
+        raise Rejected(
+            f"`{name}` ran {count(len(found), 'time')}, and {count(times, 'time')} is right", *found
+        )
+
+
+def one_stream(trace: agt.Trace) -> None:
+    """All device work was on one stream."""
+    spans = trace.device_spans
+    for span in spans:
+        first = spans[0]
+        if span.stream != first.stream:
+            raise Rejected(
+                f"`{span.name}` ran on stream {span.stream}, and `{first.name}` on stream "
+                f"{first.stream}: one chain belongs on one stream",
+                first,
+                span,
+            )
+
+
+def on_stream(trace: agt.Trace, name: str, stream: int) -> None:
+    """The first span of this name was on the stream of this number."""
+    span = _first(trace, name)
+    if span.stream != stream:
+        raise Rejected(
+            f"`{name}` ran on stream {span.stream}, and belongs on stream {stream}", span
+        )
+
+
+def ordered(trace: agt.Trace, *names: str) -> None:
+    """Each span is bound to end before the next starts, whatever the device is busy with."""
+    for early, late in pairwise(names):
+        before, after = _first(trace, early), _first(trace, late)
+        if not happens_before(trace, before, after):
+            raise Rejected(
+                f"nothing makes `{late}` (stream {after.stream}) wait for `{early}` (stream "
+                f"{before.stream})",
+                before,
+                after,
+            )
+
+
+def unordered(trace: agt.Trace, one: str, other: str) -> None:
+    """Neither of the two spans is made to wait for the other."""
+    for early, late in ((one, other), (other, one)):
+        before, after = _first(trace, early), _first(trace, late)
+        if happens_before(trace, before, after):
+            raise Rejected(
+                f"`{late}` (stream {after.stream}) is made to wait for `{early}` (stream "
+                f"{before.stream}), and does not need it",
+                before,
+                after,
+            )
+
+
+def overlapping(trace: agt.Trace, name: str, why: str) -> None:
+    """The device was at work during the spans of this name; `why` says what they should not wait for."""
+    mine = _first(trace, name)
+    if not overlap_between(trace, name, trace.device_spans):
+        neighbours = sorted(trace.device_spans, key=lambda s: abs(s.start - mine.end))
+        raise Rejected(f"the device did nothing during `{name}`: {why}", mine, *neighbours[:1])
+
+
+def waits(trace: agt.Trace, most: int, why: str) -> None:
+    """The host waited `most` times at most."""
+    found = [span for span in trace if span.kind == "wait"]
+    if len(found) > most:
+        raise Rejected(
+            f"the host waited {count(len(found), 'time')}, and {count(most, 'time')} is enough: {why}",
+            *found[: most + 1],
+        )
+
+
+def never_blocks(trace: agt.Trace) -> None:
+    """The host did not wait at all, because it has an event loop to run."""
+    waits(trace, 0, "`sync` blocks the event loop, and with it every other task")
+
+
+def _first(trace: agt.Trace, name: str) -> agt.types.Span:
+    found = trace.find(name)
+    if not found:
+        names = ", ".join(f"`{n}`" for n in dict.fromkeys(s.name for s in trace)) or "nothing"
+        raise Rejected(f"`{name}` did not happen. What did: {names}")
+    return found[0]

@@ -1,0 +1,110 @@
+"""Checks of what an answer computes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.exercise import Rejected, case
+from asyncgpu_tutor.exercises.sandbox import call
+
+__all__ = ["as_kernel", "brief", "each_equal", "equal", "is_number", "launched", "listed"]
+
+Array = npt.NDArray[Any]
+
+# Outputs are full of this number before the launch, because no kernel computes it. It is small enough
+# for `y[i] += ...` to change it, so that adding to it can be told from not writing.
+UNWRITTEN = float(np.float32(-8765.4321))
+ROUNDING = 0.1  # bounds the error of sums that begin at `UNWRITTEN`
+
+
+def as_kernel(answer: object, name: str) -> agt.Kernel:
+    """The learner's kernel, which may be given as its source."""
+    if isinstance(answer, str):
+        return call(agt.Kernel, answer)
+    if not isinstance(answer, agt.Kernel):
+        raise Rejected(f"`{name}` should be an `agt.Kernel`, and is {brief(answer)}")
+    return answer
+
+
+def launched(
+    kernel: agt.Kernel, args: Sequence[Any], shape: tuple[int, ...], block: tuple[int, ...]
+) -> Array:
+    """What a kernel writes into a new array, its last argument, that starts full of `UNWRITTEN`.
+
+    Parameters
+    ----------
+    args : sequence
+        The other arguments, in order: NumPy arrays, which are copied to the device, and numbers.
+    shape : tuple of int
+        Of the output.
+    block : tuple of int
+        The output is partitioned into blocks of this shape.
+    """
+
+    def run() -> Array:
+        given = [agt.h2d(cast(Array, arg)) if isinstance(arg, np.ndarray) else arg for arg in args]
+        out = agt.full(shape, UNWRITTEN).partition(*block)
+        return kernel(*given, out).last().unpartition().to_host().sync()
+
+    return call(run)
+
+
+def equal(got: object, expected: Array) -> None:
+    """The answer's numbers are the expected ones, to within rounding."""
+    array = cast(Array, got)
+    if not isinstance(got, np.ndarray) or array.dtype == object:
+        what = got if not isinstance(got, np.ndarray) else array.tolist()
+        cure = ": `.numpy()` gives the array" if isinstance(what, agt.types.HostArray) else ""
+        cure = ": `await` it" if isinstance(what, asyncio.Future) else cure
+        raise Rejected(f"a NumPy array should come out, and this did: {brief(what)}{cure}")
+    if array.shape != expected.shape:
+        raise Rejected(f"the result has shape {array.shape}, and not {expected.shape}")
+    wrong = ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)
+    if wrong.any():
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
+        place = index[0] if len(index) == 1 else index
+        if array[index] == UNWRITTEN:
+            raise Rejected(f"no thread wrote element {place} of the output")
+        if abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING:
+            raise Rejected(
+                f"element {place} was added to what the output held before the launch, and that need not "
+                "be zero: add up in a variable of your own, and write that"
+            )
+        raise Rejected(f"element {place} is {array[index]:.6g}, and {expected[index]:.6g} is right")
+
+
+def each_equal(results: Sequence[object], expected: Sequence[Array], words: str) -> None:
+    """Each result is the right one; a rejection says which, after words such as ``"for token"``."""
+    for i, (got, right) in enumerate(zip(results, expected, strict=True)):
+        with case(f"{words} {i}"):
+            equal(got, right)
+
+
+def is_number(thing: object, *, whole: bool = False) -> bool:
+    """Whether this is a number; True and False are none."""
+    return isinstance(thing, int if whole else int | float) and not isinstance(thing, bool)
+
+
+def listed(answer: str, results: object, number: int) -> Sequence[Any]:
+    """What the answer of this name returned, if it is a list or a tuple with one thing for each operation."""
+    returned = brief(results)
+    if isinstance(results, list | tuple):
+        found = cast(Sequence[Any], results)
+        if len(found) == number:
+            return found
+        returned = f"one of {len(found)}"
+    raise Rejected(
+        f"`{answer}` should return a list of {number}, one for each in order, and returned {returned}"
+    )
+
+
+def brief(thing: Any) -> str:
+    """A few words on something that an answer gave, with its type."""
+    text = repr(thing).partition("\n")[0]
+    return f"{text if len(text) <= 50 else text[:47] + '...'} ({type(thing).__name__})"

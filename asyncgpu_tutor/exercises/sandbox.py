@@ -1,0 +1,129 @@
+"""Where answers are tried: a simulated device of their own, which a wrong kernel cannot harm."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.exercises.internals import Machine, SimDevice
+
+__all__ = ["Observed", "call", "call_plain", "observe", "on_fresh_device", "private_device"]
+
+T = TypeVar("T")
+
+
+@contextmanager
+def private_device(**options: Any) -> Generator[agt.types.Device]:
+    """A fresh simulated device as the current one: nothing has run on it, and its clock is at zero.
+
+    Parameters
+    ----------
+    **options
+        Of `SimDevice`, such as ``adversary``.
+    """
+    with agt.using(SimDevice(machine=Machine(), **options)) as device:
+        yield device
+
+
+def on_fresh_device(run: Callable[..., T], *args: Any) -> T:
+    """The solution's run, on a device of its own: its streams then have the numbers of the learner's."""
+    with private_device():
+        return run(*args)
+
+
+@dataclass
+class Observed(Generic[T]):
+    """What a piece of the learner's code returned, and what the device did meanwhile."""
+
+    result: T
+    trace: agt.Trace
+
+
+def call(function: Callable[..., T], *args: Any) -> T:
+    """Call the learner's code; whatever it raises becomes the cause of a `Rejected`.
+
+    A coroutine is run to its end, in an event loop of its own.
+    """
+    if not callable(function):
+        raise Rejected(
+            f"a function is wanted here, and this is {function!r} ({type(function).__name__}): write it "
+            "with `def`, and hand it over without calling it"
+        )
+    try:
+        result = function(*args)
+        if asyncio.iscoroutine(result):
+            return cast(T, _completed(cast(Coroutine[Any, Any, Any], result)))
+        return result
+    except Rejected:
+        raise
+    except agt.errors.NotReadyError as error:
+        raise Rejected(f"a result was read before the device was done with it: {error}") from error
+    except asyncio.CancelledError as error:
+        raise Rejected("your code asked a cancelled task for its result") from error
+    except asyncio.InvalidStateError as error:
+        raise Rejected("a task was asked for its result before it was done: `await` it") from error
+    except Exception as error:  # a learner's code may raise anything
+        raise Rejected(one_line(error)) from error
+
+
+def observe(function: Callable[..., T], *args: Any) -> Observed[T]:
+    """Call the learner's code and record it. To be used on a `private_device`."""
+    with agt.record() as trace:
+        result = call(function, *args)
+    return Observed(result, trace)
+
+
+def call_plain(answer: Callable[..., T], *args: Any) -> T:
+    """Call an answer that should be a plain function: the coroutine of an ``async def`` is rejected."""
+    result = answer(*args)
+    if asyncio.iscoroutine(result):
+        result.close()
+        raise Rejected(
+            "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. "
+            "Write it with `def`, and without `await`"
+        )
+    return result
+
+
+def one_line(error: Exception) -> str:
+    """An exception in one line: its own first line, with its type where that says more."""
+    if isinstance(error, ExceptionGroup):  # what a TaskGroup makes of whatever went wrong in it
+        first = cast(ExceptionGroup[Exception], error).exceptions[0]
+        return f"your code raised an ExceptionGroup, in which there is this: {one_line(first)}"
+    text = str(error).partition("\n")[0]
+    asked = error.obj if isinstance(error, AttributeError) else None
+    if isinstance(error, AttributeError) and isinstance(asked, agt.DeviceOp | agt.DeviceFuture):
+        if isinstance(asked, agt.DeviceFuture):
+            return f"a future has no `{error.name}`: `await` it, and ask what comes out"
+        return f"an operation has no `{error.name}`: run it first, and ask what comes out"
+    line = getattr(getattr(error, "site", None), "line", None)
+    where = f" (line {line} of the kernel)" if line is not None else ""
+    if isinstance(error, agt.errors.AsyncGpuError):
+        return f"{text}{where}"
+    return f"your code raised {type(error).__name__}: {text}"
+
+
+def _completed(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine. In a notebook the thread has a loop already, so this takes another."""
+    outcome: list[Any] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(asyncio.run(coroutine))
+        except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
+            failure.append(error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,))
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]

@@ -1,0 +1,386 @@
+"""Plausible wrong answers to the exercises of course/03_lazy_operations.py; see tools/build_notebooks.py."""
+
+
+# %% id=03-h2d cause="where a DeviceOp is needed: wrap a plain value in agt.value(...)"
+def upload(host):
+    def enqueue(context):
+        array = context.empty(host.shape, host.dtype)
+        context.copy_from_host(array, host)
+        return array
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="has dtype float32, and the host array has int32"
+def upload(host):
+    def enqueue(context):
+        array = context.empty(host.shape)
+        context.copy_from_host(array, host)
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="`h2d` ran 0 times"
+def upload(host):
+    def enqueue(context):
+        return agt.value(context.empty(host.shape, host.dtype))
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="building the operation already ran something"
+def upload(host):
+    array = agt.h2d(host).sync()
+
+    def enqueue(context):
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="changed before the operation was run, element 0 is"
+def upload(host):
+    now = host.copy()
+
+    def enqueue(context):
+        array = context.empty(now.shape, now.dtype)
+        context.copy_from_host(array, now)
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="should return an operation, and returned function"
+def upload(host):
+    def enqueue(context):
+        array = context.empty(host.shape, host.dtype)
+        context.copy_from_host(array, host)
+        return agt.value(array)
+
+    return enqueue
+
+
+# %% id=03-h2d cause="the course's own `h2d`: build one by hand"
+def upload(host):
+    return agt.h2d(host)
+
+
+# %% id=03-h2d cause="an array on the device should come out, and this did: ndarray"
+def upload(host):
+    def enqueue(context):
+        array = context.empty(host.shape, host.dtype)
+        context.copy_from_host(array, host)
+        return agt.value(host)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="sync() was called while operation"
+def upload(host):
+    def enqueue(context):
+        return agt.value(agt.h2d(host).sync())
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="the function calls the course's own `h2d`"
+def upload(host):
+    def enqueue(context):
+        return agt.h2d(host)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="`memset` ran 0 times"
+def blank(shape, dtype):
+    def enqueue(context):
+        return agt.value(context.empty(shape, dtype))
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="`memset` ran 0 times"
+def blank(shape, dtype):
+    def enqueue(context):
+        array = context.empty(shape, dtype)
+        context.copy_from_host(array, np.zeros(shape, dtype))
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="with shape (3, 4) and dtype int32, the array has dtype float32"
+def blank(shape, dtype):
+    def enqueue(context):
+        array = context.empty(shape)
+        context.memset(array)
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="element (0, 0) is 1.6843e+07, and 0 is right"
+def blank(shape, dtype):
+    def enqueue(context):
+        array = context.empty(shape, dtype)
+        context.memset(array, 1)
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="the course's own `zeros`: build one by hand"
+def blank(shape, dtype):
+    return agt.zeros(shape, dtype)
+
+
+# %% id=03-zeros cause="building the operation already ran something"
+def blank(shape, dtype):
+    array = agt.zeros(shape, dtype).sync()
+    return agt.with_context(lambda context: agt.value(array))
+
+
+# %% id=03-zeros cause="the function calls the course's own `zeros`"
+def blank(shape, dtype):
+    return agt.with_context(lambda context: agt.zeros(shape, dtype))
+
+
+# %% id=03-d2h cause="where a DeviceOp is needed: wrap a plain value in agt.value(...)"
+def download(array):
+    def enqueue(context):
+        return context.copy_to_host(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-d2h cause="a result was read before the device was done with it"
+def download(array):
+    def enqueue(context):
+        return agt.value(context.copy_to_host(array).numpy())
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-d2h cause="stream.synchronize() was called while operation"
+def download(array):
+    def enqueue(context):
+        host = context.copy_to_host(array)
+        context.stream.synchronize()
+        return agt.value(host)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-d2h cause="`d2h` ran 2 times"
+def download(array):
+    def enqueue(context):
+        context.copy_to_host(array)
+        return agt.value(context.copy_to_host(array))
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-d2h cause="a NumPy array should come out, and this did: None"
+def download(array):
+    def enqueue(context):
+        context.copy_to_host(array)
+        return agt.value(None)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-d2h cause="the course's own `d2h`: build one by hand"
+def download(array):
+    return agt.d2h(array)
+
+
+# %% id=03-d2h cause="building the operation already ran something"
+def download(array):
+    host = agt.d2h(array).sync()
+    return agt.value(host)
+
+
+# %% id=03-d2h cause="the function calls the course's own `d2h`"
+def download(array):
+    def enqueue(context):
+        return agt.d2h(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-recipe-twice cause="with run 2 of one operation, the source of 'relu' runs at most once"
+def positive(x):
+    launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+    result = launch.last().unpartition().to_host()
+    return agt.with_context(lambda context: result)
+
+
+# %% id=03-recipe-twice cause="with run 1 of one operation, `h2d` ran 2 times"
+def positive(x):
+    def cook(context):
+        launch = agt.relu(x.size, agt.h2d(x), agt.h2d(x).partition(256))
+        return launch.last().unpartition().to_host()
+
+    return agt.with_context(cook)
+
+
+# %% id=03-recipe-twice cause="element 0 is"
+def positive(x):
+    now = agt.pin(x)
+
+    def cook(context):
+        launch = agt.relu(now.size, agt.h2d(now), agt.zeros(now.size).partition(256))
+        return launch.last().unpartition().to_host()
+
+    return agt.with_context(cook)
+
+
+# %% id=03-recipe-twice cause="building the operation already ran something"
+def positive(x):
+    launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+    result = launch.last().unpartition().to_host().sync()
+    return agt.value(result)
+
+
+# %% id=03-recipe-twice cause="with run 2 of one operation, `h2d` ran 0 times"
+def positive(x):
+    there = agt.h2d(x).shared()
+
+    def cook(context):
+        launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256))
+        return launch.last().unpartition().to_host()
+
+    return agt.with_context(cook)
+
+
+# %% id=03-recipe-twice cause="should return an operation, and returned function"
+def positive(x):
+    def again():
+        launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        return launch.last().unpartition().to_host()
+
+    return again
+
+
+# %% id=03-which-way cause="nothing orders"
+def load_and_fetch(load, fetch, job, stream):
+    load.async_on(stream)
+    job()
+    return fetch.sync()
+
+
+# %% id=03-which-way cause="the device did nothing during `job`"
+def load_and_fetch(load, fetch, job, stream):
+    load.sync_on(stream)
+    job()
+    return fetch.sync_on(stream)
+
+
+# %% id=03-which-way cause="a result was read before the device was done with it"
+def load_and_fetch(load, fetch, job, stream):
+    load.async_on(stream)
+    job()
+    return fetch.async_on(stream)
+
+
+# %% id=03-which-way cause="the host waited 2 times"
+def load_and_fetch(load, fetch, job, stream):
+    load.async_on(stream)
+    job()
+    stream.synchronize()
+    return fetch.sync_on(stream)
+
+
+# %% id=03-which-way cause="and the stream that was given is number"
+def load_and_fetch(load, fetch, job, stream):
+    mine = agt.create_stream()
+    load.async_on(mine)
+    job()
+    return fetch.sync_on(mine)
+
+
+# %% id=03-which-way cause="nothing of it ran: an `async def` runs when somebody awaits it"
+async def load_and_fetch(load, fetch, job, stream):
+    task = agt.spawn(load)
+    job()
+    await task
+    return await fetch
+
+
+# %% id=03-which-way cause="`h2d` ran 0 times"
+def load_and_fetch(load, fetch, job, stream):
+    load.into_future()
+    job()
+    return fetch.sync_on(stream)
+
+
+# %% id=03-which-way cause="the job was done 0 times"
+def load_and_fetch(load, fetch, job, stream):
+    load.async_on(stream)
+    return fetch.sync_on(stream)
+
+
+# %% id=03-which-way cause="element 0 is 0, and"
+def load_and_fetch(load, fetch, job, stream):
+    result = fetch.async_on(stream)
+    load.async_on(stream)
+    job()
+    stream.synchronize()
+    return result
+
+
+# %% id=03-which-way cause="with a device that takes its time"
+def load_and_fetch(load, fetch, job, stream):
+    load.async_on(stream)
+    job()
+    result = fetch.async_on(stream)
+    agt.work(1000, "by then it is surely over")
+    return result
+
+
+# %% id=03-largest cause="`sync` blocks the event loop"
+async def largest(op):
+    stream = agt.create_stream()
+    numbers = op.async_on(stream)
+    stream.synchronize()
+    return numbers.max()
+
+
+# %% id=03-largest cause="a result was read before the device was done with it"
+async def largest(op):
+    numbers = op.async_on(agt.create_stream())
+    return numbers.max()
+
+
+# %% id=03-largest cause="a result was read before the device was done with it"
+async def largest(op):
+    return await op.map(lambda numbers: numbers.max())
+
+
+# %% id=03-largest cause="a future has no `max`: `await` it"
+async def largest(op):
+    numbers = op.into_future()
+    return numbers.max()
+
+
+# %% id=03-largest cause="an operation has no `max`: run it first"
+async def largest(op):
+    return op.max()
+
+
+# %% id=03-largest cause="and this came back: ndarray"
+async def largest(op):
+    return await op
+
+
+# %% id=03-largest cause="`d2h` ran 2 times"
+async def largest(op):
+    return max((await op).max(), (await op).max())
+
+
+# %% id=03-largest cause="with a device that takes its time"
+async def largest(op):
+    numbers = op.async_on(agt.create_stream())
+    await agt.sleep(1000)  # microseconds; by then it is surely there
+    return numbers.max()

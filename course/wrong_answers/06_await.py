@@ -1,0 +1,602 @@
+"""Plausible wrong answers to the exercises of course/06_await.py; see tools/build_notebooks.py."""
+
+
+# %% id=06-difference cause="the host waited 0 times"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            await make(i)
+    with agt.record() as second:
+        await asyncio.gather(*[make(i) for i in range(n)])
+    return first.metrics().makespan / second.metrics().makespan
+
+
+# %% id=06-difference cause="the second half should not block at all"
+async def difference(make, n):
+    async def run(op):
+        return op.sync()
+
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        await asyncio.gather(*[run(make(i)) for i in range(n)])
+    return first.metrics().makespan / second.metrics().makespan
+
+
+# %% id=06-difference cause="no two operations of the second half"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        for i in range(n):
+            await agt.spawn(make(i))
+    return first.metrics().makespan / second.metrics().makespan
+
+
+# %% id=06-difference cause="is right: one recording for each half"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        await asyncio.gather(*[make(i) for i in range(n)])
+    return second.metrics().makespan / first.metrics().makespan
+
+
+# %% id=06-difference cause="is right: one recording for each half"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        await asyncio.gather(*[make(i) for i in range(n)])
+    return first.metrics().serial / second.metrics().serial
+
+
+# %% id=06-difference cause="`d2h` ran 4 times, and 8 times is right"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        tasks = [make(i).into_future() for i in range(n)]
+    return first.metrics().makespan / max(second.metrics().makespan, 1)
+
+
+# %% id=06-difference cause="a number should come out"
+async def difference(make, n):
+    with agt.record() as first:
+        for i in range(n):
+            make(i).sync()
+    with agt.record() as second:
+        await asyncio.gather(*[make(i) for i in range(n)])
+    print(first.metrics().makespan / second.metrics().makespan)
+
+
+# %% id=06-prepare cause="the device did nothing during `prepare 1`"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        if i + 1 < n:
+            x = prepare(i + 1)
+        results.append(await task)
+    return results
+
+
+# %% id=06-prepare cause="the device did nothing during `prepare 1`"
+async def pipeline(n, prepare, process):
+    batches = [prepare(i) for i in range(n)]
+    return await asyncio.gather(*[process(x) for x in batches])
+
+
+# %% id=06-prepare cause="the device did nothing during `prepare 1`"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        future = process(x).into_future()
+        await asyncio.sleep(0)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        results.append(await future)
+    return results
+
+
+# %% id=06-prepare cause="blocks the event loop"
+async def pipeline(n, prepare, process):
+    return [process(prepare(i)).sync() for i in range(n)]
+
+
+# %% id=06-prepare cause="should return a list of 4, one for each in order, and returned one of 3"
+async def pipeline(n, prepare, process):
+    results = []
+    task = agt.spawn(process(prepare(0)))
+    await asyncio.sleep(0)
+    for i in range(1, n):
+        x = prepare(i)
+        results.append(await task)
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+    await task
+    return results
+
+
+# %% id=06-prepare cause="for result 0, element 0 is"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        results.insert(0, await task)
+    results[0], results[-1] = results[-2], results[0]
+    return results
+
+
+# %% id=06-prepare cause="ran 5 times, and 4 times is right"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        x = prepare(min(i + 1, n - 1))
+        results.append(await task)
+    await process(x)
+    return results
+
+
+# %% id=06-prepare cause="and returned None"
+async def pipeline(n, prepare, process):
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        await task
+
+
+# %% id=06-responsive cause="blocks the event loop"
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    task = asyncio.create_task(heart())
+    await asyncio.sleep(0)
+    result = op.sync()
+    task.cancel()
+    return result
+
+
+# %% id=06-responsive cause="`beat` was called 0 times while"
+async def with_heartbeat(op, beat):
+    result = await op
+    for _ in range(5):
+        beat()
+        await agt.sleep(50)
+    return result
+
+
+# %% id=06-responsive cause="the heart went on beating"
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    task = asyncio.create_task(heart())
+    return await op
+
+
+# %% id=06-responsive cause="the heart went on beating"
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    result, _ = await asyncio.gather(op, heart())
+    return result
+
+
+# %% id=06-responsive cause="`beat` was called 2000 times without an end"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+    return await task
+
+
+# %% id=06-responsive cause="`asyncio.sleep` counts on the clock on the wall"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await asyncio.sleep(50e-6)
+    return await task
+
+
+# %% id=06-responsive cause="one every 50 µs"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await asyncio.sleep(0)
+    return await task
+
+
+# %% id=06-responsive cause="`beat` was called 1 time while"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    beat()
+    return await task
+
+
+# %% id=06-responsive cause="a NumPy array should come out"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await agt.sleep(50)
+    return task
+
+
+# %% id=06-spawn-safe cause="array 'w' was moved"
+def start(batches, w):
+    n = w.shape[0]
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    return [agt.spawn(score(x)) for x in batches]
+
+
+# %% id=06-spawn-safe cause="array 'w' is borrowed, and its owner was moved"
+def start(batches, w):
+    n = w.shape[0]
+
+    async def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).last().unpartition()
+        return await y.to_host()
+
+    async def scored(ops):
+        return await ops
+
+    ops = []
+    for x in batches:
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).last().unpartition()
+        ops.append(y.to_host())
+    return [asyncio.create_task(scored(op)) for op in ops]
+
+
+# %% id=06-spawn-safe cause="the weights were copied 3 times"
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, agt.dup(w).last(), agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    return [agt.spawn(score(x)) for x in batches]
+
+
+# %% id=06-spawn-safe cause="should return tasks, and one of them is"
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    return [score(x).into_future() for x in batches]
+
+
+# %% id=06-spawn-safe cause="the host waited 3 times"
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        return y.to_host().sync()
+
+    return [agt.spawn(agt.value(score(x))) for x in batches]
+
+
+# %% id=06-spawn-safe cause="`matvec_naive` ran 1 time"
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    task = agt.spawn(score(batches[0]))
+    return [task for _ in batches]
+
+
+# %% id=06-spawn-safe cause="for result 0, element 0 is"
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        return y.to_host()
+
+    return [agt.spawn(score(x)) for x in reversed(batches)]
+
+
+# %% id=06-three-arms cause="operation 1 is reported as 'program', and 'device' is right"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except Exception as error:
+            return "program", error
+        except agt.DeviceError as error:
+            return "device", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-three-arms cause="came out of your function: your code raised KeyError"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except agt.DeviceError as error:
+            return "device", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-three-arms cause="no two operations were at work at the same time"
+async def reports(ops):
+    found = []
+    for op in ops:
+        try:
+            found.append(("done", await op))
+        except agt.DeviceError as error:
+            found.append(("device", error))
+        except Exception as error:
+            found.append(("program", error))
+    return found
+
+
+# %% id=06-three-arms cause="somebody cancelled `reports`"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except agt.DeviceError as error:
+            return "device", error
+        except BaseException as error:
+            return "program", error
+
+    tasks = [asyncio.create_task(report(op)) for op in ops]
+    try:
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        pass
+    return [await task for task in tasks]
+
+
+# %% id=06-three-arms cause="each report is a pair"
+async def reports(ops):
+    return await asyncio.gather(*ops, return_exceptions=True)
+
+
+# %% id=06-three-arms cause="should have the error, and has"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except agt.DeviceError as error:
+            return "device", str(error)
+        except Exception as error:
+            return "program", str(error)
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-three-arms cause="and returned one of 2"
+async def reports(ops):
+    found = []
+
+    async def report(op):
+        try:
+            found.append(("done", await op))
+        except agt.DeviceError:
+            pass
+        except Exception:
+            pass
+
+    await asyncio.gather(*[report(op) for op in ops])
+    return found
+
+
+# %% id=06-three-arms cause="a NumPy array should come out, and this did"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", (await op).tolist()
+        except agt.DeviceError as error:
+            return "device", error
+        except Exception as error:
+            return "program", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-three-arms cause="operation 1 is reported as 'done', and 'device' is right"
+async def reports(ops):
+    outcomes = await asyncio.gather(*ops, return_exceptions=True)
+    return [("done", outcome) for outcome in outcomes]
+
+
+# %% id=06-cancel cause="is still waiting"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        return task.result()
+    task.cancel()
+    return None
+
+
+# %% id=06-cancel cause="is still waiting"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    clock.cancel()
+    return task.result() if task.done() else None
+
+
+# %% id=06-cancel cause="you waited for the end of the time all the same"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    await agt.sleep(us)
+    if task.done():
+        return task.result()
+    task.cancel()
+    return None
+
+
+# %% id=06-cancel cause="you waited until the device was done"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await task
+    late = clock.done()
+    clock.cancel()
+    return None if late else task.result()
+
+
+# %% id=06-cancel cause="you waited until the device was done"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    if not task.done():
+        agt.synchronize()
+        task.cancel()
+        return None
+    clock.cancel()
+    return task.result()
+
+
+# %% id=06-cancel cause="a NumPy array should come out"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    task.cancel()
+    return None
+
+
+# %% id=06-cancel cause="you gave up before the time was over"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    for _ in range(5):  # turns are no clock
+        await asyncio.sleep(0)
+    if us > 1000:
+        return await task
+    task.cancel()
+    return None
+
+
+# %% id=06-cancel cause="so None should come out"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+    clock.cancel()
+    if task.done():
+        return task.result()
+    task.cancel()
+    return "too late"
+
+
+# %% id=06-cancel cause="blocks the event loop"
+async def at_most(op, us):
+    if us > 1000:
+        return op.sync()
+    task = agt.spawn(op)
+    await agt.sleep(us)
+    task.cancel()
+    return None
+
+
+# %% id=06-as-completed cause="do not wait for one while another is there"
+async def as_they_come(ops, use):
+    tasks = [agt.spawn(op) for op in ops]
+    for task in tasks:
+        use(await task)
+
+
+# %% id=06-as-completed cause="not all operations were under way: start all of them before"
+async def as_they_come(ops, use):
+    for op in ops:
+        use(await op)
+
+
+# %% id=06-as-completed cause="the first result was used when all were done"
+async def as_they_come(ops, use):
+    done = []
+
+    async def run(op):
+        done.append(await op)
+
+    await asyncio.gather(*[run(op) for op in ops])
+    for result in done:
+        use(result)
+
+
+# %% id=06-as-completed cause="each of [64, 512, 4000000] once is right"
+async def as_they_come(ops, use):
+    tasks = [agt.spawn(op) for op in ops]
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        use(task.result())
+
+
+# %% id=06-as-completed cause="blocks the event loop"
+async def as_they_come(ops, use):
+    for op in ops:
+        use(op.sync())
+
+
+# %% id=06-as-completed cause="Await it before you use it"
+async def as_they_come(ops, use):
+    for op in ops:
+        use(agt.spawn(op))
+
+
+# %% id=06-as-completed cause="with a device that takes its time"
+async def as_they_come(ops, use):
+    slow, *others = [agt.spawn(op) for op in ops]
+    for task in [*others, slow]:
+        use(await task)

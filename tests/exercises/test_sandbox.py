@@ -1,0 +1,146 @@
+"""Answers are tried apart from everything else, and whatever they raise is a cause."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import Rejected
+from asyncgpu_tutor.exercises.checks import equal, launched
+from asyncgpu_tutor.exercises.sandbox import call, call_plain, observe, private_device
+
+
+def test_a_private_device_is_fresh_each_time_and_leaves_the_current_one_alone() -> None:
+    with agt.using("sim") as outside:
+        before = outside.now()
+        for _ in range(2):
+            with private_device() as device:
+                assert device is not outside
+                assert device.now() == 0
+                agt.zeros(4).sync()
+                assert device.now() > 0
+        assert agt.current_device() is outside
+        assert outside.now() == before
+
+
+def test_what_is_observed_is_the_same_each_time() -> None:
+    def once() -> str:
+        with private_device():
+            trace = observe(lambda: agt.zeros(1000).to_host().sync()).trace
+        return "".join(f"{s.name} {s.start} {s.end};" for s in trace)
+
+    assert once() == once() != ""
+
+
+def test_a_coroutine_is_run_on_the_same_device_also_where_a_loop_runs_already() -> None:
+    async def answer() -> float:
+        task = agt.spawn(agt.ones(8).to_host())
+        return float((await task).sum())
+
+    def tried() -> float:
+        with private_device() as device:
+            seen = observe(answer)
+            assert {s.device for s in seen.trace} == {device.name}
+            assert seen.trace.device_spans
+        return seen.result
+
+    async def in_a_notebook() -> float:
+        return tried()
+
+    assert tried() == asyncio.run(in_a_notebook()) == 8
+
+
+def test_what_an_answer_raises_becomes_a_cause_of_one_line() -> None:
+    async def later() -> None:
+        raise KeyError("second line\nthird")
+
+    with pytest.raises(Rejected, match=r"your code raised ZeroDivisionError: division by zero"):
+        call(lambda: 1 / 0)
+    with pytest.raises(Rejected, match="KeyError") as no:
+        call(later)
+    assert "\n" not in no.value.cause
+    with pytest.raises(KeyboardInterrupt):
+        call(_interrupt)
+
+
+def test_a_result_asked_of_what_has_not_run_says_so() -> None:
+    op: Any = agt.ones(8).to_host()
+    with pytest.raises(Rejected, match="an operation has no `max`: run it first"):
+        call(_largest, op)
+    future: Any = agt.ones(8).to_host().into_future()
+    with pytest.raises(Rejected, match="a future has no `max`: `await` it"):
+        call(_largest, future)
+
+
+def test_what_goes_wrong_with_tasks_is_told_with_its_cure() -> None:
+    async def too_early(op: agt.DeviceOp[Any]) -> object:
+        return agt.spawn(op).result()
+
+    async def never(op: agt.DeviceOp[Any]) -> object:
+        return agt.spawn(op)
+
+    async def in_a_group(op: Any) -> object:
+        async with asyncio.TaskGroup() as group:
+            return group.create_task(op)
+
+    with private_device():
+        with pytest.raises(Rejected, match="a task was asked for its result before it was done"):
+            call(too_early, agt.ones(8).to_host())
+        with pytest.raises(Rejected, match=r"this did: <Task .*: `await` it"):
+            equal(call(never, agt.ones(8).to_host()), np.ones(8))
+        with pytest.raises(Rejected, match=r"ExceptionGroup.*TypeError: a coroutine was expected"):
+            call(in_a_group, agt.ones(8).to_host())
+
+
+def test_what_is_no_function_is_named() -> None:
+    wrong: Any = 42
+    with pytest.raises(Rejected, match=r"a function is wanted here, and this is 42 \(int\)"):
+        call(wrong)
+
+
+def test_a_coroutine_where_a_plain_function_belongs_is_named_as_the_cause() -> None:
+    async def answer(x: int) -> int:
+        return x
+
+    assert call_plain(lambda x: x + 1, 1) == 2
+    with pytest.raises(
+        Rejected, match="nothing of it ran: an `async def` runs when somebody awaits"
+    ):
+        call_plain(answer, 1)
+
+
+def _largest(of: Any) -> Any:
+    return of.max()
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_no_thread_wrote_is_told_from_a_wrong_number() -> None:
+    with private_device():
+        half = agt.Kernel(
+            'extern "C" __global__ void half(unsigned int n, float* y) { if (threadIdx.x < n / 2) '
+            "y[threadIdx.x] = 1.0f; }"
+        )
+        got = launched(half, [8], (8,), (8,))
+        added = agt.Kernel(
+            'extern "C" __global__ void added(unsigned int n, float* y) { if (threadIdx.x < n) '
+            "y[threadIdx.x] += 1.0f; }"
+        )
+        sums = launched(added, [8], (8,), (8,))
+    with pytest.raises(Rejected, match="no thread wrote element 4 of the output"):
+        equal(got, np.ones(8, np.float32))
+    with pytest.raises(Rejected, match="element 0 was added to what the output held before"):
+        equal(sums, np.ones(8, np.float32))
+    with pytest.raises(Rejected, match="element 1 is 1, and 2 is right"):
+        equal(np.ones(3), np.array([1.0, 2.0, 3.0]))
+    with pytest.raises(Rejected, match=r"shape \(3,\), and not \(1, 3\)"):
+        equal(np.ones(3), np.ones((1, 3)))
+    with pytest.raises(Rejected, match=r"a NumPy array should come out, and this did: None"):
+        equal(None, np.ones(3))
+    equal(np.ones(3) + 1e-7, np.ones(3))

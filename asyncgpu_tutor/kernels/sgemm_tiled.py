@@ -8,9 +8,10 @@ from asyncgpu_tutor.kernels.source import KernelSource
 __all__ = ["SGEMM_TILED"]
 
 # Row-major: c = alpha * a @ b + beta * c, with a (m, k), b (k, n), c (m, n), in blocks of 16 x 16 threads.
-# A block loads a tile of each matrix once, each thread one element of both, and all 256 threads read them from
-# shared memory: global memory is asked for a sixteenth of what the naive kernel asks for. The first barrier
-# lets nobody read before all have loaded, the second lets nobody load the next tile before all have read.
+# A block loads a tile of each matrix once, each thread one element of both, and all 256 threads read them
+# from shared memory: global memory is asked for a sixteenth of what the naive kernel asks for. The first
+# barrier lets nobody read before all have loaded, the second lets nobody load the next tile before all
+# have read.
 CUDA_C = r"""
 extern "C" __global__
 void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,

@@ -10,10 +10,10 @@ from asyncgpu_tutor.kernels.source import KernelSource
 
 __all__ = ["SOFTMAX"]
 
-# One block of at most 256 threads, a power of two, whatever n is: the maximum and the sum are of all elements,
-# and only threads of one block can wait for each other. The maximum is subtracted first, so that no expf
-# overflows and the sum is at least 1. Each thread reads and writes its own elements only, so input and output
-# may be one array.
+# One block of at most 256 threads, a power of two, whatever n is: the maximum and the sum are of all
+# elements, and only threads of one block can wait for each other. The maximum is subtracted first, so that
+# no expf overflows and the sum is at least 1. Each thread reads and writes its own elements only, so input
+# and output may be one array.
 CUDA_C = r"""
 extern "C" __global__
 void softmax(unsigned int n, const float* input, float* output)

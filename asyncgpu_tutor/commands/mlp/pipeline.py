@@ -57,16 +57,21 @@ class Network:
 
     @staticmethod
     def deeper(inputs: MlpInputs, layers: int) -> tuple[Host, ...]:
-        """Made-up weights for the hidden layers after the first.
+        """Made-up weights for the hidden layers after the first, in the manner of `data.seed_inputs`.
 
-        Normal numbers of variance ``2 / dim``, always the same. Each ReLU loses half of the values; with this
-        variance the others stay about as large as they were, at any depth (K. He et al., "Delving Deep
-        into Rectifiers", 2015, section 2.2).
+        With ``i`` the index into the flattened array and ``l`` the number of the layer, from 2 on::
+
+            w[i] = ((i + l) mod 11 - 5) / (2 dim)    and 1 more on the diagonal
+
+        So a layer hands on what it got, and adds something to it: values keep their size, and samples their
+        differences, through any number of layers. (With random weights all samples soon look the same.)
         """
-        rng = np.random.default_rng(layers)
-        shape = (layers - 1, inputs.dim, inputs.dim)
-        made = rng.standard_normal(shape, np.float32) * np.float32(np.sqrt(2 / inputs.dim))
-        return tuple(made)
+        dim = inputs.dim
+        i = np.arange(dim * dim).reshape(dim, dim)
+        return tuple(
+            (np.eye(dim) + ((i + layer) % 11 - 5) / (2 * dim)).astype(np.float32)
+            for layer in range(2, layers + 1)
+        )
 
 
 def upload(inputs: MlpInputs) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:

@@ -216,3 +216,10 @@ def test_two_devices_take_turns(mlp: Mlp, tmp_path: Path, kind: str, how: str) -
     trace = agt.Trace.load(tmp_path / "trace.json")
     busy = [span.device for span in trace.device_spans if span.kind == "d2h"]
     assert (busy.count(f"{kind}:0"), busy.count(f"{kind}:1")) in ((3, 2), (0, 0))
+
+
+def test_a_device_may_be_left_without_a_batch(mlp: Mlp) -> None:
+    ran = mlp("--device", "sim", "--devices", 2, "--batches", 1, "--dim", 8)
+
+    assert "Launched 1 batch concurrently" in ran.out
+    assert "in flight: W0 2, W1 2 on sim:0; W0 1, W1 1 on sim:1" in ran.out

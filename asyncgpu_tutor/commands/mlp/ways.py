@@ -68,7 +68,8 @@ def prepared(job: Job) -> Run:
 
 def graph(job: Job) -> Run:
     """All batches of a device as one CUDA graph, with a branch for each stream: one call starts them."""
-    graphs = [_graph(job, place) for place in range(len(job.sides))]
+    used = min(len(job.sides), len(job.batches))  # a device without a batch needs no graph
+    graphs = [_graph(job, place) for place in range(used)]
 
     async def launch(place: int) -> dict[int, Array]:
         order, captured = graphs[place]
@@ -78,8 +79,8 @@ def graph(job: Job) -> Run:
 
     async def run(look: Look) -> list[Array]:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(launch(place)) for place in range(len(graphs))]
-            await asyncio.sleep(0)
+            tasks = [group.create_task(launch(place)) for place in range(used)]
+            await asyncio.sleep(0)  # as in _awaited
             look()
         outputs = {number: output for task in tasks for number, output in task.result().items()}
         return [outputs[number] for number in job.numbers]

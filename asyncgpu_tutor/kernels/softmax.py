@@ -27,8 +27,8 @@ void softmax(unsigned int n, const float* input, float* output)
     }
     part[t] = top;
     __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (t < half) part[t] = fmaxf(part[t], part[t + half]);
+    for (unsigned int step = blockDim.x / 2; step > 0; step /= 2) {
+        if (t < step) part[t] = fmaxf(part[t], part[t + step]);
         __syncthreads();
     }
     top = part[0];
@@ -40,8 +40,8 @@ void softmax(unsigned int n, const float* input, float* output)
     }
     part[t] = sum;
     __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (t < half) part[t] += part[t + half];
+    for (unsigned int step = blockDim.x / 2; step > 0; step /= 2) {
+        if (t < step) part[t] += part[t + step];
         __syncthreads();
     }
 

@@ -93,6 +93,12 @@ class Job:
         with self.side(number).chosen():
             return self.batch(number).prepare()
 
+    def synchronize(self) -> None:
+        """Wait for all devices, and let go of what they have done."""
+        for side in self.sides:
+            with side.chosen():
+                agt.synchronize()
+
     def shares(self) -> Shares:
         """How many handles there are to each weight."""
         return {

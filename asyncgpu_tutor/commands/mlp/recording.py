@@ -83,6 +83,7 @@ async def _outcome(job: Job, way: Callable[[Job], Run], practice: int, tries: in
 
     # What the way has prepared is gone when this returns, and with it the handles that it had.
     outputs, trace = await _quickest(way(job), look, practice, tries)
+    job.synchronize()
     return Outcome(outputs, in_flight, job.shares(), trace)
 
 

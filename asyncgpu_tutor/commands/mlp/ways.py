@@ -47,9 +47,7 @@ def one_stream(job: Job) -> Run:
     async def run(look: Look) -> list[Array]:
         outputs = [job.batch(number).async_on(job.side(number).stream) for number in job.numbers]
         look()
-        for side in job.sides:
-            with side.chosen():
-                agt.synchronize()
+        job.synchronize()
         return outputs
 
     return run

@@ -364,7 +364,9 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
     current: Any = cast(Any, op)
     while True:
         current._used = True
-        while current.__class__ is Bind:  # not type(current), which would narrow what a checker knows
+        while (
+            current.__class__ is Bind
+        ):  # not type(current), which would narrow what a checker knows
             pending.append(current)
             current = current._source
         handles: Any = current._enqueue(context)
@@ -376,9 +378,8 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
                 break
             handles = bind._function(handles)
         follow = bind._function
-        current = follow(context, handles) if bind._with_context else follow(handles)
-        if not isinstance(current, DeviceOp):
-            as_op(current, follow)
+        next_op = follow(context, handles) if bind._with_context else follow(handles)
+        current = as_op(next_op, follow)
 
 
 def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp[Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import Device, ranges
+from asyncgpu_tutor import ranges
 from asyncgpu_tutor.exercises.watched import RangeLog, watched
+from asyncgpu_tutor.types import Device
 
 
 def test_ranges_are_in_the_trace_with_their_times_and_nothing_is_marked_afterwards(

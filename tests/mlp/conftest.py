@@ -48,7 +48,8 @@ def mlp(capsys: pytest.CaptureFixture[str]) -> Mlp:
     def run(*options: object, code: int = 0) -> Ran:
         capsys.readouterr()
         actual = main(["mlp", *(str(option) for option in options)])
-        ran = Ran(actual, *capsys.readouterr())
+        said = capsys.readouterr()
+        ran = Ran(actual, said.out, said.err)
         assert actual == code, f"{ran.out}\n{ran.err}"
         return ran
 

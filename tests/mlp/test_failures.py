@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.mlp import pipeline, program
+from asyncgpu_tutor.commands.mlp import job, pipeline
+from asyncgpu_tutor.commands.mlp.job import Job
+from asyncgpu_tutor.commands.mlp.ways import WAYS, Look, Run
 from asyncgpu_tutor.errors import DeviceUnavailableError
 from asyncgpu_tutor.run import resolve
 
@@ -29,6 +33,9 @@ pytestmark = pytest.mark.usefixtures("sim")
         (["--policy", "single", "--streams", "4"], "--policy single has one stream"),
         (["--input", "digits", "--dim", "32"], "--dim 32 was asked for"),
         (["--input", "digits", "--batches", "5"], "--batches 5 was asked for"),
+        (["--input", "digits", "--layers", "2"], "--layers 2 was asked for"),
+        (["--input", "digits", "--softmax"], "--softmax was asked for"),
+        (["--layers", "0"], "--layers 0 was asked for"),
         (["--dim", "8", "--plot", "no/such/folder.png"], "no/such/folder.png"),
         (["--dim", "8", "--trace", "no/such/folder.json"], "no/such/folder.json"),
         (["--dim", "8", "--plot", "plot.nonsense"], "nonsense"),
@@ -61,7 +68,16 @@ def test_nvtx_where_it_is_missing(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> 
     assert "pip install 'nvtx" in mlp("--nvtx", code=2).err
 
 
-@pytest.mark.parametrize("options", [["--dim", "eight"], ["--policy", "best"], ["--speed", "9"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--dim", "eight"],
+        ["--policy", "best"],
+        ["--speed", "9"],
+        ["--how", "well"],
+        ["--devices", "3"],
+    ],
+)
 def test_what_the_parser_refuses(mlp: Mlp, options: list[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         mlp(*options)
@@ -101,7 +117,6 @@ def test_wrong_values(mlp: Mlp, monkeypatch: pytest.MonkeyPatch, value: str) -> 
 
 def test_a_kernel_that_faults(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_relu(monkeypatch, "y[i + n] = x[i];")
-    monkeypatch.setattr("asyncgpu_tutor.commands.mlp.command.warm_up", no_warm_up)
 
     ran = mlp(code=1)
 
@@ -111,21 +126,38 @@ def test_a_kernel_that_faults(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None
     assert "SUCCESS" not in ran.out
 
 
-async def no_warm_up(*_: object) -> None:
-    pass
+def test_what_only_one_way_gets_wrong_is_told_with_its_name(
+    mlp: Mlp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = WAYS["graph"]
+
+    def late(job: Job) -> Run:
+        run = right.start(job)
+
+        async def worse(look: Look) -> Sequence[Any]:
+            return [output + 1 for output in await run(look)]
+
+        return worse
+
+    monkeypatch.setitem(WAYS, "graph", right._replace(start=late))
+
+    out = mlp("--dim", 8, code=1).out
+
+    assert re.search(r"FAILED: batch 0 differs from .* \(--how graph\)\.", out)
+    assert out.count("FAILED") == 4
 
 
 def test_a_handle_that_is_kept_for_ever(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[agt.DeviceArray] = []
 
-    def forward(x: Any, w0: agt.DeviceArray, w1: agt.DeviceArray) -> agt.DeviceOp[Any]:
-        kept.append(w0.share())
-        return pipeline.forward(x, w0, w1)
+    def forward(x: Any, weights: Sequence[agt.DeviceArray], **options: bool) -> agt.DeviceOp[Any]:
+        kept.append(weights[0].share())
+        return pipeline.network_forward(x, weights, **options)
 
-    monkeypatch.setattr(program, "forward", forward)
+    monkeypatch.setattr(job, "network_forward", forward)
 
-    out = mlp("--batches", 1, "--streams", 1, code=1).out
+    out = mlp("--batches", 1, "--how", "streams", code=1).out
 
-    assert "FAILED: W0 had 3 handles in flight, where 2 are the most" in out
-    assert "FAILED: W0 has 2 handles after the last batch" in out
+    assert re.search(r"FAILED: W0 had \d+ handles in flight, where 2 are the most", out)
+    assert re.search(r"FAILED: W0 has \d+ handles after the last batch", out)
     assert "W1" not in out.partition("FAILED")[2]

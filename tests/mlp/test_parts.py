@@ -15,8 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.mlp import forward, rounding_bound, run_batches, upload
-from asyncgpu_tutor.data import reference_forward, seed_inputs
+from asyncgpu_tutor.commands.mlp import (
+    Network,
+    forward,
+    reference,
+    rounding_bound,
+    run_batches,
+    upload,
+)
+from asyncgpu_tutor.data import MlpInputs, reference_forward, seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.traces import nvtx as ranges
 
@@ -34,7 +41,7 @@ def test_forward_of_matrices_that_are_not_square(device: Device) -> None:
     assert scores.shape == (5,)
     assert scores.dtype == np.float32
     error = abs(scores - reference_forward(x, w0, w1))
-    assert np.all(error <= rounding_bound(x, w0, w1))
+    assert np.all(error <= rounding_bound(Network(MlpInputs(w0, w1, x[None]))))
 
 
 def test_building_a_batch_enqueues_nothing(sim: Device) -> None:
@@ -63,31 +70,82 @@ def test_batches_run_without_the_command_line(device: Device) -> None:
 shapes = st.integers(1, 40)
 
 
-@given(shapes, shapes, st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 1.0, 1e3]))
-def test_float32_stays_within_the_rounding_bound(k: int, n: int, seed: int, scale: float) -> None:
-    rng = np.random.default_rng(seed)
-    x, w0, w1 = (rng.normal(0, scale, shape).astype(np.float32) for shape in ((3, k), (k, n), (n,)))
-    hidden = np.zeros((3, n), np.float32)
-    for i in range(k):
-        hidden += x[:, i, None] * w0[i]
-    output = np.zeros(3, np.float32)
-    for j in range(n):
-        output += hidden[:, j] * w1[j]
+def in_float32(network: Network) -> np.ndarray:
+    """What the kernels compute, with sums from left to right."""
+    values = network.inputs.batches
+    for number, weight in enumerate(network.hidden):
+        values = product(np.maximum(values, 0) if number else values, weight)
+    output = np.maximum(product(values, network.inputs.w1[:, None])[..., 0], 0)
+    if not network.softmax:
+        return output
+    powers = np.exp(output - output.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
 
-    error = abs(np.maximum(output, 0) - reference_forward(x, w0, w1))
-    assert np.all(error <= rounding_bound(x, w0, w1))
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    total = np.zeros((*a.shape[:-1], b.shape[1]), np.float32)
+    for i in range(len(b)):
+        total += a[..., i, None] * b[i]
+    return total
+
+
+@given(
+    *(shapes, shapes, st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 1.0, 1e3])),
+    *(st.integers(0, 3), st.booleans()),
+)
+def test_float32_stays_within_the_rounding_bound(
+    k: int, n: int, seed: int, scale: float, further: int, softmax: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    x, w0, w1 = (
+        rng.normal(0, scale, shape).astype(np.float32) for shape in ((2, 3, k), (k, n), (n,))
+    )
+    deeper = tuple(rng.normal(0, 1, (further, n, n)).astype(np.float32))
+    network = Network(MlpInputs(w0, w1, x), deeper, softmax)
+
+    error = abs(in_float32(network) - reference(network))
+
+    assert np.all(error <= rounding_bound(network))
 
 
 @pytest.mark.parametrize("dim", [8, 64, 256])
-def test_the_bound_is_tight_enough_to_miss_a_term(dim: int) -> None:
+@pytest.mark.parametrize(("layers", "softmax"), [(1, False), (3, False), (2, True)])
+def test_the_bound_is_tight_enough_to_miss_a_term(dim: int, layers: int, softmax: bool) -> None:
     inputs = seed_inputs(dim, 1)
     without = inputs.w1.copy()
     without[-1 if without[-1] else -2] = 0
+    deeper = Network.deeper(inputs, layers)
+    right = Network(inputs, deeper, softmax)
+    wrong = Network(MlpInputs(inputs.w0, without, inputs.batches), deeper, softmax)
 
-    right = reference_forward(inputs.batches, inputs.w0, inputs.w1)
-    wrong = reference_forward(inputs.batches, inputs.w0, without)
+    assert np.any(abs(reference(wrong) - reference(right)) > rounding_bound(right))
 
-    assert np.any(abs(wrong - right) > rounding_bound(inputs.batches, inputs.w0, inputs.w1))
+
+def test_one_layer_is_the_reference_of_the_data() -> None:
+    inputs = seed_inputs(20, 3)
+
+    expected = reference_forward(inputs.batches, inputs.w0, inputs.w1)
+    np.testing.assert_array_equal(reference(Network(inputs)), expected)
+
+
+def test_further_layers_keep_the_size_of_values() -> None:
+    inputs = seed_inputs(128, 1)
+    first, *others = [
+        reference(Network(inputs, Network.deeper(inputs, layers))) for layers in (1, 3, 10, 40)
+    ]
+
+    for outputs in others:
+        assert first.max() / 100 < outputs.max() < 100 * first.max()
+        assert 0 < np.count_nonzero(outputs) < outputs.size  # samples differ
+
+
+@pytest.mark.parametrize("dim", [8, 64, 256])
+@pytest.mark.parametrize("softmax", [False, True])
+def test_a_layer_that_is_left_out_shows(dim: int, softmax: bool) -> None:
+    inputs = seed_inputs(dim, 1)
+    three, four = (Network(inputs, Network.deeper(inputs, n), softmax) for n in (3, 4))
+
+    assert np.any(abs(reference(three) - reference(four)) > rounding_bound(four))
 
 
 @pytest.mark.parametrize(
@@ -116,14 +174,9 @@ def test_nvtx_marks_each_batch_and_is_off_again(
     nvtx = SimpleNamespace(get_domain=lambda _: Domain)
     monkeypatch.setitem(sys.modules, "nvtx", cast(ModuleType, nvtx))
 
-    mlp("--dim", 8, "--nvtx")
+    mlp("--dim", 8, "--nvtx", "--how", "streams")
 
-    assert [name for name in started if name.startswith("batch")] == [
-        f"batch {i} in flight" for i in range(4)
-    ]
+    (begin,) = [i for i, name in enumerate(started) if name == "record"]  # one, for a profiler
+    batches = [f"batch {i} in flight" for i in range(4)]
+    assert [name for name in started[begin:] if name.startswith("batch")] == batches
     assert not ranges.enabled()
-
-
-def test_no_overlap_is_explained(sim: Device, mlp: Mlp) -> None:
-    assert "the host is the bottleneck" in mlp("--dim", 8).out
-    assert "the host is the bottleneck" not in mlp("--dim", 8, "--policy", "single").out

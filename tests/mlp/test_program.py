@@ -54,16 +54,22 @@ def test_report_has_the_facts_of_the_seed_in_its_order(device: Device, mlp: Mlp)
         *(rf"Batch {i}: 64 elements, first 8 = \[.*\] \[ReLU OK\]" for i in range(4)),
         r"when all are done: W0 1, W1 1",
         r"Timeline \(.*clock",
-        r"makespan \d+\.\d us",
-        r"overlap \d+\.\d us.*at most \d of 4 streams",
-        r"speed-up .*\d",
+        r"makespan +overlap +busy at once +speed-up",
+        r"one after the other +\d+\.\d us .* 1\.00\n",
+        r"one stream +\d+\.\d us",
+        r"four streams +\d+\.\d us",
+        r"prepared +\d+\.\d us",
+        r"graph +\d+\.\d us",
+        r"One column is \d+\.\d us",
+        r"Four streams (take|bring)",
         r"SUCCESS",
     ]
     assert re.search(".*".join(facts), out, flags=re.DOTALL), out
 
 
-def test_share_counts_rise_by_the_batches_in_flight(device: Device, mlp: Mlp) -> None:
-    ran = mlp("--dim", 16)
+@pytest.mark.parametrize("how", ["one-stream", "streams", "prepared", "graph", "all"])
+def test_share_counts_rise_by_the_batches_in_flight(device: Device, mlp: Mlp, how: str) -> None:
+    ran = mlp("--dim", 16, "--how", how)
 
     during = ran.shares("in flight")
     # A GPU may be done with the first batch before the last is submitted.
@@ -82,7 +88,7 @@ def test_any_dim(device: Device, mlp: Mlp, dim: int) -> None:
 def test_each_batch_has_a_stream_and_its_stages_in_order(
     device: Device, mlp: Mlp, tmp_path: Path
 ) -> None:
-    mlp("--trace", tmp_path / "trace.json")
+    mlp("--how", "streams", "--trace", tmp_path / "trace.json")
     trace = agt.Trace.load(tmp_path / "trace.json")
 
     assert trace.clock in (device.clock, "CUPTI")
@@ -92,7 +98,7 @@ def test_each_batch_has_a_stream_and_its_stages_in_order(
 @pytest.mark.slow
 def test_batches_overlap_at_dim_448(sim: Device, mlp: Mlp, tmp_path: Path) -> None:
     # Only here is it a law: on a GPU it depends on how fast the host is.
-    mlp("--dim", 448, "--trace", tmp_path / "trace.json")
+    mlp("--dim", 448, "--how", "streams", "--trace", tmp_path / "trace.json")
 
     assert agt.Trace.load(tmp_path / "trace.json").metrics().max_concurrency > 1
 
@@ -100,7 +106,10 @@ def test_batches_overlap_at_dim_448(sim: Device, mlp: Mlp, tmp_path: Path) -> No
 def test_single_policy_has_one_lane_and_no_overlap(
     device: Device, mlp: Mlp, tmp_path: Path
 ) -> None:
-    mlp("--dim", 16, "--policy", "single", "--trace", tmp_path / "trace.json")
+    mlp(
+        *("--dim", 16, "--policy", "single", "--how", "streams"),
+        *("--trace", tmp_path / "trace.json"),
+    )
     trace = agt.Trace.load(tmp_path / "trace.json")
 
     assert list(lanes(trace).values()) == [STAGES * 4]
@@ -127,7 +136,7 @@ def test_any_number_of_batches_and_streams(
     sim: Device, mlp: Mlp, tmp_path: Path, batches: int, streams: int
 ) -> None:
     ran = mlp(
-        *("--dim", 8, "--batches", batches, "--streams", streams),
+        *("--dim", 8, "--batches", batches, "--streams", streams, "--how", "streams"),
         *("--trace", tmp_path / "trace.json"),
     )
 

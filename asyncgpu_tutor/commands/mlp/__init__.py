@@ -1,24 +1,32 @@
 """The project of the course: four batches through a small network, overlapping on the GPU.
 
-``python -m asyncgpu_tutor mlp`` runs it. `pipeline` says what a batch needs, `program` runs the
-batches side by side, `checks` doubts the results, `report` puts all of it into words, and `command`
-is the command line.
+``python -m asyncgpu_tutor mlp`` runs it. `pipeline` says what a batch needs, `ways` runs the batches of a
+`job` in five ways, and `recording` records one. `checks` doubts the results, `report` and `conclusions` put
+all of it into words, and `options` and `command` are the command line.
 """
 
-from asyncgpu_tutor.commands.mlp.checks import rounding_bound, verify
-from asyncgpu_tutor.commands.mlp.command import add_arguments, run
-from asyncgpu_tutor.commands.mlp.pipeline import forward, upload
-from asyncgpu_tutor.commands.mlp.program import Outcome, infer, run_batches, warm_up
+from asyncgpu_tutor.commands.mlp.checks import reference, rounding_bound, verify
+from asyncgpu_tutor.commands.mlp.command import run
+from asyncgpu_tutor.commands.mlp.job import Job, Side
+from asyncgpu_tutor.commands.mlp.options import add_arguments
+from asyncgpu_tutor.commands.mlp.pipeline import Network, forward, network_forward, upload
+from asyncgpu_tutor.commands.mlp.recording import Outcome, measured, run_batches
+from asyncgpu_tutor.commands.mlp.ways import WAYS
 
 __all__ = [
+    "WAYS",
+    "Job",
+    "Network",
     "Outcome",
+    "Side",
     "add_arguments",
     "forward",
-    "infer",
+    "measured",
+    "network_forward",
+    "reference",
     "rounding_bound",
     "run",
     "run_batches",
     "upload",
     "verify",
-    "warm_up",
 ]

@@ -2,54 +2,105 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.commands.mlp.program import Outcome
-from asyncgpu_tutor.data import MlpInputs, reference_forward
+from asyncgpu_tutor.commands.mlp.pipeline import Network
+from asyncgpu_tutor.commands.mlp.recording import Outcome
 
-__all__ = ["relu_ok", "rounding_bound", "verify"]
+__all__ = ["output_ok", "reference", "rounding_bound", "verify"]
+
+U = 2.0**-24  # unit roundoff of float32
+EXP_ERROR = 16  # of expf, of the division and of what is subtracted: generous, in units of U
+
+Doubles = npt.NDArray[np.float64]
 
 
-def relu_ok(output: npt.NDArray[Any]) -> bool:
-    """Whether no value is negative (or NaN): it shows that the last kernel ran, and no more."""
-    return bool(np.all(output >= 0))
+def output_ok(output: npt.NDArray[Any], softmax: bool = False) -> bool:
+    """Whether the last kernel ran: no value is negative (or NaN), and after a softmax they add up to 1.
+
+    It shows that, and no more.
+    """
+    fine = bool(np.all(output >= 0))
+    return fine and (not softmax or abs(float(output.sum(dtype=np.float64)) - 1) < 1e-3)
 
 
-def rounding_bound(
-    x: npt.NDArray[Any], w0: npt.NDArray[Any], w1: npt.NDArray[Any]
-) -> npt.NDArray[np.float64]:
+def reference(network: Network) -> Doubles:
+    """What the batches should come to: the same in float64, shape (batches, samples)."""
+    scores, _ = _scores(network)
+    return _softmax(scores) if network.softmax else scores
+
+
+def rounding_bound(network: Network) -> Doubles:
     """How far float32 may be from the exact result, whatever the order of its sums.
 
-    Each element of a product of length k is off by at most ``g(k) |a| |b|``, where
-    ``g(k) = k u / (1 - k u)`` and ``u = 2**-24``; two products in a row, by ``g(k + n) |x| |w0| |w1|``
-    (N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, sections 3.1 and 3.5). It
-    holds with and without fused multiply-add, and a ReLU moves no two numbers further apart.
+    Each element of a product ``a @ b`` of length k is off by at most ``g(k) |a| |b|``, where
+    ``g(k) = k u / (1 - k u)`` and ``u = 2**-24``, and by ``e |b|`` more if a is off by e (N. Higham, Accuracy
+    and Stability of Numerical Algorithms, 2nd edition, sections 3.1 and 3.5). It holds with and without fused
+    multiply-add, and a ReLU moves no two numbers further apart.
 
-    Parameters
-    ----------
-    x : array, shape (..., samples, features)
-    w0 : array, shape (features, hidden)
-    w1 : array, shape (hidden,)
+    Behind several layers such a worst case would allow anything. There it is ``g(8 sqrt(k))``, and errors add
+    up as independent ones do, by their squares: rounding errors have no common sign (N. Higham and T. Mary, A
+    New Approach to Probabilistic Rounding Error Analysis, SIAM J. Sci. Comput. 41, 2019).
+
+    Where all scores of a batch are off by at most e, each power and their sum change by at most a factor of
+    ``exp(e)``, so a softmax by ``exp(2 e)``. Its own rounding adds to that: the sum, and twice an ``expf``
+    whose argument is rounded.
 
     Returns
     -------
-    array, float64, shape (..., samples)
+    array, float64, shape (batches, samples)
     """
-    terms = sum(w0.shape) * 2.0**-24
-    return terms / (1 - terms) * reference_forward(abs(x), abs(w0), abs(w1))
+    scores, off = _scores(network)
+    if not network.softmax:
+        return off
+    spread = np.ptp(scores, axis=-1, keepdims=True)
+    worst = np.minimum(off.max(axis=-1, keepdims=True), 50.0)  # beyond, anything is allowed
+    factor = np.expm1(2 * worst) + _gamma(scores.shape[-1] + EXP_ERROR + 2 * spread)
+    return np.minimum(_softmax(scores) * factor + np.finfo(np.float32).tiny, 1.0)
 
 
-def verify(inputs: MlpInputs, outcome: Outcome) -> list[str]:
+def _scores(network: Network) -> tuple[Doubles, Doubles]:
+    """What comes before a softmax, and how far float32 may be off there."""
+    values = network.inputs.batches.astype(np.float64)
+    off = np.zeros_like(values)
+    deep = bool(network.further)
+    for number, weight in enumerate(network.hidden):
+        values, off = _product(np.maximum(values, 0) if number else values, off, weight, deep)
+    scores, off = _product(values, off, network.inputs.w1, deep)
+    return np.maximum(scores, 0.0), off
+
+
+def _product(
+    a: Doubles, off: Doubles, b: npt.NDArray[np.float32], deep: bool
+) -> tuple[Doubles, Doubles]:
+    exact = b.astype(np.float64)
+    terms = min(len(b), 8 * math.sqrt(len(b))) if deep else len(b)
+    handed_on = np.sqrt(off**2 @ exact**2) if deep else off @ abs(exact)
+    return a @ exact, handed_on + _gamma(terms) * (abs(a) + off) @ abs(exact)
+
+
+def _softmax(scores: Doubles) -> Doubles:
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def _gamma(terms: Any) -> Any:
+    return terms * U / (1 - terms * U)
+
+
+def verify(network: Network, outcome: Outcome) -> list[str]:
     """What is wrong with a run, in words; empty if nothing is."""
     problems: list[str] = []
-    expected = reference_forward(inputs.batches, inputs.w0, inputs.w1)
-    allowed = rounding_bound(inputs.batches, inputs.w0, inputs.w1)
+    expected, allowed = reference(network), rounding_bound(network)
     for number, output in enumerate(outcome.outputs):
-        if not relu_ok(output):
+        if not output_ok(output):
             problems.append(f"batch {number} has values below zero: the ReLU did not run")
+        elif not output_ok(output, network.softmax):
+            problems.append(f"batch {number} does not add up to 1: the softmax did not run")
         error = abs(output - expected[number])
         wrong = ~(error <= allowed[number])  # so that NaN is wrong
         if wrong.any():
@@ -59,11 +110,19 @@ def verify(inputs: MlpInputs, outcome: Outcome) -> list[str]:
                 f"elements; the first is element {first}, {output[first]:.6g} instead of "
                 f"{expected[number, first]:.6g} (allowed: {allowed[number, first]:.1g})"
             )
+    return problems + _leaks(outcome)
+
+
+def _leaks(outcome: Outcome) -> list[str]:
+    """Handles to weights that nobody should have."""
+    problems: list[str] = []
     most = len(outcome.outputs) + 1
-    for name, during, after in zip(("W0", "W1"), outcome.in_flight, outcome.after, strict=True):
+    for (device, name), after in outcome.after.items():
+        where = f"{name} on {device}" if len({device for device, _ in outcome.after}) > 1 else name
+        during = outcome.in_flight[device, name]
         # A GPU may be done with a batch before the next is submitted, so only the most is certain.
         if during > most:
-            problems.append(f"{name} had {during} handles in flight, where {most} are the most")
+            problems.append(f"{where} had {during} handles in flight, where {most} are the most")
         if after != 1:
-            problems.append(f"{name} has {after} handles after the last batch, and should have 1")
+            problems.append(f"{where} has {after} handles after the last batch, and should have 1")
     return problems

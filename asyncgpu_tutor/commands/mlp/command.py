@@ -5,53 +5,37 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import Trace, ranges
+from asyncgpu_tutor import DeviceArray, ranges
 from asyncgpu_tutor.commands.mlp.checks import verify
-from asyncgpu_tutor.commands.mlp.pipeline import upload
-from asyncgpu_tutor.commands.mlp.program import ShareCounts, run_batches, warm_up
+from asyncgpu_tutor.commands.mlp.conclusions import conclusion_lines
+from asyncgpu_tutor.commands.mlp.job import Job, Side
+from asyncgpu_tutor.commands.mlp.options import devices_of, network_of, new_policy, streams_of
+from asyncgpu_tutor.commands.mlp.pipeline import Network, upload_network
+from asyncgpu_tutor.commands.mlp.recording import Outcome, measured
 from asyncgpu_tutor.commands.mlp.report import (
+    Row,
     batch_lines,
+    best,
     quality_lines,
+    rows,
     shares_line,
+    table_lines,
     timeline_lines,
     weight_line,
 )
-from asyncgpu_tutor.data import Digits, MlpInputs, load_digits, seed_inputs
+from asyncgpu_tutor.commands.mlp.ways import WAYS
+from asyncgpu_tutor.data import Digits
 from asyncgpu_tutor.errors import AsyncGpuError, DeviceError, UsageError
-from asyncgpu_tutor.scheduling import SchedulingPolicy
+from asyncgpu_tutor.types import Device
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["run"]
 
 SUCCESS, FAILURE, MISUSE = 0, 1, 2
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``asyncgpu-tutor mlp``."""
-    add = parser.add_argument
-    add("--device", default="auto", metavar="NAME", help="auto, sim, sim:N, cuda or cuda:N")
-    add("--dim", type=int, default=64, help="samples in a batch, features of a sample (64)")
-    add("--batches", type=int, default=4, help="how many batches (4)")
-    add("--streams", type=int, help="how many streams the round-robin policy has (4)")
-    add(
-        "--policy",
-        choices=("round-robin", "single"),
-        default="round-robin",
-        help="each batch on the next stream of a pool, or all on one stream",
-    )
-    add(
-        "--input",
-        choices=("seed", "digits"),
-        default="seed",
-        help="made-up numbers of any size, or handwritten digits with trained weights",
-    )
-    add("--plot", type=Path, metavar="FILE", help="draw the timeline: .png, .svg or .pdf")
-    add("--trace", type=Path, metavar="FILE", help="save the trace as JSON")
-    add("--nvtx", action="store_true", help="mark each batch for a profiler such as nsys")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,11 +50,10 @@ def run(args: argparse.Namespace) -> int:
     code = SUCCESS
     # A task group raises groups of errors; except* also takes the single ones from elsewhere.
     try:
-        inputs = _inputs(args)
-        streams, policy = _policy(args)
+        network, streams = network_of(args), streams_of(args)
         device = None if args.device == "auto" else args.device  # None: the current one
-        with _nvtx(args.nvtx), agt.using(device, policy):
-            code = asyncio.run(_program(args, inputs, streams))
+        with _nvtx(args.nvtx), agt.using(device):
+            code = asyncio.run(_program(args, network, streams))
     except* DeviceError as group:
         code = _complain(group, FAILURE)
     except* AsyncGpuError as group:
@@ -78,62 +61,65 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-async def _program(args: argparse.Namespace, inputs: MlpInputs, streams: int) -> int:
-    device = agt.current_device()
+async def _program(args: argparse.Namespace, network: Network, streams: int) -> int:
+    devices = devices_of(args)
     print("=== Async MLP pipeline ===")
-    print(f"Device: {device.name}, {device.description}")
-    await warm_up(inputs, streams)
+    for device in devices:
+        print(f"Device: {device.name}, {device.description}")
 
     print("Allocating model weights...")
-    # On a stream of their own: the batches get those of the policy, from the first one on.
-    w0, w1 = await upload(inputs).schedule(agt.SingleStream())
-    print(weight_line(w0), weight_line(w1), sep="\n")
+    weights = [await _upload(network, device) for device in devices]
+    for weight in (weight for side in weights for weight in side):
+        print(weight_line(weight, several=len(devices) > 1))
 
-    def launched(counts: ShareCounts) -> None:
-        print(f"Launched {len(inputs.batches)} batches concurrently, awaiting results...")
-        print(shares_line("in flight", counts))
+    hows = list(WAYS) if args.how == "all" else [args.how]
+    shown = "streams" if args.how == "all" else args.how
+    batches = [agt.pin(batch) for batch in network.inputs.batches]
+    number = f"{len(batches)} batch{'es' * (len(batches) > 1)}"
+    print(f"Launched {number} {WAYS[shown].launched}, awaiting results...")
+    outcomes: dict[str, Outcome] = {}
+    for how in hows:
+        # A policy for each way: the first batch goes to its first stream.
+        sides = [
+            Side(device, new_policy(streams), side)
+            for device, side in zip(devices, weights, strict=True)
+        ]
+        job = Job(batches, sides, streams, network.softmax, network.tiled)
+        outcomes[how] = await measured(job, WAYS[how].start)
 
-    outcome = await run_batches(inputs.batches, w0, w1, launched)
-    print(*batch_lines(outcome), sep="\n")
+    outcome = outcomes[shown]
+    print(shares_line("in flight", outcome.in_flight))
+    print(*batch_lines(outcome, network.softmax), sep="\n")
     print(shares_line("when all are done", outcome.after))
-    if isinstance(inputs, Digits):
-        print(*quality_lines(inputs, outcome), sep="\n")
-    print(*timeline_lines(outcome.trace), sep="\n")
-    _write(args, outcome.trace)
+    if isinstance(network.inputs, Digits):
+        print(*quality_lines(network.inputs, outcome), sep="\n")
+    table = rows(outcomes, streams)
+    beside = [table[0]] if best(table) is table[0] else [table[0], best(table)]
+    print(*table_lines(table), *timeline_lines(beside), sep="\n")
+    print(*conclusion_lines(table, len(devices)), sep="\n")
+    _write(args, beside)
+    return _verdict(network, outcomes)
 
-    problems = verify(inputs, outcome)
+
+def _verdict(network: Network, outcomes: dict[str, Outcome]) -> int:
+    """Say whether all is right; the exit code."""
+    problems: dict[str, list[str]] = {}
+    for how, outcome in outcomes.items():
+        for problem in verify(network, outcome):
+            problems.setdefault(problem, []).append(how)
+    for problem, hows in problems.items():
+        where = "" if len(hows) == len(outcomes) else f" (--how {', '.join(hows)})"
+        print(f"FAILED: {problem}{where}.")
     if problems:
-        print(*(f"FAILED: {problem}." for problem in problems), sep="\n")
         return FAILURE
     print("SUCCESS: All batches completed.")
     return SUCCESS
 
 
-def _inputs(args: argparse.Namespace) -> MlpInputs:
-    if args.input == "seed":
-        return seed_inputs(args.dim, args.batches)
-    digits = load_digits()
-    for option, fixed in (("dim", digits.dim), ("batches", len(digits.batches))):
-        given = getattr(args, option)
-        if given != fixed:
-            raise UsageError(
-                f"--input digits has {len(digits.batches)} batches of dim {digits.dim}, and "
-                f"--{option} {given} was asked for: leave it out, or use --input seed"
-            )
-    return digits
-
-
-def _policy(args: argparse.Namespace) -> tuple[int, SchedulingPolicy]:
-    """How many streams, and the policy that deals them out."""
-    if args.policy == "round-robin":
-        streams = 4 if args.streams is None else args.streams
-        return streams, agt.StreamPoolRoundRobin(streams)
-    if args.streams not in (None, 1):
-        raise UsageError(
-            f"--policy single has one stream, and --streams {args.streams} was asked for: leave it "
-            "out, or use --policy round-robin"
-        )
-    return 1, agt.SingleStream()
+async def _upload(network: Network, device: Device) -> tuple[DeviceArray, ...]:
+    # On a stream of their own: the batches get those of the policy, from the first one on.
+    with agt.using(device):
+        return await upload_network(network).schedule(agt.SingleStream())
 
 
 @contextmanager
@@ -148,29 +134,29 @@ def _nvtx(wanted: bool) -> Generator[None]:
         ranges.disable()
 
 
-def _write(args: argparse.Namespace, trace: Trace) -> None:
+def _write(args: argparse.Namespace, shown: Sequence[Row]) -> None:
     """Write the files that were asked for."""
     try:
         if args.trace is not None:
-            trace.save(args.trace)
-            print(f"Trace written to {args.trace}")
+            shown[-1].trace.save(args.trace)
+            print(f"Trace of {shown[-1].name!r} written to {args.trace}")
         if args.plot is not None:
-            _draw(trace, _title(args), args.plot)
+            _draw(shown, args.plot)
             print(f"Timeline drawn in {args.plot}")
     except (OSError, ValueError) as error:  # no such folder; no such kind of picture
         raise UsageError(f"cannot write what --plot or --trace asked for: {error}") from error
 
 
-def _draw(trace: Trace, title: str, path: Path) -> None:
+def _draw(shown: Sequence[Row], path: Path) -> None:
     import matplotlib.pyplot as plt  # slow to import
 
-    trace.plot(title=title)
+    titles = [f"Async MLP: {row.name}" for row in shown]
+    if len(shown) == 1:
+        shown[0].trace.plot(title=titles[0])
+    else:
+        agt.compare(*[row.trace for row in shown], titles=titles).plot()
     plt.savefig(path, dpi=150)  # pyright: ignore[reportUnknownMemberType] - as in timeline.draw
     plt.close()
-
-
-def _title(args: argparse.Namespace) -> str:
-    return f"Async MLP: {args.batches} batches of {args.dim} x {args.dim}, {args.policy} policy"
 
 
 def _complain(group: BaseExceptionGroup[AsyncGpuError], code: int) -> int:

@@ -1,35 +1,97 @@
-"""What a batch needs: ``relu(x @ w0 @ w1)`` as one lazy operation."""
+"""What a batch needs: ``relu(x @ w0 @ w1)`` as one lazy operation, and its larger relatives."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import DeviceArray, DeviceOp
+from asyncgpu_tutor import DeviceArray, DeviceOp, kernels
 from asyncgpu_tutor.data import MlpInputs
 
-__all__ = ["forward", "upload"]
+__all__ = ["Network", "forward", "network_forward", "upload", "upload_network"]
 
 TILE = (16, 16)  # threads of a block of the matrix product, one for each element of the result
-BLOCK = 256  # threads of a block of the other two kernels
+BLOCK = 256  # threads of a block of the other kernels
+
+Host = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """What is computed, on the host.
+
+    Attributes
+    ----------
+    inputs : MlpInputs
+        Batches, the weights W0 of the first hidden layer, and W1 of the output.
+    further : tuple of array, float32, shape (dim, dim)
+        Weights of further hidden layers, each behind a ReLU of what comes before it.
+    softmax : bool
+        Whether a softmax over the batch follows the last ReLU.
+    tiled : bool
+        Whether the matrix products go through shared memory, tile by tile.
+    """
+
+    inputs: MlpInputs
+    further: tuple[Host, ...] = ()
+    softmax: bool = False
+    tiled: bool = False
+
+    @property
+    def hidden(self) -> tuple[Host, ...]:
+        """Weights of all hidden layers."""
+        return (self.inputs.w0, *self.further)
+
+    @property
+    def weights(self) -> Iterator[tuple[str, Host]]:
+        """All weights with their names, in the order in which a batch needs them."""
+        yield "W0", self.inputs.w0
+        for number, weight in enumerate(self.further, start=2):
+            yield f"W0/{number}", weight
+        yield "W1", self.inputs.w1
+
+    @staticmethod
+    def deeper(inputs: MlpInputs, layers: int) -> tuple[Host, ...]:
+        """Made-up weights for the hidden layers after the first, in the manner of `data.seed_inputs`.
+
+        With ``i`` the index into the flattened array and ``l`` the number of the layer, from 2 on::
+
+            w[i] = ((i + l) mod 11 - 5) / (2 dim)    and 1 more on the diagonal
+
+        So a layer hands on what it got, and adds something to it: values keep their size, and samples their
+        differences, through any number of layers. (With random weights all samples soon look the same.)
+        """
+        dim = inputs.dim
+        i = np.arange(dim * dim).reshape(dim, dim)
+        return tuple(
+            (np.eye(dim) + ((i + layer) % 11 - 5) / (2 * dim)).astype(np.float32)
+            for layer in range(2, layers + 1)
+        )
 
 
 def upload(inputs: MlpInputs) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
     """The weights on the device, as shared handles: one copy serves any number of batches."""
-    return agt.zip(
-        agt.h2d(agt.pin(inputs.w0), "W0").share(), agt.h2d(agt.pin(inputs.w1), "W1").share()
-    )
+    return agt.zip(_uploaded("W0", inputs.w0), _uploaded("W1", inputs.w1))
 
 
-def forward(
-    x: npt.NDArray[np.float32], w0: DeviceArray, w1: DeviceArray
-) -> DeviceOp[npt.NDArray[np.float32]]:
+def upload_network(network: Network) -> DeviceOp[tuple[DeviceArray, ...]]:
+    """As `upload`, for any number of layers."""
+    return agt.zip(*[_uploaded(name, weight) for name, weight in network.weights])
+
+
+def _uploaded(name: str, weight: Host) -> DeviceOp[DeviceArray]:
+    return agt.h2d(agt.pin(weight), name).share()
+
+
+def forward(x: Host, w0: DeviceArray, w1: DeviceArray) -> DeviceOp[Host]:
     """One batch, from the host and back to it.
 
     Four stages on one stream: matrix product, matrix-vector product, ReLU in place, copy to the host.
-    Each function below runs when the operation is submitted, long before the stage before it has been
-    computed: it gets handles, and passes on what the later stages need.
 
     Parameters
     ----------
@@ -45,30 +107,67 @@ def forward(
     DeviceOp
         Yields ``relu(x @ w0 @ w1)``, float32, shape (samples,).
     """
-    m, k = x.shape
-    n = w0.shape[1]
+    return network_forward(x, (w0, w1))
 
-    def gemm(
-        buffers: tuple[DeviceArray, DeviceArray, DeviceArray],
-    ) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
-        batch, hidden, output = buffers
-        product = agt.sgemm_naive(m, n, k, 1.0, batch, w0, 0.0, hidden.partition(TILE)).output()
-        # The baton is the product, and the buffer that nobody used yet.
-        return product.map(lambda product: (product, output))
 
-    def matvec(baton: tuple[DeviceArray, DeviceArray]) -> DeviceOp[DeviceArray]:
-        hidden, output = baton
-        return agt.matvec_naive(m, n, hidden, w1, output.partition(BLOCK)).output()
+def network_forward(
+    x: Host, weights: Sequence[DeviceArray], *, softmax: bool = False, tiled: bool = False
+) -> DeviceOp[Host]:
+    """As `forward`, for any number of hidden layers.
 
-    def relu(output: DeviceArray) -> DeviceOp[DeviceArray]:
-        # In place: every thread reads and writes its own element only.
-        part = output.partition(BLOCK)
-        return agt.relu(m, part, part).output()
+    Each function below runs when the operation is submitted, long before the stage before it has been
+    computed: it gets handles, and passes on what the later stages need.
 
-    return (
-        agt.zip(agt.h2d(x, "input"), agt.zeros((m, n), name="hidden"), agt.zeros(m, name="output"))
-        .and_then(gemm)
-        .and_then(matvec)
-        .and_then(relu)
-        .and_then(agt.d2h)
-    )
+    Parameters
+    ----------
+    x : array, float32, shape (samples, features)
+        As for `forward`.
+    weights : sequence of DeviceArray
+        Shared. Of the hidden layers, each of shape (inputs, outputs), and last those of the output, of
+        shape (inputs,). There is a ReLU between two hidden layers, and one after the output.
+    softmax, tiled : bool
+        See `Network`.
+    """
+    *hidden_weights, w1 = weights
+    samples = x.shape[0]
+    buffers = [agt.zeros((samples, w.shape[1]), name="hidden") for w in hidden_weights]
+
+    def stages(handles: tuple[DeviceArray, ...]) -> DeviceOp[DeviceArray]:
+        batch, *hidden, output = handles
+        chain = _gemm(batch, hidden_weights[0], hidden[0], tiled)
+        for weight, target in zip(hidden_weights[1:], hidden[1:], strict=True):
+            chain = chain.and_then(_relu).and_then(
+                partial(_gemm, weight=weight, target=target, tiled=tiled)
+            )
+        chain = chain.and_then(partial(_matvec, weight=w1, target=output)).and_then(_relu)
+        return chain.and_then(_softmax) if softmax else chain
+
+    inputs = agt.zip(agt.h2d(x, "input"), *buffers, agt.zeros(samples, name="output"))
+    return inputs.and_then(stages).and_then(agt.d2h)
+
+
+def _gemm(
+    source: DeviceArray, weight: DeviceArray, target: DeviceArray, tiled: bool
+) -> DeviceOp[DeviceArray]:
+    m, k = source.shape
+    n = weight.shape[1]
+    kernel = kernels.sgemm_tiled if tiled else agt.sgemm_naive
+    return kernel(m, n, k, 1.0, source, weight, 0.0, target.partition(TILE)).output()
+
+
+def _matvec(source: DeviceArray, weight: DeviceArray, target: DeviceArray) -> DeviceOp[DeviceArray]:
+    m, n = source.shape
+    return agt.matvec_naive(m, n, source, weight, target.partition(BLOCK)).output()
+
+
+def _relu(array: DeviceArray) -> DeviceOp[DeviceArray]:
+    # In place: every thread reads and writes its own element only.
+    shape, size = array.shape, array.size
+    flat = array if array.ndim == 1 else array.reshape(size)
+    part = flat.partition(BLOCK)
+    done = agt.relu(size, part, part).output()
+    return done if array.ndim == 1 else done.reshape(*shape)
+
+
+def _softmax(array: DeviceArray) -> DeviceOp[DeviceArray]:
+    return kernels.softmax(array.size, array, array, grid=1, block=BLOCK).output()

@@ -81,6 +81,8 @@ def _trace(args: argparse.Namespace) -> Trace:
         else:
             program = [
                 "mlp",
+                "--how",
+                "streams",
                 "--dim",
                 str(args.dim),
                 "--streams",

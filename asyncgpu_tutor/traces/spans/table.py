@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 
-from asyncgpu_tutor.traces.spans.lanes import Lane, lanes
+from asyncgpu_tutor.traces.spans.lanes import GROUPS, Group, Lane, lanes
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
 from asyncgpu_tutor.traces.spans.path import Step
 from asyncgpu_tutor.traces.spans.span import Span
@@ -18,7 +18,7 @@ from asyncgpu_tutor.traces.spans.vocabulary import (
     count,
 )
 
-__all__ = ["render"]
+__all__ = ["key", "render", "strips"]
 
 _COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
 _LONGEST_PATH = 12  # steps that are named one by one
@@ -99,23 +99,53 @@ def _lanes(spans: Sequence[Span], width: int) -> str:
     end = max(span.end for span in spans)
     # A column is never 0 us wide: all spans may lie at one moment, or within the smallest float.
     column = (end - begin) / width or 1.0
-    found = lanes(spans)
-    several = len({lane.device for lane in found if lane.device}) > 1
-    names = [f"{lane.device} {lane.name}".strip() if several else lane.name for lane in found]
-    size = max(len(name) for name in names)
-    kinds = {span.kind for span in spans}
-    key = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
-    lines = [
-        f"{name.ljust(size)} |{_strip(lane, begin, column, width)}|"
-        for name, lane in zip(names, found, strict=True)
-    ]
     return "\n".join(
         [
             f"Lanes from {begin:.2f} to {end:.2f}, one column = {column:.2f}:",
-            *lines,
-            "Key: " + ", ".join([*key, "2 = so many at once", ". = idle"]),
+            *strips(spans, begin=begin, column=column, width=width),
+            key([spans]),
         ]
     )
+
+
+def strips(
+    spans: Iterable[Span],
+    *,
+    begin: float,
+    column: float,
+    width: int,
+    groups: Collection[Group] = GROUPS,
+) -> list[str]:
+    """The lanes of some spans, one line each, as in `render`.
+
+    Parameters
+    ----------
+    spans : sequence of Span
+        At least one.
+    begin : float
+        Time of the left edge, in us.
+    column : float
+        Time of a column, in us; several traces can share it.
+    width : int
+        Number of columns.
+    groups : collection of {"host", "streams", "engines"}
+        Which lanes.
+    """
+    found = lanes(spans, groups)
+    several = len({lane.device for lane in found if lane.device}) > 1
+    names = [f"{lane.device} {lane.name}".strip() if several else lane.name for lane in found]
+    size = max(len(name) for name in names)
+    return [
+        f"{name.ljust(size)} |{_strip(lane, begin, column, width)}|"
+        for name, lane in zip(names, found, strict=True)
+    ]
+
+
+def key(traces: Iterable[Iterable[Span]]) -> str:
+    """What the letters in `strips` mean."""
+    kinds = {span.kind for trace in traces for span in trace}
+    letters = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
+    return "Key: " + ", ".join([*letters, "2 = so many at once", ". = idle"])
 
 
 def _strip(lane: Lane, begin: float, column: float, width: int) -> str:

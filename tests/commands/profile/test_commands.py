@@ -89,7 +89,7 @@ def test_the_round_trip_runs_exports_analyses_and_draws(
 def test_the_mlp_is_what_is_profiled_unless_told_otherwise(stand_in: Path, tmp_path: Path) -> None:
     main(["profile", "--dim", "128", "--streams", "2", "--out", str(tmp_path / "out")])
     first = stand_in.read_text().splitlines()[0]
-    assert first.endswith("asyncgpu_tutor mlp --dim 128 --streams 2 --device cuda")
+    assert first.endswith("asyncgpu_tutor mlp --how streams --dim 128 --streams 2 --device cuda")
 
 
 @posix

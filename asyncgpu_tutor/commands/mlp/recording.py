@@ -1,0 +1,110 @@
+"""One way of running a job, practised and recorded.
+
+The first launch of a kernel loads its module, the first allocations fill a memory pool, and a pool of
+streams creates each when its turn first comes. None of this is the work of a batch, and it would dwarf it in
+the trace. A real host also gets faster: Python specialises code that it has run often. So a way is run until
+all of that is done, and then once more for the record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import DeviceArray, Trace, ranges
+from asyncgpu_tutor.commands.mlp.job import Array, Job, Shares, Side
+from asyncgpu_tutor.commands.mlp.ways import Look, Run, several_streams
+from asyncgpu_tutor.run import current_policy
+
+__all__ = ["Outcome", "measured", "run_batches"]
+
+PRACTICE = 25  # runs before a recording on a GPU, at least
+TRIES = 5  # recordings on a GPU, where no two are the same; the quickest counts
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of a run.
+
+    Attributes
+    ----------
+    outputs : array, float32, shape (batches, samples)
+    in_flight : dict
+        From device and weight to its handles: the most that were seen when batches had been submitted.
+    after : dict
+        The same when all batches were done, and what the way had prepared was gone.
+    trace : Trace
+        Of the batches alone.
+    """
+
+    outputs: Array
+    in_flight: Shares
+    after: Shares
+    trace: Trace
+
+
+async def measured(job: Job, way: Callable[[Job], Run]) -> Outcome:
+    """Run a job in one way, after practice, and record it.
+
+    A simulated device needs as little practice as it takes until the policy is at its first stream again. A
+    GPU gets more, and several recordings, unless a profiler looks on: it is to see one run.
+    """
+    turns = _turns(job)
+    if all(side.device.simulated for side in job.sides):
+        return await _outcome(job, way, turns, 1)
+    practice = math.ceil(PRACTICE / turns) * turns
+    return await _outcome(job, way, practice, 1 if ranges.enabled() else TRIES)
+
+
+async def run_batches(batches: Iterable[Array], w0: DeviceArray, w1: DeviceArray) -> Outcome:
+    """All batches at once, each as a task of its own, on streams of the current policy; no practice.
+
+    Parameters
+    ----------
+    batches : iterable of array, float32, shape (samples, features)
+        At least one.
+    w0, w1 : DeviceArray
+        Shared weights; see `forward`.
+    """
+    side = Side(agt.current_device(), current_policy(), (w0, w1))
+    job = Job([agt.pin(batch) for batch in batches], [side], streams=1)
+    return await _outcome(job, several_streams, 0, 1)
+
+
+async def _outcome(job: Job, way: Callable[[Job], Run], practice: int, tries: int) -> Outcome:
+    in_flight: Shares = {}
+
+    def look() -> None:
+        for weight, count in job.shares().items():
+            in_flight[weight] = max(count, in_flight.get(weight, 0))
+
+    # What the way has prepared is gone when this returns, and with it the handles that it had.
+    outputs, trace = await _quickest(way(job), look, practice, tries)
+    job.synchronize()
+    return Outcome(outputs, in_flight, job.shares(), trace)
+
+
+async def _quickest(run: Run, look: Look, practice: int, tries: int) -> tuple[Array, Trace]:
+    for _ in range(practice):
+        await run(_nobody_looks)
+    found: list[tuple[Array, Trace]] = []
+    for _ in range(tries):
+        with agt.record() as trace:
+            outputs = await run(look)
+        # Copies: a prepared batch writes to its own array again.
+        found.append((np.stack([np.array(output) for output in outputs]), trace))
+    return min(found, key=lambda pair: pair[1].metrics().makespan)
+
+
+def _turns(job: Job) -> int:
+    """Runs until each device's policy is at its first stream again."""
+    counts = [len(job.numbers[place :: len(job.sides)]) for place in range(len(job.sides))]
+    return math.lcm(*[job.streams // math.gcd(job.streams, count) for count in counts])
+
+
+def _nobody_looks() -> None:
+    pass

@@ -1,0 +1,228 @@
+"""Five ways to run the same batches: what each computes, and what the table says of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.commands.mlp import WAYS, Job, Network, Outcome, Side, measured, reference
+from asyncgpu_tutor.commands.mlp.conclusions import conclusion_lines
+from asyncgpu_tutor.commands.mlp.pipeline import upload_network
+from asyncgpu_tutor.commands.mlp.report import Row, rows, table_lines
+from asyncgpu_tutor.data import seed_inputs
+from asyncgpu_tutor.devices.protocol import Device
+from tests.conftest import open_or_skip
+
+if TYPE_CHECKING:
+    from .conftest import Mlp, Ran
+
+NAMES = {
+    "sequential": "one after the other",
+    "one-stream": "one stream",
+    "streams": "four streams",
+    "prepared": "prepared",
+    "graph": "graph",
+}
+
+
+def table(ran: Ran) -> dict[str, tuple[float, float]]:
+    """Makespan and overlap of each way, as printed."""
+    found = re.findall(r"^  (\w[\w ]*\w) +([\d.]+) us +([\d.]+) us +\d+%", ran.out, re.MULTILINE)
+    return {name: (float(makespan), float(overlap)) for name, makespan, overlap in found}
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize(
+    "network",
+    [
+        Network(seed_inputs(20, 5)),
+        Network(seed_inputs(20, 3), Network.deeper(seed_inputs(20), 3), softmax=True, tiled=True),
+    ],
+    ids=["plain", "larger"],
+)
+def test_values_and_share_counts(device: Device, how: str, network: Network) -> None:
+    async def main() -> None:
+        weights = await upload_network(network).schedule(agt.SingleStream())
+        side = Side(device, agt.StreamPoolRoundRobin(2), weights)
+        batches = [agt.pin(batch) for batch in network.inputs.batches]
+        job = Job(batches, [side], 2, network.softmax, network.tiled)
+        outcome = await measured(job, WAYS[how].start)
+
+        np.testing.assert_allclose(outcome.outputs, reference(network), rtol=1e-4, atol=1e-7)
+        assert set(outcome.after.values()) == {1}
+        assert max(outcome.in_flight.values()) <= len(batches) + 1
+        if (
+            device.simulated or how != "graph"
+        ):  # a driver picks the streams of a graph's branches itself
+            expected = 1 if how in ("sequential", "one-stream") else 2
+            assert len(outcome.trace.streams) == expected
+
+    asyncio.run(main())
+
+
+def test_the_default_run_shows_all_ways_and_overlap(sim: Device, mlp: Mlp) -> None:
+    ran = mlp()
+    found = table(ran)
+
+    assert list(found) == list(NAMES.values())
+    makespans = {name: makespan for name, (makespan, _) in found.items()}
+    assert makespans["graph"] < makespans["prepared"] < makespans["four streams"]
+    assert makespans["four streams"] <= makespans["one stream"] < makespans["one after the other"]
+    assert found["graph"][1] > 0
+    assert found["one after the other"][1] == found["one stream"][1] == 0
+
+
+def row(how: str, makespan: float, active: float, overlap: float = 0.0) -> Row:
+    """A way as it may come out: the time with work on the device, and with work on four streams."""
+    streams = 1 if how in ("sequential", "one-stream") else 4
+    metrics = replace(
+        agt.Trace([], "simulated", "").metrics(),
+        makespan=makespan,
+        stream_busy={("sim:0", number): active / streams for number in range(streams)},
+        concurrency=(makespan - active, active - overlap, 0.0, 0.0, overlap)[: streams + 1],
+    )
+    return Row(how, NAMES[how], agt.Trace([], "simulated", ""), metrics, blind=False)
+
+
+def rows_of(streams: Row, prepared: Row, graph: Row) -> list[Row]:
+    return [row("sequential", 1000, 800), row("one-stream", 900, 800), streams, prepared, graph]
+
+
+def said(table: list[Row]) -> str:
+    return " ".join(conclusion_lines(table))
+
+
+def test_where_streams_gain_the_sentences_say_so() -> None:
+    table = rows_of(
+        row("streams", 600, 580, 500), row("prepared", 590, 580, 500), row("graph", 590, 580, 500)
+    )
+
+    assert said(table) == (
+        "Four streams take 33% less time than one, with work on up to 4 of them at once. Neither "
+        "preparing nor a graph brings a gain: the device has work in 97% of the time without them."
+    )
+
+
+def test_a_graph_is_not_praised_for_what_preparing_does() -> None:
+    table = rows_of(
+        row("streams", 900, 300), row("prepared", 450, 300, 100), row("graph", 445, 300, 100)
+    )
+
+    assert said(table) == (
+        "Four streams bring no gain over one: the device has work in 33% of the time, so the host is "
+        "the bottleneck. Prepared once, the batches take 50% less time than on four streams, and a "
+        "graph brings no more."
+    )
+
+
+def test_nothing_gains_and_nothing_is_claimed() -> None:
+    table = rows_of(row("streams", 900, 850), row("prepared", 900, 850), row("graph", 2000, 850))
+
+    assert said(table) == (
+        "Four streams bring no gain over one. Neither preparing nor a graph brings a gain: the device "
+        "has work in 94% of the time without them."
+    )
+
+
+def test_where_the_host_is_the_bottleneck_the_sentences_say_so(sim: Device, mlp: Mlp) -> None:
+    out = " ".join(mlp().out.split())
+
+    assert re.search(r"Four streams bring no gain over one: .* the host is the bottleneck", out)
+    assert re.search(r"As a graph, .* \d+% less time than on four streams, and overlap in", out)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_how_picks_one(device: Device, mlp: Mlp, tmp_path: Path, how: str) -> None:
+    ran = mlp("--how", how, "--trace", tmp_path / "trace.json")
+
+    assert list(table(ran)) in ([NAMES[how]], [])  # none where CUDA events see one bar
+    assert "speed-up" not in ran.out
+    assert len(ran.first_eight) == 4
+    trace = agt.Trace.load(tmp_path / "trace.json")
+    assert f"{NAMES[how]} " in ran.out
+    assert len(trace.device_spans) in (28, 1)
+
+
+SENTENCES = {
+    "sequential": "each batch is waited for before the next",
+    "one-stream": "there is one stream",
+    "streams": "the host is the bottleneck",
+    "graph": "several streams had work",
+}
+
+
+@pytest.mark.parametrize(("how", "sentence"), SENTENCES.items())
+def test_one_way_by_itself_has_a_sentence_too(
+    sim: Device, mlp: Mlp, how: str, sentence: str
+) -> None:
+    assert sentence in " ".join(mlp("--how", how).out.split())
+
+
+def test_a_graph_that_is_one_bar_is_not_said_to_overlap_or_not() -> None:
+    bar = agt.types.Span(0, "graph", "all batches", 0.0, 10.0, "cuda:0", stream=1)
+    outcome = Outcome(np.zeros((4, 8), np.float32), {}, {}, agt.Trace([bar], "CUDA events"))
+    table = rows({"graph": outcome}, 4)
+
+    text = "\n".join(table_lines(table))
+    assert re.search(r"graph +10\.0 us +not seen +one bar$", text, re.MULTILINE)
+    assert "CUDA events see a graph as one bar" in text
+    assert "is not known" in said(table)
+
+
+def test_the_trace_that_is_saved_is_the_best(sim: Device, mlp: Mlp, tmp_path: Path) -> None:
+    ran = mlp("--trace", tmp_path / "trace.json")
+
+    saved = agt.Trace.load(tmp_path / "trace.json").metrics().makespan
+    assert f"{saved:.1f}" == f"{min(makespan for makespan, _ in table(ran).values()):.1f}"
+    assert "Trace of 'graph' written" in ran.out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--layers", 3],
+        ["--softmax"],
+        ["--tiled"],
+        ["--layers", 2, "--softmax", "--tiled", "--batches", 3],
+        ["--input", "digits", "--tiled"],
+    ],
+    ids=str,
+)
+def test_what_the_seed_says_to_try(device: Device, mlp: Mlp, options: list[object]) -> None:
+    ran = mlp("--dim", 64, *options)  # success means that all values are right, in each way
+
+    assert "SUCCESS" in ran.out
+    assert ("[softmax OK]" in ran.out) == ("--softmax" in options)
+    assert ("W0/2: 64x64" in ran.out) == ("--layers" in options)
+
+
+@pytest.mark.parametrize("how", ["streams", "graph", "all"])
+@pytest.mark.parametrize("kind", ["sim", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_two_devices_take_turns(mlp: Mlp, tmp_path: Path, kind: str, how: str) -> None:
+    open_or_skip(f"{kind}:1")
+    ran = mlp(
+        *("--device", kind, "--devices", 2, "--batches", 5, "--how", how),
+        *("--trace", tmp_path / "trace.json"),
+    )
+
+    for number in (0, 1):
+        assert f"W0: 64x64 on {kind}:{number}" in ran.out
+    if kind == "sim":
+        assert "in flight: W0 4, W1 4 on sim:0; W0 3, W1 3 on sim:1" in ran.out
+    trace = agt.Trace.load(tmp_path / "trace.json")
+    busy = [span.device for span in trace.device_spans if span.kind == "d2h"]
+    assert (busy.count(f"{kind}:0"), busy.count(f"{kind}:1")) in ((3, 2), (0, 0))
+
+
+def test_a_device_may_be_left_without_a_batch(mlp: Mlp) -> None:
+    ran = mlp("--device", "sim", "--devices", 2, "--batches", 1, "--dim", 8)
+
+    assert "Launched 1 batch concurrently" in ran.out
+    assert "in flight: W0 2, W1 2 on sim:0; W0 1, W1 1 on sim:1" in ran.out

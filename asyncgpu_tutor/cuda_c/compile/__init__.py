@@ -1,0 +1,1 @@
+"""From the syntax tree to closures that compute values."""

@@ -1,0 +1,129 @@
+"""What an optimising compiler makes of a loop, as far as counts depend on it.
+
+A loop whose bounds are known is unrolled if it is short: its counter then costs nothing, and an index made of
+it is part of an instruction. What no turn of a loop changes is computed once, in front of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from asyncgpu_tutor.cuda_c.syntax.ast import (
+    Assign,
+    Binary,
+    Braces,
+    Call,
+    Declaration,
+    Expression,
+    For,
+    Increment,
+    Index,
+    Jump,
+    Member,
+    Name,
+    Return,
+    parts_of,
+)
+
+__all__ = ["PARTLY", "assigned_names", "partly_unrolled", "unrolled_turns"]
+
+# Turns up to which a loop with known bounds counts as unrolled.
+UNROLLED = 32
+PARTLY = 4  # turns that are done at once where their number is not known: LLVM's choice
+
+_TESTS: dict[str, Callable[[int, int], bool]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "!=": lambda a, b: a != b,
+}
+_STEPS: dict[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a // b if b > 0 and a >= 0 else a,
+    "<<": lambda a, b: a << b if 0 <= b < 32 else a,
+    ">>": lambda a, b: a >> b if b >= 0 else a,
+}
+
+
+def unrolled_turns(
+    node: For, constant: Callable[[Expression], int | None]
+) -> tuple[str, int] | None:
+    """The counter and the turns of a loop that a compiler unrolls whole; else None.
+
+    Parameters
+    ----------
+    node : For
+        The loop.
+    constant : callable
+        The value of an integer expression, if it is known now.
+    """
+    init, test, step = node.init, node.test, node.step
+    if not isinstance(init, Declaration) or len(init.items) != 1 or node.after:
+        return None
+    name, first = init.items[0].name, init.items[0].init
+    if first is None or isinstance(first, Braces) or not isinstance(test, Binary):
+        return None
+    holds = _TESTS.get(test.op)
+    known = isinstance(test.left, Name) and test.left.name == name
+    if holds is None or not known or name in assigned_names(node.body):
+        return None
+    value, limit = constant(first), constant(test.right)
+    if isinstance(step, Increment):
+        target, op, by = step.operand, step.op[0], 1
+    elif isinstance(step, Assign) and step.op in _STEPS:
+        target, op, by = step.target, step.op, constant(step.value)
+    else:
+        return None
+    if not isinstance(target, Name) or target.name != name or None in (value, limit, by):
+        return None
+    assert value is not None
+    assert limit is not None
+    assert by is not None
+    for turns in range(UNROLLED + 1):
+        if not holds(value, limit):
+            return name, turns
+        value = _STEPS[op](value, by)
+    return None
+
+
+def partly_unrolled(node: For, fixed: Callable[[Expression], bool]) -> bool:
+    """Whether a compiler does four turns of a loop at once, and so has the loads of four under way.
+
+    LLVM unrolls an innermost loop with one exit if it can tell the number of turns cheaply: for that the
+    counter has to go in steps known at compile time. (llvm/lib/Transforms/Utils/LoopUnrollRuntime.cpp)
+    """
+    step = node.step
+    if isinstance(step, Assign):
+        steady = step.op in ("+", "-") and fixed(step.value)
+    else:
+        steady = isinstance(step, Increment)
+    inner = any(
+        isinstance(part, For | Return) or (isinstance(part, Jump) and part.word == "break")
+        for part in parts_of(node.body)
+    )
+    return steady and not inner and not node.after
+
+
+def assigned_names(node: Any) -> set[str]:
+    """Variables that something below a node may change, by name; arguments of calls are among them."""
+    found: set[str] = set()
+    for item in parts_of(node):
+        if isinstance(item, Assign):
+            _add(found, item.target)
+        elif isinstance(item, Increment):
+            _add(found, item.operand)
+        elif isinstance(item, Call):
+            for argument in item.arguments:
+                _add(found, argument)
+    return found
+
+
+def _add(found: set[str], target: Any) -> None:
+    while isinstance(target, (Member, Index)):
+        target = target.base
+    if isinstance(target, Name):
+        found.add(target.name)

@@ -1,0 +1,1 @@
+"""The memories of a kernel, and what is checked at each access."""

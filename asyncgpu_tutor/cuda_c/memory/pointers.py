@@ -1,0 +1,83 @@
+"""Pointers: one for all threads, or one each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.lockstep.values import varies
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.cuda_c.memory.regions import Region
+
+__all__ = ["Label", "Ptr"]
+
+
+@dataclass(frozen=True)
+class Label:
+    """What messages call an array, and at which byte of its region it starts."""
+
+    name: str
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ptr:
+    """An address: byte `offset * stride + base` of a region.
+
+    Kept in this form, rather than as a number of bytes, so that `x[i]` needs no arithmetic: `i`
+    itself is the offset, and the element size the stride.
+
+    Attributes
+    ----------
+    region : Region or None
+        None is the null pointer.
+    offset : int or ndarray
+        The same for all threads, or one for each.
+    stride, base : int
+        Bytes.
+    label : Label
+        For messages.
+    """
+
+    region: Region | None
+    offset: Any
+    stride: int
+    base: int
+    label: Label
+
+    def plus(self, count: Any, step: int) -> Ptr:
+        """Address of element `count` of those that begin here, `step` bytes each."""
+        uniform = not varies(count)
+        if uniform:
+            count = int(count)
+        if not varies(self.offset):
+            base = self.base + self.offset * self.stride
+            if uniform:
+                return Ptr(self.region, 0, step, base + count * step, self.label)
+            return Ptr(self.region, count, step, base, self.label)
+        if uniform:
+            return replace(self, base=self.base + count * step)
+        if self.stride == step:
+            return replace(self, offset=_wide(self.offset) + _wide(count))
+        unit = gcd(self.stride, step)
+        offset = _wide(self.offset) * (self.stride // unit) + _wide(count) * (step // unit)
+        return Ptr(self.region, offset, unit, self.base, self.label)
+
+    def moved(self, distance: int) -> Ptr:
+        """The address so many bytes further."""
+        return replace(self, base=self.base + distance) if distance else self
+
+    def address(self) -> Any:
+        """Bytes from the start of the region: an int, or an array of int64."""
+        if varies(self.offset):
+            return _wide(self.offset) * self.stride + self.base
+        return self.offset * self.stride + self.base
+
+
+def _wide(value: NDArray[Any]) -> NDArray[np.int64]:
+    return value.astype(np.int64, copy=False)

@@ -1,0 +1,177 @@
+"""A kernel that is compiled, and what a launch of it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.compile.typed import Execute, Variable
+from asyncgpu_tutor.cuda_c.cost.counts import Counts
+from asyncgpu_tutor.cuda_c.cost.tally import Segment, Site, Tally
+from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Launch, Limits, Team
+from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, GlobalPointer
+from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
+from asyncgpu_tutor.cuda_c.memory.pointers import Label, Ptr
+from asyncgpu_tutor.cuda_c.run.arguments import (
+    Argument,
+    check_shape,
+    number_for,
+    pointee,
+    pointer_for,
+)
+from asyncgpu_tutor.cuda_c.text.source import Source
+from asyncgpu_tutor.cuda_c.types import Pointer, Scalar, leaves, size_of
+from asyncgpu_tutor.errors import UsageError
+
+__all__ = ["CompiledKernel", "LaunchResult"]
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """What a launch leaves behind, apart from what it wrote.
+
+    Attributes
+    ----------
+    counts : Counts
+        What it did.
+    printed : str
+        What it printed, in the order of its threads.
+    """
+
+    counts: Counts
+    printed: str
+
+
+@dataclass
+class CompiledKernel:
+    """A kernel as closures, with what they need to run.
+
+    Attributes
+    ----------
+    name : str
+        Of an instance of a template with its arguments.
+    parameters : list of Variable
+        What the arguments of a launch are bound to, in order.
+    entry : list
+        What each batch of blocks does first: variables of the file, parameters that have an address.
+    body : callable
+        The kernel itself.
+    slots, exits : int
+        How many variables and ways out a batch keeps track of.
+    segments, sites : list
+        What is charged for, and the loads and stores that are counted.
+    shared_bytes : int
+        Static shared memory of a block.
+    registers : int
+        Estimated registers of a thread.
+    globals : list of Variable
+        The file's `__constant__` and `__device__` variables.
+    """
+
+    name: str
+    parameters: list[Variable]
+    entry: list[Execute]
+    body: Execute
+    slots: int
+    exits: int
+    segments: list[Segment]
+    sites: list[Site]
+    shared_bytes: int
+    registers: int
+    globals: list[Variable]
+
+    def launch(
+        self,
+        source: Source,
+        variables: Mapping[str, GlobalMemory],
+        grid: Dim,
+        block: Dim,
+        args: Sequence[Argument],
+        dynamic_shared: int,
+        limits: Limits,
+        sample: Sequence[int] | None,
+    ) -> LaunchResult:
+        """Run to the end; see `Program.launch`. `variables` is the memory of `globals`, by name."""
+        check_shape(self.name, grid, block)
+        tally = Tally(self.segments, self.sites)
+        launch = Launch(self.name, source, grid, block, limits, tally, dynamic_shared)
+        blocks = grid[0] * grid[1] * grid[2]
+        launch.fence_time = np.zeros(blocks, np.int64)
+        launch.atomic_time = np.zeros(blocks, np.int64)
+        regions: dict[int, GlobalRegion] = {}
+        values = self._bind(variables, args, launch, regions)
+        step = max(1, limits.batch_lanes // launch.threads)
+        wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
+        with np.errstate(all="ignore"):
+            for first in range(0, len(wanted), step):
+                self._run_batch(launch, wanted[first : first + step], values)
+        for region in regions.values():
+            region.memory.settle()
+        facts = {
+            "threads": len(wanted) * launch.threads,
+            "warps": len(wanted) * -(-launch.threads // 32),
+            "blocks": len(wanted),
+            "shared_bytes": self.shared_bytes + dynamic_shared,
+            "registers": self.registers,
+        }
+        needed = tuple(sum(r.needed(way) for r in regions.values()) for way in (0, 1))
+        printed = "".join(launch.printed)
+        if launch.dropped_lines:
+            printed += f"... and {launch.dropped_lines} more calls of printf\n"
+        return LaunchResult(tally.counts(facts, (needed[0], needed[1])), printed)
+
+    def _run_batch(
+        self, launch: Launch, numbers: NDArray[np.int64], values: dict[int, Any]
+    ) -> None:
+        team = Team(launch, numbers, self.slots, self.exits)
+        launch.tally.begin_batch(team.layout)
+        for slot, value in values.items():
+            team.slots[slot] = value
+            team.born[slot] = team.full
+        for step in self.entry:
+            step(team, team.full)
+        self.body(team, team.full)
+        launch.clock = team.clock
+        launch.tally.end_batch()
+
+    def _bind(
+        self,
+        variables: Mapping[str, GlobalMemory],
+        args: Sequence[Argument],
+        launch: Launch,
+        regions: dict[int, GlobalRegion],
+    ) -> dict[int, Any]:
+        if len(args) != len(self.parameters):
+            raise UsageError(
+                f"kernel '{self.name}' takes {len(self.parameters)} arguments, {len(args)} given"
+            )
+        pointers: list[tuple[Variable, GlobalPointer]] = []
+        values: dict[int, Any] = {}
+        for variable, given in zip(self.parameters, args, strict=True):
+            if isinstance(variable.type, Pointer):
+                pointers.append((variable, pointer_for(self.name, variable, given)))
+            else:
+                values[variable.slot] = number_for(self.name, variable, given)
+        pointers += [(v, GlobalPointer(variables[v.name])) for v in self.globals]
+        # One region for one memory, however many parameters point into it.
+        facts: dict[int, tuple[GlobalMemory, int, bool]] = {}
+        for variable, pointer in pointers:
+            memory = pointer.memory
+            _, cell, watched = facts.get(id(memory), (memory, 8, False))
+            parts = leaves(pointee(variable))
+            sizes = [leaf.size for leaf, _ in parts if isinstance(leaf, Scalar)]
+            cell = min([cell, *sizes])
+            facts[id(memory)] = (memory, cell, watched or variable.origin.written)
+        for key, (memory, cell, watched) in facts.items():
+            regions[key] = GlobalRegion(memory, launch, cell, watched)
+        for variable, pointer in pointers:
+            region = regions[id(pointer.memory)]
+            start = pointer.offset_bytes
+            step = size_of(pointee(variable))
+            label = Label(variable.name, start)
+            values[variable.slot] = Ptr(region, 0, step, start, label)
+        return values

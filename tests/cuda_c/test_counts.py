@@ -262,7 +262,7 @@ def test_counts_do_not_depend_on_the_batch(case: Case) -> None:
         return
     results = [
         launch(
-            compile_source(source(case.file)), case.kernel, case.grid, case.block, *arguments(case),
+            compile_source(source(case.file), contract=True), case.kernel, case.grid, case.block, *arguments(case),
             shared=case.shared, limits=Limits(batch_lanes=lanes),
         ).counts
         for lanes in (32, 32768)

@@ -9,8 +9,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c.compile.lower_calls import LowerCalls
-from asyncgpu_tutor.cuda_c.compile.typed import Constant, Scope, TypeBinding
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.rules import RULES
+from asyncgpu_tutor.cuda_c.compile.templates import template_argument, template_defaults
+from asyncgpu_tutor.cuda_c.compile.type_names import define_struct, param_type, resolve
+from asyncgpu_tutor.cuda_c.compile.typed import Number, Scope, TypeBinding
 from asyncgpu_tutor.cuda_c.syntax.ast import Declaration, Function, StructDef, Unit
 from asyncgpu_tutor.cuda_c.syntax.expressions import ExpressionParser
 from asyncgpu_tutor.cuda_c.syntax.parser import parse
@@ -57,11 +60,11 @@ class Signature:
     parameters: tuple[Parameter, ...]
 
 
-def signature_of(source: Source, function: Function, lowering: LowerCalls, name: str) -> Signature:
-    """Signature of a kernel whose types mean something in the scope of `lowering`."""
+def signature_of(source: Source, function: Function, c: Context, name: str) -> Signature:
+    """Signature of a kernel whose types mean something in the scope of `c`."""
     parameters: list[Parameter] = []
     for param in function.params:
-        ctype = lowering.param_type(param)
+        ctype = param_type(c, param)
         pointer = isinstance(ctype, Pointer)
         target = ctype.target if isinstance(ctype, Pointer) else ctype
         const = isinstance(ctype, Pointer) and ctype.const
@@ -81,7 +84,7 @@ def _dtype(ctype: CType) -> np.dtype[Any] | None:
 
 
 def instance_of(
-    source: Source, functions: Mapping[str, list[Function]], lowering: LowerCalls, name: str
+    source: Source, functions: Mapping[str, list[Function]], c: Context, name: str
 ) -> tuple[Function, Scope, str]:
     """The kernel that a name expression means, the scope of its template, and its proper name.
 
@@ -99,7 +102,7 @@ def instance_of(
     if function.template is None:
         if rest:
             raise KernelCompileError(f"kernel '{stem}' is not a template: call it '{stem}'")
-        return function, lowering.file_scope, stem
+        return function, c.file_scope, stem
     if not rest:
         wanted = ", ".join(p.name for p in function.template.params)
         raise KernelCompileError(
@@ -107,26 +110,26 @@ def instance_of(
         )
     text = Source("<" + rest, f"name '{name}'")
     parser = ExpressionParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
-    known = lowering.file_scope.names.items()
+    known = c.file_scope.names.items()
     parser.type_names.append({n for n, meaning in known if isinstance(meaning, TypeBinding)})
     given = parser.template_arguments()
-    lowering.source = text
-    scope = Scope(lowering.file_scope)
+    c.source = text
+    scope = Scope(c.file_scope)
     params = function.template.params
     at = Position(1, 1)
     if len(given) > len(params):
         text.fail(at, f"'{stem}' has {len(params)} template parameters, {len(given)} given")
     for param, argument in zip(params, given, strict=False):
-        scope.names[param.name] = lowering.template_argument(param.type, argument, at)
-    lowering.template_defaults(function, scope, at)
-    lowering.source = source
+        scope.names[param.name] = template_argument(c, param.type, argument, at)
+    template_defaults(c, function, scope, at)
+    c.source = source
     parts: list[str] = []
     for param in params:
         binding = scope.names[param.name]
         if isinstance(binding, TypeBinding):
             parts.append(spelled(binding.type))
         else:
-            assert isinstance(binding, Constant), "what template_argument makes"
+            assert isinstance(binding, Number), "what template_argument makes"
             parts.append(str(binding.expr.constant))
     return function, scope, f"{stem}<{', '.join(parts)}>"
 
@@ -144,18 +147,18 @@ def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: st
     )
 
 
-def _declare_types(unit: Unit, lowering: LowerCalls, scope: Scope) -> None:
+def _declare_types(unit: Unit, c: Context, scope: Scope) -> None:
     """Enter the types and plain constants of a file, as far as they can be understood."""
     for node in unit.order:
         try:
             if isinstance(node, StructDef) and node.template is None:
-                scope.names[node.name] = TypeBinding(lowering.define_struct(node))
+                scope.names[node.name] = TypeBinding(define_struct(c, node))
             elif isinstance(node, Declaration):
                 for item in node.items:
                     if "typedef" in node.storage:
-                        scope.names[item.name] = TypeBinding(lowering.resolve(item.type))
+                        scope.names[item.name] = TypeBinding(resolve(c, item.type))
                     elif item.init is not None and not item.dims:
-                        scope.names[item.name] = Constant(lowering.expression(item.init))
+                        scope.names[item.name] = Number(c.expression(item.init))
         except KernelCompileError:
             continue  # a head that needs it will complain
 
@@ -184,8 +187,8 @@ def read_signature(source: str, name: str) -> Signature:
     for function in unit.functions:
         functions.setdefault(function.name, []).append(function)
     scope = Scope()
-    lowering = LowerCalls(text, functions, scope, True)
-    _declare_types(unit, lowering, scope)
-    function, inner, canonical = instance_of(text, functions, lowering, name)
-    lowering.scope = inner
-    return signature_of(text, function, lowering, canonical)
+    c = Context(text, functions, scope, RULES)
+    _declare_types(unit, c, scope)
+    function, inner, canonical = instance_of(text, functions, c, name)
+    c.scope = inner
+    return signature_of(text, function, c, canonical)

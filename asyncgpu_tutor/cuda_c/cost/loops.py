@@ -7,7 +7,6 @@ it is part of an instruction. What no turn of a loop changes is computed once, i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from asyncgpu_tutor.cuda_c.syntax.ast import (
     Assign,
@@ -25,8 +24,9 @@ from asyncgpu_tutor.cuda_c.syntax.ast import (
     Return,
     parts_of,
 )
+from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
 
-__all__ = ["PARTLY", "assigned_names", "partly_unrolled", "unrolled_turns"]
+__all__ = ["PARTLY", "is_plain", "partly_unrolled", "unrolled_turns"]
 
 # Turns up to which a loop with known bounds counts as unrolled.
 UNROLLED = 32
@@ -49,10 +49,8 @@ _STEPS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def unrolled_turns(
-    node: For, constant: Callable[[Expression], int | None]
-) -> tuple[str, int] | None:
-    """The counter and the turns of a loop that a compiler unrolls whole; else None.
+def unrolled_turns(node: For, constant: Callable[[Expression], int | None]) -> int | None:
+    """The turns of a loop that a compiler unrolls whole; else None.
 
     Parameters
     ----------
@@ -85,7 +83,7 @@ def unrolled_turns(
     assert by is not None
     for turns in range(UNROLLED + 1):
         if not holds(value, limit):
-            return name, turns
+            return turns
         value = _STEPS[op](value, by)
     return None
 
@@ -108,22 +106,8 @@ def partly_unrolled(node: For, fixed: Callable[[Expression], bool]) -> bool:
     return steady and not inner and not node.after
 
 
-def assigned_names(node: Any) -> set[str]:
-    """Variables that something below a node may change, by name; arguments of calls are among them."""
-    found: set[str] = set()
-    for item in parts_of(node):
-        if isinstance(item, Assign):
-            _add(found, item.target)
-        elif isinstance(item, Increment):
-            _add(found, item.operand)
-        elif isinstance(item, Call):
-            for argument in item.arguments:
-                _add(found, argument)
-    return found
-
-
-def _add(found: set[str], target: Any) -> None:
-    while isinstance(target, (Member, Index)):
-        target = target.base
-    if isinstance(target, Name):
-        found.add(target.name)
+def is_plain(node: Expression) -> bool:
+    """Whether an expression is made of names and numbers only, so that its value is seen at once."""
+    return not any(
+        isinstance(part, Assign | Call | Increment | Index | Member) for part in parts_of(node)
+    )

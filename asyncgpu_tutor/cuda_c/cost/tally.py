@@ -1,24 +1,27 @@
 """Counting what a launch does, while it does it.
 
-Counting must not cost more than running. So the compiler adds up what each straight piece of code (a
-*segment*) does once, and a launch only notes how many warps and lanes ran through each segment. What
+Counting must not cost more than running. So what a straight piece of code costs is added up once, when
+the kernel is compiled (`walk`), and a launch only notes how many warps and lanes passed each piece. What
 depends on addresses (sectors, bank conflicts) is measured on a sample: see `Counts`.
+
+The longest warp needs its costs apart. A mask is one object for as long as the same lanes execute, so
+charges gather on the mask first (`Mask.pending`), and its warps are credited with the sum now and then.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.cost.charges import Costs
 from asyncgpu_tutor.cuda_c.cost.counts import Counts, LineCounts
 from asyncgpu_tutor.cuda_c.lockstep.masks import WARP, Layout, Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
-from asyncgpu_tutor.cuda_c.text.source import Position
 
-__all__ = ["Segment", "Site", "Tally"]
+__all__ = ["Tally"]
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
@@ -27,53 +30,6 @@ _ALWAYS = 16  # executions of one access that are all sampled ...
 _EVERY = 13  # ... and behind them one in so many; a prime, so as not to beat with powers of two
 _SAMPLED_WARPS = 8  # of a batch, evenly spread
 _EXACT_LANES = 1 << 23  # lane accesses of a launch whose addresses are noted one by one
-
-
-@dataclass
-class Segment:
-    """Code that a warp runs through without a branch, and what one pass costs.
-
-    `overlap` is the number of turns of the unrolled loops around it, whose loads go out together; unless
-    an address is `carried`: it comes from a load of an earlier turn. `depth` is the number of loops around
-    it.
-    """
-
-    index: int
-    line: int
-    instructions: int = 0
-    rounds: float = 0
-    dependent: int = 0
-    flops: int = 0
-    special: int = 0
-    doubles: int = 0
-    overlap: int = 1
-    depth: int = 0
-    carried: bool = False
-    branch: bool = False
-    loop: bool = False
-
-
-@dataclass
-class Site:
-    """One access in the source.
-
-    `relaxed` reads are not checked for races: those of a compare-and-swap loop. `overlap` is that of
-    its segment, where its loads do not wait for others. What a `free` one loads is at hand already.
-    """
-
-    index: int
-    at: Position
-    write: bool = False
-    volatile: bool = False
-    relaxed: bool = False
-    segment: Segment | None = None
-    overlap: int = 1
-    free: bool = False
-
-    @property
-    def line(self) -> int:
-        """Its line in the source."""
-        return self.at.line
 
 
 class _SiteTally:
@@ -134,15 +90,16 @@ class _SiteTally:
 
 
 class Tally:
-    """The running totals of one launch."""
+    """The running totals of one launch: the `Meter` that its kernel reports to."""
 
-    def __init__(self, segments: list[Segment], sites: list[Site]) -> None:
-        self.segments = segments
+    def __init__(self, costs: Costs, sites: list[Site]) -> None:
+        self.charges = costs.charges
+        self.site_costs = costs.sites
         self.sites = sites
         self.by_site = [_SiteTally() for _ in sites]
-        self.warps = [0] * len(segments)
-        self.lanes = [0] * len(segments)
-        self.divergent = [0] * len(segments)
+        self.warps = [0] * len(self.charges)
+        self.lanes = [0] * len(self.charges)
+        self.divergent = [0] * len(self.charges)
         self.exact_left = _EXACT_LANES
         self.atomics = 0
         self.atomic_requests = 0
@@ -155,7 +112,7 @@ class Tally:
         self._sample: NDArray[np.int64] = np.zeros(0, np.int64)
         self._sampled_lane: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
-    # -- segments
+    # -- pieces of code
 
     def begin_batch(self, layout: Layout) -> None:
         """Start with another batch of blocks."""
@@ -171,16 +128,16 @@ class Tally:
         a, b, c, d = (round(float(x)) for x in self._chains[:, worst])
         self.longest = max(self.longest, (a, b, c, d))
 
-    def charge(self, segment: Segment, mask: Mask) -> None:
-        """Note one pass of the warps of `mask` through a segment."""
-        i = segment.index
-        self.warps[i] += mask.n_warps
-        self.lanes[i] += mask.n
+    def charge(self, point: int, mask: Mask) -> None:
+        """Note one pass of the warps of `mask` through a piece of code."""
+        self.warps[point] += mask.n_warps
+        self.lanes[point] += mask.n
+        charge = self.charges[point]
         pending = mask.pending
-        pending[0] += segment.instructions
-        pending[1] += segment.rounds
-        pending[2] += segment.dependent
-        pending[3] += segment.doubles
+        pending[0] += charge.instructions
+        pending[1] += charge.rounds
+        pending[2] += charge.dependent
+        pending[3] += charge.doubles
         if not mask.charged:
             mask.charged = True
             self._charged.append(mask)
@@ -204,10 +161,10 @@ class Tally:
         self.settle()
         return self._chains[0].astype(np.int64)
 
-    def branch(self, segment: Segment, yes: Mask | None, no: Mask | None) -> None:
+    def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
         """Note on how many warps a condition was not unanimous."""
         if yes is not None and no is not None:
-            self.divergent[segment.index] += int(np.count_nonzero(yes.warps & no.warps))
+            self.divergent[point] += int(np.count_nonzero(yes.warps & no.warps))
 
     # -- accesses
 
@@ -216,7 +173,7 @@ class Tally:
 
         An element of 16 bytes at 5 begins at byte 80 of its allocation.
         """
-        if site.free:
+        if self.site_costs[site.index].free:
             return
         tally = self.by_site[site.index]
         tally.global_requests += mask.n_warps
@@ -246,7 +203,7 @@ class Tally:
 
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """Note an access to shared memory; `element` counts units of `size` bytes in the block."""
-        if site.free:
+        if self.site_costs[site.index].free:
             return
         tally = self.by_site[site.index]
         tally.shared_requests += mask.n_warps
@@ -332,19 +289,20 @@ class Tally:
                 row = lines.setdefault(line, {})
                 row[name] = row.get(name, 0) + amount
 
-        for segment in self.segments:
-            warps, lanes = self.warps[segment.index], self.lanes[segment.index]
-            issued = warps * segment.instructions
+        for charge, warps, lanes, divergent in zip(
+            self.charges, self.warps, self.lanes, self.divergent, strict=True
+        ):
+            issued = warps * charge.instructions
             total["warp_instructions"] += issued
-            total["flops"] += lanes * segment.flops
-            total["special_functions"] += lanes * segment.special
-            total["double_instructions"] += warps * segment.doubles
-            total["branches"] += warps * segment.branch
-            total["loop_iterations"] += warps * segment.loop
-            total["divergent_branches"] += self.divergent[segment.index]
-            add(segment.line, "warp_instructions", issued)
-            add(segment.line, "flops", lanes * segment.flops)
-            add(segment.line, "divergent_branches", self.divergent[segment.index])
+            total["flops"] += lanes * charge.flops
+            total["special_functions"] += lanes * charge.special
+            total["double_instructions"] += warps * charge.doubles
+            total["branches"] += warps * charge.branch
+            total["loop_iterations"] += warps * charge.loop
+            total["divergent_branches"] += divergent
+            add(charge.line, "warp_instructions", issued)
+            add(charge.line, "flops", lanes * charge.flops)
+            add(charge.line, "divergent_branches", divergent)
         for site, tally in zip(self.sites, self.by_site, strict=True):
             way = "store" if site.write else "load"
             total[f"global_{way}_requests"] += tally.global_requests
@@ -353,16 +311,16 @@ class Tally:
             total[f"{way}_bytes"] += tally.global_lane_bytes
             total["shared_requests"] += tally.shared_requests
             total["bank_conflicts"] += tally.all_conflicts
-            add(site.line, "global_requests", tally.global_requests)
-            add(site.line, "global_sectors", tally.all_sectors)
-            add(site.line, "shared_requests", tally.shared_requests)
-            add(site.line, "bank_conflicts", tally.all_conflicts)
+            add(site.at.line, "global_requests", tally.global_requests)
+            add(site.at.line, "global_sectors", tally.all_sectors)
+            add(site.at.line, "shared_requests", tally.shared_requests)
+            add(site.at.line, "bank_conflicts", tally.all_conflicts)
         total.update(layout_facts)
         chain, rounds, dependent, doubles = self.longest
         total["longest_chain"], total["chain_load_rounds"] = chain, rounds
         total["chain_dependent_loads"], total["chain_doubles"] = dependent, doubles
         fresh = sum(
-            t.fresh_rounds(s.overlap) for s, t in zip(self.sites, self.by_site, strict=True)
+            t.fresh_rounds(s.overlap) for s, t in zip(self.site_costs, self.by_site, strict=True)
         )
         total["chain_fresh_loads"] = round(fresh / max(1, layout_facts["warps"]))
         total["shared_atomic_passes"] = self.shared_atomic_passes

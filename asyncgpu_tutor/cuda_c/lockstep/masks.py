@@ -59,7 +59,7 @@ class Mask:
     """A set of lanes, never empty; "no lanes" is None.
 
     The counters are what the warps of this set have been charged and not yet been credited with:
-    see `counts.Tally.charge`.
+    see `cost.tally`.
     """
 
     __slots__ = ("_index", "_warps", "bits", "charged", "full", "layout", "n", "n_warps", "pending")

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.cost.tally import Tally
 from asyncgpu_tutor.cuda_c.lockstep.masks import Layout, Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Meter
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.errors import FaultSite, KernelFault, RunawayKernelError
-
-if TYPE_CHECKING:
-    from asyncgpu_tutor.cuda_c.memory.regions import Region
 
 __all__ = ["Launch", "Limits", "Team"]
 
@@ -57,7 +54,7 @@ class Launch:
     grid: Dim
     block: Dim
     limits: Limits
-    tally: Tally
+    meter: Meter
     dynamic_shared: int
     printed: list[str] = field(default_factory=list[str])
     dropped_lines: int = 0
@@ -82,6 +79,14 @@ class Launch:
         return linear % x, linear // x % y, linear // (x * y)
 
 
+class BlockMemory(Protocol):
+    """Memory that the threads of a block have in common."""
+
+    def synchronised(self) -> None:
+        """Every thread of every block of the batch has passed a barrier."""
+        ...
+
+
 class Team:
     """A batch of blocks in lockstep.
 
@@ -103,7 +108,7 @@ class Team:
 
     def __init__(self, launch: Launch, numbers: NDArray[np.int64], slots: int, exits: int):
         self.launch = launch
-        self.tally = launch.tally
+        self.meter = launch.meter
         self.layout = layout = Layout(launch.threads, numbers)
         self.full = layout.full
         self.slots: list[Any] = [None] * slots
@@ -115,8 +120,7 @@ class Team:
         self.clock = launch.clock
         self.block_time: Any = 0
         self.warp_time: Any = 0
-        self.shared: dict[Any, Region] = {}
-        self.locals: dict[int, Region] = {}
+        self.shared: dict[Any, BlockMemory] = {}
         bx, by, bz = launch.block
         t = layout.linear
         self.thread_index = [

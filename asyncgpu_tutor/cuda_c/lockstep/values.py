@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.cuda_c.types import BOOL, FLOAT, HALF, Scalar
 
 __all__ = [
+    "Binary",
     "Value",
     "arithmetic",
     "choose",

@@ -9,12 +9,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.cost.tally import Site
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
-from asyncgpu_tutor.cuda_c.memory.pointers import Label, Ptr
-from asyncgpu_tutor.cuda_c.memory.regions import Region
+from asyncgpu_tutor.cuda_c.memory.pointers import Label, Ptr, Region
 from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, align_of, leaves, spelled
 from asyncgpu_tutor.errors import MisalignedError, OutOfBoundsError
 
@@ -23,7 +22,7 @@ __all__ = ["NULL", "MixedRegion", "load", "merge", "region_of", "store"]
 NULL = Ptr(None, 0, 1, 0, Label("nullptr"))
 
 
-class MixedRegion(Region):
+class MixedRegion:
     """What a pointer points into that is not the same array in every thread."""
 
     def __init__(self, choices: list[tuple[NDArray[np.bool_], Region | None, Label]]) -> None:

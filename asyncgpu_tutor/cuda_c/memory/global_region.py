@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.cost.tally import Site
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
@@ -47,7 +47,7 @@ class GlobalRegion(ByteRegion):
         self.memory = memory
         self.watched = watched and launch.limits.check_races
         self.races = launch.limits.check_races
-        self.tally = launch.tally
+        self.meter = launch.meter
         self._touched: list[NDArray[np.uint8] | None] = [None, None]
         self._hull: list[tuple[int, int] | None] = [None, None]
 
@@ -151,12 +151,12 @@ class GlobalRegion(ByteRegion):
             part = part + shift
         if wide != size:
             part = part // (wide // size)
-        self.tally.global_access(site, mask, part, wide)
+        self.meter.global_access(site, mask, part, wide)
 
     def _touch(self, way: int, mask: Mask, shift: int, part: Any, size: int) -> None:
-        tally = self.tally
-        if tally.exact_left > 0:
-            tally.exact_left -= mask.n
+        meter = self.meter
+        if meter.exact_left > 0:
+            meter.exact_left -= mask.n
             touched = self._touched[way]
             if touched is None:
                 room = -(-self.nbytes // 16) * 16

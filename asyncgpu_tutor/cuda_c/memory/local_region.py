@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.cost.tally import Site
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.memory.regions import UNSIGNED, Region, inside, report_bounds
+from asyncgpu_tutor.cuda_c.memory.regions import UNSIGNED, inside, report_bounds
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import KernelFault, UninitialisedReadError
 
 __all__ = ["LocalRegion"]
 
 
-class LocalRegion(Region):
+class LocalRegion:
     """One local variable of every thread.
 
     Its words lie in rows, one row for each word and in it one column for each lane. As long as

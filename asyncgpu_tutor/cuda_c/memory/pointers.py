@@ -1,20 +1,21 @@
-"""Pointers: one for all threads, or one each."""
+"""Pointers, one for all threads or one each, and what every memory does for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.types import Scalar
 
-if TYPE_CHECKING:
-    from asyncgpu_tutor.cuda_c.memory.regions import Region
-
-__all__ = ["Label", "Ptr"]
+__all__ = ["Label", "Ptr", "Region"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,30 @@ class Label:
 
     name: str
     start: int = 0
+
+
+class Region(Protocol):
+    """Memory that a pointer points into: global, shared, or of each thread."""
+
+    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
+        """The values at an address; elsewhere than in `mask` they mean nothing.
+
+        `wide` is the number of bytes that one request of this access moves; 0 if it was counted
+        already, as part of a vector.
+        """
+        ...
+
+    def store(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
+    ) -> None:
+        """Write the values of the lanes in `mask`; the highest lane wins where several meet."""
+        ...
+
+    def cells(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """A flat view, and the index into it of each lane of `mask`, for an atomic to work on."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

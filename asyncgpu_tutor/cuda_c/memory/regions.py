@@ -1,8 +1,4 @@
-"""What the memories of a kernel have in common: addresses, bounds, what nobody wrote.
-
-A region answers four questions for the lanes of a mask: load, store, where are the elements that an
-atomic works on, and what goes wrong at a bad address.
-"""
+"""What the memories of a kernel have in common: addresses, bounds, what nobody wrote."""
 
 from __future__ import annotations
 
@@ -11,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.cost.tally import Site
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
@@ -29,7 +25,6 @@ __all__ = [
     "UNSIGNED",
     "WRITTEN",
     "ByteRegion",
-    "Region",
     "differ",
     "inside",
     "report_bounds",
@@ -43,30 +38,6 @@ WRITTEN: dict[int, Any] = {
     8: np.uint64(0x0101010101010101),
 }
 UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-
-
-class Region:
-    """Base of the three memories."""
-
-    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
-        """The values at an address; elsewhere than in `mask` they mean nothing.
-
-        `wide` is the number of bytes that one request of this access moves; 0 if it was counted
-        already, as part of a vector.
-        """
-        raise NotImplementedError
-
-    def store(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
-    ) -> None:
-        """Write the values of the lanes in `mask`; the highest lane wins where several meet."""
-        raise NotImplementedError
-
-    def cells(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """A flat view, and the index into it of each lane of `mask`, for an atomic to work on."""
-        raise NotImplementedError
 
 
 def inside(part: NDArray[Any], limit: int) -> bool:
@@ -108,7 +79,7 @@ def report_bounds(
     )
 
 
-class ByteRegion(Region):
+class ByteRegion:
     """What global and shared memory have in common: bytes, addressed element by element."""
 
     shared = False
@@ -119,9 +90,6 @@ class ByteRegion(Region):
         self.shadow: Shadow | None = None
         self.check_written = launch.limits.check_uninitialised
         self.views: dict[str, NDArray[Any]] = {}
-
-    def flat(self, scalar: Scalar) -> NDArray[Any]:
-        raise NotImplementedError
 
     def locate(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site

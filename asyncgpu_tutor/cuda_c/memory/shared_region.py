@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.cost.tally import Site
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
@@ -169,7 +169,7 @@ class SharedRegion(ByteRegion):
             part = part + shift
         if wide != size:
             part = part // (wide // size)
-        team.tally.shared_access(site, mask, part, wide)
+        team.meter.shared_access(site, mask, part, wide)
 
     def _watch(self) -> Shadow:
         if self.shadow is None:

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c.compile.typed import Variable
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, GlobalPointer
 from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar

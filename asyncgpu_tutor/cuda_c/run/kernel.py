@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.compile.typed import Execute, Variable
+from asyncgpu_tutor.cuda_c.compile.kernels import Code
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.cost.charges import Costs
 from asyncgpu_tutor.cuda_c.cost.counts import Counts
-from asyncgpu_tutor.cuda_c.cost.tally import Segment, Site, Tally
+from asyncgpu_tutor.cuda_c.cost.tally import Tally
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Launch, Limits, Team
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, GlobalPointer
 from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
@@ -48,41 +50,12 @@ class LaunchResult:
 
 @dataclass
 class CompiledKernel:
-    """A kernel as closures, with what they need to run.
-
-    Attributes
-    ----------
-    name : str
-        Of an instance of a template with its arguments.
-    parameters : list of Variable
-        What the arguments of a launch are bound to, in order.
-    entry : list
-        What each batch of blocks does first: variables of the file, parameters that have an address.
-    body : callable
-        The kernel itself.
-    slots, exits : int
-        How many variables and ways out a batch keeps track of.
-    segments, sites : list
-        What is charged for, and the loads and stores that are counted.
-    shared_bytes : int
-        Static shared memory of a block.
-    registers : int
-        Estimated registers of a thread.
-    globals : list of Variable
-        The file's `__constant__` and `__device__` variables.
-    """
+    """A kernel that is ready to be launched: what it computes, and what that costs."""
 
     name: str
-    parameters: list[Variable]
-    entry: list[Execute]
-    body: Execute
-    slots: int
-    exits: int
-    segments: list[Segment]
-    sites: list[Site]
-    shared_bytes: int
-    registers: int
-    globals: list[Variable]
+    code: Code
+    costs: Costs
+    globals: list[Variable]  # the file's `__constant__` and `__device__` variables
 
     def launch(
         self,
@@ -97,7 +70,7 @@ class CompiledKernel:
     ) -> LaunchResult:
         """Run to the end; see `Program.launch`. `variables` is the memory of `globals`, by name."""
         check_shape(self.name, grid, block)
-        tally = Tally(self.segments, self.sites)
+        tally = Tally(self.costs, self.code.sites)
         launch = Launch(self.name, source, grid, block, limits, tally, dynamic_shared)
         blocks = grid[0] * grid[1] * grid[2]
         launch.fence_time = np.zeros(blocks, np.int64)
@@ -108,15 +81,15 @@ class CompiledKernel:
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
         with np.errstate(all="ignore"):
             for first in range(0, len(wanted), step):
-                self._run_batch(launch, wanted[first : first + step], values)
+                self._run_batch(launch, tally, wanted[first : first + step], values)
         for region in regions.values():
             region.memory.settle()
         facts = {
             "threads": len(wanted) * launch.threads,
             "warps": len(wanted) * -(-launch.threads // 32),
             "blocks": len(wanted),
-            "shared_bytes": self.shared_bytes + dynamic_shared,
-            "registers": self.registers,
+            "shared_bytes": self.code.shared_bytes + dynamic_shared,
+            "registers": self.costs.registers,
         }
         needed = tuple(sum(r.needed(way) for r in regions.values()) for way in (0, 1))
         printed = "".join(launch.printed)
@@ -125,18 +98,18 @@ class CompiledKernel:
         return LaunchResult(tally.counts(facts, (needed[0], needed[1])), printed)
 
     def _run_batch(
-        self, launch: Launch, numbers: NDArray[np.int64], values: dict[int, Any]
+        self, launch: Launch, tally: Tally, numbers: NDArray[np.int64], values: dict[int, Any]
     ) -> None:
-        team = Team(launch, numbers, self.slots, self.exits)
-        launch.tally.begin_batch(team.layout)
+        team = Team(launch, numbers, self.code.slots, self.code.exits)
+        tally.begin_batch(team.layout)
         for slot, value in values.items():
             team.slots[slot] = value
             team.born[slot] = team.full
-        for step in self.entry:
+        for step in self.code.entry:
             step(team, team.full)
-        self.body(team, team.full)
+        self.code.body(team, team.full)
         launch.clock = team.clock
-        launch.tally.end_batch()
+        tally.end_batch()
 
     def _bind(
         self,
@@ -145,13 +118,13 @@ class CompiledKernel:
         launch: Launch,
         regions: dict[int, GlobalRegion],
     ) -> dict[int, Any]:
-        if len(args) != len(self.parameters):
+        if len(args) != len(self.code.parameters):
             raise UsageError(
-                f"kernel '{self.name}' takes {len(self.parameters)} arguments, {len(args)} given"
+                f"kernel '{self.name}' takes {len(self.code.parameters)} arguments, {len(args)} given"
             )
         pointers: list[tuple[Variable, GlobalPointer]] = []
         values: dict[int, Any] = {}
-        for variable, given in zip(self.parameters, args, strict=True):
+        for variable, given in zip(self.code.parameters, args, strict=True):
             if isinstance(variable.type, Pointer):
                 pointers.append((variable, pointer_for(self.name, variable, given)))
             else:

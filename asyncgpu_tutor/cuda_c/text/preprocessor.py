@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from asyncgpu_tutor.cuda_c.text.condition import evaluate_condition
@@ -56,17 +55,13 @@ class Preprocessed:
     headers: frozenset[str]
 
 
-def preprocess(
-    source: Source, defines: Mapping[str, str] | None = None, *, lenient: bool = False
-) -> Preprocessed:
+def preprocess(source: Source, *, lenient: bool = False) -> Preprocessed:
     """Expand macros and drop the text that conditions exclude.
 
     Parameters
     ----------
     source : Source
         What to read.
-    defines : mapping of str to str, optional
-        Macros defined before the first line, as by `-DNAME=VALUE`.
     lenient : bool
         Pass over headers whose contents are not known.
 
@@ -77,11 +72,11 @@ def preprocess(
     UnsupportedFeatureError
         Headers whose contents this interpreter does not know.
     """
-    return _Preprocessor(source, defines or {}, lenient).run()
+    return _Preprocessor(source, lenient).run()
 
 
 class _Preprocessor:
-    def __init__(self, source: Source, defines: Mapping[str, str], lenient: bool) -> None:
+    def __init__(self, source: Source, lenient: bool) -> None:
         self.source = source
         self.lenient = lenient
         self.macros: dict[str, _Macro] = {}
@@ -89,11 +84,11 @@ class _Preprocessor:
         self.expansions = 0
         # For each open #if: is its text taken, and was one of its branches taken already?
         self.conditions: list[tuple[bool, bool, Token]] = []
-        for name, value in {**_PREDEFINED, **defines}.items():
+        for name, value in _PREDEFINED.items():
             self._define_text(name, value)
 
     def _define_text(self, name: str, value: str) -> None:
-        body = tokenise(Source(str(value), f"definition of {name}"))[:-1]
+        body = tokenise(Source(value, f"definition of {name}"))[:-1]
         self.macros[name] = _Macro(body)
 
     @property

@@ -8,13 +8,18 @@ its last bits from run to run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments
-from asyncgpu_tutor.cuda_c.compile.typed import Expr, Origin
+from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments, fenced
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.conversions import convert, nodes, value
+from asyncgpu_tutor.cuda_c.compile.record import Exchange
+from asyncgpu_tutor.cuda_c.compile.storage import load
+from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr
+from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose
@@ -35,9 +40,6 @@ from asyncgpu_tutor.cuda_c.types import (
     Scalar,
     spelled,
 )
-
-if TYPE_CHECKING:
-    from asyncgpu_tutor.cuda_c.compile.lower_calls import LowerCalls
 
 __all__ = ["TABLE"]
 
@@ -71,19 +73,19 @@ _OPERATIONS: dict[str, tuple[tuple[Scalar, ...], Callable[[Any, Any], Any], Any]
 }
 
 
-def _address(lo: LowerCalls, node: Call, types: tuple[Scalar, ...], args: list[Expr]) -> Scalar:
+def _address(c: Context, node: Call, types: tuple[Scalar, ...], args: list[Expr]) -> Scalar:
     pointer = args[0]
     if not isinstance(pointer.type, Pointer):
-        lo.fail(
+        c.fail(
             pointer.at, f"{node.name}() needs an address first, such as &x[i], not a "
             f"'{spelled(pointer.type)}'"
         )  # fmt: skip
     target = pointer.type.target
     if pointer.type.const:
-        lo.fail(pointer.at, f"{node.name}() would change what may only be read")
+        c.fail(pointer.at, f"{node.name}() would change what may only be read")
     if not isinstance(target, Scalar) or target not in types:
         have = ", ".join(t.name for t in types)
-        lo.fail(node.at, f"{node.name}() has no form for '{spelled(target)}'; it takes {have}")
+        c.fail(node.at, f"{node.name}() has no form for '{spelled(target)}'; it takes {have}")
     origin = pointer.origin or Origin()
     origin.write()
     return target
@@ -92,17 +94,16 @@ def _address(lo: LowerCalls, node: Call, types: tuple[Scalar, ...], args: list[E
 def _simple(name: str) -> Handler:
     types, operation, ufunc = _OPERATIONS[name]
 
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = arguments(lo, node, 2)
-        kind = _address(lo, node, types, args)
-        operand = lo.convert(args[1], kind, args[1].at)
-        lo.cost(1, flops=int(kind.is_float))
-        pointer, value = args[0].run, operand.run
-        site = lo.new_site(node.at, write=True)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = arguments(c, node, 2)
+        kind = _address(c, node, types, args)
+        c.work(1, flops=int(kind.is_float))
+        pointer, operand = args[0].run, convert(c, args[1], kind, args[1].at).run
+        site = c.new_site(node.at, write=True)
 
         def run(t: Team, m: Mask) -> Any:
             ptr = pointer(t, m)
-            amount = value(t, m)
+            amount = operand(t, m)
             region = region_of(t, m, ptr, site)
             view, index = region.cells(t, m, ptr, kind, site)
             _note(t, m, region, index)
@@ -116,23 +117,21 @@ def _simple(name: str) -> Handler:
                 region.mark(0, index, kind.size)
             return out
 
-        # The value comes from memory, but no warp waits for it unless it is used.
-        rounds = lo.note_load(args[0]) if used else 0
-        return lo.value(kind, run, node.at, args, rounds=rounds)
+        return _exchange(c, kind, run, node, args, used)
 
     return handle
 
 
-def _compare_and_swap(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    args = arguments(lo, node, 3)
-    kind = _address(lo, node, (INT, UINT, ULLONG, USHORT), args)
+def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
+    args = arguments(c, node, 3)
+    kind = _address(c, node, (INT, UINT, ULLONG, USHORT), args)
     if args[0].origin is not None:
         args[0].origin.compare()
-    expected = lo.convert(args[1], kind, args[1].at).run
-    desired = lo.convert(args[2], kind, args[2].at).run
-    lo.cost()
+    expected = convert(c, args[1], kind, args[1].at).run
+    desired = convert(c, args[2], kind, args[2].at).run
+    c.work()
     pointer = args[0].run
-    site = lo.new_site(node.at, write=True)
+    site = c.new_site(node.at, write=True)
 
     def run(t: Team, m: Mask) -> Any:
         ptr = pointer(t, m)
@@ -147,11 +146,20 @@ def _compare_and_swap(lo: LowerCalls, node: Call, used: bool) -> Expr:
             region.mark(0, index, kind.size)
         return m.spread(out)
 
-    return lo.value(kind, run, node.at, args, rounds=lo.note_load(args[0]))
+    return _exchange(c, kind, run, node, args, True)
+
+
+def _exchange(
+    c: Context, kind: Scalar, run: Evaluate, node: Call, args: list[Expr], used: bool
+) -> Expr:
+    """The old value: it comes from memory, but no warp waits for it unless it is used."""
+    waited = load(c, args[0], args[0].origin) if used else None
+    old = c.note(Exchange(nodes(args), load=waited))
+    return value(c, kind, run, node.at, args, node=old)
 
 
 def _note(t: Team, m: Mask, region: Any, index: NDArray[np.int64]) -> None:
-    t.tally.atomic(m, index, isinstance(region, SharedRegion), id(region))
+    t.meter.atomic(m, index, isinstance(region, SharedRegion), id(region))
 
 
 def _ranks(index: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -218,6 +226,6 @@ def _swap_in_turn(
 TABLE: dict[str, Handler] = {}
 for _name in _OPERATIONS:
     for _scope in ("", "_block", "_system"):
-        TABLE[_name + _scope] = _simple(_name)
+        TABLE[_name + _scope] = fenced(_simple(_name))
 for _scope in ("", "_block", "_system"):
-    TABLE["atomicCAS" + _scope] = _compare_and_swap
+    TABLE["atomicCAS" + _scope] = fenced(_compare_and_swap)

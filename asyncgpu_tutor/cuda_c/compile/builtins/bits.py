@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, elementwise, typed
+from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
 from asyncgpu_tutor.cuda_c.lockstep.values import choose
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, Scalar
-
-if TYPE_CHECKING:
-    from asyncgpu_tutor.cuda_c.compile.lower_calls import LowerCalls
 
 __all__ = ["TABLE"]
 
@@ -22,9 +20,9 @@ __all__ = ["TABLE"]
 def _of(
     types: list[Scalar], result: Scalar, function: Callable[..., Any], cost: int = 1
 ) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = typed(lo, node, types)
-        return elementwise(lo, node, args, result, function, instructions=cost)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = typed(c, node, types)
+        return elementwise(c, node, args, result, function, instructions=cost)
 
     return handle
 

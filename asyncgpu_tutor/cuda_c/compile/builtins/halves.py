@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, elementwise, typed
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.conversions import value
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -26,9 +28,6 @@ from asyncgpu_tutor.cuda_c.types import (
     Scalar,
 )
 
-if TYPE_CHECKING:
-    from asyncgpu_tutor.cuda_c.compile.lower_calls import LowerCalls
-
 __all__ = ["TABLE"]
 
 HALF2 = VECTORS["half2"]
@@ -38,10 +37,10 @@ FLOAT2 = VECTORS["float2"]
 def _guard(handler: Handler) -> Handler:
     """These functions exist only where the header is included, which declares the type `half`."""
 
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        if not lo.has_half:
-            lo.fail(node.at, f"there is no function '{node.name}': #include <cuda_fp16.h> first")
-        return handler(lo, node, used)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        if not c.has_half:
+            c.fail(node.at, f"there is no function '{node.name}': #include <cuda_fp16.h> first")
+        return handler(c, node, used)
 
     return handle
 
@@ -50,9 +49,9 @@ def _convert(source: Scalar, target: Scalar) -> Handler:
     change = converter(source, target)
     assert change is not None
 
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = typed(lo, node, [source])
-        return elementwise(lo, node, args, target, change)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = typed(c, node, [source])
+        return elementwise(c, node, args, target, change)
 
     return _guard(handle)
 
@@ -64,32 +63,32 @@ def _round(function: Any, target: Scalar) -> Handler:
     def rounded(x: Any) -> Any:
         return change(function(x))
 
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = typed(lo, node, [HALF])
-        return elementwise(lo, node, args, target, rounded)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = typed(c, node, [HALF])
+        return elementwise(c, node, args, target, rounded)
 
     return _guard(handle)
 
 
 def _numbers(count: int, result: Scalar, function: Callable[..., Any], flops: int) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = typed(lo, node, [HALF] * count)
-        return elementwise(lo, node, args, result, function, flops=flops)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = typed(c, node, [HALF] * count)
+        return elementwise(c, node, args, result, function, flops=flops)
 
     return _guard(handle)
 
 
 def _pairs(count: int, function: Callable[..., Any], flops: int) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = typed(lo, node, [HALF2] * count)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = typed(c, node, [HALF2] * count)
         runs = [a.run for a in args]
-        lo.cost(1, flops=flops)
+        c.work(1, flops=flops)
 
         def run(t: Team, m: Mask) -> Any:
             values = [r(t, m) for r in runs]
             return [function(*[v[k] for v in values]) for k in range(2)]
 
-        return lo.value(HALF2, run, node.at, args)
+        return value(c, HALF2, run, node.at, args)
 
     return _guard(handle)
 
@@ -103,11 +102,11 @@ def _from_two(source: Any, result: Any, function: Callable[[Any, Any], Any]) -> 
 
 
 def _mixed(types: list[Any], result: Any, function: Callable[..., Any]) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = typed(lo, node, types)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = typed(c, node, types)
         runs = [a.run for a in args]
-        lo.cost()
-        return lo.value(result, lambda t, m: function(*[r(t, m) for r in runs]), node.at, args)
+        c.work()
+        return value(c, result, lambda t, m: function(*[r(t, m) for r in runs]), node.at, args)
 
     return _guard(handle)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from asyncgpu_tutor.cuda_c.compile.builtins.common import (
     number,
     typed,
 )
-from asyncgpu_tutor.cuda_c.compile.lower_base import SLOW_FLOAT
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.conversions import convert
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
 from asyncgpu_tutor.cuda_c.lockstep.values import arithmetic, choose, fused
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
@@ -40,12 +41,11 @@ from asyncgpu_tutor.cuda_c.types import (
     spelled,
 )
 
-if TYPE_CHECKING:
-    from asyncgpu_tutor.cuda_c.compile.lower_calls import LowerCalls
-
 __all__ = ["TABLE"]
 
 Function = Callable[..., Any]
+
+SLOW = 8  # instructions of a function that the hardware only begins
 
 
 def _by_element(function: Callable[..., float]) -> Function:
@@ -169,33 +169,33 @@ _FAST: dict[str, str] = {
 def _function(function: Function, count: int, slow: bool, single: bool | None) -> Handler:
     """`single`: True takes and gives float; None chooses by the arguments, as C++ does."""
 
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        given = arguments(lo, node, count)
-        kind = FLOAT if single else _overload(lo, node, given)
-        args = [lo.convert(a, kind, a.at) for a in given]
-        cost = SLOW_FLOAT if slow else 1
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        given = arguments(c, node, count)
+        kind = FLOAT if single else _overload(c, node, given)
+        args = [convert(c, a, kind, a.at) for a in given]
+        cost = SLOW if slow else 1
         return elementwise(
-            lo, node, args, kind, function, instructions=cost, flops=1, special=int(slow)
+            c, node, args, kind, function, instructions=cost, flops=1, special=int(slow)
         )
 
     return handle
 
 
-def _overload(lo: LowerCalls, node: Call, given: list[Expr]) -> Scalar:
-    kinds = [number(lo, node, e) for e in given]
+def _overload(c: Context, node: Call, given: list[Expr]) -> Scalar:
+    kinds = [number(c, node, e) for e in given]
     if HALF in kinds:
-        lo.fail(node.at, f"{node.name}() has no form for half: use h{node.name}() or a float")
+        c.fail(node.at, f"{node.name}() has no form for half: use h{node.name}() or a float")
     return FLOAT if all(k is FLOAT for k in kinds) else DOUBLE
 
 
-def _abs(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    (x,) = arguments(lo, node, 1)
-    kind = number(lo, node, x)
+def _abs(c: Context, node: Call, used: bool) -> Expr:
+    (x,) = arguments(c, node, 1)
+    kind = number(c, node, x)
     kind = promoted(kind)
     if kind.kind == "uint":
-        lo.fail(node.at, f"abs() of '{kind.name}' is ambiguous: it is never negative")
-    x = lo.convert(x, kind, x.at)
-    return elementwise(lo, node, [x], kind, np.abs, flops=int(kind.is_float))
+        c.fail(node.at, f"abs() of '{kind.name}' is ambiguous: it is never negative")
+    x = convert(c, x, kind, x.at)
+    return elementwise(c, node, [x], kind, np.abs, flops=int(kind.is_float))
 
 
 _PAIRS = [
@@ -204,41 +204,41 @@ _PAIRS = [
 
 
 def _extreme(whole: Function, fraction: Function) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        given = arguments(lo, node, 2)
-        a, b = (number(lo, node, e) for e in given)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        given = arguments(c, node, 2)
+        a, b = (number(c, node, e) for e in given)
         if a is HALF and b is HALF:
-            lo.fail(node.at, f"{node.name}() has no form for half: use __hmax or __hmin")
+            c.fail(node.at, f"{node.name}() has no form for half: use __hmax or __hmin")
         a, b = promoted(a), promoted(b)
         if a != b and {a, b} not in _PAIRS:
-            lo.fail(
+            c.fail(
                 node.at,
                 f"{node.name}({spelled(a)}, {spelled(b)}) is ambiguous: cast one of the two",
             )
         kind = a if a.rank >= b.rank else b
-        args = [lo.convert(e, kind, e.at) for e in given]
+        args = [convert(c, e, kind, e.at) for e in given]
         function = fraction if kind.is_float else whole
-        return elementwise(lo, node, args, kind, function, flops=int(kind.is_float))
+        return elementwise(c, node, args, kind, function, flops=int(kind.is_float))
 
     return handle
 
 
 def _test(function: Function) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        (x,) = arguments(lo, node, 1)
-        kind = number(lo, node, x)
-        x = x if kind.is_float else lo.convert(x, DOUBLE, x.at)
-        return elementwise(lo, node, [x], BOOL, function)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        (x,) = arguments(c, node, 1)
+        kind = number(c, node, x)
+        x = x if kind.is_float else convert(c, x, DOUBLE, x.at)
+        return elementwise(c, node, [x], BOOL, function)
 
     return handle
 
 
 def _fma(kind: Scalar | None) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        given = arguments(lo, node, 3)
-        chosen = kind or _overload(lo, node, given)
-        args = [lo.convert(a, chosen, a.at) for a in given]
-        return elementwise(lo, node, args, chosen, fused(chosen), flops=2)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        given = arguments(c, node, 3)
+        chosen = kind or _overload(c, node, given)
+        args = [convert(c, a, chosen, a.at) for a in given]
+        return elementwise(c, node, args, chosen, fused(chosen), flops=2)
 
     return handle
 
@@ -246,12 +246,12 @@ def _fma(kind: Scalar | None) -> Handler:
 def _plain(op: str, kind: Scalar) -> Handler:
     """`__fadd_rn` and its like: never contracted."""
 
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = typed(lo, node, [kind, kind])
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = typed(c, node, [kind, kind])
         slow = op == "/"
         return elementwise(
-            lo, node, args, kind, arithmetic(op, kind),
-            instructions=SLOW_FLOAT if slow else 1, flops=1, special=int(slow),
+            c, node, args, kind, arithmetic(op, kind),
+            instructions=SLOW if slow else 1, flops=1, special=int(slow),
         )  # fmt: skip
 
     return handle
@@ -260,21 +260,21 @@ def _plain(op: str, kind: Scalar) -> Handler:
 def _whole(function: Function, result: Scalar, single: bool | None) -> Handler:
     """Rounding to an integer type."""
 
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        (x,) = arguments(lo, node, 1)
-        kind = FLOAT if single else _overload(lo, node, [x])
-        x = lo.convert(x, kind, x.at)
-        rounded = elementwise(lo, node, [x], kind, function)
-        return lo.convert(rounded, result, node.at)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        (x,) = arguments(c, node, 1)
+        kind = FLOAT if single else _overload(c, node, [x])
+        x = convert(c, x, kind, x.at)
+        rounded = elementwise(c, node, [x], kind, function)
+        return convert(c, rounded, result, node.at)
 
     return handle
 
 
-def _ldexp(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    given = arguments(lo, node, 2)
-    kind = FLOAT if node.name == "ldexpf" else _overload(lo, node, given[:1])
-    args = [lo.convert(given[0], kind, given[0].at), lo.convert(given[1], INT, given[1].at)]
-    return elementwise(lo, node, args, kind, np.ldexp, flops=1)
+def _ldexp(c: Context, node: Call, used: bool) -> Expr:
+    given = arguments(c, node, 2)
+    kind = FLOAT if node.name == "ldexpf" else _overload(c, node, given[:1])
+    args = [convert(c, given[0], kind, given[0].at), convert(c, given[1], INT, given[1].at)]
+    return elementwise(c, node, args, kind, np.ldexp, flops=1)
 
 
 def _clamp(x: Any) -> Any:
@@ -285,16 +285,16 @@ def _invert(x: Any) -> Any:
     return np.divide(np.float32(1), x)
 
 
-def _saturate(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    args = typed(lo, node, [FLOAT])
-    return elementwise(lo, node, args, FLOAT, _clamp)
+def _saturate(c: Context, node: Call, used: bool) -> Expr:
+    args = typed(c, node, [FLOAT])
+    return elementwise(c, node, args, FLOAT, _clamp)
 
 
-def _reciprocal(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    args = typed(lo, node, [FLOAT])
+def _reciprocal(c: Context, node: Call, used: bool) -> Expr:
+    args = typed(c, node, [FLOAT])
     return elementwise(
-        lo, node, args, FLOAT, _invert,
-        instructions=SLOW_FLOAT, flops=1, special=1,
+        c, node, args, FLOAT, _invert,
+        instructions=SLOW, flops=1, special=1,
     )  # fmt: skip
 
 

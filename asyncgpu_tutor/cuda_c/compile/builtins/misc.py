@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments, need_count, typed
-from asyncgpu_tutor.cuda_c.compile.typed import Expr, MemoryPlace, Origin
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
+from asyncgpu_tutor.cuda_c.compile.record import Followed
+from asyncgpu_tutor.cuda_c.compile.storage import read_memory, use
+from asyncgpu_tutor.cuda_c.compile.type_names import integer_constant
+from asyncgpu_tutor.cuda_c.compile.typed import Expr, MemoryPlace
+from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
@@ -31,75 +37,73 @@ from asyncgpu_tutor.cuda_c.types import (
 )
 from asyncgpu_tutor.errors import DeviceAssertError, KernelFault
 
-if TYPE_CHECKING:
-    from asyncgpu_tutor.cuda_c.compile.lower_calls import LowerCalls
-
 __all__ = ["TABLE"]
 
 
 def _make(ctype: Struct) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = typed(lo, node, [f.type for f in ctype.fields])
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = typed(c, node, [f.type for f in ctype.fields])
         runs = [a.run for a in args]
-        return lo.value(ctype, lambda t, m: [r(t, m) for r in runs], node.at, args)
+        return value(c, ctype, lambda t, m: [r(t, m) for r in runs], node.at, args)
 
     return handle
 
 
-def _load(lo: LowerCalls, node: Call, used: bool) -> Expr:
+def _load(c: Context, node: Call, used: bool) -> Expr:
     """`__ldg` and the other loads that name a cache."""
-    (pointer,) = arguments(lo, node, 1)
+    (pointer,) = arguments(c, node, 1)
     if not isinstance(pointer.type, Pointer):
-        lo.fail(node.at, f"{node.name}() needs an address, not a '{spelled(pointer.type)}'")
-    place = MemoryPlace(pointer.run, pointer.origin or Origin(), const=True)
-    out = lo.use(lo.read_memory(place, pointer.type.target, node.at, pointer.reads, pointer.rounds))
+        c.fail(node.at, f"{node.name}() needs an address, not a '{spelled(pointer.type)}'")
+    address = c.note(Followed((pointer.node,)))
+    place = MemoryPlace(pointer.run, address, pointer.origin or Origin(), const=True)
+    out = use(c, read_memory(c, place, pointer.type.target, node.at))
     out.place = None
     return out
 
 
-def _store(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    pointer, value = arguments(lo, node, 2)
+def _store(c: Context, node: Call, used: bool) -> Expr:
+    pointer, given = arguments(c, node, 2)
     if not isinstance(pointer.type, Pointer) or pointer.type.const:
-        lo.fail(node.at, f"{node.name}() needs an address that may be written to")
+        c.fail(node.at, f"{node.name}() needs an address that may be written to")
     ctype = pointer.type.target
-    new = lo.convert(value, ctype, value.at).run
+    new = convert(c, given, ctype, given.at).run
     if pointer.origin is not None:
         pointer.origin.write()
-    lo.cost()
-    site = lo.new_site(node.at, write=True)
+    c.work()
+    site = c.new_site(node.at, write=True)
     where = pointer.run
 
     def run(t: Team, m: Mask) -> None:
         access.store(t, m, where(t, m), ctype, new(t, m), site)
 
-    return lo.value(VOID, run, node.at, [pointer, value])
+    return value(c, VOID, run, node.at, [pointer, given])
 
 
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)((?:\.\d*)?)(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])")
 
 
-def _printf(lo: LowerCalls, node: Call, used: bool) -> Expr:
+def _printf(c: Context, node: Call, used: bool) -> Expr:
     if not node.arguments:
-        lo.fail(node.at, "printf() needs a format")
-    form = lo.expression(node.arguments[0])
+        c.fail(node.at, "printf() needs a format")
+    form = c.expression(node.arguments[0])
     if form.text is None:
-        lo.unsupported(form.at, "printf needs a literal format")
-    args = [lo.decay(lo.expression(a)) for a in node.arguments[1:]]
-    if any("*" in c[1] for c in _CONVERSION.findall(form.text)):
-        lo.unsupported(form.at, "a width of '*' in a format is not supported")
-    conversions = [c for c in _CONVERSION.findall(form.text) if c[4] != "%"]
+        c.unsupported(form.at, "printf needs a literal format")
+    args = [decay(c.expression(a)) for a in node.arguments[1:]]
+    if any("*" in found[1] for found in _CONVERSION.findall(form.text)):
+        c.unsupported(form.at, "a width of '*' in a format is not supported")
+    conversions = [found for found in _CONVERSION.findall(form.text) if found[4] != "%"]
     if len(conversions) != len(args):
-        lo.fail(
+        c.fail(
             node.at,
             f"this format has {len(conversions)} conversions, {len(args)} values are given",
         )
     ready: list[Expr] = []
     for (_, _, _, _, letter), arg in zip(conversions, args, strict=True):
-        ready.append(_printable(lo, letter, arg))
+        ready.append(_printable(c, letter, arg))
     template = _CONVERSION.sub(_python_conversion, form.text)
     runs = [e.run for e in ready]
     texts = [e.text for e in ready]
-    lo.cost(16)
+    c.work(16)
 
     def run(t: Team, m: Mask) -> Any:
         launch = t.launch
@@ -114,7 +118,7 @@ def _printf(lo: LowerCalls, node: Call, used: bool) -> Expr:
         launch.dropped_lines += max(0, m.n - max(room, 0))
         return np.int32(len(args))
 
-    return lo.value(INT, run, node.at, ready)
+    return value(c, INT, run, node.at, ready)
 
 
 def _one(value: Any, lane: int) -> Any:
@@ -128,27 +132,27 @@ def _python_conversion(match: re.Match[str]) -> str:
     return f"%{flags}{width}{precision}{letter}"
 
 
-def _printable(lo: LowerCalls, letter: str, arg: Expr) -> Expr:
+def _printable(c: Context, letter: str, arg: Expr) -> Expr:
     if letter == "s":
         if arg.text is None:
-            lo.unsupported(arg.at, "%s prints string literals only")
+            c.unsupported(arg.at, "%s prints string literals only")
         return arg
     if not isinstance(arg.type, Scalar) or letter in "paA":
-        lo.unsupported(arg.at, f"printing a '{spelled(arg.type)}' with %{letter} is not supported")
+        c.unsupported(arg.at, f"printing a '{spelled(arg.type)}' with %{letter} is not supported")
     if letter in "eEfFgG":
         if not arg.type.is_float:
-            lo.fail(arg.at, f"%{letter} prints a floating-point number, not '{arg.type.name}'")
-        return lo.convert(arg, DOUBLE, arg.at)
+            c.fail(arg.at, f"%{letter} prints a floating-point number, not '{arg.type.name}'")
+        return convert(c, arg, DOUBLE, arg.at)
     if arg.type.is_float:
-        lo.fail(arg.at, f"%{letter} prints an integer, not '{arg.type.name}': use %f")
-    return lo.convert(arg, promoted(arg.type), arg.at)
+        c.fail(arg.at, f"%{letter} prints an integer, not '{arg.type.name}': use %f")
+    return convert(c, arg, promoted(arg.type), arg.at)
 
 
-def _assert(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    need_count(lo, node, 1)
-    x = lo.decay(lo.expression(node.arguments[0]))
-    test = lo.convert(x, BOOL, x.at).run
-    lo.cost(2)
+def _assert(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 1)
+    x = decay(c.expression(node.arguments[0]))
+    test = convert(c, x, BOOL, x.at).run
+    c.work(2)
     at = node.at
 
     def run(t: Team, m: Mask) -> None:
@@ -156,67 +160,67 @@ def _assert(lo: LowerCalls, node: Call, used: bool) -> Expr:
         if failed.any():
             t.fault(DeviceAssertError, at, int(failed.argmax()), "fails its own assert()")
 
-    return lo.value(VOID, run, at, [x])
+    return value(c, VOID, run, at, [x])
 
 
-def _trap(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    need_count(lo, node, 0)
+def _trap(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
     at = node.at
 
     def run(t: Team, m: Mask) -> None:
         t.fault(KernelFault, at, int(m.index[0]), "stops itself with __trap()")
 
-    return lo.value(VOID, run, at)
+    return value(c, VOID, run, at)
 
 
 def _clock(result: Scalar) -> Handler:
     """A warp's clock counts the instructions that it has issued."""
 
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        need_count(lo, node, 0)
-        lo.cost()
-        return lo.value(
-            result, lambda t, m: t.tally.chain().astype(result.dtype)[t.layout.warp], node.at
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        need_count(c, node, 0)
+        c.work()
+        return value(
+            c, result, lambda t, m: t.meter.chain().astype(result.dtype)[t.layout.warp], node.at
         )
 
     return handle
 
 
-def _hint(lo: LowerCalls, node: Call, used: bool) -> Expr:
+def _hint(c: Context, node: Call, used: bool) -> Expr:
     for argument in node.arguments:
-        lo.expression(argument)
-    return lo.value(VOID, lambda t, m: None, node.at)
+        c.expression(argument)
+    return value(c, VOID, lambda t, m: None, node.at)
 
 
 def _sincos(kind: Scalar) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = arguments(lo, node, 3)
-        x = lo.convert(args[0], kind, args[0].at).run
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = arguments(c, node, 3)
+        x = convert(c, args[0], kind, args[0].at).run
         for pointer in args[1:]:
             if pointer.type != Pointer(kind):
-                lo.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
+                c.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
             if pointer.origin is not None:
                 pointer.origin.write()
         sine, cosine = args[1].run, args[2].run
-        lo.cost(16, flops=2, special=2)
-        site = lo.new_site(node.at, write=True)
+        c.work(16, flops=2, special=2)
+        site = c.new_site(node.at, write=True)
 
         def run(t: Team, m: Mask) -> None:
             value = x(t, m)
             access.store(t, m, sine(t, m), kind, np.sin(value), site)
             access.store(t, m, cosine(t, m), kind, np.cos(value), site)
 
-        return lo.value(VOID, run, node.at, args)
+        return value(c, VOID, run, node.at, args)
 
     return handle
 
 
-def _static_assert(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    need_count(lo, node, 1, 2)
-    if not lo.integer_constant(node.arguments[0], "the condition of static_assert"):
-        text = lo.expression(node.arguments[1]).text if len(node.arguments) > 1 else ""
-        lo.fail(node.at, f"static assertion failed: {text}")
-    return lo.value(VOID, lambda t, m: None, node.at)
+def _static_assert(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 1, 2)
+    if not integer_constant(c, node.arguments[0], "the condition of static_assert"):
+        text = c.expression(node.arguments[1]).text if len(node.arguments) > 1 else ""
+        c.fail(node.at, f"static assertion failed: {text}")
+    return value(c, VOID, lambda t, m: None, node.at)
 
 
 TABLE: dict[str, Handler] = {

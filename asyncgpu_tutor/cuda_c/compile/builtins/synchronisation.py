@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments, need_count
+from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments, fenced, need_count
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.conversions import convert, value
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -16,9 +18,6 @@ from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import BOOL, INT, VOID
 from asyncgpu_tutor.errors import BarrierError
-
-if TYPE_CHECKING:
-    from asyncgpu_tutor.cuda_c.compile.lower_calls import LowerCalls
 
 __all__ = ["TABLE", "barrier"]
 
@@ -34,7 +33,7 @@ def barrier(t: Team, m: Mask, at: Position) -> None:
     layout = t.layout
     gone = 0 if t.exited is None else t.exited.n
     if m.n + gone == layout.lanes:
-        t.tally.barriers += layout.blocks
+        t.meter.barriers += layout.blocks
         t.block_time = t.clock
         for region in t.shared.values():
             if isinstance(region, SharedRegion):
@@ -47,7 +46,7 @@ def barrier(t: Team, m: Mask, at: Position) -> None:
     short = (arrived > 0) & (arrived < live)
     if short.any():
         _report(t, m, at, int(short.argmax()), arrived, live)
-    t.tally.barriers += int(np.count_nonzero(arrived))
+    t.meter.barriers += int(np.count_nonzero(arrived))
     times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
     times[m.index] = t.clock
     t.block_time = times
@@ -71,20 +70,20 @@ def _report(t: Team, m: Mask, at: Position, block: int, arrived: Any, live: Any)
     )
 
 
-def _syncthreads(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    need_count(lo, node, 0)
-    lo.cost()
+def _syncthreads(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    c.work()
     at = node.at
-    return lo.value(VOID, lambda t, m: barrier(t, m, at), at)
+    return value(c, VOID, lambda t, m: barrier(t, m, at), at)
 
 
 def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
     """The barriers that also gather a condition from every thread of the block."""
 
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        (x,) = arguments(lo, node, 1)
-        test = lo.convert(x, BOOL, x.at).run
-        lo.cost(2)
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        (x,) = arguments(c, node, 1)
+        test = convert(c, x, BOOL, x.at).run
+        c.work(2)
         at = node.at
 
         def run(t: Team, m: Mask) -> Any:
@@ -95,14 +94,14 @@ def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
             came = np.bincount(layout.block[m.index], minlength=layout.blocks)
             return finish(yes, came).astype(np.int32)[layout.block]
 
-        return lo.value(INT, run, at, [x])
+        return value(c, INT, run, at, [x])
 
     return handle
 
 
-def _syncwarp(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    args = arguments(lo, node, 0, 1)
-    lo.cost()
+def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
+    args = arguments(c, node, 0, 1)
+    c.work()
 
     def run(t: Team, m: Mask) -> None:
         if m.full:
@@ -112,33 +111,33 @@ def _syncwarp(lo: LowerCalls, node: Call, used: bool) -> Expr:
         times[m.index] = t.clock
         t.warp_time = times
 
-    return lo.value(VOID, run, node.at, args)
+    return value(c, VOID, run, node.at, args)
 
 
-def _fence(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    need_count(lo, node, 0)
-    lo.cost()
+def _fence(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    c.work()
 
     def run(t: Team, m: Mask) -> None:
         blocks = t.layout.numbers[np.unique(t.layout.block[m.index])]
         t.launch.fence_time[blocks] = t.clock
 
-    return lo.value(VOID, run, node.at)
+    return value(c, VOID, run, node.at)
 
 
-def _block_fence(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    need_count(lo, node, 0)
-    lo.cost()
-    return lo.value(VOID, lambda t, m: None, node.at)
+def _block_fence(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    c.work()
+    return value(c, VOID, lambda t, m: None, node.at)
 
 
 TABLE: dict[str, Handler] = {
-    "__syncthreads": _syncthreads,
-    "__syncthreads_count": _counting(lambda yes, came: yes),
-    "__syncthreads_and": _counting(lambda yes, came: yes == came),
-    "__syncthreads_or": _counting(lambda yes, came: yes > 0),
-    "__syncwarp": _syncwarp,
-    "__threadfence": _fence,
-    "__threadfence_system": _fence,
-    "__threadfence_block": _block_fence,
+    "__syncthreads": fenced(_syncthreads),
+    "__syncthreads_count": fenced(_counting(lambda yes, came: yes)),
+    "__syncthreads_and": fenced(_counting(lambda yes, came: yes == came)),
+    "__syncthreads_or": fenced(_counting(lambda yes, came: yes > 0)),
+    "__syncwarp": fenced(_syncwarp),
+    "__threadfence": fenced(_fence),
+    "__threadfence_system": fenced(_fence),
+    "__threadfence_block": fenced(_block_fence),
 }

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments, need_count, number
+from asyncgpu_tutor.cuda_c.compile.builtins.common import (
+    Handler,
+    arguments,
+    fenced,
+    need_count,
+    number,
+)
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.conversions import convert, value
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
 from asyncgpu_tutor.cuda_c.lockstep.masks import WARP, Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -27,9 +35,6 @@ from asyncgpu_tutor.cuda_c.types import (
     spelled,
 )
 from asyncgpu_tutor.errors import WarpError
-
-if TYPE_CHECKING:
-    from asyncgpu_tutor.cuda_c.compile.lower_calls import LowerCalls
 
 __all__ = ["TABLE"]
 
@@ -59,24 +64,24 @@ def _named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
 
 
 def _shuffle(way: str) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = arguments(lo, node, 3, 4)
-        kind = number(lo, node, args[1])
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = arguments(c, node, 3, 4)
+        kind = number(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
-        names = lo.convert(args[0], UINT, args[0].at).run
-        value = lo.convert(args[1], kind, args[1].at).run
-        distance = lo.convert(args[2], INT, args[2].at).run
-        width = lo.convert(args[3], INT, args[3].at) if len(args) == 4 else None
+        names = convert(c, args[0], UINT, args[0].at).run
+        offered = convert(c, args[1], kind, args[1].at).run
+        distance = convert(c, args[2], INT, args[2].at).run
+        width = convert(c, args[3], INT, args[3].at) if len(args) == 4 else None
         known = 32 if width is None or width.constant is None else int(width.constant)
         if known not in (1, 2, 4, 8, 16, 32):
-            lo.fail(args[3].at, "the width of a shuffle must be a power of two up to 32")
+            c.fail(args[3].at, "the width of a shuffle must be a power of two up to 32")
         group = width.run if width is not None else None
-        lo.cost(kind.size // 4 if kind.size > 4 else 1)
+        c.work(kind.size // 4 if kind.size > 4 else 1)
         at, name = node.at, node.name
 
         def run(t: Team, m: Mask) -> Any:
             _named(t, m, names(t, m), at, name)
-            given = value(t, m)
+            given = offered(t, m)
             size = np.int64(32) if group is None else np.asarray(group(t, m), np.int64)
             source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
             target = t.layout.index - t.layout.lane + source
@@ -85,7 +90,7 @@ def _shuffle(way: str) -> Handler:
                 return given
             return given.take(np.minimum(target, t.layout.lanes - 1))
 
-        return lo.value(kind, run, at, args)
+        return value(c, kind, run, at, args)
 
     return handle
 
@@ -129,11 +134,11 @@ def _by_warp(t: Team, m: Mask, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
 
 
 def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = arguments(lo, node, 2)
-        names = lo.convert(args[0], UINT, args[0].at).run
-        test = lo.convert(args[1], BOOL, args[1].at).run
-        lo.cost()
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = arguments(c, node, 2)
+        names = convert(c, args[0], UINT, args[0].at).run
+        test = convert(c, args[1], BOOL, args[1].at).run
+        c.work()
         at, name = node.at, node.name
 
         def run(t: Team, m: Mask) -> Any:
@@ -142,15 +147,15 @@ def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
             here = _by_warp(t, m, m.bits)
             return finish(yes, here).astype(result.dtype)
 
-        return lo.value(result, run, at, args)
+        return value(c, result, run, at, args)
 
     return handle
 
 
-def _activemask(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    need_count(lo, node, 0)
-    lo.cost()
-    return lo.value(UINT, lambda t, m: _by_warp(t, m, m.bits), node.at)
+def _activemask(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    c.work()
+    return value(c, UINT, lambda t, m: _by_warp(t, m, m.bits), node.at)
 
 
 def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
@@ -165,74 +170,74 @@ def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
     return words[group]
 
 
-def _match_any(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    args = arguments(lo, node, 2)
-    number(lo, node, args[1])
-    names = lo.convert(args[0], UINT, args[0].at).run
-    value = args[1].run
-    lo.cost(2)
+def _match_any(c: Context, node: Call, used: bool) -> Expr:
+    args = arguments(c, node, 2)
+    number(c, node, args[1])
+    names = convert(c, args[0], UINT, args[0].at).run
+    offered = args[1].run
+    c.work(2)
     at, name = node.at, node.name
 
     def run(t: Team, m: Mask) -> Any:
         _named(t, m, names(t, m), at, name)
-        return _groups(t, m, value(t, m))
+        return _groups(t, m, offered(t, m))
 
-    return lo.value(UINT, run, at, args)
+    return value(c, UINT, run, at, args)
 
 
-def _match_all(lo: LowerCalls, node: Call, used: bool) -> Expr:
-    args = arguments(lo, node, 3)
-    number(lo, node, args[1])
+def _match_all(c: Context, node: Call, used: bool) -> Expr:
+    args = arguments(c, node, 3)
+    number(c, node, args[1])
     if args[2].type != Pointer(INT):
-        lo.fail(args[2].at, f"{node.name}() needs an int* last, not a '{spelled(args[2].type)}'")
-    names = lo.convert(args[0], UINT, args[0].at).run
-    value, pointer = args[1].run, args[2].run
+        c.fail(args[2].at, f"{node.name}() needs an int* last, not a '{spelled(args[2].type)}'")
+    names = convert(c, args[0], UINT, args[0].at).run
+    offered, pointer = args[1].run, args[2].run
     if args[2].origin is not None:
         args[2].origin.write()
-    lo.cost(2)
+    c.work(2)
     at, name = node.at, node.name
-    site = lo.new_site(at, write=True)
+    site = c.new_site(at, write=True)
 
     def run(t: Team, m: Mask) -> Any:
         _named(t, m, names(t, m), at, name)
         here = _by_warp(t, m, m.bits)
-        same = _groups(t, m, value(t, m)) == here
+        same = _groups(t, m, offered(t, m)) == here
         access.store(t, m, pointer(t, m), INT, same.astype(np.int32), site)
         return np.where(same, here, np.uint32(0))
 
-    return lo.value(UINT, run, at, args)
+    return value(c, UINT, run, at, args)
 
 
 def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> Handler:
-    def handle(lo: LowerCalls, node: Call, used: bool) -> Expr:
-        args = arguments(lo, node, 2)
-        kind = number(lo, node, args[1])
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = arguments(c, node, 2)
+        kind = number(c, node, args[1])
         if kind not in types:
-            lo.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
-        names = lo.convert(args[0], UINT, args[0].at).run
-        value = args[1].run
-        lo.cost(2)
+            c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
+        names = convert(c, args[0], UINT, args[0].at).run
+        offered = args[1].run
+        c.work(2)
         at, name = node.at, node.name
 
         def run(t: Team, m: Mask) -> Any:
             _named(t, m, names(t, m), at, name)
-            given = t.array(value(t, m))[m.index]
+            given = t.array(offered(t, m))[m.index]
             warps = t.layout.warp[m.index]
             starts = np.flatnonzero(np.concatenate(([True], warps[1:] != warps[:-1])))
             out = np.zeros(t.layout.warps, kind.dtype)
             out[warps[starts]] = ufunc.reduceat(given, starts)
             return out[t.layout.warp]
 
-        return lo.value(kind, run, at, args)
+        return value(c, kind, run, at, args)
 
     return handle
 
 
 TABLE: dict[str, Handler] = {
-    "__shfl_sync": _shuffle("idx"),
-    "__shfl_up_sync": _shuffle("up"),
-    "__shfl_down_sync": _shuffle("down"),
-    "__shfl_xor_sync": _shuffle("xor"),
+    "__shfl_sync": fenced(_shuffle("idx"), behind=False),
+    "__shfl_up_sync": fenced(_shuffle("up"), behind=False),
+    "__shfl_down_sync": fenced(_shuffle("down"), behind=False),
+    "__shfl_xor_sync": fenced(_shuffle("xor"), behind=False),
     "__ballot_sync": _vote(UINT, lambda yes, here: yes),
     "__any_sync": _vote(INT, lambda yes, here: yes != 0),
     "__all_sync": _vote(INT, lambda yes, here: yes == here),

@@ -18,7 +18,7 @@ from __future__ import annotations
 from asyncgpu_tutor.cuda_c.compile.signature import Parameter, Signature, read_signature
 from asyncgpu_tutor.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from asyncgpu_tutor.cuda_c.lockstep.team import Limits
-from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, GlobalPointer, MemoryState
+from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, MemoryState
 from asyncgpu_tutor.cuda_c.run.kernel import LaunchResult
 from asyncgpu_tutor.cuda_c.run.program import Program, compile_source
 
@@ -26,7 +26,6 @@ __all__ = [
     "NOT_SUMMED",
     "Counts",
     "GlobalMemory",
-    "GlobalPointer",
     "LaunchResult",
     "Limits",
     "LineCounts",

@@ -9,7 +9,7 @@ import pytest
 
 from asyncgpu_tutor.cuda_c import compile_source
 
-from .support import HEAD, body, floats, ints, launch
+from .support import body, floats, ints, launch
 
 FIRST = list(range(32))
 
@@ -195,6 +195,13 @@ class TestFloats:
         text = """half2 p = __floats2half2_rn(1.5f, 2.0f); p = __hfma2(p, p, p);
             x[i] = __low2float(p) + 100 * __high2float(p);"""
         assert body(text, before=before)[0][0] == 3.75 + 600
+
+    def test_what_is_no_number_becomes_an_integer_as_on_a_gpu(self) -> None:
+        nan = "sqrtf(-1.0f - x[i])"
+        assert ints(f"(int)({nan})") == [0] * 32
+        assert ints(f"(int)(unsigned)({nan})") == [0] * 32
+        assert ints(f"(int)((long long)({nan}) >> 60)") == [-8] * 32
+        assert ints(f"(int)((unsigned long long)({nan}) >> 60)") == [8] * 32
 
 
 class TestControl:
@@ -489,6 +496,40 @@ class TestFunctions:
         assert floats("total(i)", before) == [496.0] * 32
 
 
+class TestThreadsTogether:
+    """What built-in functions do with the values of other threads."""
+
+    @pytest.mark.parametrize(("width", "by"), [(8, 8), (8, 4), (16, 8), (4, 16), (32, 31)])
+    def test_a_shuffle_by_xor_does_not_leave_its_group_upwards(self, width: int, by: int) -> None:
+        # PTX, shfl.sync.bfly: the last lane of a group is the highest that may be asked.
+        want = [k ^ by if (k ^ by) < k - k % width + width else k for k in range(32)]
+        assert ints(f"__shfl_xor_sync(0xffffffffu, i, {by}, {width})") == want
+
+    @pytest.mark.parametrize(
+        ("function", "before", "after"),
+        [
+            ("atomicDec", [0, 9, 5, 1], [5, 5, 4, 0]),
+            ("atomicInc", [0, 9, 5, 4], [1, 0, 0, 5]),
+        ],
+    )
+    @pytest.mark.parametrize("used", ["", "u = "])
+    def test_counters_wrap_at_their_limit(
+        self, function: str, before: list[int], after: list[int], used: str
+    ) -> None:
+        start = ", ".join(str(k) for k in before)
+        text = f"""unsigned start[4] = {{{start}}}; unsigned u = 0;
+            if (i < 4) {{ o[i] = start[i]; {used}{function}(reinterpret_cast<unsigned*>(&o[i]), 5u); }}
+            if (i < 4) o[i + 4] = u;"""
+        o = body(text)[1]
+        assert o[:4].tolist() == after
+        assert o[4:8].tolist() == (before if used else [0] * 4)
+
+    def test_atomics_on_a_part_of_a_shared_array(self) -> None:
+        text = """__shared__ int s[48]; s[i] = 0; if (i < 16) s[i + 32] = 0; __syncthreads();
+            int* p = s + 8; atomicAdd(&p[i], i + 1); __syncthreads(); o[i] = s[i + 8] - s[i & 7];"""
+        assert body(text)[1].tolist() == [k + 1 for k in range(32)]
+
+
 class TestPreprocessor:
     def test_macros(self) -> None:
         before = """#define N 4
@@ -512,12 +553,6 @@ class TestPreprocessor:
             ints("SQ(N + 1) + IDX(2, 3, N) + CAT(1, 2) + SUM(1, 2, 3) + PICK", before)
             == [25 + 11 + 12 + 7 + 1] * 32
         )
-
-    def test_defines_of_the_host(self) -> None:
-        source = HEAD + "x[i] = TILE; }"
-        x, o = np.zeros(32, np.float32), np.zeros(32, np.int32)
-        launch("#define TILE 16\n" + source, "k", 1, 32, x, o, 1)
-        assert x[0] == 16.0
 
     def test_a_macro_does_not_expand_in_itself(self) -> None:
         assert ints("n + n", "#define n (n + 1)\n".replace("n (n + 1)", "zz (zz)")) == [64] * 32

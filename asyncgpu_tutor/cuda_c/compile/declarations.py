@@ -32,7 +32,7 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.memory.local_region import LocalRegion
-from asyncgpu_tutor.cuda_c.memory.pointers import Label, Ptr
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
 from asyncgpu_tutor.cuda_c.syntax.ast import Braces, Declaration, Declarator, Statement, StructDef
 from asyncgpu_tutor.cuda_c.text.source import Position
@@ -282,7 +282,6 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
     parts = leaves(ctype)
     unit = min(leaf.size if isinstance(leaf, Scalar) else 8 for leaf, _ in parts)
     site = c.new_site(at, write=True)
-    label = Label(name)
     fill = [
         (leaf, offset, value.run)
         for (leaf, offset), value in zip(parts, values, strict=False)
@@ -293,7 +292,7 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
     def run(t: Team, m: Mask) -> Mask | None:
         base: Any = t.slots[slot]
         if base is None or m.full or t.born[slot] is m:
-            base = Ptr(LocalRegion(nbytes, unit, t), 0, unit, 0, label)
+            base = Ptr(LocalRegion(nbytes, unit, t), 0, unit, 0, name)
             t.slots[slot] = base
         t.born[slot] = m
         for leaf, offset, value in fill:
@@ -330,7 +329,7 @@ def shared_variable(
     variable = Variable(item.name, ctype, c.new_slot(), memory=True, volatile=volatile)
     variable.origin.place(near=True)
     _enter(c, item.name, variable, item.at)
-    slot, label = variable.slot, Label(item.name)
+    slot, name = variable.slot, item.name
     nbytes = size_of(ctype)
     cell = min((leaf.size for leaf, _ in leaves(_core(ctype)) if isinstance(leaf, Scalar)),
                default=4)  # fmt: skip
@@ -345,7 +344,7 @@ def shared_variable(
         if not isinstance(region, SharedRegion):
             room = t.launch.dynamic_shared if dynamic else nbytes
             region = t.shared[key] = SharedRegion(room, t, cell)
-        t.slots[slot] = Ptr(region, 0, cell, 0, label)
+        t.slots[slot] = Ptr(region, 0, cell, 0, name)
         return m
 
     return run

@@ -176,8 +176,10 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
     if op in _COMPARISONS:
         return _compare_pointers(c, op, left, right, at)
     if op == "-" and isinstance(right.type, Pointer):
-        return _distance(c, left, right, at)
-    if op not in "+-" or (op == "-" and not isinstance(left.type, Pointer)):
+        if not isinstance(left.type, Pointer):
+            c.fail(at, "a pointer cannot be subtracted from a number")
+        return _distance(c, left, left.type.target, right, right.type.target, at)
+    if op not in "+-":
         c.fail(at, f"operator '{op}' cannot take a pointer")
     pointer, number = (left, right) if isinstance(left.type, Pointer) else (right, left)
     if not isinstance(number.type, Scalar) or not number.type.is_integer:
@@ -197,15 +199,15 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
     return out
 
 
-def _distance(c: Context, left: Expr, right: Expr, at: Position) -> Expr:
-    if not isinstance(left.type, Pointer) or not isinstance(right.type, Pointer):
-        c.fail(at, "a pointer cannot be subtracted from a number")
-    if left.type.target != right.type.target:
+def _distance(
+    c: Context, left: Expr, target: CType, right: Expr, other: CType, at: Position
+) -> Expr:
+    if target != other:
         c.fail(
             at,
             f"'{spelled(left.type)}' and '{spelled(right.type)}' point to different things",
         )
-    step = size_of(left.type.target)
+    step = size_of(target)
     a, b = left.run, right.run
     c.work()
 

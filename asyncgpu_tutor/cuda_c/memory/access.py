@@ -13,28 +13,28 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
-from asyncgpu_tutor.cuda_c.memory.pointers import Label, Ptr, Region
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
 from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, align_of, leaves, spelled
 from asyncgpu_tutor.errors import MisalignedError, OutOfBoundsError
 
 __all__ = ["NULL", "MixedRegion", "load", "merge", "region_of", "store"]
 
-NULL = Ptr(None, 0, 1, 0, Label("nullptr"))
+NULL = Ptr(None, 0, 1, 0, "nullptr")
 
 
 class MixedRegion:
     """What a pointer points into that is not the same array in every thread."""
 
-    def __init__(self, choices: list[tuple[NDArray[np.bool_], Region | None, Label]]) -> None:
+    def __init__(self, choices: list[tuple[NDArray[np.bool_], Region | None, str]]) -> None:
         self.choices = choices
 
     def _parts(self, mask: Mask, ptr: Ptr) -> list[tuple[Mask, Ptr]]:
         out: list[tuple[Mask, Ptr]] = []
-        for bits, region, label in self.choices:
+        for bits, region, name in self.choices:
             chosen = mask.bits & bits
             n = int(np.count_nonzero(chosen))
             if n:
-                out.append((Mask(mask.layout, chosen, n), replace(ptr, region=region, label=label)))
+                out.append((Mask(mask.layout, chosen, n), replace(ptr, region=region, name=name)))
         return out
 
     def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
@@ -126,9 +126,9 @@ def _require_aligned(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site)
         MisalignedError,
         site.at,
         int(mask.index[wrong[0]]),
-        f"{verb} a {spelled(ctype)} at byte {byte} of '{ptr.label.name}': its address must be a "
+        f"{verb} a {spelled(ctype)} at byte {byte} of '{ptr.name}': its address must be a "
         f"multiple of {align}",
-        array=ptr.label.name,
+        array=ptr.name,
         index=byte,
     )
 
@@ -171,11 +171,11 @@ def _merge_pointers(bits: NDArray[np.bool_], new: Ptr, old: Ptr) -> Ptr:
     unit = gcd(new.stride, old.stride, new.base, old.base) or 1
     offset = choose(bits, new.address(), old.address()) // unit
     if new.region is old.region:
-        return Ptr(new.region, offset, unit, 0, new.label)
-    choices: list[tuple[NDArray[np.bool_], Region | None, Label]] = []
+        return Ptr(new.region, offset, unit, 0, new.name)
+    choices: list[tuple[NDArray[np.bool_], Region | None, str]] = []
     for chosen, ptr in ((bits, new), (~bits, old)):
         if isinstance(ptr.region, MixedRegion):
             choices += [(b & chosen, r, name) for b, r, name in ptr.region.choices]
         else:
-            choices.append((chosen, ptr.region, ptr.label))
-    return Ptr(MixedRegion(choices), offset, unit, 0, new.label)
+            choices.append((chosen, ptr.region, ptr.name))
+    return Ptr(MixedRegion(choices), offset, unit, 0, new.name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["GlobalMemory", "GlobalPointer", "MemoryState"]
+__all__ = ["GlobalMemory", "MemoryState"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,11 +138,3 @@ class GlobalMemory:
         written = self._written
         if written is not None and written[: self.nbytes].all():
             self.mark_written()
-
-
-@dataclass(frozen=True)
-class GlobalPointer:
-    """An address: so many bytes into an allocation."""
-
-    memory: GlobalMemory
-    offset_bytes: int = 0

@@ -83,8 +83,8 @@ class GlobalRegion(ByteRegion):
                 ReadOnlyError,
                 site.at,
                 int(mask.index[0]),
-                f"writes to '{ptr.label.name}', which may only be read",
-                array=ptr.label.name,
+                f"writes to '{ptr.name}', which may only be read",
+                array=ptr.name,
             )
         shift, part = self.locate(team, mask, ptr, scalar, site)
         view = self.flat(scalar)

@@ -112,9 +112,9 @@ class LocalRegion:
             KernelFault,
             site.at,
             int(mask.index[0]),
-            f"uses an atomic on the local variable '{ptr.label.name}': atomics work on global and "
+            f"uses an atomic on the local variable '{ptr.name}': atomics work on global and "
             "shared memory",
-            array=ptr.label.name,
+            array=ptr.name,
         )
 
     # -- rows
@@ -212,14 +212,13 @@ class LocalRegion:
     def _outside(self, team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
         report_bounds(team, mask, ptr, ptr.address(), size, self.nbytes, site)
 
-    def _unwritten(self, team: Team, lane: int, word: int, ptr: Ptr, site: Site) -> None:
-        index = word - ptr.label.start // self.unit
+    def _unwritten(self, team: Team, lane: int, index: int, ptr: Ptr, site: Site) -> None:
         team.fault(
             UninitialisedReadError,
             site.at,
             lane,
-            f"reads '{ptr.label.name}'[{index}], a local variable that nothing has written",
-            array=ptr.label.name,
+            f"reads '{ptr.name}'[{index}], a local variable that nothing has written",
+            array=ptr.name,
             index=index,
             bound=self.nbytes // self.unit,
         )

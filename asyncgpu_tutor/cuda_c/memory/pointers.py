@@ -15,15 +15,7 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.types import Scalar
 
-__all__ = ["Label", "Ptr", "Region"]
-
-
-@dataclass(frozen=True)
-class Label:
-    """What messages call an array, and at which byte of its region it starts."""
-
-    name: str
-    start: int = 0
+__all__ = ["Ptr", "Region"]
 
 
 class Region(Protocol):
@@ -65,15 +57,15 @@ class Ptr:
         The same for all threads, or one for each.
     stride, base : int
         Bytes.
-    label : Label
-        For messages.
+    name : str
+        What messages call the array.
     """
 
     region: Region | None
     offset: Any
     stride: int
     base: int
-    label: Label
+    name: str
 
     def plus(self, count: Any, step: int) -> Ptr:
         """Address of element `count` of those that begin here, `step` bytes each."""
@@ -83,15 +75,15 @@ class Ptr:
         if not varies(self.offset):
             base = self.base + self.offset * self.stride
             if uniform:
-                return Ptr(self.region, 0, step, base + count * step, self.label)
-            return Ptr(self.region, count, step, base, self.label)
+                return Ptr(self.region, 0, step, base + count * step, self.name)
+            return Ptr(self.region, count, step, base, self.name)
         if uniform:
             return replace(self, base=self.base + count * step)
         if self.stride == step:
             return replace(self, offset=_wide(self.offset) + _wide(count))
         unit = gcd(self.stride, step)
         offset = _wide(self.offset) * (self.stride // unit) + _wide(count) * (step // unit)
-        return Ptr(self.region, offset, unit, self.base, self.label)
+        return Ptr(self.region, offset, unit, self.base, self.name)
 
     def moved(self, distance: int) -> Ptr:
         """The address so many bytes further."""

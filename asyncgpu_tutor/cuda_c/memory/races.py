@@ -30,10 +30,9 @@ _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this
 
 @dataclass(frozen=True)
 class Element:
-    """How to name a cell in a message: array, and cells before and in one of its elements."""
+    """How to name a cell in a message: its array, and how many cells one of its elements has."""
 
     array: str
-    start: int
     per_element: int
     bound: int
     shared: bool
@@ -43,7 +42,7 @@ class Element:
         """Index in the array of the element that a cell is in."""
         if self.cells_per_block:
             cell %= self.cells_per_block
-        return (cell - self.start) // self.per_element
+        return cell // self.per_element
 
 
 class Shadow:

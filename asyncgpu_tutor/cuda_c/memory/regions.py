@@ -62,8 +62,8 @@ def report_bounds(
     if not len(bad):
         return
     lane = int(mask.index[bad[0]])
-    index = (int(where[bad[0]]) - ptr.label.start) // size
-    bound = (nbytes - ptr.label.start) // size
+    index = int(where[bad[0]]) // size
+    bound = nbytes // size
     more = f" (and so do {len(bad) - 1} more threads)" if len(bad) > 1 else ""
     verb = "writes" if site.write else "reads"
     valid = f"valid are 0 to {bound - 1}" if bound > 0 else "it is empty"
@@ -71,9 +71,9 @@ def report_bounds(
         OutOfBoundsError,
         site.at,
         lane,
-        f"{verb} '{ptr.label.name}'[{index}], which is out of bounds: it has {bound} elements, "
+        f"{verb} '{ptr.name}'[{index}], which is out of bounds: it has {bound} elements, "
         f"{valid}{more}",
-        array=ptr.label.name,
+        array=ptr.name,
         index=index,
         bound=bound,
     )
@@ -132,9 +132,9 @@ class ByteRegion:
             MisalignedError,
             site.at,
             int(mask.index[k]),
-            f"{verb} a {scalar.name} at byte {byte} of '{ptr.label.name}': its address must be a "
+            f"{verb} a {scalar.name} at byte {byte} of '{ptr.name}': its address must be a "
             f"multiple of {scalar.size}",
-            array=ptr.label.name,
+            array=ptr.name,
             index=byte,
         )
 
@@ -155,12 +155,10 @@ class ByteRegion:
         self.shadow = None
 
     def element(self, ptr: Ptr, size: int) -> Element:
-        start = ptr.label.start
         return Element(
-            ptr.label.name,
-            start // self.cell,
+            ptr.name,
             max(1, size // self.cell),
-            (self.nbytes - start) // size,
+            self.nbytes // size,
             self.shared,
         )
 
@@ -183,14 +181,14 @@ class ByteRegion:
             return
         k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (mask.n,)))[0])
         at = int(part[k]) if varies(part) else int(part)
-        index = self.own_index(at + shift, scalar.size) - ptr.label.start // scalar.size
-        bound = (self.nbytes - ptr.label.start) // scalar.size
+        index = self.own_index(at + shift, scalar.size)
+        bound = self.nbytes // scalar.size
         team.fault(
             UninitialisedReadError,
             site.at,
             int(mask.index[k]),
-            f"reads '{ptr.label.name}'[{index}], which nothing has written",
-            array=ptr.label.name,
+            f"reads '{ptr.name}'[{index}], which nothing has written",
+            array=ptr.name,
             index=index,
             bound=bound,
         )
@@ -224,7 +222,7 @@ def report_collision(
     k = int(lost.argmax())
     winner = int(np.flatnonzero(where == where[k])[-1])
     lane, other = int(mask.index[k]), int(mask.index[winner])
-    index = region.own_index(int(where[k]) + shift, scalar.size) - ptr.label.start // scalar.size
+    index = region.own_index(int(where[k]) + shift, scalar.size)
     layout = team.layout
     who = f"thread {team.launch.thread_name(int(layout.linear[other]))}"
     if layout.block[lane] != layout.block[other]:
@@ -234,9 +232,9 @@ def report_collision(
         RaceError,
         site.at,
         lane,
-        f"writes '{ptr.label.name}'[{index}], and so does {who} in the same instruction, with "
+        f"writes '{ptr.name}'[{index}], and so does {who} in the same instruction, with "
         "another value: which of them stays is left to chance",
-        array=ptr.label.name,
+        array=ptr.name,
         index=index,
-        bound=(region.nbytes - ptr.label.start) // scalar.size,
+        bound=region.nbytes // scalar.size,
     )

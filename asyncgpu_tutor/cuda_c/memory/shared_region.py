@@ -63,12 +63,10 @@ class SharedRegion(ByteRegion):
         return element % (self.room // size)
 
     def element(self, ptr: Ptr, size: int) -> Element:
-        start = ptr.label.start
         return Element(
-            ptr.label.name,
-            start // self.cell,
+            ptr.name,
             max(1, size // self.cell),
-            (self.nbytes - start) // size,
+            self.nbytes // size,
             True,
             self.room // self.cell,
         )

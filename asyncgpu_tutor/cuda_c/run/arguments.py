@@ -8,13 +8,13 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim
-from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, GlobalPointer
+from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
 from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar
 from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError
 
-__all__ = ["Argument", "check_shape", "number_for", "pointee", "pointer_for"]
+__all__ = ["Argument", "check_shape", "memory_for", "number_for", "pointee"]
 
-Argument: TypeAlias = GlobalMemory | GlobalPointer | np.generic | int | float | bool
+Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 _MAX_BLOCK = (1024, 1024, 64)
@@ -50,11 +50,9 @@ def check_shape(name: str, grid: Dim, block: Dim) -> None:
         )
 
 
-def pointer_for(kernel: str, variable: Variable, given: Argument) -> GlobalPointer:
-    """An argument as an address."""
+def memory_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemory:
+    """An argument for a pointer."""
     if isinstance(given, GlobalMemory):
-        return GlobalPointer(given)
-    if isinstance(given, GlobalPointer):
         return given
     raise ArrayDTypeError(
         f"kernel '{kernel}': the parameter '{variable.name}' is a pointer, "
@@ -65,7 +63,7 @@ def pointer_for(kernel: str, variable: Variable, given: Argument) -> GlobalPoint
 def number_for(kernel: str, variable: Variable, given: Argument) -> Any:
     """An argument as a number of its parameter's type."""
     ctype = variable.type
-    if isinstance(given, (GlobalMemory, GlobalPointer)) or not isinstance(ctype, Scalar):
+    if isinstance(given, GlobalMemory) or not isinstance(ctype, Scalar):
         what = ctype.name if isinstance(ctype, Scalar) else "not a number"
         raise ArrayDTypeError(
             f"kernel '{kernel}': the parameter '{variable.name}' is {what}, "

@@ -15,15 +15,15 @@ from asyncgpu_tutor.cuda_c.cost.charges import Costs
 from asyncgpu_tutor.cuda_c.cost.counts import Counts
 from asyncgpu_tutor.cuda_c.cost.tally import Tally
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Launch, Limits, Team
-from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, GlobalPointer
+from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
 from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
-from asyncgpu_tutor.cuda_c.memory.pointers import Label, Ptr
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.run.arguments import (
     Argument,
     check_shape,
+    memory_for,
     number_for,
     pointee,
-    pointer_for,
 )
 from asyncgpu_tutor.cuda_c.text.source import Source
 from asyncgpu_tutor.cuda_c.types import Pointer, Scalar, leaves, size_of
@@ -122,29 +122,27 @@ class CompiledKernel:
             raise UsageError(
                 f"kernel '{self.name}' takes {len(self.code.parameters)} arguments, {len(args)} given"
             )
-        pointers: list[tuple[Variable, GlobalPointer]] = []
+        pointers: list[tuple[Variable, GlobalMemory]] = []
         values: dict[int, Any] = {}
         for variable, given in zip(self.code.parameters, args, strict=True):
             if isinstance(variable.type, Pointer):
-                pointers.append((variable, pointer_for(self.name, variable, given)))
+                pointers.append((variable, memory_for(self.name, variable, given)))
             else:
                 values[variable.slot] = number_for(self.name, variable, given)
-        pointers += [(v, GlobalPointer(variables[v.name])) for v in self.globals]
+        pointers += [(v, variables[v.name]) for v in self.globals]
         # One region for one memory, however many parameters point into it.
-        facts: dict[int, tuple[GlobalMemory, int, bool]] = {}
-        for variable, pointer in pointers:
-            memory = pointer.memory
-            _, cell, watched = facts.get(id(memory), (memory, 8, False))
+        cells: dict[int, int] = {}
+        watched: set[int] = set()
+        for variable, memory in pointers:
             parts = leaves(pointee(variable))
             sizes = [leaf.size for leaf, _ in parts if isinstance(leaf, Scalar)]
-            cell = min([cell, *sizes])
-            facts[id(memory)] = (memory, cell, watched or variable.origin.written)
-        for key, (memory, cell, watched) in facts.items():
-            regions[key] = GlobalRegion(memory, launch, cell, watched)
-        for variable, pointer in pointers:
-            region = regions[id(pointer.memory)]
-            start = pointer.offset_bytes
+            cells[id(memory)] = min([cells.get(id(memory), 8), *sizes])
+            if variable.origin.written:
+                watched.add(id(memory))
+        for variable, memory in pointers:
+            key = id(memory)
+            if key not in regions:
+                regions[key] = GlobalRegion(memory, launch, cells[key], key in watched)
             step = size_of(pointee(variable))
-            label = Label(variable.name, start)
-            values[variable.slot] = Ptr(region, 0, step, start, label)
+            values[variable.slot] = Ptr(regions[key], 0, step, 0, variable.name)
         return values

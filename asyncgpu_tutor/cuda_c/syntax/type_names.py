@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -29,7 +30,7 @@ _KEYWORDS = {
 }  # fmt: skip
 
 
-class TypeParser:
+class TypeParser(ABC):
     """A cursor over tokens that can read types.
 
     Parameters
@@ -254,8 +255,9 @@ class TypeParser:
         self.close_angle()
         return out
 
+    @abstractmethod
     def template_value(self) -> Expression:
-        raise NotImplementedError
+        """A number among template arguments."""
 
 
 def _hint(name: str) -> str:

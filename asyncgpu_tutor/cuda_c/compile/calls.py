@@ -27,16 +27,7 @@ from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, Number,
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
-from asyncgpu_tutor.cuda_c.syntax.ast import (
-    Braces,
-    Call,
-    Expression,
-    Function,
-    Index,
-    Member,
-    Name,
-    Unary,
-)
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.names import addressed_names
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
@@ -56,7 +47,7 @@ __all__ = ["EXPRESSIONS"]
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
 
 
-def _call(c: Context, node: Call, used: bool) -> Expr:
+def _call(c: Context, node: ast.Call, used: bool) -> Expr:
     if node.name in c.functions:
         return _call_own(c, node)
     if c.scope.find(node.name) is not None:
@@ -74,13 +65,13 @@ def _call(c: Context, node: Call, used: bool) -> Expr:
 # -- choosing
 
 
-def _call_own(c: Context, node: Call) -> Expr:
+def _call_own(c: Context, node: ast.Call) -> Expr:
     arguments = [_argument(c, a) for a in node.arguments]
     types = [a.type for a in arguments]
     candidates = [f for f in c.functions[node.name] if f.body is not None]
     if not candidates:
         c.fail(node.at, f"'{node.name}' is declared, but has no body in this file")
-    fitting: list[tuple[int, Function, Scope]] = []
+    fitting: list[tuple[int, ast.Function, Scope]] = []
     for function in candidates:
         least = sum(p.default is None for p in function.params)
         if not least <= len(types) <= len(function.params):
@@ -103,16 +94,16 @@ def _call_own(c: Context, node: Call) -> Expr:
     return _expand(c, function, names, node, arguments)
 
 
-def _argument(c: Context, node: Expression) -> Expr:
+def _argument(c: Context, node: ast.Expression) -> Expr:
     """An argument; a place stays one, since the parameter may be a reference."""
-    if isinstance(node, Braces) and node.type is None:
+    if isinstance(node, ast.Braces) and node.type is None:
         c.unsupported(node.at, "lists in braces as arguments are not supported")
-    if isinstance(node, (Name, Member, Index)) or (isinstance(node, Unary) and node.op == "*"):
-        return place_of(c, node)
-    return c.expression(node)
+    return place_of(c, node)
 
 
-def _no_fit(c: Context, node: Call, candidates: list[Function], types: list[CType]) -> NoReturn:
+def _no_fit(
+    c: Context, node: ast.Call, candidates: list[ast.Function], types: list[CType]
+) -> NoReturn:
     given = ", ".join(spelled(t) for t in types)
     if len(candidates) == 1:
         wanted = candidates[0].params
@@ -121,7 +112,7 @@ def _no_fit(c: Context, node: Call, candidates: list[Function], types: list[CTyp
     c.fail(node.at, f"no '{node.name}' takes ({given})")
 
 
-def _score(c: Context, function: Function, types: list[CType]) -> int:
+def _score(c: Context, function: ast.Function, types: list[CType]) -> int:
     """How far the arguments are from the parameters."""
     score = 0
     for param, given in zip(function.params, types, strict=False):
@@ -143,7 +134,7 @@ def _score(c: Context, function: Function, types: list[CType]) -> int:
 
 
 def _expand(
-    c: Context, function: Function, names: Scope, node: Call, arguments: list[Expr]
+    c: Context, function: ast.Function, names: Scope, node: ast.Call, arguments: list[Expr]
 ) -> Expr:
     if function.name in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
@@ -173,9 +164,9 @@ def _expand(
 
 def _bind_parameters(
     c: Context,
-    function: Function,
+    function: ast.Function,
     names: Scope,
-    node: Call,
+    node: ast.Call,
     arguments: list[Expr],
     addressed: set[str],
 ) -> list[Execute]:
@@ -239,4 +230,4 @@ def _expanded(
     return run
 
 
-EXPRESSIONS: Mapping[type[Expression], Compile] = {Call: _call}
+EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {ast.Call: _call}

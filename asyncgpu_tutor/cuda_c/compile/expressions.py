@@ -29,19 +29,7 @@ from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
-from asyncgpu_tutor.cuda_c.syntax.ast import (
-    Binary,
-    Braces,
-    Cast,
-    Comma,
-    Conditional,
-    Expression,
-    Literal,
-    SizeOf,
-    Text,
-    TypeName,
-    Unary,
-)
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.types import (
     BOOL,
     CHAR,
@@ -59,7 +47,7 @@ from asyncgpu_tutor.cuda_c.types import (
 __all__ = ["EXPRESSIONS"]
 
 
-def _literal(c: Context, node: Literal, used: bool) -> Expr:
+def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
     if node.type is not None:
         return constant(node.type, node.value, node.at)
     out = null(NULLPTR, node.at)
@@ -68,20 +56,20 @@ def _literal(c: Context, node: Literal, used: bool) -> Expr:
     return out
 
 
-def _text(c: Context, node: Text, used: bool) -> Expr:
+def _text(c: Context, node: ast.Text, used: bool) -> Expr:
     text = node.value
     return Expr(Pointer(CHAR, True), lambda t, m: text, node.at, Node(), text=text)
 
 
-def _sizeof(c: Context, node: SizeOf, used: bool) -> Expr:
-    if isinstance(node.operand, TypeName):
+def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
+    if isinstance(node.operand, ast.TypeName):
         return constant(ULONG, size_of(resolve(c, node.operand)), node.at)
     with c.recording():  # the operand is only looked at, and not computed
         ctype = place_of(c, node.operand).type
     return constant(ULONG, size_of(ctype), node.at)
 
 
-def _comma(c: Context, node: Comma, used: bool) -> Expr:
+def _comma(c: Context, node: ast.Comma, used: bool) -> Expr:
     first = c.expression(node.first, used=False)
     second = c.expression(node.second, used)
     a, b = first.run, second.run
@@ -93,13 +81,13 @@ def _comma(c: Context, node: Comma, used: bool) -> Expr:
     return value(c, second.type, run, node.at, [first, second], origin=second.origin)
 
 
-def _cast(c: Context, node: Cast, used: bool) -> Expr:
+def _cast(c: Context, node: ast.Cast, used: bool) -> Expr:
     target = resolve(c, node.type)
     if node.type.reference:
         c.unsupported(node.at, "casts to references are not supported")
     operand = c.expression(node.operand)
     if isinstance(target, Struct) and not isinstance(operand.type, Struct):
-        return listed(c, Braces(at=node.at, items=[node.operand], type=node.type), target)
+        return listed(c, ast.Braces(at=node.at, items=[node.operand], type=node.type), target)
     if node.style == "reinterpret_cast" and not isinstance(target, Pointer):
         c.unsupported(node.at, "reinterpret_cast is supported between pointers only")
     source = operand.type
@@ -115,7 +103,7 @@ def _cast(c: Context, node: Cast, used: bool) -> Expr:
     return recast(c, out, node.at) if out is operand else out
 
 
-def _unary(c: Context, node: Unary, used: bool) -> Expr:
+def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
     if node.op == "*":
         return use(c, place_of(c, node))
     if node.op == "&":
@@ -144,7 +132,7 @@ def _unary(c: Context, node: Unary, used: bool) -> Expr:
     return fold(out, [operand])
 
 
-def _binary(c: Context, node: Binary, used: bool) -> Expr:
+def _binary(c: Context, node: ast.Binary, used: bool) -> Expr:
     if node.op in ("&&", "||"):
         return _short_circuit(c, node)
     left = c.expression(node.left)
@@ -152,7 +140,7 @@ def _binary(c: Context, node: Binary, used: bool) -> Expr:
     return operate(c, node.op, left, right, node.at)
 
 
-def _short_circuit(c: Context, node: Binary) -> Expr:
+def _short_circuit(c: Context, node: ast.Binary) -> Expr:
     left = c.expression(node.left)
     test = condition(c, left)
     c.work()
@@ -179,7 +167,7 @@ def _short_circuit(c: Context, node: Binary) -> Expr:
     return value(c, BOOL, run, node.at, [left, right])
 
 
-def _conditional(c: Context, node: Conditional, used: bool) -> Expr:
+def _conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
     test = c.expression(node.test)
     decide = condition(c, test)
     c.work()
@@ -218,13 +206,13 @@ def _conditional(c: Context, node: Conditional, used: bool) -> Expr:
     return value(c, ctype, run, node.at, [test, yes, no], origin=origin)
 
 
-EXPRESSIONS: Mapping[type[Expression], Compile] = {
-    Literal: _literal,
-    Text: _text,
-    SizeOf: _sizeof,
-    Comma: _comma,
-    Cast: _cast,
-    Unary: _unary,
-    Binary: _binary,
-    Conditional: _conditional,
+EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {
+    ast.Literal: _literal,
+    ast.Text: _text,
+    ast.SizeOf: _sizeof,
+    ast.Comma: _comma,
+    ast.Cast: _cast,
+    ast.Unary: _unary,
+    ast.Binary: _binary,
+    ast.Conditional: _conditional,
 }

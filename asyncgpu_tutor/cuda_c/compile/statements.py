@@ -17,22 +17,13 @@ from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
-from asyncgpu_tutor.cuda_c.syntax.ast import (
-    Block,
-    Expression,
-    ExpressionStatement,
-    If,
-    Jump,
-    Return,
-    Statement,
-    Switch,
-)
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.types import Scalar, Void, spelled
 
 __all__ = ["STATEMENTS", "block_of", "sequence", "tested"]
 
 
-def sequence(c: Context, statements: Sequence[Statement]) -> Execute:
+def sequence(c: Context, statements: Sequence[ast.Statement]) -> Execute:
     """Statements one after the other."""
     body = [c.statement(n) for n in statements]
     body = [b for b in body if b is not nothing]
@@ -52,17 +43,17 @@ def sequence(c: Context, statements: Sequence[Statement]) -> Execute:
     return run
 
 
-def block_of(c: Context, *statements: Statement) -> Execute:
+def block_of(c: Context, *statements: ast.Statement) -> Execute:
     """Statements whose names end with them."""
     with c.scoped():
         return sequence(c, statements)
 
 
-def _block(c: Context, node: Block) -> Execute:
+def _block(c: Context, node: ast.Block) -> Execute:
     return block_of(c, *node.body)
 
 
-def _expression_statement(c: Context, node: ExpressionStatement) -> Execute:
+def _expression_statement(c: Context, node: ast.ExpressionStatement) -> Execute:
     with c.piece(node.at.line) as piece:
         evaluate = c.expression(node.expression, used=False).run
     point = piece.point
@@ -78,14 +69,14 @@ def _expression_statement(c: Context, node: ExpressionStatement) -> Execute:
 # -- branches
 
 
-def tested(c: Context, node: Expression) -> tuple[Expr, Evaluate]:
+def tested(c: Context, node: ast.Expression) -> tuple[Expr, Evaluate]:
     """A condition that a warp branches on."""
     expr = c.expression(node)
     c.work()
     return expr, condition(c, expr)
 
 
-def _if(c: Context, node: If) -> Execute:
+def _if(c: Context, node: ast.If) -> Execute:
     with c.piece(node.at.line) as piece:
         expr, test = tested(c, node.test)
     if node.constexpr:
@@ -120,7 +111,7 @@ def _if(c: Context, node: If) -> Execute:
     return run
 
 
-def _switch(c: Context, node: Switch) -> Execute:
+def _switch(c: Context, node: ast.Switch) -> Execute:
     with c.piece(node.at.line) as piece:
         subject = c.expression(node.subject)
         values = _labels(c, node, subject)
@@ -162,7 +153,7 @@ def _switch(c: Context, node: Switch) -> Execute:
     return run
 
 
-def _labels(c: Context, node: Switch, subject: Expr) -> list[int | None]:
+def _labels(c: Context, node: ast.Switch, subject: Expr) -> list[int | None]:
     if not isinstance(subject.type, Scalar) or not subject.type.is_integer:
         c.fail(node.subject.at, f"switch needs an integer, not '{spelled(subject.type)}'")
     values: list[int | None] = []
@@ -180,11 +171,11 @@ def _labels(c: Context, node: Switch, subject: Expr) -> list[int | None]:
 # -- leaving
 
 
-def _jump(c: Context, node: Jump) -> Execute:
+def _jump(c: Context, node: ast.Jump) -> Execute:
     return _leaving((c.frame.breaks if node.word == "break" else c.frame.continues)[-1])
 
 
-def _return(c: Context, node: Return) -> Execute:
+def _return(c: Context, node: ast.Return) -> Execute:
     frame = c.frame
     if frame.kernel:
         if node.value is not None:
@@ -226,11 +217,11 @@ def _leaving(target: int) -> Execute:
     return run
 
 
-STATEMENTS: Mapping[type[Statement], CompileStatement] = {
-    Block: _block,
-    ExpressionStatement: _expression_statement,
-    If: _if,
-    Switch: _switch,
-    Jump: _jump,
-    Return: _return,
+STATEMENTS: Mapping[type[ast.Statement], CompileStatement] = {
+    ast.Block: _block,
+    ast.ExpressionStatement: _expression_statement,
+    ast.If: _if,
+    ast.Switch: _switch,
+    ast.Jump: _jump,
+    ast.Return: _return,
 }

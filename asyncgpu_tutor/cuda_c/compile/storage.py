@@ -7,16 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from asyncgpu_tutor.cuda_c.compile import record
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import value
-from asyncgpu_tutor.cuda_c.compile.record import (
-    Address,
-    Assign,
-    Cell,
-    Load,
-    Read,
-    Store,
-)
 from asyncgpu_tutor.cuda_c.compile.typed import (
     Evaluate,
     Execute,
@@ -61,7 +54,7 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
     """A variable as an expression with a place; not `whole` by another name than its own."""
     slot = variable.slot
     if variable.memory:
-        address = c.note(Address(variable=variable))
+        address = c.note(record.Address(variable=variable))
         place = MemoryPlace(
             lambda t, m: t.slots[slot],
             address,
@@ -74,7 +67,7 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
         variable.type,
         _register_reader(variable, at),
         at,
-        c.note(Read(variable=variable, whole=whole)),
+        c.note(record.Read(variable=variable, whole=whole)),
         place=RegisterPlace(variable, const=variable.const),
         origin=variable.origin,
         rank=variable.rank,
@@ -85,7 +78,7 @@ def read_member(c: Context, place: RegisterPlace, ctype: CType, at: Position) ->
     """Some leaves of a struct in registers."""
     variable, first = place.variable, place.first
     run = pick_leaves(_register_reader(variable, at), ctype, first, place.count)
-    node = c.note(Read(variable=variable, whole=False))
+    node = c.note(record.Read(variable=variable, whole=False))
     rank = variable.rank + first / 64
     return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
 
@@ -117,7 +110,7 @@ def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> E
     def run(t: Team, m: Mask) -> Any:
         return access.load(t, m, pointer(t, m), ctype, site)
 
-    node = c.note(Cell((place.node,)))
+    node = c.note(record.Cell((place.node,)))
     return Expr(ctype, run, at, node, place=place, origin=Origin(), site=site)
 
 
@@ -129,10 +122,10 @@ def use(c: Context, expr: Expr) -> Expr:
     return expr
 
 
-def load(c: Context, address: Expr, origin: Origin | None, site: int | None = None) -> Load:
+def load(c: Context, address: Expr, origin: Origin | None, site: int | None = None) -> record.Load:
     """Write into the record that a value is fetched."""
     address.rank = c.ranks.load()
-    return c.note(Load((address.node,), origin=origin, site=site))
+    return c.note(record.Load((address.node,), origin=origin, site=site))
 
 
 def _register_reader(variable: Variable, at: Position) -> Evaluate:
@@ -177,12 +170,12 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
     ctype = expr.type
     if isinstance(place, RegisterPlace):
         assigned(place.variable, new)
-        c.steps.append(Assign(place.variable, new.node))
+        c.steps.append(record.Assign(place.variable, new.node))
         return _register_writer(place, ctype)
     place.origin.write()
     if isinstance(ctype, Pointer) or (isinstance(ctype, Struct) and _has_pointer(ctype)):
         c.unsupported(at, "pointers in memory are not supported: keep them in variables")
-    c.steps.append(Store(expr.node, new.node))
+    c.steps.append(record.Store(expr.node, new.node))
     site = c.new_site(at, write=True, volatile=place.volatile)
 
     def store(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:

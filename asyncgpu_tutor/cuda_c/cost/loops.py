@@ -8,22 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from asyncgpu_tutor.cuda_c.syntax.ast import (
-    Assign,
-    Binary,
-    Braces,
-    Call,
-    Declaration,
-    Expression,
-    For,
-    Increment,
-    Index,
-    Jump,
-    Member,
-    Name,
-    Return,
-    parts_of,
-)
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
 
 __all__ = ["PARTLY", "is_plain", "partly_unrolled", "unrolled_turns"]
@@ -49,7 +34,7 @@ _STEPS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def unrolled_turns(node: For, constant: Callable[[Expression], int | None]) -> int | None:
+def unrolled_turns(node: ast.For, constant: Callable[[ast.Expression], int | None]) -> int | None:
     """The turns of a loop that a compiler unrolls whole; else None.
 
     Parameters
@@ -60,23 +45,23 @@ def unrolled_turns(node: For, constant: Callable[[Expression], int | None]) -> i
         The value of an integer expression, if it is known now.
     """
     init, test, step = node.init, node.test, node.step
-    if not isinstance(init, Declaration) or len(init.items) != 1 or node.after:
+    if not isinstance(init, ast.Declaration) or len(init.items) != 1 or node.after:
         return None
     name, first = init.items[0].name, init.items[0].init
-    if first is None or isinstance(first, Braces) or not isinstance(test, Binary):
+    if first is None or isinstance(first, ast.Braces) or not isinstance(test, ast.Binary):
         return None
     holds = _TESTS.get(test.op)
-    known = isinstance(test.left, Name) and test.left.name == name
+    known = isinstance(test.left, ast.Name) and test.left.name == name
     if holds is None or not known or name in assigned_names(node.body):
         return None
     value, limit = constant(first), constant(test.right)
-    if isinstance(step, Increment):
+    if isinstance(step, ast.Increment):
         target, op, by = step.operand, step.op[0], 1
-    elif isinstance(step, Assign) and step.op in _STEPS:
+    elif isinstance(step, ast.Assign) and step.op in _STEPS:
         target, op, by = step.target, step.op, constant(step.value)
     else:
         return None
-    if not isinstance(target, Name) or target.name != name or None in (value, limit, by):
+    if not isinstance(target, ast.Name) or target.name != name or None in (value, limit, by):
         return None
     assert value is not None
     assert limit is not None
@@ -88,26 +73,26 @@ def unrolled_turns(node: For, constant: Callable[[Expression], int | None]) -> i
     return None
 
 
-def partly_unrolled(node: For, fixed: Callable[[Expression], bool]) -> bool:
+def partly_unrolled(node: ast.For, fixed: Callable[[ast.Expression], bool]) -> bool:
     """Whether a compiler does four turns of a loop at once, and so has the loads of four under way.
 
     LLVM unrolls an innermost loop with one exit if it can tell the number of turns cheaply: for that the
     counter has to go in steps known at compile time. (llvm/lib/Transforms/Utils/LoopUnrollRuntime.cpp)
     """
     step = node.step
-    if isinstance(step, Assign):
+    if isinstance(step, ast.Assign):
         steady = step.op in ("+", "-") and fixed(step.value)
     else:
-        steady = isinstance(step, Increment)
+        steady = isinstance(step, ast.Increment)
     inner = any(
-        isinstance(part, For | Return) or (isinstance(part, Jump) and part.word == "break")
-        for part in parts_of(node.body)
+        isinstance(part, ast.For | ast.Return)
+        or (isinstance(part, ast.Jump) and part.word == "break")
+        for part in ast.parts_of(node.body)
     )
     return steady and not inner and not node.after
 
 
-def is_plain(node: Expression) -> bool:
+def is_plain(node: ast.Expression) -> bool:
     """Whether an expression is made of names and numbers only, so that its value is seen at once."""
-    return not any(
-        isinstance(part, Assign | Call | Increment | Index | Member) for part in parts_of(node)
-    )
+    others = ast.Assign | ast.Call | ast.Increment | ast.Index | ast.Member
+    return not any(isinstance(part, others) for part in ast.parts_of(node))

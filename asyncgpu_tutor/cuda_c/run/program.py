@@ -29,15 +29,7 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Limits
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
 from asyncgpu_tutor.cuda_c.run.arguments import Argument
 from asyncgpu_tutor.cuda_c.run.kernel import CompiledKernel, LaunchResult
-from asyncgpu_tutor.cuda_c.syntax.ast import (
-    Braces,
-    Declaration,
-    Declarator,
-    Function,
-    Node,
-    StructDef,
-    Unit,
-)
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.parser import parse
 from asyncgpu_tutor.cuda_c.text.preprocessor import preprocess
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
@@ -61,14 +53,16 @@ class Program:
     Kernels are compiled when the source is; instances of template kernels when first asked for.
     """
 
-    def __init__(self, source: Source, unit: Unit, headers: frozenset[str], contract: bool) -> None:
+    def __init__(
+        self, source: Source, unit: ast.Unit, headers: frozenset[str], contract: bool
+    ) -> None:
         self._source = source
         self._contract = contract
         self._headers = headers
-        self._functions: dict[str, list[Function]] = {}
+        self._functions: dict[str, list[ast.Function]] = {}
         self._scope = Scope()
         self._globals: list[_Global] = []
-        self._shared: list[tuple[Declarator, set[str]]] = []
+        self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
         self._signatures: dict[str, Signature] = {}
         for node in unit.order:
@@ -122,17 +116,17 @@ class Program:
             slots=len(self._globals),
         )
 
-    def _define(self, node: Node) -> None:
+    def _define(self, node: ast.Node) -> None:
         c = self._context()
-        if isinstance(node, StructDef):
+        if isinstance(node, ast.StructDef):
             if node.template is not None:
                 self._source.unsupported(node.at, "templates of structs are not supported")
             self._scope.names[node.name] = TypeBinding(define_struct(c, node))
-        elif isinstance(node, Declaration):
+        elif isinstance(node, ast.Declaration):
             for item in node.items:
                 self._define_name(c, item, node.storage)
 
-    def _define_name(self, c: Context, item: Declarator, storage: set[str]) -> None:
+    def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
         ctype = resolve(c, item.type)
         if "typedef" in storage:
             self._scope.names[item.name] = TypeBinding(ctype)
@@ -151,7 +145,7 @@ class Program:
             self._scope.names[item.name] = Number(value)
             return
         whole = array_type(c, ctype, item.dims, const)
-        if item.dims and item.dims[0] is None and isinstance(item.init, Braces):
+        if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
             whole = Array(ctype, len(item.init.items), const)
         readonly = "__constant__" in storage or const or not placed
         variable = Variable(item.name, whole, len(self._globals), memory=True, const=readonly)
@@ -192,7 +186,9 @@ class Program:
             self._compiled[name] = kernel
         return kernel
 
-    def _compile(self, c: Context, function: Function, scope: Scope, name: str) -> CompiledKernel:
+    def _compile(
+        self, c: Context, function: ast.Function, scope: Scope, name: str
+    ) -> CompiledKernel:
         with c.seen_from(scope):
             signature = signature_of(self._source, function, c, name)
         code = compile_kernel(c, function, scope, self._shared)

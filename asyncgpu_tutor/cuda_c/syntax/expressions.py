@@ -2,25 +2,7 @@
 
 from __future__ import annotations
 
-from asyncgpu_tutor.cuda_c.syntax.ast import (
-    Assign,
-    Binary,
-    Braces,
-    Call,
-    Cast,
-    Comma,
-    Conditional,
-    Expression,
-    Increment,
-    Index,
-    Literal,
-    Member,
-    Name,
-    SizeOf,
-    Text,
-    TypeName,
-    Unary,
-)
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.type_names import TypeParser
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.literals import parse_char, parse_number, parse_string
@@ -55,24 +37,24 @@ _REFUSED = {
 class ExpressionParser(TypeParser):
     """Reads expressions."""
 
-    def expression(self) -> Expression:
+    def expression(self) -> ast.Expression:
         """Anything, commas included."""
         left = self.assignment()
         while self.at(","):
             at = self.advance().at
-            left = Comma(at=at, first=left, second=self.assignment())
+            left = ast.Comma(at=at, first=left, second=self.assignment())
         return left
 
-    def assignment(self) -> Expression:
+    def assignment(self) -> ast.Expression:
         """Anything but a comma."""
         left = self.conditional()
         if self.token.kind == "op" and self.token.text in _ASSIGNMENTS:
             token = self.advance()
             value = self.braces() if self.at("{") else self.assignment()
-            return Assign(at=token.at, op=token.text[:-1], target=left, value=value)
+            return ast.Assign(at=token.at, op=token.text[:-1], target=left, value=value)
         return left
 
-    def conditional(self) -> Expression:
+    def conditional(self) -> ast.Expression:
         """Anything but a comma or an assignment."""
         test = self.binary(1)
         if not self.at("?"):
@@ -80,29 +62,29 @@ class ExpressionParser(TypeParser):
         at = self.advance().at
         yes = self.expression()
         self.need(":")
-        return Conditional(at=at, test=test, yes=yes, no=self.assignment())
+        return ast.Conditional(at=at, test=test, yes=yes, no=self.assignment())
 
-    def template_value(self) -> Expression:
+    def template_value(self) -> ast.Expression:
         return self.binary(_PRECEDENCE["<<"])  # a '>' closes the list
 
-    def binary(self, level: int) -> Expression:
+    def binary(self, level: int) -> ast.Expression:
         left = self.unary()
         while self.token.kind == "op" and _PRECEDENCE.get(self.token.text, 0) >= level:
             token = self.advance()
             right = self.binary(_PRECEDENCE[token.text] + 1)
-            left = Binary(at=token.at, op=token.text, left=left, right=right)
+            left = ast.Binary(at=token.at, op=token.text, left=left, right=right)
         if self.at("<<<"):
             self.unsupported("a kernel that launches kernels is not supported")
         return left
 
-    def unary(self) -> Expression:
+    def unary(self) -> ast.Expression:
         token = self.token
         if token.kind == "op" and token.text in ("-", "+", "!", "~", "*", "&"):
             self.advance()
-            return Unary(at=token.at, op=token.text, operand=self.unary())
+            return ast.Unary(at=token.at, op=token.text, operand=self.unary())
         if self.at("++", "--"):
             self.advance()
-            return Increment(at=token.at, op=token.text[0], operand=self.unary(), postfix=False)
+            return ast.Increment(at=token.at, op=token.text[0], operand=self.unary(), postfix=False)
         if self.at("sizeof"):
             return self._sizeof()
         if self.at("(") and self.at_type(1):
@@ -111,56 +93,56 @@ class ExpressionParser(TypeParser):
             self.need(")")
             if self.at("{"):
                 self.unsupported("compound literals are not supported")
-            return Cast(at=token.at, type=wanted, operand=self.unary())
+            return ast.Cast(at=token.at, type=wanted, operand=self.unary())
         return self.postfix()
 
-    def _sizeof(self) -> Expression:
+    def _sizeof(self) -> ast.Expression:
         at = self.advance().at
         if self.at("(") and self.at_type(1):
             self.advance()
-            operand: TypeName | Expression = self.abstract_type()
+            operand: ast.TypeName | ast.Expression = self.abstract_type()
             self.need(")")
         else:
             operand = self.unary()
-        return SizeOf(at=at, operand=operand)
+        return ast.SizeOf(at=at, operand=operand)
 
-    def postfix(self) -> Expression:
+    def postfix(self) -> ast.Expression:
         left = self.primary()
         while True:
             token = self.token
             if self.accept("["):
                 index = self.expression()
                 self.need("]")
-                left = Index(at=token.at, base=left, index=index)
+                left = ast.Index(at=token.at, base=left, index=index)
             elif self.at(".", "->"):
                 self.advance()
                 name = self.identifier("the name of a member")
-                base = left if token.text == "." else Unary(at=token.at, op="*", operand=left)
-                if self.at("(") and isinstance(left, Name) and left.name in PYTHON:
+                base = left if token.text == "." else ast.Unary(at=token.at, op="*", operand=left)
+                if self.at("(") and isinstance(left, ast.Name) and left.name in PYTHON:
                     self.fail(f"there is no '{left.name}' in CUDA C: {PYTHON[left.name]}", left.at)
                 if self.at("("):
                     self.unsupported("member functions are not supported", name.at)
-                left = Member(at=name.at, base=base, name=name.text)
+                left = ast.Member(at=name.at, base=base, name=name.text)
             elif self.at("++", "--"):
                 self.advance()
-                left = Increment(at=token.at, op=token.text[0], operand=left, postfix=True)
+                left = ast.Increment(at=token.at, op=token.text[0], operand=left, postfix=True)
             else:
                 return left
 
-    def primary(self) -> Expression:
+    def primary(self) -> ast.Expression:
         token = self.token
         if token.kind == "number":
             self.advance()
             value, kind = parse_number(self.source, token)
-            return Literal(at=token.at, value=value, type=kind)
+            return ast.Literal(at=token.at, value=value, type=kind)
         if token.kind == "char":
             self.advance()
-            return Literal(at=token.at, value=parse_char(token), type=CHAR)
+            return ast.Literal(at=token.at, value=parse_char(token), type=CHAR)
         if token.kind == "string":
             text = ""
             while self.token.kind == "string":
                 text += parse_string(self.advance())
-            return Text(at=token.at, value=text)
+            return ast.Text(at=token.at, value=text)
         if self.accept("("):
             inner = self.expression()
             self.need(")")
@@ -171,16 +153,16 @@ class ExpressionParser(TypeParser):
             return self._named(token)
         self.fail(f"expected an expression before '{token.text}'")
 
-    def _named(self, token: Token) -> Expression:
+    def _named(self, token: Token) -> ast.Expression:
         name = token.text
         if name in _REFUSED:
             self.unsupported(_REFUSED[name])
         if name in ("true", "false"):
             self.advance()
-            return Literal(at=token.at, value=int(name == "true"), type=BOOL)
+            return ast.Literal(at=token.at, value=int(name == "true"), type=BOOL)
         if name in ("nullptr", "NULL"):
             self.advance()
-            return Literal(at=token.at, value=0, type=None)
+            return ast.Literal(at=token.at, value=0, type=None)
         if name in _CASTS:
             self.advance()
             self.need("<")
@@ -189,7 +171,7 @@ class ExpressionParser(TypeParser):
             self.need("(")
             operand = self.expression()
             self.need(")")
-            return Cast(at=token.at, type=wanted, operand=operand, style=name)
+            return ast.Cast(at=token.at, type=wanted, operand=operand, style=name)
         if self.at_type():
             return self._construct(token)
         self.identifier("an expression")
@@ -200,25 +182,25 @@ class ExpressionParser(TypeParser):
             templates = self.template_arguments()
         if self.at("("):
             arguments = self.call_arguments()
-            return Call(at=token.at, name=name, arguments=arguments, templates=templates)
-        return Name(at=token.at, name=name)
+            return ast.Call(at=token.at, name=name, arguments=arguments, templates=templates)
+        return ast.Name(at=token.at, name=name)
 
-    def _construct(self, token: Token) -> Expression:
+    def _construct(self, token: Token) -> ast.Expression:
         _, wanted = self.specifiers()
         if self.at("("):
             arguments = self.call_arguments()
             if len(arguments) == 1:
-                return Cast(at=token.at, type=wanted, operand=arguments[0])
-            return Braces(at=token.at, items=arguments, type=wanted)
+                return ast.Cast(at=token.at, type=wanted, operand=arguments[0])
+            return ast.Braces(at=token.at, items=arguments, type=wanted)
         if self.at("{"):
             braces = self.braces()
             braces.type = wanted
             return braces
         self.fail(f"expected an expression before the type '{token.text}'", token.at)
 
-    def call_arguments(self) -> list[Expression]:
+    def call_arguments(self) -> list[ast.Expression]:
         self.need("(")
-        arguments: list[Expression] = []
+        arguments: list[ast.Expression] = []
         while not self.at(")"):
             arguments.append(self.braces() if self.at("{") else self.assignment())
             if not self.accept(","):
@@ -226,9 +208,9 @@ class ExpressionParser(TypeParser):
         self.need(")")
         return arguments
 
-    def braces(self) -> Braces:
+    def braces(self) -> ast.Braces:
         at = self.need("{").at
-        items: list[Expression] = []
+        items: list[ast.Expression] = []
         while not self.at("}"):
             if self.at("."):
                 self.unsupported("designated initialisers are not supported")
@@ -236,4 +218,4 @@ class ExpressionParser(TypeParser):
             if not self.accept(","):
                 break
         self.need("}")
-        return Braces(at=at, items=items)
+        return ast.Braces(at=at, items=items)

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from asyncgpu_tutor.cuda_c.syntax.ast import (
-    Assign,
-    Call,
-    Expression,
-    Increment,
-    Index,
-    Member,
-    Name,
-    Unary,
-    parts_of,
-)
+from asyncgpu_tutor.cuda_c.syntax import ast
 
 __all__ = ["addressed_names", "assigned_names"]
 
@@ -20,19 +10,19 @@ __all__ = ["addressed_names", "assigned_names"]
 def assigned_names(node: object) -> set[str]:
     """Variables that something below a node may change; arguments of calls are among them."""
     found: set[str] = set()
-    for item in parts_of(node):
-        targets: list[Expression] = []
-        if isinstance(item, Assign):
+    for item in ast.parts_of(node):
+        targets: list[ast.Expression] = []
+        if isinstance(item, ast.Assign):
             targets = [item.target]
-        elif isinstance(item, Increment):
+        elif isinstance(item, ast.Increment):
             targets = [item.operand]
-        elif isinstance(item, Call):
+        elif isinstance(item, ast.Call):
             targets = item.arguments
         for target in targets:
             inner = target
-            while isinstance(inner, (Member, Index)):
+            while isinstance(inner, (ast.Member, ast.Index)):
                 inner = inner.base
-            if isinstance(inner, Name):
+            if isinstance(inner, ast.Name):
                 found.add(inner.name)
     return found
 
@@ -43,11 +33,11 @@ def addressed_names(node: object) -> set[str]:
     By name, so that a variable is put in memory too if only its namesake needs to be.
     """
     found: set[str] = set()
-    for item in parts_of(node):
-        if isinstance(item, Unary) and item.op == "&":
+    for item in ast.parts_of(node):
+        if isinstance(item, ast.Unary) and item.op == "&":
             inner = item.operand
-            while isinstance(inner, Member):  # an array is in memory anyway
+            while isinstance(inner, ast.Member):  # an array is in memory anyway
                 inner = inner.base
-            if isinstance(inner, Name):
+            if isinstance(inner, ast.Name):
                 found.add(inner.name)
     return found

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from asyncgpu_tutor.cuda_c.syntax.ast import (
-    Declaration,
-    Expression,
-    Function,
-    Param,
-    Template,
-    TemplateParam,
-    TypeName,
-    Unit,
-)
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.statements import StatementParser
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed
@@ -21,7 +12,7 @@ from asyncgpu_tutor.errors import KernelCompileError
 __all__ = ["parse"]
 
 
-def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> Unit:
+def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> ast.Unit:
     """Syntax tree of a source.
 
     Parameters
@@ -47,9 +38,9 @@ class _Parser(StatementParser):
         super().__init__(source, text.tokens, text.headers)
         self.heads_only = heads_only
         self.linkage_blocks = 0
-        self.result = Unit()
+        self.result = ast.Unit()
 
-    def unit(self) -> Unit:
+    def unit(self) -> ast.Unit:
         while self.token.kind != "end":
             self._top_level()
         if self.linkage_blocks:
@@ -87,7 +78,7 @@ class _Parser(StatementParser):
     def _alias(self) -> bool:
         return self.at("using") and self.ahead(2).is_("=")
 
-    def _struct(self, template: Template | None) -> None:
+    def _struct(self, template: ast.Template | None) -> None:
         if self.heads_only:
             start = self.position
             try:
@@ -111,7 +102,7 @@ class _Parser(StatementParser):
     def _template(self) -> None:
         at = self.advance().at
         self.need("<")
-        params: list[TemplateParam] = []
+        params: list[ast.TemplateParam] = []
         names: set[str] = set()
         self.type_names.append(names)
         while not self.at(">", ">>"):
@@ -121,7 +112,7 @@ class _Parser(StatementParser):
         self.close_angle()
         if not params:
             self.unsupported("explicit specialisations are not supported", at)
-        template = Template(at=at, params=params)
+        template = ast.Template(at=at, params=params)
         if self.at("struct"):
             # The name belongs to the file, not to the scope of the parameters.
             self.type_names[0].add(self.ahead().text)
@@ -132,9 +123,9 @@ class _Parser(StatementParser):
             self._function_or_variable(template)
         self.type_names.pop()
 
-    def _template_param(self, names: set[str]) -> TemplateParam:
+    def _template_param(self, names: set[str]) -> ast.TemplateParam:
         at = self.token.at
-        default: TypeName | Expression | None = None
+        default: ast.TypeName | ast.Expression | None = None
         if self.accept("typename", "class"):
             if self.at("..."):
                 self.unsupported("parameter packs are not supported")
@@ -142,15 +133,15 @@ class _Parser(StatementParser):
             names.add(name)
             if self.accept("="):
                 default = self.abstract_type()
-            return TemplateParam(at=at, name=name, type=None, default=default)
+            return ast.TemplateParam(at=at, name=name, type=None, default=default)
         _, base = self.specifiers()
         wanted = self.pointers(base)
         name = self.identifier("the name of a template parameter").text
         if self.accept("="):
             default = self.template_value()
-        return TemplateParam(at=at, name=name, type=wanted, default=default)
+        return ast.TemplateParam(at=at, name=name, type=wanted, default=default)
 
-    def _function_or_variable(self, template: Template | None) -> None:
+    def _function_or_variable(self, template: ast.Template | None) -> None:
         start = self.token
         storage, base = self.specifiers()
         wanted = self.pointers(base)
@@ -169,7 +160,7 @@ class _Parser(StatementParser):
         self._check_global(storage, item, start)
         self.result.order.append(item)
 
-    def _check_global(self, storage: set[str], item: Declaration, start: Token) -> None:
+    def _check_global(self, storage: set[str], item: ast.Declaration, start: Token) -> None:
         placed = storage & {"__constant__", "__device__", "__shared__", "__managed__"}
         if not placed and not all(d.type.const for d in item.items):
             self.fail(
@@ -179,13 +170,13 @@ class _Parser(StatementParser):
             )
 
     def _function(
-        self, storage: set[str], returns: TypeName, name: Token, template: Template | None
+        self, storage: set[str], returns: ast.TypeName, name: Token, template: ast.Template | None
     ) -> None:
         kernel = "__global__" in storage
         if template is not None:
             self.function_templates.add(name.text)
         self.need("(")
-        params: list[Param] = []
+        params: list[ast.Param] = []
         while not self.at(")"):
             if self.at("void") and self.ahead().is_(")"):
                 self.advance()
@@ -218,7 +209,7 @@ class _Parser(StatementParser):
                 body = self.block()
         elif self.heads_only:
             return
-        function = Function(
+        function = ast.Function(
             at=name.at,
             name=name.text,
             returns=returns,
@@ -229,7 +220,7 @@ class _Parser(StatementParser):
         )
         self.result.functions.append(function)
 
-    def _param(self) -> Param:
+    def _param(self) -> ast.Param:
         _, base = self.specifiers()
         wanted = self.pointers(base)
         if self.at("("):
@@ -239,13 +230,13 @@ class _Parser(StatementParser):
         if not self.at(",", ")", "[", "="):
             token = self.identifier("the name of a parameter")
             at, name = token.at, token.text
-        dims: list[Expression | None] = []
+        dims: list[ast.Expression | None] = []
         if self.at("["):
             while self.accept("["):
                 dims.append(None if self.at("]") else self.expression())
                 self.need("]")
         default = self.assignment() if self.accept("=") else None
-        return Param(at=at, name=name, type=wanted, dims=dims, default=default)
+        return ast.Param(at=at, name=name, type=wanted, dims=dims, default=default)
 
     # -- skipping what is not wanted
 

@@ -4,27 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asyncgpu_tutor.cuda_c.syntax.ast import (
-    Binary,
-    Block,
-    Braces,
-    Declaration,
-    Declarator,
-    Expression,
-    ExpressionStatement,
-    For,
-    If,
-    Jump,
-    Literal,
-    Name,
-    Return,
-    Statement,
-    StructDef,
-    Switch,
-    SwitchCase,
-    Template,
-    TypeName,
-)
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.expressions import ExpressionParser
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.source import Source
@@ -54,9 +34,9 @@ class StatementParser(ExpressionParser):
         super().__init__(source, tokens, headers)
         self.enclosing: list[str] = []  # "loop" and "switch", outermost first
 
-    def block(self) -> Block:
+    def block(self) -> ast.Block:
         start = self.need("{")
-        body: list[Statement] = []
+        body: list[ast.Statement] = []
         self.type_names.append(set())
         while not self.at("}"):
             if self.token.kind == "end":
@@ -64,14 +44,14 @@ class StatementParser(ExpressionParser):
             body.append(self.statement())
         self.type_names.pop()
         self.advance()
-        return Block(at=start.at, body=body)
+        return ast.Block(at=start.at, body=body)
 
-    def statement(self) -> Statement:
+    def statement(self) -> ast.Statement:
         token = self.token
         if self.at("{"):
             return self.block()
         if self.accept(";"):
-            return Block(at=token.at, body=[])
+            return ast.Block(at=token.at, body=[])
         if token.kind == "name":
             match token.text:
                 case "if":
@@ -102,7 +82,7 @@ class StatementParser(ExpressionParser):
                 self.unsupported("labels and 'goto' are not supported")
         return self._simple()
 
-    def _simple(self) -> Statement:
+    def _simple(self) -> ast.Statement:
         token = self.token
         if self.at("enum"):
             return self.enum()
@@ -115,35 +95,39 @@ class StatementParser(ExpressionParser):
             return self.declaration(storage, base, token)
         expression = self.expression()
         self.need(";", " behind this expression")
-        return ExpressionStatement(at=token.at, expression=expression)
+        return ast.ExpressionStatement(at=token.at, expression=expression)
 
     # -- declarations
 
     def declaration(
-        self, storage: set[str], base: TypeName, token: Token, first: Declarator | None = None
-    ) -> Declaration:
+        self,
+        storage: set[str],
+        base: ast.TypeName,
+        token: Token,
+        first: ast.Declarator | None = None,
+    ) -> ast.Declaration:
         """The names of a declaration, up to its semicolon; `first` if one was read already."""
-        items: list[Declarator] = []
+        items: list[ast.Declarator] = []
         while True:
             items.append(first or self.declarator(self.pointers(base)))
             first = None
             if not self.accept(","):
                 break
         self.need(";", " at the end of this declaration")
-        return Declaration(at=token.at, storage=storage, items=items)
+        return ast.Declaration(at=token.at, storage=storage, items=items)
 
-    def declarator(self, wanted: TypeName, name: Token | None = None) -> Declarator:
+    def declarator(self, wanted: ast.TypeName, name: Token | None = None) -> ast.Declarator:
         if name is None:
             if self.at("("):
                 self.unsupported("pointers to arrays and to functions are not supported")
             if self.at("["):
                 self.unsupported("structured bindings are not supported")
             name = self.identifier()
-        dims: list[Expression | None] = []
+        dims: list[ast.Expression | None] = []
         while self.accept("["):
             dims.append(None if self.at("]") else self.expression())
             self.need("]")
-        init: Expression | None = None
+        init: ast.Expression | None = None
         if self.accept("="):
             init = self.braces() if self.at("{") else self.assignment()
         elif self.at("{"):
@@ -154,10 +138,10 @@ class StatementParser(ExpressionParser):
                 self.fail(f"'{name.text}()' declares a function here; write '{name.text}'", name.at)
             init = arguments[0]
             if len(arguments) > 1 or wanted.base not in _NUMBERS:
-                init = Braces(at=name.at, items=arguments, type=wanted)
-        return Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=init)
+                init = ast.Braces(at=name.at, items=arguments, type=wanted)
+        return ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=init)
 
-    def alias(self) -> Statement:
+    def alias(self) -> ast.Statement:
         token = self.advance()
         if token.text == "using":
             if self.at("namespace"):
@@ -175,10 +159,10 @@ class StatementParser(ExpressionParser):
                 self.unsupported("array types under a name are not supported")
         self.need(";")
         self.type_names[-1].add(name.text)
-        item = Declarator(at=name.at, name=name.text, type=target, dims=[], init=None)
-        return Declaration(at=token.at, storage={"typedef"}, items=[item])
+        item = ast.Declarator(at=name.at, name=name.text, type=target, dims=[], init=None)
+        return ast.Declaration(at=token.at, storage={"typedef"}, items=[item])
 
-    def enum(self) -> Statement:
+    def enum(self) -> ast.Statement:
         """An enumeration, as the integer constants that it declares."""
         token = self.advance()
         if self.at("class", "struct"):
@@ -188,33 +172,35 @@ class StatementParser(ExpressionParser):
         if self.accept(":"):
             self.specifiers()
         self.need("{")
-        items: list[Declarator] = []
-        wanted = TypeName(at=token.at, base="int", const=True)
+        items: list[ast.Declarator] = []
+        wanted = ast.TypeName(at=token.at, base="int", const=True)
         while not self.at("}"):
             name = self.identifier()
             if self.accept("="):
-                init: Expression = self.assignment()
+                init: ast.Expression = self.assignment()
             elif items:
-                one = Literal(at=name.at, value=1, type=INT)
-                last = Name(at=name.at, name=items[-1].name)
-                init = Binary(at=name.at, op="+", left=last, right=one)
+                one = ast.Literal(at=name.at, value=1, type=INT)
+                last = ast.Name(at=name.at, name=items[-1].name)
+                init = ast.Binary(at=name.at, op="+", left=last, right=one)
             else:
-                init = Literal(at=name.at, value=0, type=INT)
-            items.append(Declarator(at=name.at, name=name.text, type=wanted, dims=[], init=init))
+                init = ast.Literal(at=name.at, value=0, type=INT)
+            items.append(
+                ast.Declarator(at=name.at, name=name.text, type=wanted, dims=[], init=init)
+            )
             if not self.accept(","):
                 break
         self.need("}")
         self.need(";")
-        return Declaration(at=token.at, storage={"static"}, items=items)
+        return ast.Declaration(at=token.at, storage={"static"}, items=items)
 
     def at_struct(self) -> bool:
         """Whether a struct is defined here, and not just named."""
         after = self.ahead()
         return self.at("struct") and (after.is_("{", *ALIGNMENT) or self.ahead(2).is_("{", ":"))
 
-    def struct(self, template: Template | None, typedef: bool = False) -> StructDef:
+    def struct(self, template: ast.Template | None, typedef: bool = False) -> ast.StructDef:
         start = self.need("struct")
-        align: Expression | None = None
+        align: ast.Expression | None = None
         if self.accept(*ALIGNMENT):
             self.need("(")
             if self.at_type():
@@ -229,7 +215,7 @@ class StatementParser(ExpressionParser):
             if template is not None:
                 self.struct_templates.add(name)
         self.need("{")
-        members: list[Declaration] = []
+        members: list[ast.Declaration] = []
         while not self.at("}"):
             token = self.token
             if self.at("public", "private", "protected"):
@@ -252,11 +238,13 @@ class StatementParser(ExpressionParser):
         self.need(";", " behind this struct")
         if not name:
             self.fail("this struct has no name", start.at)
-        return StructDef(at=start.at, name=name, members=members, align=align, template=template)
+        return ast.StructDef(
+            at=start.at, name=name, members=members, align=align, template=template
+        )
 
     # -- control
 
-    def _if(self) -> Statement:
+    def _if(self) -> ast.Statement:
         token = self.advance()
         constexpr = self.accept("constexpr") is not None
         self.need("(")
@@ -264,15 +252,15 @@ class StatementParser(ExpressionParser):
         self.need(")")
         then = self.statement()
         otherwise = self.statement() if self.accept("else") else None
-        return If(at=token.at, test=test, then=then, otherwise=otherwise, constexpr=constexpr)
+        return ast.If(at=token.at, test=test, then=then, otherwise=otherwise, constexpr=constexpr)
 
-    def _body(self, kind: str = "loop") -> Statement:
+    def _body(self, kind: str = "loop") -> ast.Statement:
         self.enclosing.append(kind)
         body = self.statement()
         self.enclosing.pop()
         return body
 
-    def _for(self) -> Statement:
+    def _for(self) -> ast.Statement:
         token = self.advance()
         self.need("(")
         init = None if self.accept(";") else self._simple()
@@ -280,16 +268,16 @@ class StatementParser(ExpressionParser):
         self.need(";")
         step = None if self.at(")") else self.expression()
         self.need(")")
-        return For(at=token.at, init=init, test=test, step=step, body=self._body())
+        return ast.For(at=token.at, init=init, test=test, step=step, body=self._body())
 
-    def _while(self) -> Statement:
+    def _while(self) -> ast.Statement:
         token = self.advance()
         self.need("(")
         test = self.expression()
         self.need(")")
-        return For(at=token.at, init=None, test=test, step=None, body=self._body())
+        return ast.For(at=token.at, init=None, test=test, step=None, body=self._body())
 
-    def _do(self) -> Statement:
+    def _do(self) -> ast.Statement:
         token = self.advance()
         body = self._body()
         if not self.accept("while"):
@@ -298,16 +286,16 @@ class StatementParser(ExpressionParser):
         test = self.expression()
         self.need(")")
         self.need(";", " behind 'do ... while'")
-        return For(at=token.at, init=None, test=test, step=None, body=body, after=True)
+        return ast.For(at=token.at, init=None, test=test, step=None, body=body, after=True)
 
-    def _switch(self) -> Statement:
+    def _switch(self) -> ast.Statement:
         token = self.advance()
         self.need("(")
         subject = self.expression()
         self.need(")")
         start = self.need("{")
         self.enclosing.append("switch")
-        cases: list[SwitchCase] = []
+        cases: list[ast.SwitchCase] = []
         while not self.at("}"):
             if self.token.kind == "end":
                 self.fail("this switch is never closed: '}' is missing", start.at)
@@ -315,27 +303,27 @@ class StatementParser(ExpressionParser):
             if self.accept("case"):
                 value = self.conditional()
                 self.need(":")
-                cases.append(SwitchCase(at=label.at, value=value, body=[]))
+                cases.append(ast.SwitchCase(at=label.at, value=value, body=[]))
             elif self.accept("default"):
                 self.need(":")
-                cases.append(SwitchCase(at=label.at, value=None, body=[]))
+                cases.append(ast.SwitchCase(at=label.at, value=None, body=[]))
             elif not cases:
                 self.fail("this statement is before the first case label: nothing reaches it")
             else:
                 cases[-1].body.append(self.statement())
         self.enclosing.pop()
         self.advance()
-        return Switch(at=token.at, subject=subject, cases=cases)
+        return ast.Switch(at=token.at, subject=subject, cases=cases)
 
-    def _return(self) -> Statement:
+    def _return(self) -> ast.Statement:
         token = self.advance()
-        value: Expression | None = None
+        value: ast.Expression | None = None
         if not self.at(";"):
             value = self.braces() if self.at("{") else self.expression()
         self.need(";", " behind 'return'")
-        return Return(at=token.at, value=value)
+        return ast.Return(at=token.at, value=value)
 
-    def _jump(self) -> Statement:
+    def _jump(self) -> ast.Statement:
         token = self.advance()
         inside = (
             self.enclosing if token.text == "break" else [e for e in self.enclosing if e == "loop"]
@@ -344,7 +332,7 @@ class StatementParser(ExpressionParser):
             where = "a loop or switch" if token.text == "break" else "a loop"
             self.fail(f"'{token.text}' may only be used within {where}", token.at)
         self.need(";", f" behind '{token.text}'")
-        return Jump(at=token.at, word=token.text)
+        return ast.Jump(at=token.at, word=token.text)
 
 
 _NUMBERS = {"bool", "char", "short", "int", "long", "float", "double", "auto"}

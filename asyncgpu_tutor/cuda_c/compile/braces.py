@@ -83,12 +83,12 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
         ):
             out += initialise(c, items.pop(0), part)
         else:
-            out += _fill(c, items, part, at)  # braces left out
+            out += _fill(c, items, part, at)  # C lets inner braces be left out
     return out
 
 
 def _type_of(c: Context, node: Expression) -> CType:
-    with c.recording():  # what is only looked at is not done
+    with c.recording():  # the record is dropped, because nothing of this is computed
         return c.expression(node).type
 
 

@@ -1,4 +1,4 @@
-"""Making expressions, and turning them into others of another type."""
+"""Making expressions, and turning them into values of another type."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def _text(c: Context, node: ast.Text, used: bool) -> Expr:
 def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
     if isinstance(node.operand, ast.TypeName):
         return constant(ULONG, size_of(resolve(c, node.operand)), node.at)
-    with c.recording():  # the operand is only looked at, and not computed
+    with c.recording():  # the record is dropped, because the operand is not computed
         ctype = place_of(c, node.operand).type
     return constant(ULONG, size_of(ctype), node.at)
 

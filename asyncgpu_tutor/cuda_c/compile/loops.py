@@ -36,7 +36,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             expr, test = tested(c, node.test)
             condition = expr.node
             if expr.constant:
-                test = None  # for ever, as far as the condition is concerned
+                test = None  # because it never ends the loop
     c.ranks.branch()
     leave, again = c.new_exit(), c.new_exit()
     c.frame.breaks.append(leave)
@@ -88,7 +88,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             t.step(at, inside)
             t.left[again] = None
             m = join(body(t, inside), t.left[again], inside)
-            # Charged for what was entered: a warp that breaks has begun the iteration too.
+            # All that entered are charged, because a warp that breaks has begun the iteration too.
             meter.charge(step_point, inside)
             if m is None:
                 break

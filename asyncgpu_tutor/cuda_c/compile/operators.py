@@ -92,8 +92,8 @@ def _compare(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) 
 
 
 def _shift(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
-    # PTX: counts of the width or more give 0, or the sign; a negative count is a large one.
-    # NumPy does the same once both sides are of one type.
+    # In PTX a count of the width or more gives 0, or the sign, and a negative count is a large one. NumPy
+    # does the same if both sides are of one type, so a count of another type is cut to the width first.
     function = arithmetic(op, kind)
     a, b = x.run, y.run
     make, width = kind.dtype, kind.size * 8

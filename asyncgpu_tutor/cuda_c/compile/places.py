@@ -86,7 +86,7 @@ def _name(c: Context, node: Name) -> Expr:
     if found is not None:
         c.fail(node.at, f"'{node.name}' is a type: a value is expected here")
     if node.name == "warpSize":
-        # Not a constant expression in C++ either.
+        # It is no constant here, because it is no constant expression in C++ either.
         return Expr(INT, lambda t, m: np.int32(32), node.at, c.note(Coordinate(name="warpSize")))
     if node.name in _BUILTIN_VARIABLES:
         attribute = _BUILTIN_VARIABLES[node.name]

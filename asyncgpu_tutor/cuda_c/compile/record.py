@@ -18,40 +18,7 @@ from typing import Any, NamedTuple
 
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.syntax.ast import For
-from asyncgpu_tutor.cuda_c.types import CType
-
-__all__ = [
-    "Access",
-    "Address",
-    "Assign",
-    "Bind",
-    "Branch",
-    "Cell",
-    "Choice",
-    "Constant",
-    "Convert",
-    "Coordinate",
-    "Declare",
-    "Element",
-    "Exchange",
-    "Fence",
-    "Followed",
-    "Function",
-    "Load",
-    "Loop",
-    "Node",
-    "Operation",
-    "Piece",
-    "Price",
-    "Read",
-    "Record",
-    "Scoped",
-    "Selection",
-    "ShortCircuit",
-    "Step",
-    "Store",
-    "Work",
-]
+from asyncgpu_tutor.cuda_c.types import CType, Scalar
 
 
 class Price(NamedTuple):
@@ -159,8 +126,8 @@ class Operation(Node):
 class Convert(Node):
     """A number in another type. Free if both types have the same bits, or one is bool."""
 
-    source: CType
-    target: CType
+    source: Scalar
+    target: Scalar
     free: bool = False
 
 

@@ -160,7 +160,7 @@ def _declare_types(unit: Unit, c: Context, scope: Scope) -> None:
                     elif item.init is not None and not item.dims:
                         scope.names[item.name] = Number(c.expression(item.init))
         except KernelCompileError:
-            continue  # a head that needs it will complain
+            continue  # because a head that needs it will complain, and most do not
 
 
 def read_signature(source: str, name: str) -> Signature:

@@ -82,7 +82,7 @@ class Expr:
     product : pair of callables, optional
         The factors, if it is a floating-point product that an addition may swallow.
     rank : float
-        Its place in the order in which the operands of a sum are sorted: see `contraction`.
+        Its place in the order in which the operands of a sum are sorted (`contraction`).
     """
 
     type: CType

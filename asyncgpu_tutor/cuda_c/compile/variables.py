@@ -94,7 +94,7 @@ class Variable:
     unset : bool
         Declared without a value, so that reads are checked.
     rank : float
-        That of the value last assigned to it: see `contraction`.
+        That of the value last assigned to it (`contraction`).
     """
 
     name: str

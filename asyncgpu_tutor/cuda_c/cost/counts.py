@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 __all__ = ["NOT_SUMMED", "Counts", "LineCounts"]
 
-# Fields of `Counts` that are of the longest warp, of one word, or of each block or thread: more blocks and
-# more launches do not add to them.
+# These fields of `Counts` are of the longest warp, of one word, or of each block or thread, so that more
+# blocks and more launches do not add to them.
 NOT_SUMMED = frozenset((
     "longest_chain", "chain_load_rounds", "chain_dependent_loads", "chain_doubles", "chain_fresh_loads",
     "atomic_queue", "shared_bytes", "registers",

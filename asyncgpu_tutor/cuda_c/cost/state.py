@@ -73,7 +73,7 @@ class State:
     def __init__(self, points: int, sites: int) -> None:
         self.charges = [Charge() for _ in range(points)]
         self.sites = [SiteCost() for _ in range(sites)]
-        self.charge = Charge()  # what stands in no piece is charged to nobody
+        self.charge = Charge()  # nobody passes this one: it is for what stands in no piece
         self.facts: dict[Node, Facts] = {}
         self.around = Surroundings()
         self.depths: dict[Variable, int] = {}

@@ -210,7 +210,7 @@ class Tally:
         if not tally.due():
             return
         if not varies(element):
-            tally.shared_sampled += 1  # one word for the whole warp: a broadcast
+            tally.shared_sampled += 1  # a broadcast, since the whole warp asks for one word
             return
         requests, conflicts = self._conflicts(mask, element, size)
         tally.shared_sampled += requests
@@ -252,7 +252,7 @@ class Tally:
         if not varies(element):
             return 1, 1, 1
         rows, requests = self._rows(mask, element)
-        # Sizes are powers of two, so an element of up to 32 bytes is in one sector.
+        # An element of up to 32 bytes is in one sector, since sizes are powers of two.
         wide = max(1, size // SECTOR)
         sectors = np.sort(rows // max(1, SECTOR // size))
         lines = _distinct(sectors * wide // (LINE // SECTOR))
@@ -264,7 +264,7 @@ class Tally:
             return 0, 0
         if size < 4:
             rows = rows // (4 // size)
-        # Words wider than 4 bytes go by half or quarter warps, each of which covers all banks once.
+        # Elements wider than 4 bytes go by half or quarter warps, since each of these covers all banks.
         words = np.unique(rows)
         width = max(1, size // 4)
         bank_groups = BANKS // width

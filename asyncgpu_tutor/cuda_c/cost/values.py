@@ -49,13 +49,13 @@ def _address(s: State, node: record.Address) -> Facts:
 
 def _element(s: State, node: record.Element) -> Facts:
     base, index = (s.of(part) for part in node.parts)
-    # Added to a known distance, an address needs no instruction: loads and stores take an offset.
+    # A known index costs no instruction, because loads and stores take an offset to their address.
     if index.depth > KNOWN:
         s.pay(record.Price(), node.parts)
     out = _made(s, node)
     if not node.volatile and base.key is not None and index.key is not None:
         out.key = ("element", base.key, index.key)
-    # An array of one thread is in registers where a compiler knows the indices.
+    # A thread's own array is in registers where a compiler knows the indices, since registers have none.
     out.register = node.array and base.register and index.depth == KNOWN
     return out
 
@@ -106,7 +106,7 @@ def _operation(s: State, node: record.Operation) -> Facts:
     kind, parts = node.type, node.parts
     whole = isinstance(kind, Scalar) and kind.is_integer
     out = _made(s, node)
-    if not isinstance(kind, Scalar):  # an address: see `_element`
+    if not isinstance(kind, Scalar):  # an address, to which a known distance is added for nothing
         if s.of(parts[1]).depth > KNOWN:
             s.pay(record.Price(), parts)
         return out
@@ -131,13 +131,9 @@ def _convert(s: State, node: record.Convert) -> Facts:
     (given,) = (s.of(part) for part in node.parts)
     if not node.free:
         s.pay(record.Price(), node.parts, DOUBLE in (source, target))
-    key = given.key
-    if isinstance(source, Scalar) and isinstance(target, Scalar) and source.dtype != target.dtype:
-        key = (
-            None
-            if isinstance(node.parts[0], record.Constant) or key is None
-            else (target.name, key)
-        )
+    key = None if isinstance(node.parts[0], record.Constant) else given.key
+    if key is not None and source.dtype != target.dtype:
+        key = (target, key)
     return Facts(given.reads, given.rounds, given.depth, key)
 
 

@@ -50,7 +50,7 @@ class Waiting:
             charge.dependent = int(charge.rounds) - 1 + int(deepest >= 0)
             charge.carried = deepest >= charge.nesting > 0
             if not charge.carried:
-                charge.rounds /= charge.overlap  # the turns of an unrolled loop go together
+                charge.rounds /= charge.overlap  # because the turns of an unrolled loop go together
 
     def _tainted(self) -> dict[Variable, int]:
         """The variables that depend on a load, and how many loops deep they get it."""

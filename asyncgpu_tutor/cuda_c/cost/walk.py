@@ -104,7 +104,8 @@ def _piece(s: State, piece: record.Piece) -> None:
     s.charge.overlap, s.charge.nesting = s.around.overlap, s.around.nesting
     _steps(s, piece.steps)
     if piece.declares and not s.charge.instructions:
-        # All of it is done in front of the loop: a new variable takes the value where it is.
+        # The value is computed in front of the loop, and the variable is another name for it, so that
+        # nothing is left to be done here.
         s.charge.flops = s.charge.special = 0
     s.charge = outer
 

@@ -1,4 +1,11 @@
-"""Which threads execute: the heart of running all of them at once."""
+"""Which threads execute: the heart of running all of them at once.
+
+A kernel runs once for a whole batch of blocks. Each value is an array with one element a thread, and where
+threads part, at an `if` or at the end of a loop, the two sides run one after the other, each for a mask of
+the threads that take it. A statement takes the mask of those that come in and returns the mask of those that
+go on behind it; those that left by `break` or `return` are kept aside (`Team.left`), and join the others
+where their ways meet again.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +65,7 @@ class Layout:
 class Mask:
     """A set of lanes, never empty; "no lanes" is None.
 
-    The counters are what the warps of this set have been charged and not yet been credited with:
-    see `cost.tally`.
+    `pending` is what its warps have been charged and not yet been credited with (`cost.tally`).
     """
 
     __slots__ = ("_index", "_warps", "bits", "charged", "full", "layout", "n", "n_warps", "pending")

@@ -59,7 +59,8 @@ class Launch:
     printed: list[str] = field(default_factory=list[str])
     dropped_lines: int = 0
     clock: int = 1
-    # By block: when it last executed __threadfence(), and an atomic on global memory.
+    # The time at which each block last executed __threadfence(), or an atomic on global memory. They
+    # order what two blocks do, see `races`.
     fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     atomic_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -132,7 +133,7 @@ class Team:
         self.block_dim = [np.uint32(x) for x in launch.block]
         self.grid_dim = [np.uint32(x) for x in launch.grid]
         self._scaled_blocks: dict[int, NDArray[np.int64]] = {}
-        # Number of a thread in the whole launch: block << 10 | thread; 1024 is the most a block has.
+        # The number of each thread in the launch. A block has 10 bits, since it has at most 1024 threads.
         self.thread_id: NDArray[np.int64] = (numbers[layout.block] << 10) | layout.linear
 
     def _of_block(self, axis: int) -> Any:

@@ -65,7 +65,7 @@ def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None
     def convert(value: Value) -> Value:
         if varies(value):
             return value.astype(dtype)
-        # Through an array, since a NumPy scalar's constructor refuses what does not fit.
+        # The way is through an array, since a NumPy scalar's constructor refuses what does not fit.
         return np.asarray(value).astype(dtype)[()] if type(value) is not make else value
 
     return convert
@@ -79,7 +79,7 @@ def _saturating(target: Scalar) -> Callable[[Value], Value]:
     def to_32_bits(raw: Value) -> Value:
         return np.clip(np.nan_to_num(np.trunc(raw), nan=0.0), low, high)
 
-    # The highest 64-bit integers are no float64: what lies outside is set apart, and not clipped.
+    # Clipping does not do for 64 bits, because their highest integer is no float64.
     above, below = float(high) + 1.0, low - 1.0
     not_a_number = low if wide.kind == "int" else 1 << 63
 
@@ -118,7 +118,7 @@ def arithmetic(op: str, kind: Scalar) -> Binary:
         case "/":
             return np.divide if kind.is_float else _divide(kind)
         case "%":
-            return np.fmod  # of integers too: the sign of the dividend, as C has it
+            return np.fmod  # it gives the sign of the dividend, as C wants it, of integers too
         case "&":
             return np.bitwise_and
         case "|":
@@ -134,8 +134,8 @@ def arithmetic(op: str, kind: Scalar) -> Binary:
 
 
 def _half(op: str) -> Binary:
-    # Computed in float32 and rounded once: for + - * / of float16 that is the correctly rounded
-    # result, since float32 has more than twice its precision.
+    # This is the correctly rounded result for + - * /, since float32 has more than twice the precision
+    # of float16.
     ufunc: Any = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[op]
 
     def run(a: Value, b: Value) -> Value:
@@ -215,5 +215,5 @@ def _fused_double(a: Value, b: Value, c: Value) -> Value:
     z = total - product
     rest = (product - (total - z)) + (c - z)
     out = total + (rest + error)
-    # Where the splitting overflowed there is nothing to correct.
+    # Where the splitting overflowed, the plain result stands, because the correction is no number.
     return choose(np.isfinite(out), out, product + c)

@@ -155,7 +155,7 @@ def merge(mask: Mask, new: Any, old: Any) -> Any:
     if old is None:
         return new
     uniform = not varies(new) and not varies(old)
-    if uniform and new.tobytes() == old.tobytes():  # not ==, for which -0.0 is 0.0
+    if uniform and new.tobytes() == old.tobytes():  # by bytes, because -0.0 == 0.0
         return new
     return choose(mask.bits, new, old)
 

@@ -59,7 +59,7 @@ class GlobalMemory:
         self.name = name
         self.readonly = False
         self.trail: NDArray[np.uint8] | None = None
-        # Room up to a multiple of 16, so that every element type has a view of all of it.
+        # The room is a multiple of 16 bytes, so that every element type has a view of all of it.
         self._room: NDArray[np.uint8] = np.zeros(-(-nbytes // 16) * 16, np.uint8)
         self.data = self._room[:nbytes]
         self._written: NDArray[np.uint8] | None = None

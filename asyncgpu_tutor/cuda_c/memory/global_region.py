@@ -146,7 +146,7 @@ class GlobalRegion(ByteRegion):
     # -- bookkeeping
 
     def _count(self, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int) -> None:
-        # Allocations begin on a sector; a shift that keeps to sectors changes nothing.
+        # An allocation begins on a sector, so a shift by whole sectors does not change their number.
         if (shift * size) % 32:
             part = part + shift
         if wide != size:

@@ -100,7 +100,7 @@ class Shadow:
         if clash.any():
             other = self._reader.take(cells)
             kinds = np.maximum(kinds, np.where(clash, _relation(me, other), _ONE))
-        # Several lanes may mark one cell: the gravest mark must be the one that stays.
+        # The marks go in this order, because of several lanes on one cell the gravest mark must stay.
         for kind in (_ONE, _WARP, _BLOCK, _MANY):
             chosen = kinds == kind
             if chosen.any():
@@ -191,7 +191,8 @@ class Shadow:
         kinds = self._readers.take(cells)
         alone = (other == me) & (kinds <= _ONE)
         ordered = self._ordered(team, mask, me, other, when, site)
-        # A barrier orders what its own block (or warp) read, and nothing else.
+        # Reads by several threads are ordered only by a barrier of all of them: of the block, if it
+        # holds them, and by none if other blocks read too.
         ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= mask.take(team.block_time)))
         bad = (other >= 0) & ~alone & ~ordered
         if not element.shared and bad.any():
@@ -206,7 +207,8 @@ class Shadow:
         same_warp = me >> 5 == other >> 5
         by_block = when <= mask.take(team.block_time)
         if site.volatile:
-            return (same_block & by_block) | same_warp  # the warp-synchronous style of old samples
+            # Old samples rely on warps in step, and say volatile to keep the compiler from reordering.
+            return (same_block & by_block) | same_warp
         return (same_block & by_block) | (same_warp & (when <= mask.take(team.warp_time)))
 
     def _handed_over(

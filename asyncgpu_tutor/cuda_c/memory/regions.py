@@ -202,7 +202,7 @@ def differ(a: Any, b: Any) -> Any:
     """Where two values are not the same."""
     unequal: Any = a != b
     if np.any(unequal) and np.asarray(a).dtype.kind == "f":
-        unequal = unequal & ~(np.isnan(a) & np.isnan(b))  # a NaN is no different from a NaN
+        unequal = unequal & ~(np.isnan(a) & np.isnan(b))  # because NaN != NaN is true
     return unequal
 
 

@@ -49,7 +49,8 @@ class SharedRegion(ByteRegion):
         self.data = np.zeros(self.room * self.blocks, np.uint8)
         self.written: NDArray[np.uint8] | None = np.zeros(self.room * self.blocks, np.uint8)
         self.races = team.launch.limits.check_races
-        # Since the last barrier of all blocks: was anything written, and what was read?
+        # Most intervals between two barriers only read, or only write. So reads are merely logged until
+        # something is written in their interval; then they are replayed to the race detector.
         self.dirty = False
         self.log: list[tuple[int, Mask, int, Any, int, Ptr, Site]] = []
 
@@ -96,7 +97,6 @@ class SharedRegion(ByteRegion):
             if self.dirty:
                 self._note_read(team, mask, shift, part, size, ptr, site)
             else:
-                # Nothing to clash with so far; a write in this interval will look at the log.
                 self.log.append((team.clock, mask, shift, part, size, ptr, site))
                 if len(self.log) > _READ_LOG:
                     self._replay(team)

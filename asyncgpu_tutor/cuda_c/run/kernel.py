@@ -68,7 +68,9 @@ class CompiledKernel:
         limits: Limits,
         sample: Sequence[int] | None,
     ) -> LaunchResult:
-        """Run to the end; see `Program.launch`. `variables` is the memory of `globals`, by name."""
+        """Run to the end. `variables` is the memory of `globals`, by name; the rest is what
+        `Program.launch` takes.
+        """
         check_shape(self.name, grid, block)
         tally = Tally(self.costs, self.code.sites)
         launch = Launch(self.name, source, grid, block, limits, tally, dynamic_shared)
@@ -130,7 +132,7 @@ class CompiledKernel:
             else:
                 values[variable.slot] = number_for(self.name, variable, given)
         pointers += [(v, variables[v.name]) for v in self.globals]
-        # One region for one memory, however many parameters point into it.
+        # Parameters that point into one memory share its region, so that it sees all their accesses.
         cells: dict[int, int] = {}
         watched: set[int] = set()
         for variable, memory in pointers:

@@ -171,7 +171,7 @@ class Program:
             memory = placed[name] = GlobalMemory(size_of(item.variable.type), name)
             if item.initial is not None:
                 memory.data[:] = item.initial
-            memory.mark_written()  # without a value they are zero
+            memory.mark_written()  # because variables without a value are zero
             memory.readonly = item.readonly
         return placed
 

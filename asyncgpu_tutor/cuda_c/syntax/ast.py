@@ -9,45 +9,6 @@ from typing import cast
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Scalar
 
-__all__ = [
-    "Assign",
-    "Binary",
-    "Block",
-    "Braces",
-    "Call",
-    "Cast",
-    "Comma",
-    "Conditional",
-    "Declaration",
-    "Declarator",
-    "Expression",
-    "ExpressionStatement",
-    "For",
-    "Function",
-    "If",
-    "Increment",
-    "Index",
-    "Jump",
-    "Literal",
-    "Member",
-    "Name",
-    "Node",
-    "Param",
-    "Return",
-    "SizeOf",
-    "Statement",
-    "StructDef",
-    "Switch",
-    "SwitchCase",
-    "Template",
-    "TemplateParam",
-    "Text",
-    "TypeName",
-    "Unary",
-    "Unit",
-    "parts_of",
-]
-
 
 @dataclass(kw_only=True)
 class Node:

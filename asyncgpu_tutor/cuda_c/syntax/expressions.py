@@ -10,7 +10,7 @@ from asyncgpu_tutor.cuda_c.types import BOOL, CHAR
 
 __all__ = ["ExpressionParser"]
 
-# What people write who come from Python, and what to write instead.
+# Modules that people who know Python reach for, and what a message tells them to write instead.
 PYTHON = dict.fromkeys(
     ("np", "numpy"),
     "a kernel is written for one element, with C's operators, fmaxf(), sqrtf() and such",
@@ -65,7 +65,7 @@ class ExpressionParser(TypeParser):
         return ast.Conditional(at=at, test=test, yes=yes, no=self.assignment())
 
     def template_value(self) -> ast.Expression:
-        return self.binary(_PRECEDENCE["<<"])  # a '>' closes the list
+        return self.binary(_PRECEDENCE["<<"])  # not a comparison, because a '>' closes the list
 
     def binary(self, level: int) -> ast.Expression:
         left = self.unary()

@@ -84,7 +84,7 @@ class _Parser(StatementParser):
             try:
                 item = self.struct(template)
             except KernelCompileError:
-                # Its members do not matter to a head that does not use it.
+                # Its members are skipped, because most heads do not use it.
                 self.position = start
                 self.type_names[0].add(self._name_of_struct())
                 self._skip_item()

@@ -84,7 +84,7 @@ class TypeParser(ABC):
     def need(self, text: str, why: str = "") -> Token:
         if self.at(text):
             return self.advance()
-        # Something missing is missed at the end of what came before it, not where the next thing is.
+        # The message points behind the last token, since that is where something is missing.
         before = self.tokens[self.position - 1].end if self.position else self.token.at
         self.fail(f"expected '{text}'{why} before '{self.token.text}'", before)
 

@@ -30,7 +30,7 @@ _PATTERN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# Other spellings of operators, [lex.digraph] in the C++ standard. Who comes from Python writes `and`.
+# C++ has these spellings too ([lex.digraph] in the standard), and people who know Python use them.
 _SPELLINGS = {
     "and": "&&",
     "or": "||",

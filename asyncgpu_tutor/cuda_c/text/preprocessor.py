@@ -98,7 +98,7 @@ class _Preprocessor:
     def run(self) -> Preprocessed:
         tokens = tokenise(self.source)
         out: list[Token] = []
-        pending: list[Token] = []  # text since the last directive; macro calls may span lines
+        pending: list[Token] = []  # since the last directive: a macro call may span lines
         i, at_line_start = 0, True
         while tokens[i].kind != "end":
             token = tokens[i]
@@ -222,7 +222,7 @@ class _Preprocessor:
 
     def expand(self, tokens: list[Token]) -> list[Token]:
         out: list[Token] = []
-        todo = list(reversed(tokens))  # a stack: what a macro yields is read again
+        todo = list(reversed(tokens))  # a stack, because what a macro yields is read again
         while todo:
             token = todo.pop()
             macro = self.macros.get(token.text) if token.kind == "name" else None

@@ -1,7 +1,4 @@
-"""The functions that CUDA C brings along, by name.
-
-A handler takes the compiler, the call and whether its value is used, and gives the expression.
-"""
+"""The functions that CUDA C brings along, by name."""
 
 from __future__ import annotations
 

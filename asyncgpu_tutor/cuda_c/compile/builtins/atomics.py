@@ -192,7 +192,7 @@ def _in_turn(
     out = np.empty(len(index), view.dtype)
     first = index[0]
     if isinstance(operation, np.ufunc) and len(index) > 1 and bool((index == first).all()):
-        # All on one element: a running result, rounded at each step as the turns would do it.
+        # All are on one element, so the running result, rounded at each step, is what the turns give.
         chain = operation.accumulate(np.concatenate((view[first : first + 1], part)))
         view[first] = chain[-1]
         return chain[:-1].astype(view.dtype)

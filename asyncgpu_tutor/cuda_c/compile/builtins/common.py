@@ -1,4 +1,9 @@
-"""What the handlers of built-in functions share."""
+"""What the handlers of built-in functions share.
+
+A handler compiles a call: it takes the context, the call, and whether its value is used. To add a function,
+write its handler, or a call of a maker such as `elementwise`, into the `TABLE` of the file of its kind: that
+says what it computes, and by `Price` or `Context.work` what a warp pays for it.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +19,13 @@ from asyncgpu_tutor.cuda_c.types import CType, Scalar, spelled
 
 __all__ = ["Handler", "arguments", "elementwise", "fenced", "need_count", "number", "typed"]
 
-# Takes the state of the compiler, the call, and whether its value is used.
 Handler: TypeAlias = Callable[[Context, Call, bool], Expr]
 
 
 def fenced(handler: Handler, *, behind: bool = True) -> Handler:
-    """A function at which threads meet: what was loaded before it may not be used again behind it.
+    """A function at which threads meet, so that what was loaded before it has to be loaded again.
 
-    Not `behind`: threads meet when the arguments are known, and no memory changes hands.
+    Not `behind` if nothing is written by then: its own arguments are still at hand.
     """
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
@@ -44,7 +48,7 @@ def need_count(c: Context, node: Call, *counts: int) -> None:
 
 
 def arguments(c: Context, node: Call, *counts: int) -> list[Expr]:
-    """The arguments, lowered; arrays as pointers."""
+    """The arguments, compiled; arrays as pointers."""
     need_count(c, node, *counts)
     return [decay(c.expression(a)) for a in node.arguments]
 

@@ -45,7 +45,7 @@ __all__ = ["TABLE"]
 
 Function = Callable[..., Any]
 
-SLOW = 8  # instructions of a function that the hardware only begins
+SLOW = 8  # instructions of a function that the hardware only begins with
 
 
 def _by_element(function: Callable[..., float]) -> Function:
@@ -125,7 +125,8 @@ def _lesser(x: Any, y: Any) -> Any:
 
 
 def _copysign(x: Any, y: Any) -> Any:
-    # The NaN that an operation makes is positive on the GPU and negative on x86.
+    # A NaN counts as positive, because the one that an operation makes is positive on a GPU, though
+    # negative on x86.
     return np.copysign(x, choose(np.isnan(y), y.dtype.type(1), y))
 
 

@@ -38,8 +38,6 @@ class Code:
         The loads and stores that are counted.
     shared_bytes : int
         Static shared memory of a block.
-    record : Record
-        What it does, for the walk over its costs.
     """
 
     parameters: list[Variable]
@@ -49,15 +47,14 @@ class Code:
     exits: int
     sites: list[Site]
     shared_bytes: int
-    record: Record
 
 
 def compile_kernel(
     c: Context, function: Function, scope: Scope, shared: list[tuple[Declarator, set[str]]]
-) -> Code:
+) -> tuple[Code, Record]:
     """Compile a kernel, or an instance of one, in whose `scope` its template's parameters are known.
 
-    `shared` are the `__shared__` variables of the file.
+    `shared` are the `__shared__` variables of the file. The record is for the walk over its costs.
     """
     entry = [
         shared_variable(c, item, resolve(c, item.type), storage, top_volatile(item.type))
@@ -70,8 +67,8 @@ def compile_kernel(
     body = sequence(c, function.body.body)
     for site, origin in c.watched:
         site.relaxed = origin.compared
-    record = Record(c.steps, c.points, len(c.sites))
-    return Code(parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes, record)
+    code = Code(parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes)
+    return code, Record(c.steps, c.points, len(c.sites))
 
 
 def _parameter(c: Context, param: Param, entry: list[Execute]) -> Variable:

@@ -191,9 +191,9 @@ class Program:
     ) -> CompiledKernel:
         with c.seen_from(scope):
             signature = signature_of(self._source, function, c, name)
-        code = compile_kernel(c, function, scope, self._shared)
+        code, record = compile_kernel(c, function, scope, self._shared)
         variables = [g.variable for g in self._globals]
-        kernel = CompiledKernel(name, code, walk(code.record), variables)
+        kernel = CompiledKernel(name, code, walk(record), variables)
         self._compiled[name] = kernel
         self._signatures[name] = signature
         return kernel

@@ -1,38 +1,31 @@
 """An interpreter of CUDA C: all threads at once, with NumPy.
 
-Layout, from the text to the result:
+Rooms, the lower ones first; a room imports from those above it in this list, and no other:
 
-    source, lexer, preprocessor, condition, literals     text to tokens
-    ast, parse_types .. parser                           tokens to a syntax tree
-    types, typed, lower_costs, lower_base,
-    lower_storage, lower_places, lower_operators,
-    lower_braces, lower_expressions,
-    lower_declarations, lower_statements, loops,
-    lower_loops, lower_calls, builtins                   the tree to closures, floor by floor
-    arrays, values, masks, team                          arithmetic, active threads, a batch's state
-    pointers, regions, global_memory, shared_memory,
-    local_memory, access, races                          memory, and what is checked in it
-    memory                                               what the host allocates
-    counts, tally                                        what was done
-    signature, arguments, compiled, program              kernels, launches
+    types, text    C's types; a source's words, macros and numbers
+    syntax         words to a syntax tree
+    lockstep       which threads are active, arithmetic on all of them, a batch's state
+    memory         global, shared and local memory, and what is checked in them
+    compile        the syntax tree to closures that compute values; builtins
+    cost           what the code is charged, and counts of what ran
+    run            programs, kernels, launches
 
 It knows nothing of devices or time. No Python source is made from a kernel's text.
 """
 
 from __future__ import annotations
 
-from asyncgpu_tutor.cuda_c.compiled import LaunchResult
-from asyncgpu_tutor.cuda_c.counts import NOT_SUMMED, Counts, LineCounts
-from asyncgpu_tutor.cuda_c.memory import GlobalMemory, GlobalPointer, MemoryState
-from asyncgpu_tutor.cuda_c.program import Program, compile_source
-from asyncgpu_tutor.cuda_c.signature import Parameter, Signature, read_signature
-from asyncgpu_tutor.cuda_c.team import Limits
+from asyncgpu_tutor.cuda_c.compile.signature import Parameter, Signature, read_signature
+from asyncgpu_tutor.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
+from asyncgpu_tutor.cuda_c.lockstep.team import Limits
+from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, MemoryState
+from asyncgpu_tutor.cuda_c.run.kernel import LaunchResult
+from asyncgpu_tutor.cuda_c.run.program import Program, compile_source
 
 __all__ = [
     "NOT_SUMMED",
     "Counts",
     "GlobalMemory",
-    "GlobalPointer",
     "LaunchResult",
     "Limits",
     "LineCounts",

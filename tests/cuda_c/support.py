@@ -36,7 +36,7 @@ def launch(
 ) -> LaunchResult:
     """Launch a kernel; arrays among `args` are changed in place."""
     if isinstance(program, str):
-        program = compile_source(program)
+        program = compile_source(program, contract=True)
     shapes = [(g,) if isinstance(g, int) else g for g in (grid, block)]
     three = [(*s, *(1,) * (3 - len(s))) for s in shapes]
     ready = [memory(a) if isinstance(a, np.ndarray) else a for a in args]
@@ -55,14 +55,14 @@ def body(
     before: str = "",
     shared: int = 128,
     threads: int = 32,
-    fmad: bool = True,
+    contract: bool = True,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], LaunchResult]:
     """Run statements in a kernel `k(float* x, int* o, int n)` with 32 threads; x, o, the result.
 
     `x` holds 0, 1, 2 ... and `o` zeros; `i` is the thread's number.
     """
     x, o = np.arange(32, dtype=np.float32), np.zeros(32, np.int32)
-    program = compile_source(f"{before}\n{HEAD}{text} }}", fmad=fmad)
+    program = compile_source(f"{before}\n{HEAD}{text} }}", contract=contract)
     result = launch(program, "k", 1, threads, x, o, n, shared=shared)
     return x, o, result
 

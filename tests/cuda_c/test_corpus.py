@@ -41,7 +41,7 @@ def test_there_are_enough() -> None:
 def test_agrees_with_numpy(case: Case) -> None:
     before, after = arguments(case), arguments(case)
     launch(
-        compile_source(source(case.file)),
+        compile_source(source(case.file), contract=True),
         case.kernel,
         case.grid,
         case.block,
@@ -55,7 +55,7 @@ def test_agrees_with_numpy(case: Case) -> None:
 def test_does_not_depend_on_how_many_blocks_run_together(case: Case) -> None:
     before, after = arguments(case), arguments(case)
     launch(
-        compile_source(source(case.file)), case.kernel, case.grid, case.block, *after,
+        compile_source(source(case.file), contract=True), case.kernel, case.grid, case.block, *after,
         shared=case.shared, limits=Limits(batch_lanes=64),
     )  # fmt: skip
     check(case, before, after)
@@ -69,7 +69,7 @@ def test_does_not_depend_on_how_many_blocks_run_together(case: Case) -> None:
 def test_agrees_with_a_compiler(file: str, tmp_path: Path) -> None:
     """To the last bit, where a compiler may be had."""
     cases = [c for c in CASES if c.file == file and "<" not in c.kernel]
-    program = compile_source(source(file), fmad=False)
+    program = compile_source(source(file))
     ours, theirs = [arguments(c) for c in cases], [arguments(c) for c in cases]
     jobs: list[oracle.Case] = []
     for case, args in zip(cases, theirs, strict=True):

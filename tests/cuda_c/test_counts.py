@@ -188,6 +188,27 @@ def test_what_is_at_hand_is_not_loaded_again(text: str, loads: int) -> None:
     assert counts(text).global_load_requests == 32 * loads
 
 
+def test_a_product_that_is_contracted_costs_nothing_more_than_its_sum() -> None:
+    head = HEAD + "float a = x[i], b = x[i + 32]; x[i] = "
+    arrays = np.zeros(64, np.float32), np.zeros(1, np.int32)
+
+    def both(expression: str) -> tuple[Counts, Counts]:
+        text = f"{head}{expression}; }}"
+        fused, apart = (
+            launch(compile_source(text, contract=on), "k", 1, 32, *arrays, 1).counts
+            for on in (True, False)
+        )
+        return fused, apart
+
+    for expression in ("a * b + a", "a - a * b", "-(a * b) + a", "a * a + b * b"):
+        fused, apart = both(expression)
+        assert fused.flops == apart.flops
+        assert fused.warp_instructions == apart.warp_instructions - 1
+    for expression in ("(a + b) * a", "fmaf(a, b, a)"):
+        fused, apart = both(expression)
+        assert fused == apart
+
+
 def test_double_precision_is_counted_apart() -> None:
     single = counts("float v = x[i]; x[i] = v * v + v;")
     double = counts("double v = x[i]; x[i] = v * v + v;")
@@ -262,7 +283,7 @@ def test_counts_do_not_depend_on_the_batch(case: Case) -> None:
         return
     results = [
         launch(
-            compile_source(source(case.file)), case.kernel, case.grid, case.block, *arguments(case),
+            compile_source(source(case.file), contract=True), case.kernel, case.grid, case.block, *arguments(case),
             shared=case.shared, limits=Limits(batch_lanes=lanes),
         ).counts
         for lanes in (32, 32768)

@@ -44,7 +44,7 @@ def arguments(seed: int) -> list[Any]:
 def test_random_kernels(first: int, tmp_path: Path) -> None:
     seeds = range(first, first + PER_FILE)
     source = HELPERS + "\n".join(kernel(f"k{s}", s) for s in seeds)
-    program = compile_source(source, fmad=False)
+    program = compile_source(source)
     ours = {s: arguments(s) for s in seeds}
     theirs = {s: arguments(s) for s in seeds}
     cases = [oracle.Case(f"k{s}", (BLOCKS, 1, 1), (THREADS, 1, 1), theirs[s]) for s in seeds]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from asyncgpu_tutor import errors
-from asyncgpu_tutor.cuda_c import GlobalMemory, GlobalPointer, Limits, compile_source
+from asyncgpu_tutor.cuda_c import GlobalMemory, Limits, compile_source
 
 from .support import HEAD, body, launch, memory
 
@@ -69,14 +69,6 @@ void relu(float* x, int n) {
     def test_only_threads_that_execute_count(self) -> None:
         body("if (i < 31) x[i + 1] = 1; o[i < 0 ? i - 1 : i] += 1;")
 
-    def test_index_is_counted_from_the_argument(self) -> None:
-        program = compile_source(HEAD + "x[i] = 1; }")
-        big = memory(np.zeros(64, np.float32))
-        args = [GlobalPointer(big, 160), memory(np.zeros(1, np.int32)), 1]
-        with pytest.raises(errors.OutOfBoundsError) as caught:
-            program.launch("k", (1, 1, 1), (32, 1, 1), args)
-        assert (caught.value.site.index, caught.value.site.bound) == (24, 24)
-
     def test_null(self) -> None:
         assert "null" in str(fault(errors.OutOfBoundsError, "float* p = nullptr; x[i] = *p;"))
 
@@ -85,6 +77,15 @@ void relu(float* x, int n) {
             errors.MisalignedError, "float4 v = *reinterpret_cast<float4*>(x + i); o[i] = v.x;"
         ).site
         assert site.thread == (1, 0, 0)
+
+    def test_misaligned_by_its_start(self) -> None:
+        text = "x[i] = reinterpret_cast<float*>(reinterpret_cast<char*>(x) + 2)[i & 7];"
+        site = fault(errors.MisalignedError, text).site
+        assert (site.array, site.index) == ("x", 2)
+
+    def test_bytes_that_add_up_to_whole_elements_are_aligned(self) -> None:
+        x = body("x[i] = *reinterpret_cast<float*>(reinterpret_cast<char*>(x) + 4 * i) + 1;")[0]
+        assert x.tolist() == [k + 1 for k in range(32)]
 
     def test_read_only(self) -> None:
         fixed = memory(np.zeros(32, np.float32))
@@ -139,6 +140,19 @@ class TestUninitialised:
         before = "__device__ int f(int a) { if (a > 3) return 1; }"
         fault(errors.UninitialisedReadError, "o[i] = f(i);", before=before)
 
+    @pytest.mark.parametrize(
+        "text", ["atomicAdd(&o[3], 1);", "o[3] = atomicExch(&o[3], 1);", "atomicCAS(&o[3], 0, 1);"]
+    )
+    def test_an_atomic_writes_its_own_element(self, text: str) -> None:
+        program = compile_source(HEAD + "if (i == 0) { " + text + " } }")
+        o = GlobalMemory(32).copy()
+        args = [memory(np.zeros(1, np.float32)), o, 1]
+        limits = Limits(check_uninitialised=False)
+        program.launch("k", (1, 1, 1), (32, 1, 1), args, limits=limits)
+        assert np.flatnonzero(o.initialised).tolist() == [12, 13, 14, 15]
+        assert o.trail is not None
+        assert np.flatnonzero(o.trail).tolist() == [12, 13, 14, 15]
+
 
 class TestRaces:
     def test_correct_reduction(self) -> None:
@@ -190,6 +204,25 @@ class TestRaces:
     )
     def test_no_false_alarm(self, text: str) -> None:
         body(text)
+
+    WORDS = "__shared__ double s[32]; int* p = reinterpret_cast<int*>(s); p[2 * i] = 0; __syncthreads();"
+
+    def test_a_wide_element_is_all_of_its_words(self) -> None:
+        body(f"{self.WORDS} s[i] = i; o[i] = p[2 * i] + p[2 * i + 1];")
+        for word in (2, 3):
+            fault(errors.RaceError, f"{self.WORDS} s[i] = i; o[i] = p[(2 * i + {word}) % 64];")
+
+    def test_an_element_is_the_same_by_whatever_pointer(self) -> None:
+        text = "__shared__ int s[40]; s[i] = 0; if (i < 8) s[i + 32] = 0; __syncthreads(); int* p = s + 8; p[i] = i;"
+        assert body(f"{text} o[i] = s[i + 8];")[1].tolist() == list(range(32))
+        error = fault(errors.RaceError, f"{text} o[i] = i < 31 ? s[i + 9] : 0;")
+        assert error.site.index == 9
+
+    def test_to_write_the_same_is_no_race_and_a_nan_is_the_same_as_a_nan(self) -> None:
+        nan = "__int_as_float(0x7fffffff)"
+        assert np.isnan(body("x[0] = sqrtf(-1.0f - i);")[0][0])
+        fault(errors.RaceError, f"x[0] = i ? {nan} : 1.0f;")
+        fault(errors.RaceError, f"x[0] = i ? 1.0f : {nan};")
 
     def test_a_function_has_one_shared_array_for_all_its_calls(self) -> None:
         before = """__device__ float total(float v) { __shared__ float s[32]; s[threadIdx.x] = v; __syncthreads();

@@ -9,7 +9,7 @@ import pytest
 
 from asyncgpu_tutor.cuda_c import compile_source
 
-from .support import HEAD, body, floats, ints, launch
+from .support import body, floats, ints, launch
 
 FIRST = list(range(32))
 
@@ -149,7 +149,7 @@ class TestFloats:
         # (1 + 2^-12)^2 - 1 - 2^-11 is 2^-24 exactly; rounding the product first loses it.
         text = "float a = 1.0f + 1.0f / 4096; x[i] = a * a + (-1.0f - 1.0f / 2048);"
         assert body(text)[0][0] == np.float32(2.0**-24)
-        assert body(text, fmad=False)[0][0] == 0.0
+        assert body(text, contract=False)[0][0] == 0.0
 
     def test_of_two_products_the_left_one_is_fused(self) -> None:
         text = "float a = 1.0f + 1.0f / 4096, b = 1.0f - 1.0f / 4096; x[i] = a * a + b * b;"
@@ -195,6 +195,13 @@ class TestFloats:
         text = """half2 p = __floats2half2_rn(1.5f, 2.0f); p = __hfma2(p, p, p);
             x[i] = __low2float(p) + 100 * __high2float(p);"""
         assert body(text, before=before)[0][0] == 3.75 + 600
+
+    def test_what_is_no_number_becomes_an_integer_as_on_a_gpu(self) -> None:
+        nan = "sqrtf(-1.0f - x[i])"
+        assert ints(f"(int)({nan})") == [0] * 32
+        assert ints(f"(int)(unsigned)({nan})") == [0] * 32
+        assert ints(f"(int)((long long)({nan}) >> 60)") == [-8] * 32
+        assert ints(f"(int)((unsigned long long)({nan}) >> 60)") == [8] * 32
 
 
 class TestControl:
@@ -512,12 +519,6 @@ class TestPreprocessor:
             ints("SQ(N + 1) + IDX(2, 3, N) + CAT(1, 2) + SUM(1, 2, 3) + PICK", before)
             == [25 + 11 + 12 + 7 + 1] * 32
         )
-
-    def test_defines_of_the_host(self) -> None:
-        source = HEAD + "x[i] = TILE; }"
-        x, o = np.zeros(32, np.float32), np.zeros(32, np.int32)
-        launch(compile_source(source, defines={"TILE": "16"}), "k", 1, 32, x, o, 1)
-        assert x[0] == 16.0
 
     def test_a_macro_does_not_expand_in_itself(self) -> None:
         assert ints("n + n", "#define n (n + 1)\n".replace("n (n + 1)", "zz (zz)")) == [64] * 32

@@ -67,7 +67,14 @@ def test_corpus(cupy: Any, case: Case) -> None:
     text = source(case.file)
     compiled = nvrtc(text, [case.kernel])
     on_gpu(cupy, compiled, case.kernel, (case.grid, case.block), theirs, case.shared)
-    launch(compile_source(text), case.kernel, case.grid, case.block, *ours, shared=case.shared)
+    launch(
+        compile_source(text, contract=True),
+        case.kernel,
+        case.grid,
+        case.block,
+        *ours,
+        shared=case.shared,
+    )
     if case.kernel in UNORDERED:
         ours, theirs = [
             [np.sort(a) for a in x if isinstance(a, np.ndarray)] for x in (ours, theirs)
@@ -84,7 +91,7 @@ def test_random_kernels(cupy: Any, first: int) -> None:
     text = HELPERS + "\n".join(kernel(f"k{s}", s) for s in seeds)
     # -G: without the optimiser, which takes it that integers never overflow; these do, and then wrap.
     compiled = nvrtc(text, [f"k{s}" for s in seeds], fmad=False, options=("-G",))
-    program = compile_source(text, fmad=False)
+    program = compile_source(text)
     for s in seeds:
         ours, theirs = random_arguments(s), random_arguments(s)
         on_gpu(cupy, compiled, f"k{s}", ((BLOCKS,), (THREADS,)), theirs)
@@ -119,5 +126,5 @@ def test_what_is_fused(cupy: Any, expression: str, kind: str) -> None:
     ours, theirs = np.zeros(3200, x.dtype), np.zeros(3200, x.dtype)
     compiled = nvrtc(text, ["k"])
     on_gpu(cupy, compiled, "k", ((100,), (32,)), [x.copy(), theirs])
-    launch(compile_source(text), "k", 100, 32, x.copy(), ours)
+    launch(compile_source(text, contract=True), "k", 100, 32, x.copy(), ours)
     np.testing.assert_array_equal(ours, theirs)

@@ -183,6 +183,24 @@ def test_unsupported_files(source: str) -> None:
     refuse(source, errors.UnsupportedFeatureError)
 
 
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("x * 2", "operator '*' cannot take a pointer"),
+        ("2 % x", "operator '%' cannot take a pointer"),
+        ("x & 1", "operator '&' cannot take a pointer"),
+        ("2 - x", "a pointer cannot be subtracted from a number"),
+        ("x - o", "'float*' and 'int*' point to different things"),
+        ("x + x", "only an integer can be added to a pointer, not a 'float*'"),
+        ("x + 1.0f", "only an integer can be added to a pointer, not a 'float'"),
+        ("x - 1.0f", "only an integer can be added to a pointer, not a 'float'"),
+    ],
+)
+def test_arithmetic_that_pointers_do_not_have(expression: str, message: str) -> None:
+    error = refuse(HEAD + f"auto p = {expression}; }}", errors.KernelCompileError)
+    assert message in str(error)
+
+
 def test_message_has_line_column_and_caret() -> None:
     source = (
         "__global__ void relu(float* x, int n) {\n\tint i = threadIdx.x;\n\tif (i < N) x[i] = 0;\n}"

@@ -22,7 +22,7 @@ FILE = Path(__file__).parent / "recordings" / "counts.json"
 
 def count(case: KernelCase) -> Counts:
     """Run it in the interpreter."""
-    program = compile_source(case.source, fmad=False)
+    program = compile_source(case.source)
     args: list[Any] = []
     for value in case.make(np.random.default_rng(1)):
         if isinstance(value, np.ndarray):

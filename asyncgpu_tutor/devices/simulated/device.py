@@ -263,7 +263,7 @@ class SimDevice:
         if function is None:
             if self.load_us:
                 self.call(f"load {name}", self.load_us)
-            program = compile_source(source, fmad=contract)
+            program = compile_source(source, contract=contract)
             signature = program.instantiate(name)
             stand_in = (
                 StandIn(program, signature, reference, self.stand_in_above)

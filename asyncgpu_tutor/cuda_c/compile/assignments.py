@@ -1,0 +1,111 @@
+"""Expressions that change something: `=`, `+=` and its like, `++` and `--`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from asyncgpu_tutor.cuda_c.compile.braces import converted, listed
+from asyncgpu_tutor.cuda_c.compile.context import Compile, Context
+from asyncgpu_tutor.cuda_c.compile.conversions import constant, convert, value
+from asyncgpu_tutor.cuda_c.compile.operators import operate
+from asyncgpu_tutor.cuda_c.compile.places import place_of
+from asyncgpu_tutor.cuda_c.compile.record import Node
+from asyncgpu_tutor.cuda_c.compile.storage import use, writable, writer
+from asyncgpu_tutor.cuda_c.compile.typed import Expr, MemoryPlace
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.memory import access
+from asyncgpu_tutor.cuda_c.syntax.ast import Assign, Braces, Expression, Increment
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import BOOL, FLOAT, HALF, INT, Pointer, Scalar, Struct, spelled
+
+__all__ = ["EXPRESSIONS"]
+
+
+def _assign(c: Context, node: Assign, used: bool) -> Expr:
+    target = place_of(c, node.target)
+    ctype, place = target.type, target.place
+    writable(c, target, node.at)
+    if node.op:
+        if isinstance(node.value, Braces) and node.value.type is None:
+            by = listed(c, node.value, ctype)
+        else:
+            by = c.expression(node.value)
+        return _update(
+            c, target, lambda old: operate(c, node.op, old, by, node.at), node.at, [by], False
+        )
+    new = converted(c, node.value, ctype, node.at)
+    write = writer(c, target, node.at, new)
+    evaluate = new.run
+    if isinstance(place, MemoryPlace):
+        pointer = place.pointer
+
+        def run(t: Team, m: Mask) -> Any:
+            result = evaluate(t, m)  # the right side goes first, as C++17 has it
+            write(t, m, result, pointer(t, m))
+            return result
+    else:
+
+        def run(t: Team, m: Mask) -> Any:
+            result = evaluate(t, m)
+            write(t, m, result, None)
+            return result
+
+    return value(c, ctype, run, node.at, [target, new], origin=new.origin)
+
+
+def _increment(c: Context, node: Increment, used: bool) -> Expr:
+    target = place_of(c, node.operand)
+    writable(c, target, node.at)
+    kind = target.type
+    if isinstance(kind, Struct) or kind is BOOL:
+        c.fail(node.at, f"'{node.op}{node.op}' cannot take a '{spelled(kind)}'")
+    whole = isinstance(kind, Pointer) or (isinstance(kind, Scalar) and kind.is_integer)
+    one = constant(INT if whole else HALF if kind is HALF else FLOAT, 1, node.at)
+    old_wanted = node.postfix and used
+    return _update(
+        c, target, lambda old: operate(c, node.op, old, one, node.at), node.at, [], old_wanted
+    )
+
+
+def _update(
+    c: Context,
+    target: Expr,
+    combine: Callable[[Expr], Expr],
+    at: Position,
+    parts: list[Expr],
+    old_wanted: bool,
+) -> Expr:
+    """Read a place, compute from it, write it back; the address is computed once."""
+    ctype, place = target.type, target.place
+    cell: list[Any] = [None]
+    use(c, target)
+    before = c.note(Node((target.node,)))
+    old = Expr(ctype, lambda t, m: cell[0], at, before, origin=target.origin)
+    result = convert(c, combine(old), ctype, at)
+    write = writer(c, target, at, result)
+    new = result.run
+    if isinstance(place, MemoryPlace):
+        pointer = place.pointer
+        site = c.new_site(at, volatile=place.volatile)
+
+        def run(t: Team, m: Mask) -> Any:
+            ptr = pointer(t, m)
+            before = cell[0] = access.load(t, m, ptr, ctype, site)
+            after = new(t, m)
+            write(t, m, after, ptr)
+            return before if old_wanted else after
+    else:
+        read = target.run
+
+        def run(t: Team, m: Mask) -> Any:
+            before = cell[0] = read(t, m)
+            after = new(t, m)
+            write(t, m, after, None)
+            return before if old_wanted else after
+
+    return value(c, ctype, run, at, [target, result, *parts], origin=target.origin)
+
+
+EXPRESSIONS: Mapping[type[Expression], Compile] = {Assign: _assign, Increment: _increment}

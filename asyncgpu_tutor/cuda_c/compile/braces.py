@@ -1,0 +1,99 @@
+"""Lists in braces: values and initialisers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from asyncgpu_tutor.cuda_c.compile.context import Compile, Context
+from asyncgpu_tutor.cuda_c.compile.conversions import constant, convert, null, value
+from asyncgpu_tutor.cuda_c.compile.storage import spread
+from asyncgpu_tutor.cuda_c.compile.type_names import resolve
+from asyncgpu_tutor.cuda_c.compile.typed import Expr
+from asyncgpu_tutor.cuda_c.syntax.ast import Braces, Expression
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, Struct, leaves, spelled
+
+__all__ = ["EXPRESSIONS", "converted", "initialise", "listed"]
+
+
+def converted(c: Context, node: Expression, ctype: CType, at: Position) -> Expr:
+    """What is assigned or returned where a `ctype` is wanted; a bare list makes one."""
+    if isinstance(node, Braces) and node.type is None:
+        return listed(c, node, ctype)
+    return convert(c, c.expression(node), ctype, at)
+
+
+def _construct(c: Context, node: Braces, used: bool) -> Expr:
+    if node.type is None:
+        c.unsupported(node.at, "a list in braces is supported as an initialiser only")
+    return listed(c, node, resolve(c, node.type))
+
+
+def listed(c: Context, node: Braces, ctype: CType) -> Expr:
+    """`{a, b}` as a value of a struct or number; what is left out is zero."""
+    if isinstance(ctype, Scalar):
+        if len(node.items) > 1:
+            c.fail(node.at, f"too many values for one '{spelled(ctype)}'")
+        if not node.items:
+            return constant(ctype, 0, node.at)
+        return convert(c, c.expression(node.items[0]), ctype, node.at)
+    if not isinstance(ctype, Struct):
+        c.fail(node.at, f"'{spelled(ctype)}' cannot be made from a list")
+    parts = initialise(c, node, ctype)
+    runs = [p.run for p in parts]
+    return value(c, ctype, lambda t, m: [r(t, m) for r in runs], node.at, parts)
+
+
+def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
+    """One expression for each leaf of `ctype`, from a braced list; C's rules for nesting."""
+    if isinstance(ctype, (Scalar, Pointer)):
+        if isinstance(node, Braces):
+            return [listed(c, node, ctype)]
+        return [convert(c, c.expression(node), ctype, node.at)]
+    if not isinstance(node, Braces):
+        whole = c.expression(node)
+        if whole.type != ctype:
+            c.fail(node.at, f"no conversion from '{spelled(whole.type)}' to '{spelled(ctype)}'")
+        return spread(c, whole, ctype)
+    if node.type is not None and resolve(c, node.type) == ctype:
+        node = Braces(at=node.at, items=node.items)
+    items = list(node.items)
+    out = _fill(c, items, ctype, node.at)
+    if items:
+        c.fail(items[0].at, f"too many values for '{spelled(ctype)}'")
+    return out
+
+
+def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> list[Expr]:
+    parts: list[CType]
+    if isinstance(ctype, Array):
+        parts = [ctype.element] * ctype.length
+    else:
+        assert isinstance(ctype, Struct)
+        parts = [f.type for f in ctype.fields]
+    out: list[Expr] = []
+    for k, part in enumerate(parts):
+        if not items:
+            rest = [leaf for p in parts[k:] for leaf, _ in leaves(p)]
+            return out + [_zero(leaf, at) for leaf in rest]
+        if (
+            isinstance(part, (Scalar, Pointer))
+            or isinstance(items[0], Braces)
+            or (isinstance(part, Struct) and _type_of(c, items[0]) == part)
+        ):
+            out += initialise(c, items.pop(0), part)
+        else:
+            out += _fill(c, items, part, at)  # C lets inner braces be left out
+    return out
+
+
+def _type_of(c: Context, node: Expression) -> CType:
+    with c.recording():  # the record is dropped, because nothing of this is computed
+        return c.expression(node).type
+
+
+def _zero(leaf: Scalar | Pointer, at: Position) -> Expr:
+    return null(leaf, at) if isinstance(leaf, Pointer) else constant(leaf, 0, at)
+
+
+EXPRESSIONS: Mapping[type[Expression], Compile] = {Braces: _construct}

@@ -1,0 +1,63 @@
+"""The functions that CUDA C brings along, by name."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from asyncgpu_tutor.cuda_c.compile.builtins import (
+    atomics,
+    bits,
+    halves,
+    mathematics,
+    misc,
+    synchronisation,
+    warps,
+)
+from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler
+
+__all__ = ["advice", "find", "refused"]
+
+_TABLE: dict[str, Handler] = {
+    **mathematics.TABLE,
+    **bits.TABLE,
+    **halves.TABLE,
+    **atomics.TABLE,
+    **warps.TABLE,
+    **synchronisation.TABLE,
+    **misc.TABLE,
+}
+
+_REFUSED = {
+    "malloc": "malloc in device code is not supported: allocate from the host",
+    "free": "free in device code is not supported",
+    "memcpy": "memcpy in device code is not supported: copy element by element",
+    "memset": "memset in device code is not supported: write element by element",
+    "cudaDeviceSynchronize": "device code cannot call the CUDA runtime here",
+    "curand": "curand is not supported",
+    "curand_init": "curand is not supported",
+    "tex2D": "textures are not supported",
+    "tex1Dfetch": "textures are not supported",
+    "__cvta_generic_to_shared": "addresses as numbers are not supported",
+    "__pipeline_memcpy_async": "asynchronous copies to shared memory are not supported",
+}
+_OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}
+
+
+def find(name: str) -> Handler | None:
+    """Handler of a built-in function."""
+    return _TABLE.get(name)
+
+
+def refused(name: str) -> str | None:
+    """Why a function that a GPU has is not supported; None if a GPU does not have it either."""
+    return _REFUSED.get(name)
+
+
+def advice(name: str, own: set[str]) -> str:
+    """What to try instead of an unknown function."""
+    if name in _OLD_WARP:
+        return f": write {name}_sync(0xffffffff, ...); the form without a mask was removed"
+    if name in halves.TABLE or name.startswith("__half"):
+        return ": #include <cuda_fp16.h> first"
+    near = get_close_matches(name, sorted(own | _TABLE.keys()), 1, 0.75)
+    return f" (did you mean '{near[0]}'?)" if near else ""

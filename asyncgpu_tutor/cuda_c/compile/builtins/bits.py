@@ -1,0 +1,145 @@
+"""Functions of the bits of a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, elementwise, typed
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.typed import Expr
+from asyncgpu_tutor.cuda_c.lockstep.values import choose
+from asyncgpu_tutor.cuda_c.syntax.ast import Call
+from asyncgpu_tutor.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, Scalar
+
+__all__ = ["TABLE"]
+
+
+def _of(
+    types: list[Scalar], result: Scalar, function: Callable[..., Any], cost: int = 1
+) -> Handler:
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        args = typed(c, node, types)
+        return elementwise(c, node, args, result, function, instructions=cost)
+
+    return handle
+
+
+def _popc(x: Any) -> Any:
+    return np.bitwise_count(_unsigned(x)).astype(np.int32)
+
+
+def _unsigned(x: Any) -> Any:
+    return x.view(np.uint32 if x.dtype.itemsize == 4 else np.uint64)
+
+
+def _clz(x: Any) -> Any:
+    """Leading zeros: fill everything below the highest one, and count what is left."""
+    filled = _unsigned(x)
+    bits = x.dtype.itemsize * 8
+    for shift in (1, 2, 4, 8, 16, 32)[: 5 if bits == 32 else 6]:
+        filled = filled | (filled >> filled.dtype.type(shift))
+    return (bits - np.bitwise_count(filled).astype(np.int32)).astype(np.int32)
+
+
+def _ffs(x: Any) -> Any:
+    """Place of the lowest one, from 1; 0 if there is none."""
+    u = _unsigned(x)
+    one = u.dtype.type(1)
+    below = np.bitwise_count((u & (~u + one)) - one).astype(np.int32)
+    return np.where(u == 0, np.int32(0), below + np.int32(1)).astype(np.int32)[()]
+
+
+def _brev(x: Any) -> Any:
+    u = _unsigned(x)
+    make = u.dtype.type
+    pairs = [(1, 0x55), (2, 0x33), (4, 0x0F)]
+    size = u.dtype.itemsize
+    for shift, pattern in pairs:
+        whole = make(int.from_bytes(bytes([pattern]) * size, "little"))
+        u = ((u >> make(shift)) & whole) | ((u & whole) << make(shift))
+    return u.byteswap()
+
+
+def _mulhi(a: Any, b: Any) -> Any:
+    wide = np.int64 if a.dtype.kind == "i" else np.uint64
+    return ((a.astype(wide) * b.astype(wide)) >> wide(32)).astype(a.dtype)
+
+
+def _mul24(a: Any, b: Any) -> Any:
+    if a.dtype.kind == "u":
+        mask = np.uint32(0xFFFFFF)
+        return (a & mask) * (b & mask)
+    eight = np.int32(8)
+    return ((a << eight) >> eight) * ((b << eight) >> eight)
+
+
+def _byte_perm(a: Any, b: Any, select: Any) -> Any:
+    both = a.astype(np.uint64) | (b.astype(np.uint64) << np.uint64(32))
+    out = np.uint32(0)
+    for k in range(4):
+        which = (select >> np.uint32(4 * k)) & np.uint32(7)
+        byte = (both >> (which.astype(np.uint64) * np.uint64(8))) & np.uint64(255)
+        out = out | (byte.astype(np.uint32) << np.uint32(8 * k))
+    return out
+
+
+def _funnel_left(low: Any, high: Any, shift: Any) -> Any:
+    both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    count = (shift & np.uint32(31)).astype(np.uint64)
+    return ((both << count) >> np.uint64(32)).astype(np.uint32)
+
+
+def _funnel_right(low: Any, high: Any, shift: Any) -> Any:
+    both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    return (both >> (shift & np.uint32(31)).astype(np.uint64)).astype(np.uint32)
+
+
+def _bits_of(integer: Any, nan: int) -> Callable[[Any], Any]:
+    """The bits of a float. A NaN has those that the GPU gives it; a CPU's have another sign."""
+
+    def run(x: Any) -> Any:
+        return choose(np.isnan(x), integer(nan), x.view(integer))
+
+    return run
+
+
+def _as(dtype: Any) -> Callable[[Any], Any]:
+    return lambda x: x.view(dtype)
+
+
+def _to(dtype: Any) -> Callable[[Any], Any]:
+    return lambda x: x.astype(dtype)
+
+
+TABLE: dict[str, Handler] = {
+    "__popc": _of([UINT], INT, _popc),
+    "__popcll": _of([ULLONG], INT, _popc),
+    "__clz": _of([INT], INT, _clz),
+    "__clzll": _of([LLONG], INT, _clz),
+    "__ffs": _of([INT], INT, _ffs, 3),
+    "__ffsll": _of([LLONG], INT, _ffs, 3),
+    "__brev": _of([UINT], UINT, _brev),
+    "__brevll": _of([ULLONG], ULLONG, _brev),
+    "__mulhi": _of([INT, INT], INT, _mulhi),
+    "__umulhi": _of([UINT, UINT], UINT, _mulhi),
+    "__mul24": _of([INT, INT], INT, _mul24),
+    "__umul24": _of([UINT, UINT], UINT, _mul24),
+    "__byte_perm": _of([UINT, UINT, UINT], UINT, _byte_perm),
+    "__funnelshift_l": _of([UINT, UINT, UINT], UINT, _funnel_left),
+    "__funnelshift_r": _of([UINT, UINT, UINT], UINT, _funnel_right),
+    "__int_as_float": _of([INT], FLOAT, _as(np.float32), 0),
+    "__uint_as_float": _of([UINT], FLOAT, _as(np.float32), 0),
+    "__float_as_int": _of([FLOAT], INT, _bits_of(np.int32, 0x7FFFFFFF), 0),
+    "__float_as_uint": _of([FLOAT], UINT, _bits_of(np.uint32, 0x7FFFFFFF), 0),
+    "__longlong_as_double": _of([LLONG], DOUBLE, _as(np.float64), 0),
+    "__double_as_longlong": _of([DOUBLE], LLONG, _as(np.int64), 0),
+    "__int2float_rn": _of([INT], FLOAT, _to(np.float32)),
+    "__uint2float_rn": _of([UINT], FLOAT, _to(np.float32)),
+    "__ll2float_rn": _of([LLONG], FLOAT, _to(np.float32)),
+    "__int2double_rn": _of([INT], DOUBLE, _to(np.float64)),
+    "__uint2double_rn": _of([UINT], DOUBLE, _to(np.float64)),
+    "__double2float_rn": _of([DOUBLE], FLOAT, _to(np.float32)),
+}

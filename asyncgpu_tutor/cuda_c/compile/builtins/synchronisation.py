@@ -1,0 +1,143 @@
+"""Barriers and fences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments, fenced, need_count
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.conversions import convert, value
+from asyncgpu_tutor.cuda_c.compile.typed import Expr
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
+from asyncgpu_tutor.cuda_c.syntax.ast import Call
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import BOOL, INT, VOID
+from asyncgpu_tutor.errors import BarrierError
+
+__all__ = ["TABLE", "barrier"]
+
+
+def barrier(t: Team, m: Mask, at: Position) -> None:
+    """Let the blocks of `m` pass a barrier together.
+
+    Raises
+    ------
+    BarrierError
+        If a thread that has not left the kernel does not arrive.
+    """
+    layout = t.layout
+    gone = 0 if t.exited is None else t.exited.n
+    if m.n + gone == layout.lanes:
+        t.meter.barriers += layout.blocks
+        t.block_time = t.clock
+        for region in t.shared.values():
+            if isinstance(region, SharedRegion):
+                region.synchronised()
+        return
+    arrived = np.bincount(layout.block[m.index], minlength=layout.blocks)
+    live = np.full(layout.blocks, layout.threads)
+    if t.exited is not None:
+        live -= np.bincount(layout.block[t.exited.index], minlength=layout.blocks)
+    short = (arrived > 0) & (arrived < live)
+    if short.any():
+        _report(t, m, at, int(short.argmax()), arrived, live)
+    t.meter.barriers += int(np.count_nonzero(arrived))
+    times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
+    times[m.index] = t.clock
+    t.block_time = times
+
+
+def _report(t: Team, m: Mask, at: Position, block: int, arrived: Any, live: Any) -> None:
+    layout = t.layout
+    here = layout.block == block
+    missing = here & ~m.bits
+    if t.exited is not None:
+        missing &= ~t.exited.bits
+    lane = int(missing.argmax())
+    came = t.launch.thread_name(int(layout.linear[int((here & m.bits).argmax())]))
+    t.fault(
+        BarrierError,
+        at,
+        lane,
+        f"does not reach this barrier, and thread {came} waits at it: {int(arrived[block])} of the "
+        f"block's {int(live[block])} threads arrive. On a GPU the block hangs, or goes on wrongly: "
+        "move the barrier out of the branch",
+    )
+
+
+def _syncthreads(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    c.work()
+    at = node.at
+    return value(c, VOID, lambda t, m: barrier(t, m, at), at)
+
+
+def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
+    """The barriers that also gather a condition from every thread of the block."""
+
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        (x,) = arguments(c, node, 1)
+        test = convert(c, x, BOOL, x.at).run
+        c.work(2)
+        at = node.at
+
+        def run(t: Team, m: Mask) -> Any:
+            bits = m.bits & t.array(test(t, m))
+            barrier(t, m, at)
+            layout = t.layout
+            yes = np.bincount(layout.block[bits], minlength=layout.blocks)
+            came = np.bincount(layout.block[m.index], minlength=layout.blocks)
+            return finish(yes, came).astype(np.int32)[layout.block]
+
+        return value(c, INT, run, at, [x])
+
+    return handle
+
+
+def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
+    args = arguments(c, node, 0, 1)
+    c.work()
+
+    def run(t: Team, m: Mask) -> None:
+        if m.full:
+            t.warp_time = t.clock
+            return
+        times = np.array(np.broadcast_to(np.asarray(t.warp_time), (t.layout.lanes,)))
+        times[m.index] = t.clock
+        t.warp_time = times
+
+    return value(c, VOID, run, node.at, args)
+
+
+def _fence(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    c.work()
+
+    def run(t: Team, m: Mask) -> None:
+        blocks = t.layout.numbers[np.unique(t.layout.block[m.index])]
+        t.launch.fence_time[blocks] = t.clock
+
+    return value(c, VOID, run, node.at)
+
+
+def _block_fence(c: Context, node: Call, used: bool) -> Expr:
+    need_count(c, node, 0)
+    c.work()
+    return value(c, VOID, lambda t, m: None, node.at)
+
+
+TABLE: dict[str, Handler] = {
+    "__syncthreads": fenced(_syncthreads),
+    "__syncthreads_count": fenced(_counting(lambda yes, came: yes)),
+    "__syncthreads_and": fenced(_counting(lambda yes, came: yes == came)),
+    "__syncthreads_or": fenced(_counting(lambda yes, came: yes > 0)),
+    "__syncwarp": fenced(_syncwarp),
+    "__threadfence": fenced(_fence),
+    "__threadfence_system": fenced(_fence),
+    "__threadfence_block": fenced(_block_fence),
+}

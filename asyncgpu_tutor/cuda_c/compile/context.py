@@ -1,0 +1,213 @@
+"""The state of the compilation of one kernel: the small record that all compiling functions work on.
+
+The functions for expressions call each other in a circle, as C's grammar does: an operand may be a call, a
+call holds statements, a statement holds expressions. Their modules do not: a function that needs "any
+expression" or "any statement" asks the context, which looks the function up by the node's class, in the
+tables that `rules` puts together from all modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+from asyncgpu_tutor.cuda_c.compile.contraction import Ranks
+from asyncgpu_tutor.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
+from asyncgpu_tutor.cuda_c.compile.typed import Execute, Expr, Scope
+from asyncgpu_tutor.cuda_c.compile.variables import Origin
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
+from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
+from asyncgpu_tutor.cuda_c.text.source import Position, Source
+from asyncgpu_tutor.cuda_c.types import VOID, CType
+
+__all__ = ["Compile", "CompileStatement", "Context", "Frame", "Rules"]
+
+Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
+CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
+N = TypeVar("N", bound=Node)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What compiles a node, by its class. For expressions, also whether the value is wanted."""
+
+    expressions: Mapping[type[Expression], Compile]
+    statements: Mapping[type[Statement], CompileStatement]
+
+
+@dataclass
+class Frame:
+    """The function whose body is being compiled.
+
+    Attributes
+    ----------
+    kernel : bool
+        It is the kernel itself, and `return` ends the thread.
+    returns : CType
+        What any other function returns, by `slot` and `exit`; `returned` are the values.
+    addressed : set of str
+        Variables whose address is taken in it.
+    breaks, continues : list of int
+        The ways out of the loops around the statement at hand, innermost last.
+    """
+
+    kernel: bool = True
+    returns: CType = VOID
+    slot: int = -1
+    exit: int = -1
+    addressed: set[str] = field(default_factory=set[str])
+    returned: list[Expr] = field(default_factory=list[Expr])
+    breaks: list[int] = field(default_factory=list[int])
+    continues: list[int] = field(default_factory=list[int])
+
+
+@dataclass
+class Context:
+    """State of the compilation of one kernel.
+
+    Attributes
+    ----------
+    source : Source
+        For messages.
+    functions : dict
+        All functions of the file by name.
+    file_scope : Scope
+        Names of the file.
+    rules : Rules
+        What compiles which node.
+    contract : bool
+        Whether a product and a sum become one fused operation.
+    has_half : bool
+        Whether `cuda_fp16.h` is included.
+    slots, exits, points : int
+        How many variables, ways out and pieces of code have been given a number.
+    sites : list of Site
+        All loads and stores.
+    watched : list of (Site, Origin)
+        Loads, and what they may read from: those that atomicCAS also works on race by design.
+    steps : list of Step
+        Where the record goes on.
+    calls : list of str
+        Functions that are being expanded, outermost first.
+    shared_bytes : int
+        Static shared memory so far; `shared_seen` are the variables in it.
+    """
+
+    source: Source
+    functions: dict[str, list[Function]]
+    file_scope: Scope
+    rules: Rules
+    contract: bool = False
+    has_half: bool = False
+    slots: int = 0
+    exits: int = 0
+    points: int = 0
+    shared_bytes: int = 0
+    frame: Frame = field(default_factory=Frame)
+    ranks: Ranks = field(default_factory=Ranks)
+    sites: list[Site] = field(default_factory=list[Site])
+    watched: list[tuple[Site, Origin]] = field(default_factory=list[tuple[Site, Origin]])
+    steps: list[Step] = field(default_factory=list[Step])
+    calls: list[str] = field(default_factory=list[str])
+    shared_seen: set[tuple[int, CType | None]] = field(
+        default_factory=set[tuple[int, CType | None]]
+    )
+
+    def __post_init__(self) -> None:
+        self.scope = self.file_scope
+
+    # -- messages
+
+    def fail(self, at: Position, message: str) -> NoReturn:
+        """Refuse what a CUDA compiler refuses too."""
+        self.source.fail(at, message)
+
+    def unsupported(self, at: Position, message: str) -> NoReturn:
+        """Refuse what a GPU would run, and this interpreter would not run rightly."""
+        self.source.unsupported(at, message)
+
+    # -- any node
+
+    def expression(self, node: Expression, used: bool = True) -> Expr:
+        """An expression whose value is wanted (or, with `used` False, only its effect)."""
+        return self.rules.expressions[type(node)](self, node, used)
+
+    def statement(self, node: Statement) -> Execute:
+        """A statement as a closure that takes the lanes that come in and returns those that go on."""
+        return self.rules.statements[type(node)](self, node)
+
+    # -- numbers
+
+    def new_slot(self) -> int:
+        """A place for a value in `Team.slots`."""
+        self.slots += 1
+        return self.slots - 1
+
+    def new_exit(self) -> int:
+        """A place in `Team.left` for the lanes that leave a loop or a function."""
+        self.exits += 1
+        return self.exits - 1
+
+    def new_site(self, at: Position, write: bool = False, volatile: bool = False) -> Site:
+        """The number of a load or store that is compiled here."""
+        site = Site(len(self.sites), at, write, volatile)
+        self.sites.append(site)
+        self.steps.append(Access(site.index))
+        return site
+
+    # -- the record
+
+    def note(self, node: N) -> N:
+        """Write a value into the record."""
+        self.steps.append(node)
+        return node
+
+    def work(self, instructions: int = 1, flops: int = 0, special: int = 0) -> None:
+        """Write into the record that something is done here each time."""
+        self.steps.append(Work(Price(instructions, flops, special)))
+
+    @contextmanager
+    def recording(self, steps: list[Step] | None = None) -> Generator[list[Step]]:
+        """Write into a list of its own what is compiled inside, or go on with `steps`."""
+        outer, self.steps = self.steps, [] if steps is None else steps
+        try:
+            yield self.steps
+        finally:
+            self.steps = outer
+
+    @contextmanager
+    def detached(self, line: int) -> Generator[Piece]:
+        """Write into a piece of straight code what is compiled inside; the caller says where it is."""
+        piece = Piece(self.points, line)
+        self.points += 1
+        with self.recording() as piece.steps:
+            yield piece
+
+    @contextmanager
+    def piece(self, line: int) -> Generator[Piece]:
+        """The same, for a piece that is passed next."""
+        with self.detached(line) as piece:
+            yield piece
+        self.steps.append(piece)
+
+    @contextmanager
+    def scoped(self) -> Generator[None]:
+        """Names that are declared inside end with it."""
+        outer, self.scope = self.scope, Scope(self.scope)
+        try:
+            with self.recording() as steps:
+                yield
+        finally:
+            self.scope = outer
+        self.steps.append(Scoped(steps))
+
+    @contextmanager
+    def seen_from(self, scope: Scope) -> Generator[None]:
+        """Names mean inside what they mean in another scope."""
+        outer, self.scope = self.scope, scope
+        try:
+            yield
+        finally:
+            self.scope = outer

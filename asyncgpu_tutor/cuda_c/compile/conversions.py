@@ -1,0 +1,167 @@
+"""Making expressions, and turning them into values of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.record import Constant, Convert, Followed, Node
+from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr
+from asyncgpu_tutor.cuda_c.compile.variables import Origin
+from asyncgpu_tutor.cuda_c.lockstep.values import converter
+from asyncgpu_tutor.cuda_c.memory.access import NULL
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import (
+    BOOL,
+    VOID,
+    Array,
+    CType,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    spelled,
+)
+
+__all__ = ["condition", "constant", "convert", "decay", "fold", "nodes", "null", "recast", "value"]
+
+
+def nodes(parts: Iterable[Expr]) -> tuple[Node, ...]:
+    """What the record calls these expressions."""
+    return tuple(part.node for part in parts)
+
+
+def value(
+    c: Context,
+    ctype: CType,
+    run: Evaluate,
+    at: Position,
+    parts: Iterable[Expr] = (),
+    *,
+    node: Node | None = None,
+    origin: Origin | None = None,
+) -> Expr:
+    """An expression made of others; `node` is what the record calls it, if it is in there already."""
+    parts = list(parts)
+    if node is None:
+        node = c.note(Node(nodes(parts)))
+    rank = max((part.rank for part in parts), default=-1) + 1
+    return Expr(ctype, run, at, node, origin=origin, rank=rank)
+
+
+def constant(ctype: Scalar, number: Any, at: Position) -> Expr:
+    """A number that is known now."""
+    known = np.asarray(number).astype(ctype.dtype)[()]
+    return Expr(ctype, lambda t, m: known, at, Constant(value=known), constant=known)
+
+
+def null(ctype: CType, at: Position) -> Expr:
+    """The null pointer."""
+    return Expr(ctype, lambda t, m: NULL, at, Node(), origin=Origin())
+
+
+def fold(expr: Expr, parts: Iterable[Expr]) -> Expr:
+    """Compute now what depends on constants only."""
+    if any(p.constant is None for p in parts) or not isinstance(expr.type, Scalar):
+        return expr
+    with np.errstate(all="ignore"):
+        known: Any = expr.run(None, None)  # pyright: ignore[reportArgumentType] - constants look at neither
+    return constant(expr.type, known, expr.at)
+
+
+def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool = False) -> Expr:
+    """An expression as a value of another type, as an assignment or a cast does it.
+
+    Raises
+    ------
+    KernelCompileError
+        Where C++ has no such conversion.
+    """
+    source = expr.type
+    if source == target:
+        return expr
+    if isinstance(target, Void):
+        return expr if not explicit else value(c, VOID, expr.run, at, [expr])
+    if isinstance(source, Scalar) and isinstance(target, Scalar):
+        return _convert_scalar(c, expr, source, target, at)
+    if isinstance(source, (Pointer, Array)) or isinstance(target, Pointer):
+        return _convert_pointer(c, expr, target, at, explicit)
+    if isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar):
+        x = convert(c, expr, target.fields[0].type, at).run
+        one = np.uint32(1)
+        return value(c, target, lambda t, m: [x(t, m), one, one], at, [expr])
+    c.fail(at, f"no conversion from '{spelled(source)}' to '{spelled(target)}'")
+
+
+def _convert_scalar(c: Context, expr: Expr, source: Scalar, target: Scalar, at: Position) -> Expr:
+    change = converter(source, target)
+    if change is None and expr.constant is not None:
+        return Expr(target, expr.run, at, expr.node, expr.constant, rank=expr.rank)
+    free = change is None or BOOL in (source, target) or expr.constant is not None
+    node = c.note(Convert((expr.node,), source=source, target=target, free=free))
+    run = expr.run
+    if change is None:
+        return Expr(target, run, at, node, rank=expr.rank)
+    return fold(value(c, target, lambda t, m: change(run(t, m)), at, [expr], node=node), [expr])
+
+
+def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explicit: bool) -> Expr:
+    expr = decay(expr)
+    source = expr.type
+    if target is BOOL and isinstance(source, Pointer):
+        run = expr.run
+        return value(c, BOOL, lambda t, m: np.bool_(run(t, m).region is not None), at, [expr])
+    zero = expr.constant is not None and expr.constant == 0
+    if zero and not explicit and not isinstance(source, Pointer):
+        return null(target, at)
+    if not isinstance(source, Pointer) or not isinstance(target, Pointer):
+        if explicit and (isinstance(source, Scalar) or isinstance(target, Scalar)):
+            c.unsupported(at, "casts between pointers and numbers are not supported")
+        c.fail(
+            at,
+            f"a value of type '{spelled(source)}' cannot be used as '{spelled(target)}'"
+            + (": a pointer and a number are different things" if not explicit else ""),
+        )
+    if not explicit:
+        void = isinstance(target.target, Void)
+        is_null = isinstance(source.target, Void) and expr.constant is not None
+        if source.target != target.target and not void and not is_null:
+            c.fail(
+                at,
+                f"a value of type '{spelled(source)}' cannot be used as '{spelled(target)}': "
+                "say reinterpret_cast if you mean it",
+            )
+        if source.const and not target.const:
+            c.fail(
+                at,
+                f"'{spelled(source)}' points to constants, '{spelled(target)}' would let them "
+                "be changed",
+            )
+    elif source.const and not target.const:
+        c.unsupported(at, "casting 'const' away is not supported")
+    return Expr(target, expr.run, at, expr.node, origin=expr.origin)
+
+
+def recast(c: Context, expr: Expr, at: Position) -> Expr:
+    """An expression that a cast leaves as it is; it is no longer a place, nor a factor."""
+    node = expr.node if expr.constant is not None else c.note(Followed((expr.node,)))
+    return replace(expr, at=at, node=node, place=None, site=None, text=None, product=None, rank=0)
+
+
+def decay(expr: Expr) -> Expr:
+    """An array as a pointer to its first element."""
+    if not isinstance(expr.type, Array):
+        return expr
+    ctype = Pointer(expr.type.element, expr.type.const, expr.type.volatile)
+    return Expr(ctype, expr.run, expr.at, expr.node, origin=expr.origin)
+
+
+def condition(c: Context, expr: Expr) -> Evaluate:
+    """An expression as a test."""
+    if isinstance(expr.type, (Struct, Void)):
+        c.fail(expr.at, f"'{spelled(expr.type)}' is neither true nor false")
+    return convert(c, expr, BOOL, expr.at).run

@@ -1,0 +1,362 @@
+"""Declarations: registers, references, arrays, shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from asyncgpu_tutor.cuda_c.compile.braces import converted, initialise
+from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
+from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay
+from asyncgpu_tutor.cuda_c.compile.places import place_of
+from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
+from asyncgpu_tutor.cuda_c.compile.storage import assigned, put, spread, use
+from asyncgpu_tutor.cuda_c.compile.type_names import (
+    array_type,
+    define_struct,
+    resolve,
+    top_const,
+    top_volatile,
+)
+from asyncgpu_tutor.cuda_c.compile.typed import (
+    Alias,
+    Binding,
+    Execute,
+    Expr,
+    MemoryPlace,
+    Number,
+    TypeBinding,
+)
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.memory import access
+from asyncgpu_tutor.cuda_c.memory.local_region import LocalRegion
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
+from asyncgpu_tutor.cuda_c.syntax.ast import Braces, Declaration, Declarator, Statement, StructDef
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import (
+    Array,
+    CType,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    align_of,
+    has_array,
+    leaves,
+    size_of,
+    spelled,
+)
+
+__all__ = [
+    "STATEMENTS",
+    "bind_reference",
+    "local_memory",
+    "nothing",
+    "parameter_entry",
+    "shared_variable",
+    "zero_of",
+]
+
+
+def nothing(t: Team, m: Mask) -> Mask | None:
+    """A statement that does nothing; known by its identity, so that it can be left out."""
+    return m
+
+
+def _enter(c: Context, name: str, binding: Binding, at: Position) -> None:
+    if name in c.scope.names:
+        c.fail(at, f"'{name}' has already been declared in this scope")
+    c.scope.names[name] = binding
+    c.steps.append(Declare(binding if isinstance(binding, Variable) else None))
+
+
+def _declaration(c: Context, node: Declaration) -> Execute:
+    if "typedef" in node.storage:
+        for item in node.items:
+            _enter(c, item.name, TypeBinding(resolve(c, item.type)), item.at)
+        return nothing
+    parts: list[Execute] = []
+    for item in node.items:
+        with c.piece(item.at.line) as piece:
+            piece.declares = True
+            part = _declarator(c, item, node.storage)
+        if part is not nothing:
+            parts.append(_charging(piece.point, part))
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return nothing
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        for part in parts:
+            part(t, m)
+        return m
+
+    return run
+
+
+def _charging(point: int, part: Execute) -> Execute:
+    def run(t: Team, m: Mask) -> Mask | None:
+        t.meter.charge(point, m)
+        return part(t, m)
+
+    return run
+
+
+def _struct(c: Context, node: StructDef) -> Execute:
+    _enter(c, node.name, TypeBinding(define_struct(c, node)), node.at)
+    return nothing
+
+
+def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
+    if item.type.base == "auto":
+        return _auto(c, item)
+    ctype = resolve(c, item.type)
+    const, volatile = top_const(item.type), top_volatile(item.type)
+    if isinstance(ctype, Void):
+        c.fail(item.at, f"'{item.name}' cannot be void")
+    if "__shared__" in storage:
+        return shared_variable(c, item, ctype, storage, volatile)
+    if "__constant__" in storage or "__device__" in storage:
+        c.fail(item.at, "__constant__ and __device__ variables belong outside functions")
+    if item.type.reference:
+        return _reference(c, item, ctype, const)
+    if "static" in storage and not const:
+        c.unsupported(item.at, "static variables in functions are not supported")
+    if item.dims:
+        return _array(c, item, ctype, const, volatile)
+    if has_array(ctype) or item.name in c.frame.addressed:
+        return _in_memory(c, item, ctype, const, volatile)
+    if item.init is not None:
+        return _bind(c, item, ctype, converted(c, item.init, ctype, item.init.at), const)
+    if const:
+        c.fail(item.at, f"'{item.name}' is const and needs a value")
+    return _unset(c, item, ctype)
+
+
+# -- in registers
+
+
+def _auto(c: Context, item: Declarator) -> Execute:
+    if item.init is None or isinstance(item.init, Braces):
+        c.fail(item.at, f"'auto {item.name}' needs a value to take its type from")
+    if item.type.pointers or item.type.reference:
+        c.unsupported(item.at, "'auto*' and 'auto&' are not supported: write the type")
+    new = decay(c.expression(item.init))
+    if isinstance(new.type, Void):
+        c.fail(item.at, f"'{item.name}' cannot be void")
+    if item.name in c.frame.addressed or has_array(new.type):
+        return _in_memory(c, item, new.type, item.type.const, False)
+    return _bind(c, item, new.type, new, item.type.const)
+
+
+def _bind(c: Context, item: Declarator, ctype: CType, new: Expr, const: bool) -> Execute:
+    if const and new.constant is not None and isinstance(ctype, Scalar):
+        _enter(c, item.name, Number(new), item.at)
+        return nothing
+    variable = Variable(item.name, ctype, c.new_slot(), const=const)
+    _first_value(c, variable, new)
+    _enter(c, item.name, variable, item.at)
+    return put(variable.slot, new.run)
+
+
+def _first_value(c: Context, variable: Variable, new: Expr) -> None:
+    assigned(variable, new)
+    c.steps.append(Bind(variable, new.node))
+
+
+def _unset(c: Context, item: Declarator, ctype: CType) -> Execute:
+    variable = Variable(item.name, ctype, c.new_slot(), unset=True)
+    _enter(c, item.name, variable, item.at)
+    slot = variable.slot
+    zero = zero_of(ctype)
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        t.slots[slot] = zero
+        t.born[slot] = m
+        t.defined[slot] = None
+        return m
+
+    return run
+
+
+def zero_of(ctype: CType) -> Any:
+    """A value that stands for one that nobody may look at."""
+    if isinstance(ctype, Scalar):
+        return ctype.make(0)
+    if isinstance(ctype, Pointer):
+        return access.NULL
+    return [zero_of(leaf) for leaf, _ in leaves(ctype)]
+
+
+# -- references
+
+
+def _reference(c: Context, item: Declarator, ctype: CType, const: bool) -> Execute:
+    if item.init is None:
+        c.fail(item.at, f"the reference '{item.name}' must be bound to something")
+    target = place_of(c, item.init)
+    binding, fix = bind_reference(c, item.name, target, ctype, const, item.at)
+    _enter(c, item.name, binding, item.at)
+    return fix
+
+
+def bind_reference(
+    c: Context, name: str, target: Expr, ctype: CType, const: bool, at: Position
+) -> tuple[Alias | Variable, Execute]:
+    """A name for a place: what it means, and what fixes the place's address once."""
+    place = target.place
+    if place is None or target.type != ctype:
+        if const and isinstance(target.type, (Scalar, Struct)):
+            new = convert(c, use(c, target), ctype, at)
+            variable = Variable(name, ctype, c.new_slot(), const=True)
+            _first_value(c, variable, new)
+            return variable, put(variable.slot, new.run)
+        if place is None:
+            c.fail(at, f"the reference '{name}' needs a variable, not a value")
+        c.fail(at, f"a '{spelled(ctype)}&' cannot refer to a '{spelled(target.type)}'")
+    if place.const and not const:
+        c.fail(at, f"the reference '{name}' would let a constant be changed")
+    if not isinstance(place, MemoryPlace):
+        return Alias(Expr(ctype, target.run, at, target.node, place=place)), nothing
+    slot, pointer = c.new_slot(), place.pointer
+    fixed = MemoryPlace(
+        lambda t, m: t.slots[slot],
+        c.note(Followed((target.node,), known=True)),
+        place.origin,
+        place.const or const,
+        place.volatile,
+    )
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        t.slots[slot] = pointer(t, m)
+        return m
+
+    alias = Expr(ctype, target.run, at, target.node, place=fixed, origin=target.origin)
+    return Alias(alias), run
+
+
+# -- arrays and other memory
+
+
+def _array(c: Context, item: Declarator, element: CType, const: bool, volatile: bool) -> Execute:
+    dims = list(item.dims)
+    if dims[0] is None:
+        if not isinstance(item.init, Braces) or len(dims) > 1:
+            c.fail(item.at, f"the size of '{item.name}' is missing")
+        ctype: CType = Array(element, len(item.init.items), const)
+    else:
+        ctype = array_type(c, element, dims, const)
+    return _in_memory(c, item, ctype, const, volatile)
+
+
+def _in_memory(c: Context, item: Declarator, ctype: CType, const: bool, volatile: bool) -> Execute:
+    if any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype)):
+        c.unsupported(item.at, "arrays of pointers, and addresses of pointers, are not supported")
+    values: list[Expr] = []
+    if isinstance(item.init, Braces):
+        values = initialise(c, item.init, ctype)
+    elif item.init is not None and not isinstance(ctype, Array):
+        value = convert(c, c.expression(item.init), ctype, item.init.at)
+        values = [value] if isinstance(ctype, Scalar) else spread(c, value, ctype)
+    elif item.init is not None:
+        c.fail(item.init.at, f"the array '{item.name}' needs values in braces")
+    slot = c.new_slot()
+    variable = Variable(
+        item.name, ctype, slot, memory=True, const=const, volatile=volatile, thread=True
+    )
+    variable.origin.place(near=True)
+    for value in values:
+        _first_value(c, variable, value)
+    _enter(c, item.name, variable, item.at)
+    return local_memory(c, variable, values, item.at)
+
+
+def local_memory(c: Context, variable: Variable, values: list[Expr], at: Position) -> Execute:
+    """Make room for a variable of each thread, and fill it."""
+    slot, name, ctype = variable.slot, variable.name, variable.type
+    nbytes = size_of(ctype)
+    parts = leaves(ctype)
+    unit = min(leaf.size if isinstance(leaf, Scalar) else 8 for leaf, _ in parts)
+    site = c.new_site(at, write=True)
+    fill = [
+        (leaf, offset, value.run)
+        for (leaf, offset), value in zip(parts, values, strict=False)
+        if isinstance(leaf, Scalar)
+    ]
+    c.work(len(fill))
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        base: Any = t.slots[slot]
+        if base is None or m.full or t.born[slot] is m:
+            base = Ptr(LocalRegion(nbytes, unit, t), 0, unit, 0, name)
+            t.slots[slot] = base
+        t.born[slot] = m
+        for leaf, offset, value in fill:
+            access.store(t, m, base.moved(offset), leaf, value(t, m), site)
+        return m
+
+    return run
+
+
+def parameter_entry(c: Context, variable: Variable, new: Expr) -> Execute:
+    """What puts an argument where its parameter is."""
+    if not variable.memory:
+        return put(variable.slot, new.run)
+    values = [new] if isinstance(variable.type, Scalar) else spread(c, new, variable.type)
+    return local_memory(c, variable, values, new.at)
+
+
+def shared_variable(
+    c: Context, item: Declarator, element: CType, storage: set[str], volatile: bool
+) -> Execute:
+    """A `__shared__` variable: one for each block, however often its function is expanded."""
+    if item.init is not None:
+        c.fail(item.at, "a __shared__ variable cannot have an initial value")
+    ctype = array_type(c, element, item.dims)
+    dynamic = bool(item.dims) and item.dims[0] is None
+    if dynamic and "extern" not in storage:
+        c.fail(
+            item.at,
+            f"the size of '{item.name}' is missing; for memory that the launch "
+            "sizes write extern __shared__",
+        )
+    if any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype)):
+        c.unsupported(item.at, "pointers in shared memory are not supported")
+    variable = Variable(item.name, ctype, c.new_slot(), memory=True, volatile=volatile)
+    variable.origin.place(near=True)
+    _enter(c, item.name, variable, item.at)
+    slot, name = variable.slot, item.name
+    nbytes = size_of(ctype)
+    cell = min((leaf.size for leaf, _ in leaves(_core(ctype)) if isinstance(leaf, Scalar)),
+               default=4)  # fmt: skip
+    key = (0, None) if dynamic else (id(item), ctype)
+    if not dynamic and key not in c.shared_seen:
+        c.shared_seen.add(key)
+        align = align_of(ctype)
+        c.shared_bytes = -(-c.shared_bytes // align) * align + nbytes
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        region = t.shared.get(key)
+        if not isinstance(region, SharedRegion):
+            room = t.launch.dynamic_shared if dynamic else nbytes
+            region = t.shared[key] = SharedRegion(room, t, cell)
+        t.slots[slot] = Ptr(region, 0, cell, 0, name)
+        return m
+
+    return run
+
+
+def _core(ctype: CType) -> CType:
+    while isinstance(ctype, Array):
+        ctype = ctype.element
+    return ctype
+
+
+STATEMENTS: Mapping[type[Statement], CompileStatement] = {
+    Declaration: _declaration,
+    StructDef: _struct,
+}

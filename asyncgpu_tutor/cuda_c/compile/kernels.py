@@ -1,0 +1,92 @@
+"""Compiling a kernel: its parameters, its body, and the record of what it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.declarations import parameter_entry, shared_variable
+from asyncgpu_tutor.cuda_c.compile.record import Declare, Record
+from asyncgpu_tutor.cuda_c.compile.statements import sequence
+from asyncgpu_tutor.cuda_c.compile.storage import read_variable
+from asyncgpu_tutor.cuda_c.compile.type_names import param_type, resolve, top_const, top_volatile
+from asyncgpu_tutor.cuda_c.compile.typed import Execute, Scope
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
+from asyncgpu_tutor.cuda_c.syntax.ast import Declarator, Function, Param
+from asyncgpu_tutor.cuda_c.syntax.names import addressed_names
+from asyncgpu_tutor.cuda_c.types import Pointer
+
+__all__ = ["Code", "compile_kernel"]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A kernel as closures, with what they need to run.
+
+    Attributes
+    ----------
+    parameters : list of Variable
+        What the arguments of a launch are bound to, in order.
+    entry : list
+        What each batch of blocks does first: variables of the file, parameters that have an address.
+    body : callable
+        The kernel itself.
+    slots, exits : int
+        How many variables and ways out a batch keeps track of.
+    sites : list of Site
+        The loads and stores that are counted.
+    shared_bytes : int
+        Static shared memory of a block.
+    """
+
+    parameters: list[Variable]
+    entry: list[Execute]
+    body: Execute
+    slots: int
+    exits: int
+    sites: list[Site]
+    shared_bytes: int
+
+
+def compile_kernel(
+    c: Context, function: Function, scope: Scope, shared: list[tuple[Declarator, set[str]]]
+) -> tuple[Code, Record]:
+    """Compile a kernel, or an instance of one, in whose `scope` its template's parameters are known.
+
+    `shared` are the `__shared__` variables of the file. The record is for the walk over its costs.
+    """
+    entry = [
+        shared_variable(c, item, resolve(c, item.type), storage, top_volatile(item.type))
+        for item, storage in shared
+    ]
+    c.scope = Scope(scope)
+    c.frame.addressed = addressed_names(function.body)
+    parameters = [_parameter(c, param, entry) for param in function.params]
+    assert function.body is not None
+    body = sequence(c, function.body.body)
+    for site, origin in c.watched:
+        site.relaxed = origin.compared
+    code = Code(parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes)
+    return code, Record(c.steps, c.points, len(c.sites))
+
+
+def _parameter(c: Context, param: Param, entry: list[Execute]) -> Variable:
+    if param.type.reference:
+        c.unsupported(param.at, "references as kernel parameters")
+    ctype, const = param_type(c, param), top_const(param.type)
+    given = Variable(param.name, ctype, c.new_slot(), const=const, parameter=True)
+    given.rank = c.ranks.parameter()
+    if isinstance(ctype, Pointer):
+        given.origin.place(near=False)
+    variable = given
+    if param.name in c.frame.addressed and not isinstance(ctype, Pointer):
+        variable = Variable(param.name, ctype, c.new_slot(), memory=True, thread=True)
+        variable.origin.place(near=True)
+        entry.append(parameter_entry(c, variable, read_variable(c, given, param.at)))
+    if param.name:
+        if param.name in c.scope.names:
+            c.fail(param.at, f"two parameters are called '{param.name}'")
+        c.scope.names[param.name] = variable
+        c.steps.append(Declare(variable, parameter=True))
+    return given

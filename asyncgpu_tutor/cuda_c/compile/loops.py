@@ -1,0 +1,109 @@
+"""Loops: every kind of them is a `For` by now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
+from asyncgpu_tutor.cuda_c.compile.record import Loop, Node
+from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
+from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, RegisterPlace
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.syntax.ast import Declaration, For, Statement
+from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
+
+__all__ = ["STATEMENTS"]
+
+
+def _for(c: Context, node: For) -> Execute:
+    with c.scoped():
+        init = c.statement(node.init) if node.init is not None else None
+        return _turns(c, node, init)
+
+
+def _turns(c: Context, node: For, init: Execute | None) -> Execute:
+    counter = None
+    if isinstance(node.init, Declaration) and len(node.init.items) == 1:
+        counter = _variable(c, node.init.items[0].name)
+    changed = [_variable(c, n) for n in sorted(assigned_names([node.test, node.step, node.body]))]
+    test: Evaluate | None = None
+    condition: Node | None = None
+    test_at = node.at if node.test is None else node.test.at
+    with c.detached(test_at.line) as test_piece:
+        if node.test is not None:
+            expr, test = tested(c, node.test)
+            condition = expr.node
+            if expr.constant:
+                test = None  # because it never ends the loop
+    c.ranks.branch()
+    leave, again = c.new_exit(), c.new_exit()
+    c.frame.breaks.append(leave)
+    c.frame.continues.append(again)
+    with c.recording() as body_steps:
+        body = block_of(c, node.body)
+    step: Evaluate | None = None
+    with c.detached(node.at.line) as step_piece:
+        if node.step is not None:
+            step = c.expression(node.step, used=False).run
+    c.frame.breaks.pop()
+    c.frame.continues.pop()
+    c.steps.append(
+        Loop(
+            source=node,
+            counter=counter,
+            changed=[v for v in changed if v is not None],
+            test=test_piece,
+            condition=condition,
+            endless=test is None,
+            body=body_steps,
+            step=step_piece,
+        )
+    )
+    at, after = node.at, node.after
+    test_point, step_point = test_piece.point, step_piece.point
+
+    def run(t: Team, entered: Mask) -> Mask | None:
+        meter = t.meter
+        if init is not None:
+            init(t, entered)
+        t.left[leave] = None
+        finished: Mask | None = None
+        first = after
+        m: Mask | None = entered
+        while True:
+            if test is not None and not first:
+                meter.charge(test_point, m)
+                stay, stop = split(m, test(t, m))
+                if stop is not None:
+                    meter.branch(test_point, stay, stop)
+                    finished = join(finished, stop, entered)
+                    if stay is None:
+                        break
+                m = stay
+            first = False
+            assert m is not None
+            inside = m
+            t.step(at, inside)
+            t.left[again] = None
+            m = join(body(t, inside), t.left[again], inside)
+            # All that entered are charged, because a warp that breaks has begun the iteration too.
+            meter.charge(step_point, inside)
+            if m is None:
+                break
+            if step is not None:
+                step(t, m)
+        return join(finished, t.left[leave], entered)
+
+    return run
+
+
+def _variable(c: Context, name: str) -> Variable | None:
+    binding = c.scope.find(name)
+    if isinstance(binding, Alias) and isinstance(binding.expr.place, RegisterPlace):
+        return binding.expr.place.variable
+    return binding if isinstance(binding, Variable) else None
+
+
+STATEMENTS: Mapping[type[Statement], CompileStatement] = {For: _for}

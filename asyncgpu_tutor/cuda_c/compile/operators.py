@@ -1,0 +1,252 @@
+"""Operators on values: arithmetic, comparisons, pointers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.contraction import contracted
+from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, fold, nodes, value
+from asyncgpu_tutor.cuda_c.compile.places import index_value
+from asyncgpu_tutor.cuda_c.compile.record import Operation
+from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.lockstep.values import Binary, arithmetic, comparison, varies
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import (
+    BOOL,
+    HALF,
+    LONG,
+    VOID,
+    CType,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    common,
+    promoted,
+    size_of,
+    spelled,
+)
+from asyncgpu_tutor.errors import DivisionByZeroError
+
+__all__ = ["common_type", "operate", "operation"]
+
+_COMPARISONS = {"==", "!=", "<", ">", "<=", ">="}
+_INTEGER_ONLY = {"%", "&", "|", "^", "<<", ">>"}
+
+
+def operation(
+    c: Context, op: str, kind: CType, result: CType, run: Evaluate, at: Position, parts: list[Expr]
+) -> Expr:
+    """An operator on values of type `kind`, as an expression of type `result`."""
+    node = c.note(Operation(nodes(parts), op=op, type=kind))
+    return value(c, result, run, at, parts, node=node)
+
+
+def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
+    """`left op right` for everything that evaluates both sides."""
+    left, right = decay(left), decay(right)
+    if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
+        return _pointer_operation(c, op, left, right, at)
+    a, b = (_number(c, op, side, at) for side in (left, right))
+    kind = promoted(a) if op in ("<<", ">>") else common(a, b)
+    if op in _INTEGER_ONLY:
+        for side in (a, b):
+            if side.is_float:
+                c.fail(at, f"operator '{op}' needs integers, not '{side.name}'")
+    if HALF in (a, b) and a != b:
+        other = b if a is HALF else a
+        c.fail(
+            at,
+            f"operator '{op}' between half and {other.name} is ambiguous: convert one side, "
+            "for instance by __half2float()",
+        )
+    x = convert(c, left, kind, at)
+    y = convert(c, right, promoted(b) if op in ("<<", ">>") else kind, at)
+    if op in ("<<", ">>"):
+        return _shift(c, op, x, y, kind, at)
+    if op in _COMPARISONS:
+        return _compare(c, op, x, y, kind, at)
+    return _arithmetic(c, op, x, y, kind, at)
+
+
+def _number(c: Context, op: str, side: Expr, at: Position) -> Scalar:
+    if isinstance(side.type, Scalar):
+        return side.type
+    hint = ""
+    if isinstance(side.type, Struct) and side.type.vector:
+        hint = ": CUDA C has no operators for vector types, work on .x, .y and so on"
+    c.fail(at, f"operator '{op}' cannot take a '{spelled(side.type)}'{hint}")
+
+
+def _compare(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
+    function = comparison(op)
+    a, b = x.run, y.run
+    run: Evaluate = lambda t, m: function(a(t, m), b(t, m))
+    return fold(operation(c, op, kind, BOOL, run, at, [x, y]), [x, y])
+
+
+def _shift(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
+    # In PTX a count of the width or more gives 0, or the sign, and a negative count is a large one. NumPy
+    # does the same if both sides are of one type, so a count of another type is cut to the width first.
+    function = arithmetic(op, kind)
+    a, b = x.run, y.run
+    make, width = kind.dtype, kind.size * 8
+
+    def run(t: Team, m: Mask) -> Any:
+        count = b(t, m)
+        if count.dtype != make:
+            count = np.asarray(np.where((count < 0) | (count >= width), width, count))
+            count = count.astype(make)
+            count = count if count.ndim else count[()]
+        return function(a(t, m), count)
+
+    return fold(operation(c, op, kind, kind, run, at, [x, y]), [x, y])
+
+
+def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
+    if c.contract and kind.is_float and kind is not HALF and op in "+-":
+        run = contracted(op, x, y, kind)
+        if run is not None:
+            return operation(c, "fused", kind, kind, run, at, [x, y])
+    function = arithmetic(op, kind)
+    if op in "/%" and kind.is_integer:
+        return _divide(c, op, function, x, y, kind, at)
+    a, b = x.run, y.run
+    out = operation(c, op, kind, kind, lambda t, m: function(a(t, m), b(t, m)), at, [x, y])
+    if op == "*":
+        out.product = (a, b)
+    return fold(out, [x, y])
+
+
+def _divide(
+    c: Context, op: str, function: Binary, x: Expr, y: Expr, kind: Scalar, at: Position
+) -> Expr:
+    a, b = x.run, y.run
+    if y.constant is not None and y.constant != 0:
+        plain: Evaluate = lambda t, m: function(a(t, m), b(t, m))
+        return fold(operation(c, op, kind, kind, plain, at, [x, y]), [x, y])
+
+    def run(t: Team, m: Mask) -> Any:
+        divisor = b(t, m)
+        zero = np.equal(m.take(divisor), 0)
+        if np.any(zero):
+            lane = int(m.index[int(np.argmax(np.broadcast_to(zero, (m.n,))))])
+            t.fault(
+                DivisionByZeroError,
+                at,
+                lane,
+                "divides an integer by zero, which a GPU answers with an arbitrary value",
+            )
+        return function(a(t, m), divisor)
+
+    return operation(c, op, kind, kind, run, at, [x, y])
+
+
+def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
+    """The type of `test ? a : b`."""
+    if a.type == b.type:
+        return a.type
+    if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
+        return common(a.type, b.type)
+    if isinstance(a.type, Pointer) and isinstance(b.type, Pointer):
+        if a.type.target == b.type.target:
+            const = a.type.const or b.type.const
+            return Pointer(a.type.target, const, a.type.volatile or b.type.volatile)
+        if isinstance(b.type.target, Void):
+            return a.type
+        if isinstance(a.type.target, Void):
+            return b.type
+    if isinstance(a.type, Pointer) and b.constant is not None and b.constant == 0:
+        return a.type
+    if isinstance(a.type, Void) or isinstance(b.type, Void):
+        return VOID
+    c.fail(at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'")
+
+
+# -- pointers
+
+
+def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
+    if op in _COMPARISONS:
+        return _compare_pointers(c, op, left, right, at)
+    if op == "-" and isinstance(right.type, Pointer):
+        if not isinstance(left.type, Pointer):
+            c.fail(at, "a pointer cannot be subtracted from a number")
+        return _distance(c, left, left.type.target, right, right.type.target, at)
+    if op not in "+-":
+        c.fail(at, f"operator '{op}' cannot take a pointer")
+    pointer, number = (left, right) if isinstance(left.type, Pointer) else (right, left)
+    if not isinstance(number.type, Scalar) or not number.type.is_integer:
+        c.fail(at, f"only an integer can be added to a pointer, not a '{spelled(number.type)}'")
+    assert isinstance(pointer.type, Pointer)
+    number = index_value(c, number, at)
+    step = size_of(pointer.type.target)
+    start, offset = pointer.run, number.run
+    if op == "-":
+        offset = _negated(offset)
+
+    def run(t: Team, m: Mask) -> Ptr:
+        return start(t, m).plus(offset(t, m), step)
+
+    out = operation(c, op, pointer.type, pointer.type, run, at, [pointer, number])
+    out.origin = pointer.origin
+    return out
+
+
+def _distance(
+    c: Context, left: Expr, target: CType, right: Expr, other: CType, at: Position
+) -> Expr:
+    if target != other:
+        c.fail(
+            at,
+            f"'{spelled(left.type)}' and '{spelled(right.type)}' point to different things",
+        )
+    step = size_of(target)
+    a, b = left.run, right.run
+    c.work()
+
+    def run(t: Team, m: Mask) -> Any:
+        apart: Any = a(t, m).address() - b(t, m).address()
+        return apart // step if varies(apart) else np.int64(apart // step)
+
+    return value(c, LONG, run, at, [left, right])
+
+
+def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
+    if isinstance(left.type, Scalar):
+        left, right = right, left
+    if isinstance(right.type, Scalar):
+        right = convert(c, right, left.type, at)
+    assert isinstance(left.type, Pointer)
+    assert isinstance(right.type, Pointer)
+    void = isinstance(left.type.target, Void) or isinstance(right.type.target, Void)
+    if left.type.target != right.type.target and not void:
+        c.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' cannot be compared")
+    function = comparison(op)
+    a, b = left.run, right.run
+    c.work()
+
+    def run(t: Team, m: Mask) -> Any:
+        p, q = a(t, m), b(t, m)
+        if p.region is not q.region:
+            return np.bool_(op == "!=")
+        out = function(p.address(), q.address())
+        return out if varies(out) else np.bool_(out)
+
+    return value(c, BOOL, run, at, [left, right])
+
+
+def _negated(run: Evaluate) -> Evaluate:
+    def negative(t: Team, m: Mask) -> Any:
+        value = run(t, m)
+        if varies(value):
+            return -value.astype(np.int64)
+        return -int(value)
+
+    return negative

@@ -1,0 +1,249 @@
+"""Names, members, indices, addresses: what has a place, and where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import NoReturn
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.compile.context import Compile, Context
+from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
+from asyncgpu_tutor.cuda_c.compile.record import Coordinate, Element, Followed, Node
+from asyncgpu_tutor.cuda_c.compile.storage import (
+    pick_leaves,
+    read_member,
+    read_memory,
+    read_variable,
+    reread,
+    use,
+)
+from asyncgpu_tutor.cuda_c.compile.typed import Alias, Expr, MemoryPlace, Number, RegisterPlace
+from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Index, Member, Name, Unary
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import (
+    INT,
+    UINT,
+    VECTORS,
+    Array,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    leaves,
+    size_of,
+    spelled,
+)
+
+__all__ = ["EXPRESSIONS", "address_of", "index_value", "place_of"]
+
+_BUILTIN_VARIABLES = {
+    "threadIdx": "thread_index",
+    "blockIdx": "block_index",
+    "blockDim": "block_dim",
+    "gridDim": "grid_dim",
+}
+_C_HEADERS = {
+    "INFINITY", "NAN", "FLT_MAX", "FLT_MIN", "INT_MAX", "INT_MIN", "UINT_MAX", "FLT_EPSILON",
+    "DBL_MAX", "M_PI", "HUGE_VALF",
+}  # fmt: skip
+
+
+def place_of(c: Context, node: Expression) -> Expr:
+    """An expression whose value is not wanted yet, only where it is: nothing is loaded."""
+    if isinstance(node, Name):
+        return _name(c, node)
+    if isinstance(node, Member):
+        return _member(c, node)
+    if isinstance(node, Index):
+        return _index(c, node)
+    if isinstance(node, Unary) and node.op == "*":
+        return _dereference(c, node)
+    return c.expression(node)
+
+
+def _value(c: Context, node: Expression, used: bool) -> Expr:
+    return use(c, place_of(c, node))
+
+
+# -- names
+
+
+def _name(c: Context, node: Name) -> Expr:
+    found = c.scope.find(node.name)
+    if isinstance(found, Variable):
+        return read_variable(c, found, node.at)
+    if isinstance(found, Number):
+        known = found.expr
+        return Expr(known.type, known.run, node.at, known.node, constant=known.constant)
+    if isinstance(found, Alias):
+        return reread(c, found.expr, node.at)
+    if found is not None:
+        c.fail(node.at, f"'{node.name}' is a type: a value is expected here")
+    if node.name == "warpSize":
+        # It is no constant here, because it is no constant expression in C++ either.
+        return Expr(INT, lambda t, m: np.int32(32), node.at, c.note(Coordinate(name="warpSize")))
+    if node.name in _BUILTIN_VARIABLES:
+        attribute = _BUILTIN_VARIABLES[node.name]
+        ctype = VECTORS["dim3" if attribute.endswith("dim") else "uint3"]
+        return value(c, ctype, lambda t, m: list(getattr(t, attribute)), node.at)
+    if node.name in c.functions:
+        c.unsupported(
+            node.at, f"'{node.name}' is a function: pointers to functions are not supported"
+        )
+    _unknown(c, node)
+
+
+def _unknown(c: Context, node: Name) -> NoReturn:
+    name = node.name
+    if name in _C_HEADERS:
+        advice = "write the number, or #include <math_constants.h> for CUDART_INF_F and its like"
+        c.fail(node.at, f"'{name}' is not declared: NVRTC has no C headers; {advice}")
+    close = _closest(name, c.scope.visible() | set(_BUILTIN_VARIABLES))
+    hint = f" (did you mean '{close}'?)" if close else ""
+    c.fail(node.at, f"'{name}' is not declared{hint}")
+
+
+def _closest(name: str, names: set[str]) -> str | None:
+    same = [n for n in names if n.lower() == name.lower()]
+    found = same or get_close_matches(name, sorted(names), 1, 0.75)
+    return found[0] if found else None
+
+
+# -- members
+
+
+def _member(c: Context, node: Member) -> Expr:
+    name = node.base.name if isinstance(node.base, Name) else ""
+    if name in _BUILTIN_VARIABLES and c.scope.find(name) is None:
+        return _builtin_member(c, node, name)
+    base = place_of(c, node.base)
+    if not isinstance(base.type, Struct):
+        hint = ""
+        if isinstance(base.type, Pointer) and isinstance(base.type.target, Struct):
+            hint = ": use '->'"
+        c.fail(node.at, f"'{spelled(base.type)}' has no members{hint}")
+    field = base.type.member(node.name)
+    if field is None:
+        have = ", ".join(f.name for f in base.type.fields)
+        c.fail(node.at, f"'{base.type.name}' has no member '{node.name}'; it has {have}")
+    place = base.place
+    offset = field.offset
+    if isinstance(place, MemoryPlace):
+        pointer = place.pointer
+        inner = MemoryPlace(
+            lambda t, m: pointer(t, m).moved(offset),
+            c.note(Node((base.node,))),
+            place.origin,
+            place.const,
+            place.volatile,
+        )
+        return read_memory(c, inner, field.type, node.at)
+    first = sum(1 for _, o in leaves(base.type) if o < offset)
+    count = len(leaves(field.type))
+    if isinstance(place, RegisterPlace):
+        part = RegisterPlace(place.variable, place.first + first, count, place.const)
+        return read_member(c, part, field.type, node.at)
+    if isinstance(field.type, Array):
+        c.unsupported(node.at, "an array in a struct that has no name: give it one first")
+    pick = pick_leaves(base.run, field.type, first, count)
+    return value(c, field.type, pick, node.at, [base], origin=base.origin)
+
+
+def _builtin_member(c: Context, node: Member, name: str) -> Expr:
+    axis = {"x": 0, "y": 1, "z": 2}.get(node.name)
+    if axis is None:
+        c.fail(node.at, f"'{name}' has no member '{node.name}'; it has x, y, z")
+    at, coordinate = node.at, c.note(Coordinate(name=name, axis=axis))
+    match name:
+        case "threadIdx":
+            return Expr(UINT, lambda t, m: t.thread_index[axis], at, coordinate)
+        case "blockIdx":
+            return Expr(UINT, lambda t, m: t.block_index[axis], at, coordinate)
+        case "blockDim":
+            return Expr(UINT, lambda t, m: t.block_dim[axis], at, coordinate)
+        case _:
+            return Expr(UINT, lambda t, m: t.grid_dim[axis], at, coordinate)
+
+
+# -- indices, dereferences, addresses
+
+
+def _index(c: Context, node: Index) -> Expr:
+    base = place_of(c, node.base)
+    if isinstance(base.type, Scalar) and not isinstance(node.index, Name):
+        flipped = place_of(c, node.index)
+        if isinstance(flipped.type, (Pointer, Array)):
+            c.unsupported(node.at, "'index[array]' is not supported: write 'array[index]'")
+    if not isinstance(base.type, (Pointer, Array)):
+        c.fail(node.at, f"a value of type '{spelled(base.type)}' cannot be indexed: it is no array")
+    if isinstance(base.type, Pointer):
+        use(c, base)
+    index = index_value(c, c.expression(node.index), node.index.at)
+    return _element(c, base, base.type, index, node.at)
+
+
+def index_value(c: Context, index: Expr, at: Position) -> Expr:
+    """An index as a 32- or 64-bit integer."""
+    if not isinstance(index.type, Scalar) or not index.type.is_integer:
+        c.fail(at, f"an index must be an integer, not '{spelled(index.type)}'")
+    return convert(c, index, INT, at) if index.type.size < 4 else index
+
+
+def _element(c: Context, base: Expr, ctype: Pointer | Array, index: Expr, at: Position) -> Expr:
+    """`base[index]` as a place."""
+    target = ctype.element if isinstance(ctype, Array) else ctype.target
+    if isinstance(target, Void):
+        c.fail(at, "a void pointer must be cast before it is indexed")
+    step = size_of(target)
+    start, offset = base.run, index.run
+    if index.constant is not None:
+        count = int(index.constant)
+
+        def pointer(t: Team, m: Mask) -> Ptr:
+            return start(t, m).plus(count, step)
+    else:
+
+        def pointer(t: Team, m: Mask) -> Ptr:
+            return start(t, m).plus(offset(t, m), step)
+
+    const, volatile = ctype.const, ctype.volatile
+    if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array):
+        const = const or base.place.const
+        volatile = volatile or base.place.volatile
+    parts = (base.node, index.node)
+    address = c.note(Element(parts, array=isinstance(ctype, Array), volatile=volatile))
+    place = MemoryPlace(pointer, address, base.origin or Origin(), const, volatile)
+    return read_memory(c, place, target, at)
+
+
+def _dereference(c: Context, node: Unary) -> Expr:
+    base = decay(c.expression(node.operand))
+    if not isinstance(base.type, Pointer):
+        c.fail(node.at, f"a value of type '{spelled(base.type)}' cannot be dereferenced")
+    address = c.note(Followed((base.node,)))
+    place = MemoryPlace(
+        base.run, address, base.origin or Origin(), base.type.const, base.type.volatile
+    )
+    return read_memory(c, place, base.type.target, node.at)
+
+
+def address_of(c: Context, node: Unary) -> Expr:
+    """`&place`."""
+    base = place_of(c, node.operand)
+    place = base.place
+    if place is None:
+        c.fail(node.at, "only something that has a place has an address")
+    if isinstance(place, RegisterPlace):
+        c.unsupported(node.at, f"the address of '{place.variable.name}' is not supported here")
+    ctype = Pointer(base.type, place.const, place.volatile)
+    address = c.note(Followed((base.node,)))
+    return Expr(ctype, place.pointer, node.at, address, origin=place.origin)
+
+
+EXPRESSIONS: Mapping[type[Expression], Compile] = {Name: _value, Member: _value, Index: _value}

@@ -1,0 +1,28 @@
+"""What compiles which node of the syntax tree."""
+
+from __future__ import annotations
+
+from asyncgpu_tutor.cuda_c.compile import (
+    assignments,
+    braces,
+    calls,
+    declarations,
+    expressions,
+    loops,
+    places,
+    statements,
+)
+from asyncgpu_tutor.cuda_c.compile.context import Rules
+
+__all__ = ["RULES"]
+
+RULES = Rules(
+    expressions={
+        **expressions.EXPRESSIONS,
+        **places.EXPRESSIONS,
+        **braces.EXPRESSIONS,
+        **assignments.EXPRESSIONS,
+        **calls.EXPRESSIONS,
+    },
+    statements={**statements.STATEMENTS, **declarations.STATEMENTS, **loops.STATEMENTS},
+)

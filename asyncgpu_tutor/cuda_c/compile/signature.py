@@ -1,0 +1,194 @@
+"""What the host needs to know of a kernel: its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.rules import RULES
+from asyncgpu_tutor.cuda_c.compile.templates import template_argument, template_defaults
+from asyncgpu_tutor.cuda_c.compile.type_names import define_struct, param_type, resolve
+from asyncgpu_tutor.cuda_c.compile.typed import Number, Scope, TypeBinding
+from asyncgpu_tutor.cuda_c.syntax.ast import Declaration, Function, StructDef, Unit
+from asyncgpu_tutor.cuda_c.syntax.expressions import ExpressionParser
+from asyncgpu_tutor.cuda_c.syntax.parser import parse
+from asyncgpu_tutor.cuda_c.text.lexer import tokenise
+from asyncgpu_tutor.cuda_c.text.preprocessor import preprocess
+from asyncgpu_tutor.cuda_c.text.source import Position, Source
+from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, spelled
+from asyncgpu_tutor.errors import KernelCompileError
+
+__all__ = ["Parameter", "Signature", "instance_of", "read_signature", "signature_of"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel.
+
+    Attributes
+    ----------
+    name : str
+        As in the source.
+    ctype : str
+        Of the number, or of what the pointer points to: "float", "unsigned int", "float4".
+    pointer : bool
+        Whether it is a pointer.
+    const : bool
+        For a pointer, whether what it points to is const, so that the kernel only reads it.
+    dtype : np.dtype or None
+        NumPy's type of one element; None for a struct. A vector such as float4 has that of its
+        components.
+    """
+
+    name: str
+    ctype: str
+    pointer: bool
+    const: bool
+    dtype: np.dtype[Any] | None
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A kernel's name and parameters."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+
+
+def signature_of(source: Source, function: Function, c: Context, name: str) -> Signature:
+    """Signature of a kernel whose types mean something in the scope of `c`."""
+    parameters: list[Parameter] = []
+    for param in function.params:
+        ctype = param_type(c, param)
+        pointer = isinstance(ctype, Pointer)
+        target = ctype.target if isinstance(ctype, Pointer) else ctype
+        const = isinstance(ctype, Pointer) and ctype.const
+        if isinstance(target, Pointer):
+            source.unsupported(param.at, "pointers to pointers as parameters are not supported")
+        parameters.append(Parameter(param.name, spelled(target), pointer, const, _dtype(target)))
+    return Signature(name, tuple(parameters))
+
+
+def _dtype(ctype: CType) -> np.dtype[Any] | None:
+    if isinstance(ctype, Scalar):
+        return ctype.dtype
+    if isinstance(ctype, Struct) and ctype.vector:
+        first = ctype.fields[0].type
+        return first.dtype if isinstance(first, Scalar) else None
+    return None
+
+
+def instance_of(
+    source: Source, functions: Mapping[str, list[Function]], c: Context, name: str
+) -> tuple[Function, Scope, str]:
+    """The kernel that a name expression means, the scope of its template, and its proper name.
+
+    Raises
+    ------
+    KernelCompileError
+        If there is none.
+    """
+    stem, _, rest = name.partition("<")
+    stem = stem.strip()
+    kernels = [f for f in functions.get(stem, []) if f.kernel]
+    if not kernels:
+        _no_kernel(source, functions, stem)
+    function = next((f for f in kernels if f.body is not None), kernels[0])
+    if function.template is None:
+        if rest:
+            raise KernelCompileError(f"kernel '{stem}' is not a template: call it '{stem}'")
+        return function, c.file_scope, stem
+    if not rest:
+        wanted = ", ".join(p.name for p in function.template.params)
+        raise KernelCompileError(
+            f"kernel '{stem}' is a template of {wanted}: name an instance, such as '{stem}<...>'"
+        )
+    text = Source("<" + rest, f"name '{name}'")
+    parser = ExpressionParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
+    known = c.file_scope.names.items()
+    parser.type_names.append({n for n, meaning in known if isinstance(meaning, TypeBinding)})
+    given = parser.template_arguments()
+    c.source = text
+    scope = Scope(c.file_scope)
+    params = function.template.params
+    at = Position(1, 1)
+    if len(given) > len(params):
+        text.fail(at, f"'{stem}' has {len(params)} template parameters, {len(given)} given")
+    for param, argument in zip(params, given, strict=False):
+        scope.names[param.name] = template_argument(c, param.type, argument, at)
+    template_defaults(c, function, scope, at)
+    c.source = source
+    parts: list[str] = []
+    for param in params:
+        binding = scope.names[param.name]
+        if isinstance(binding, TypeBinding):
+            parts.append(spelled(binding.type))
+        else:
+            assert isinstance(binding, Number), "what template_argument makes"
+            parts.append(str(binding.expr.constant))
+    return function, scope, f"{stem}<{', '.join(parts)}>"
+
+
+def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: str) -> NoReturn:
+    kernels = sorted(n for n, fs in functions.items() if any(f.kernel for f in fs))
+    have = ", ".join(kernels) if kernels else "none"
+    near = get_close_matches(name, kernels, 1, 0.6)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    device = (
+        " It is a __device__ function, which only kernels can call." if name in functions else ""
+    )
+    raise KernelCompileError(
+        f"{source.filename} has no kernel '{name}'; its kernels: {have}.{hint}{device}"
+    )
+
+
+def _declare_types(unit: Unit, c: Context, scope: Scope) -> None:
+    """Enter the types and plain constants of a file, as far as they can be understood."""
+    for node in unit.order:
+        try:
+            if isinstance(node, StructDef) and node.template is None:
+                scope.names[node.name] = TypeBinding(define_struct(c, node))
+            elif isinstance(node, Declaration):
+                for item in node.items:
+                    if "typedef" in node.storage:
+                        scope.names[item.name] = TypeBinding(resolve(c, item.type))
+                    elif item.init is not None and not item.dims:
+                        scope.names[item.name] = Number(c.expression(item.init))
+        except KernelCompileError:
+            continue  # because a head that needs it will complain, and most do not
+
+
+def read_signature(source: str, name: str) -> Signature:
+    """Parameters of a kernel, from its head alone.
+
+    Works also where the body holds what the interpreter refuses.
+
+    Parameters
+    ----------
+    source : str
+        Text of the file.
+    name : str
+        Of the kernel, or of an instance of a template.
+
+    Raises
+    ------
+    KernelCompileError
+        If there is no such kernel, or its head cannot be read.
+    """
+    text = Source(source)
+    prepared = preprocess(text, lenient=True)
+    unit = parse(text, prepared, heads_only=True)
+    functions: dict[str, list[Function]] = {}
+    for function in unit.functions:
+        functions.setdefault(function.name, []).append(function)
+    scope = Scope()
+    c = Context(text, functions, scope, RULES)
+    _declare_types(unit, c, scope)
+    function, inner, canonical = instance_of(text, functions, c, name)
+    c.scope = inner
+    return signature_of(text, function, c, canonical)

@@ -1,0 +1,275 @@
+"""Registers and memory: reading and writing what has a place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.compile import record
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.conversions import value
+from asyncgpu_tutor.cuda_c.compile.typed import (
+    Evaluate,
+    Execute,
+    Expr,
+    MemoryPlace,
+    Place,
+    RegisterPlace,
+)
+from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.memory import access
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, Struct, Void, leaves
+from asyncgpu_tutor.errors import UninitialisedReadError
+
+__all__ = [
+    "Writer",
+    "assigned",
+    "load",
+    "pick_leaves",
+    "put",
+    "read_member",
+    "read_memory",
+    "read_variable",
+    "reread",
+    "spread",
+    "use",
+    "writable",
+    "writer",
+]
+
+# Assigns a value; the pointer is given for memory only.
+Writer: TypeAlias = Callable[[Team, Mask, Any, "Ptr | None"], None]
+
+
+# -- reading
+
+
+def read_variable(c: Context, variable: Variable, at: Position, whole: bool = True) -> Expr:
+    """A variable as an expression with a place; not `whole` by another name than its own."""
+    slot = variable.slot
+    if variable.memory:
+        address = c.note(record.Address(variable=variable))
+        place = MemoryPlace(
+            lambda t, m: t.slots[slot],
+            address,
+            variable.origin,
+            variable.const,
+            variable.volatile,
+        )
+        return read_memory(c, place, variable.type, at)
+    return Expr(
+        variable.type,
+        _register_reader(variable, at),
+        at,
+        c.note(record.Read(variable=variable, whole=whole)),
+        place=RegisterPlace(variable, const=variable.const),
+        origin=variable.origin,
+        rank=variable.rank,
+    )
+
+
+def read_member(c: Context, place: RegisterPlace, ctype: CType, at: Position) -> Expr:
+    """Some leaves of a struct in registers."""
+    variable, first = place.variable, place.first
+    run = pick_leaves(_register_reader(variable, at), ctype, first, place.count)
+    node = c.note(record.Read(variable=variable, whole=False))
+    rank = variable.rank + first / 64
+    return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
+
+
+def reread(c: Context, expr: Expr, at: Position) -> Expr:
+    """The same place, read at another point of the source."""
+    place = expr.place
+    if isinstance(place, MemoryPlace):
+        return read_memory(c, place, expr.type, at)
+    if isinstance(place, RegisterPlace) and place.count:
+        return read_member(c, place, expr.type, at)
+    if isinstance(place, RegisterPlace):
+        out = read_variable(c, place.variable, at, whole=False)
+        out.place = place
+        return out
+    return expr
+
+
+def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> Expr:
+    """A place in memory as an expression. An array is not read: its value is its address."""
+    pointer = place.pointer
+    if isinstance(ctype, Array):
+        return Expr(ctype, pointer, at, place.node, place=place, origin=place.origin)
+    if isinstance(ctype, Void):
+        c.fail(at, "a void pointer must be cast before it is followed")
+    site = c.new_site(at, volatile=place.volatile)
+    c.watched.append((site, place.origin))
+
+    def run(t: Team, m: Mask) -> Any:
+        return access.load(t, m, pointer(t, m), ctype, site)
+
+    node = c.note(record.Cell((place.node,)))
+    return Expr(ctype, run, at, node, place=place, origin=Origin(), site=site)
+
+
+def use(c: Context, expr: Expr) -> Expr:
+    """Read an expression's value, if it is in memory; until then it is only a place."""
+    if isinstance(expr.place, MemoryPlace) and not isinstance(expr.type, Array):
+        site = None if expr.site is None else expr.site.index
+        expr.node = load(c, expr, expr.place.origin, site)
+    return expr
+
+
+def load(c: Context, address: Expr, origin: Origin | None, site: int | None = None) -> record.Load:
+    """Write into the record that a value is fetched."""
+    address.rank = c.ranks.load()
+    return c.note(record.Load((address.node,), origin=origin, site=site))
+
+
+def _register_reader(variable: Variable, at: Position) -> Evaluate:
+    slot = variable.slot
+    if not variable.unset:
+        return lambda t, m: t.slots[slot]
+    name = variable.name
+
+    def checked(t: Team, m: Mask) -> Any:
+        defined = t.defined[slot]
+        if defined is not True:
+            _require_defined(t, m, defined, name, at)
+        return t.slots[slot]
+
+    return checked
+
+
+# -- writing
+
+
+def writable(c: Context, expr: Expr, at: Position) -> Place:
+    """The place of an expression that is about to be assigned to.
+
+    Raises
+    ------
+    KernelCompileError
+        If it has none, or is const.
+    """
+    place = expr.place
+    if place is None:
+        c.fail(at, "this cannot be assigned to: it is a value, not a variable")
+    if isinstance(expr.type, Array):
+        c.fail(at, "an array cannot be assigned to as a whole")
+    if place.const:
+        c.fail(at, "this cannot be assigned to: it is const")
+    return place
+
+
+def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
+    """What assigns `new` to the place of an expression."""
+    place = writable(c, expr, at)
+    ctype = expr.type
+    if isinstance(place, RegisterPlace):
+        assigned(place.variable, new)
+        c.steps.append(record.Assign(place.variable, new.node))
+        return _register_writer(place, ctype)
+    place.origin.write()
+    if isinstance(ctype, Pointer) or (isinstance(ctype, Struct) and _has_pointer(ctype)):
+        c.unsupported(at, "pointers in memory are not supported: keep them in variables")
+    c.steps.append(record.Store(expr.node, new.node))
+    site = c.new_site(at, write=True, volatile=place.volatile)
+
+    def store(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:
+        assert ptr is not None
+        access.store(t, m, ptr, ctype, new, site)
+
+    return store
+
+
+def assigned(variable: Variable, new: Expr) -> None:
+    """Remember what a variable depends on."""
+    variable.rank = new.rank
+    if new.origin is not None:
+        variable.origin.unite(new.origin)
+
+
+def put(slot: int, evaluate: Evaluate) -> Execute:
+    """What gives a variable its first value."""
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        t.slots[slot] = evaluate(t, m)
+        t.born[slot] = m
+        return m
+
+    return run
+
+
+def _register_writer(place: RegisterPlace, ctype: CType) -> Writer:
+    slot, first, count = place.variable.slot, place.first, place.count
+    unset = place.variable.unset
+    single = isinstance(ctype, (Scalar, Pointer))
+
+    def write(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:
+        if unset:
+            _define(t, m, slot)
+        old = t.slots[slot]
+        if count:
+            whole = list(old)
+            if single:
+                whole[first] = access.merge(m, new, whole[first])
+            else:
+                whole[first : first + count] = access.merge(m, new, whole[first : first + count])
+            t.slots[slot] = whole
+        elif m.full or t.born[slot] is m:
+            t.slots[slot] = new
+        else:
+            t.slots[slot] = access.merge(m, new, old)
+
+    return write
+
+
+def _define(t: Team, m: Mask, slot: int) -> None:
+    defined = t.defined[slot]
+    if defined is True:
+        return
+    if m.full or t.born[slot] is m:
+        t.defined[slot] = True
+        return
+    born = t.born[slot]
+    union = m.bits if defined is None else defined | m.bits
+    complete = born is not None and int(np.count_nonzero(union & born.bits)) == born.n
+    t.defined[slot] = True if complete else union
+
+
+def _require_defined(t: Team, m: Mask, defined: Any, name: str, at: Position) -> None:
+    missing = m.bits if defined is None else m.bits & ~defined
+    if missing.any() and t.launch.limits.check_uninitialised:
+        t.fault(
+            UninitialisedReadError,
+            at,
+            int(missing.argmax()),
+            f"reads '{name}', a local variable that nothing has been assigned to",
+            array=name,
+        )
+
+
+# -- structs, whose values are lists of their leaves
+
+
+def pick_leaves(whole: Evaluate, ctype: CType, first: int, count: int) -> Evaluate:
+    """The part of a struct's value that is a member of type `ctype`."""
+    if isinstance(ctype, (Scalar, Pointer)):
+        return lambda t, m: whole(t, m)[first]
+    return lambda t, m: whole(t, m)[first : first + count]
+
+
+def spread(c: Context, whole: Expr, ctype: CType) -> list[Expr]:
+    """A struct's value as an expression for each leaf."""
+    out: list[Expr] = []
+    for k, (leaf, _) in enumerate(leaves(ctype)):
+        pick = pick_leaves(whole.run, leaf, k, 1)
+        out.append(value(c, leaf, pick, whole.at, [whole]))
+    return out
+
+
+def _has_pointer(ctype: CType) -> bool:
+    return any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype))

@@ -1,0 +1,148 @@
+"""What the compiler knows about a name and about an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from asyncgpu_tutor.cuda_c.compile.record import Node
+from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import CType
+
+__all__ = [
+    "Alias",
+    "Binding",
+    "Evaluate",
+    "Execute",
+    "Expr",
+    "MemoryPlace",
+    "Number",
+    "Place",
+    "RegisterPlace",
+    "Scope",
+    "TypeBinding",
+]
+
+Evaluate: TypeAlias = Callable[[Team, Mask], Any]
+Execute: TypeAlias = Callable[[Team, Mask], "Mask | None"]
+
+
+@dataclass
+class RegisterPlace:
+    """A variable in registers, or the leaves `first` to `first + count` of one that is a struct."""
+
+    variable: Variable
+    first: int = 0
+    count: int = 0  # 0: all of it
+    const: bool = False
+
+
+@dataclass
+class MemoryPlace:
+    """Something in memory; `node` is its address."""
+
+    pointer: Callable[[Team, Mask], Ptr]
+    node: Node
+    origin: Origin
+    const: bool = False
+    volatile: bool = False
+
+
+Place: TypeAlias = RegisterPlace | MemoryPlace
+
+
+@dataclass
+class Expr:
+    """An expression, ready to run.
+
+    Attributes
+    ----------
+    type : CType
+        Type of its value; an array's value is a pointer to its first element.
+    run : callable
+        Computes it for the lanes of a mask.
+    node : Node
+        What the record calls it.
+    constant : NumPy scalar, optional
+        Its value, if that is known now.
+    place : Place, optional
+        Where it is, if it may stand on the left of an assignment.
+    origin : Origin, optional
+        Of a pointer.
+    site : Site, optional
+        Where it loads, if it does.
+    text : str, optional
+        Of a string literal.
+    product : pair of callables, optional
+        The factors, if it is a floating-point product that an addition may swallow.
+    rank : float
+        Its place in the order in which the operands of a sum are sorted (`contraction`).
+    """
+
+    type: CType
+    run: Evaluate
+    at: Position
+    node: Node
+    constant: Any = None
+    place: Place | None = None
+    origin: Origin | None = None
+    site: Site | None = None
+    text: str | None = None
+    product: tuple[Evaluate, Evaluate] | None = None
+    rank: float = 0
+
+
+@dataclass
+class Number:
+    """A name for a number that is known now."""
+
+    expr: Expr
+
+
+@dataclass
+class Alias:
+    """A reference: another name for a place."""
+
+    expr: Expr
+
+
+@dataclass
+class TypeBinding:
+    """A name for a type: typedef, struct, or template parameter."""
+
+    type: CType
+
+
+Binding: TypeAlias = Variable | Number | Alias | TypeBinding
+
+
+class Scope:
+    """Names, innermost first."""
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.outer = outer
+        self.names: dict[str, Binding] = {}
+
+    def find(self, name: str) -> Binding | None:
+        """What a name means here."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        return None
+
+    def visible(self) -> set[str]:
+        """All names that mean something here."""
+        names: set[str] = set()
+        scope: Scope | None = self
+        while scope is not None:
+            names |= scope.names.keys()
+            scope = scope.outer
+        return names

@@ -1,0 +1,1 @@
+"""What a kernel costs: charges for its code (`walk`), and counts of what ran (`tally`, `counts`)."""

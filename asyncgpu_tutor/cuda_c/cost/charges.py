@@ -1,0 +1,60 @@
+"""What the walk over a kernel's record finds out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Charge", "Costs", "SiteCost"]
+
+
+@dataclass(eq=False)
+class Charge:
+    """What one pass through a straight piece of code costs a warp; `flops` and `special` each lane.
+
+    Attributes
+    ----------
+    rounds, dependent : float, int
+        Global loads that follow each other, and those of them that wait for a value loaded before.
+    overlap : int
+        Turns of the unrolled loops around it, whose loads go out together.
+    nesting : int
+        The number of loops around it.
+    carried : bool
+        An address comes from a load of an earlier turn, so that turns do not overlap.
+    branch, loop : bool
+        It ends with a branch; it ends the turn of a loop.
+    """
+
+    line: int = 0
+    instructions: int = 0
+    rounds: float = 0
+    dependent: int = 0
+    flops: int = 0
+    special: int = 0
+    doubles: int = 0
+    overlap: int = 1
+    nesting: int = 0
+    carried: bool = False
+    branch: bool = False
+    loop: bool = False
+
+
+@dataclass(eq=False)
+class SiteCost:
+    """Of a load or store: the charge of its piece, the turns that go together, and whether it is free.
+
+    What a free one loads is at hand already.
+    """
+
+    charge: Charge | None = None
+    overlap: int = 1
+    free: bool = False
+
+
+@dataclass
+class Costs:
+    """Of a whole kernel: charges by point, accesses by number, and registers of a thread."""
+
+    charges: list[Charge]
+    sites: list[SiteCost]
+    registers: int

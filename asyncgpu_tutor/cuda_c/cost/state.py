@@ -1,0 +1,110 @@
+"""What the walk over a record keeps in mind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from asyncgpu_tutor.cuda_c.compile.record import Constant, Node, Price
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.cost.charges import Charge, SiteCost
+from asyncgpu_tutor.cuda_c.cost.waiting import Waiting
+
+__all__ = ["ANYWHERE", "KNOWN", "Facts", "State", "Surroundings"]
+
+ANYWHERE = 1 << 30  # the depth of what may change at any time, such as a load
+KNOWN = -1  # the depth of what a compiler knows
+
+
+@dataclass(slots=True)
+class Facts:
+    """What decides on later charges, of one value.
+
+    Attributes
+    ----------
+    reads : frozenset of Variable
+        Variables that it depends on.
+    rounds : int
+        Length of the longest chain of global loads that it waits for.
+    depth : int
+        How many loops deep it changes.
+    key : tuple, optional
+        The same for values that are the same, while no variable is assigned to.
+    register : bool
+        It is the address of what a compiler keeps in a register.
+    """
+
+    reads: frozenset[Variable] = frozenset()
+    rounds: int = 0
+    depth: int = ANYWHERE
+    key: Any = None
+    register: bool = False
+
+
+@dataclass
+class Surroundings:
+    """The loops around a step: all of them, those that are not unrolled, and turns done at once."""
+
+    nesting: int = 0
+    depth: int = 0
+    overlap: int = 1
+
+
+class State:
+    """Where the walk is, and what it has found out so far.
+
+    Attributes
+    ----------
+    charge : Charge
+        That of the piece of code at hand.
+    depths : dict of Variable to int
+        How many loops deep each variable in a register changes.
+    first : dict of Variable to Node
+        The values that variables begin with.
+    at_hand : set
+        Keys of the places whose value a compiler has.
+    control : list
+        The variables that each of the branches around depends on.
+    words, most_words : int
+        Registers that the variables take which are in scope, and the most of them.
+    """
+
+    def __init__(self, points: int, sites: int) -> None:
+        self.charges = [Charge() for _ in range(points)]
+        self.sites = [SiteCost() for _ in range(sites)]
+        self.charge = Charge()  # nobody passes this one: it is for what stands in no piece
+        self.facts: dict[Node, Facts] = {}
+        self.around = Surroundings()
+        self.depths: dict[Variable, int] = {}
+        self.first: dict[Variable, Node] = {}
+        self.at_hand: set[Any] = set()
+        self.control: list[frozenset[Variable]] = []
+        self.waiting = Waiting()
+        self.words = 0
+        self.most_words = 0
+
+    def of(self, node: Node) -> Facts:
+        """What is known of a value."""
+        if isinstance(node, Constant):
+            return Facts(depth=KNOWN, key=("constant", node.value))
+        return self.facts.get(node) or Facts()
+
+    def pay(self, price: Price, parts: Sequence[Node] | None = None, double: bool = False) -> None:
+        """Charge an operation; no instruction where its `parts` do not change in the innermost loop."""
+        instructions = price.instructions
+        if parts is not None and not self.repeated(parts):
+            instructions = 0
+        self.charge.instructions += instructions
+        self.charge.flops += price.flops
+        self.charge.special += price.special
+        if double:
+            self.charge.doubles += instructions
+
+    def repeated(self, parts: Sequence[Node]) -> bool:
+        """Whether an operation has to be done in every turn of the innermost loop."""
+        return self.changes(parts) >= self.around.depth
+
+    def changes(self, parts: Sequence[Node]) -> int:
+        """How many loops deep the first of these values changes that does."""
+        return max((self.of(part).depth for part in parts), default=ANYWHERE)

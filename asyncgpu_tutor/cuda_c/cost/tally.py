@@ -1,0 +1,337 @@
+"""Counting what a launch does, while it does it.
+
+Counting must not cost more than running. So what a straight piece of code costs is added up once, when
+the kernel is compiled (`walk`), and a launch only notes how many warps and lanes passed each piece. What
+depends on addresses (sectors, bank conflicts) is measured on a sample: see `Counts`.
+
+The longest warp needs its costs apart. A mask is one object for as long as the same lanes execute, so
+charges gather on the mask first (`Mask.pending`), and its warps are credited with the sum now and then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.cost.charges import Costs
+from asyncgpu_tutor.cuda_c.cost.counts import Counts, LineCounts
+from asyncgpu_tutor.cuda_c.lockstep.masks import WARP, Layout, Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
+from asyncgpu_tutor.cuda_c.lockstep.values import varies
+
+__all__ = ["Tally"]
+
+SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
+LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
+BANKS = 32  # of shared memory, each 4 bytes wide
+_ALWAYS = 16  # executions of one access that are all sampled ...
+_EVERY = 13  # ... and behind them one in so many; a prime, so as not to beat with powers of two
+_SAMPLED_WARPS = 8  # of a batch, evenly spread
+_EXACT_LANES = 1 << 23  # lane accesses of a launch whose addresses are noted one by one
+
+
+class _SiteTally:
+    __slots__ = (
+        "batch",
+        "executions",
+        "followed",
+        "fresh",
+        "global_lane_bytes",
+        "global_requests",
+        "lines",
+        "sampled",
+        "sectors",
+        "seen",
+        "shared_conflicts",
+        "shared_requests",
+        "shared_sampled",
+    )
+
+    def __init__(self) -> None:
+        self.executions = 0
+        self.fresh = 0
+        self.followed = 0
+        self.batch: Layout | None = None
+        self.seen: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.global_requests = 0
+        self.global_lane_bytes = 0
+        self.sampled = 0
+        self.sectors = 0
+        self.lines = 0
+        self.shared_requests = 0
+        self.shared_sampled = 0
+        self.shared_conflicts = 0
+
+    def due(self) -> bool:
+        self.executions += 1
+        return self.executions <= _ALWAYS or self.executions % _EVERY == 0
+
+    @property
+    def all_sectors(self) -> int:
+        return round(self.global_requests * self.sectors / self.sampled) if self.sampled else 0
+
+    def fresh_rounds(self, overlap: int) -> float:
+        """Executions, over all warps, with new sectors; those of `overlap` turns go together."""
+        if not self.followed:
+            return 0.0
+        return self.global_requests * min(1 / overlap, self.fresh / self.followed)
+
+    @property
+    def all_lines(self) -> int:
+        return round(self.global_requests * self.lines / self.sampled) if self.sampled else 0
+
+    @property
+    def all_conflicts(self) -> int:
+        if not self.shared_sampled:
+            return 0
+        return round(self.shared_requests * self.shared_conflicts / self.shared_sampled)
+
+
+class Tally:
+    """The running totals of one launch: the `Meter` that its kernel reports to."""
+
+    def __init__(self, costs: Costs, sites: list[Site]) -> None:
+        self.charges = costs.charges
+        self.site_costs = costs.sites
+        self.sites = sites
+        self.by_site = [_SiteTally() for _ in sites]
+        self.warps = [0] * len(self.charges)
+        self.lanes = [0] * len(self.charges)
+        self.divergent = [0] * len(self.charges)
+        self.exact_left = _EXACT_LANES
+        self.atomics = 0
+        self.atomic_requests = 0
+        self.barriers = 0
+        self.longest = (0, 0, 0, 0)
+        self.shared_atomic_passes = 0
+        self._queues: dict[int, NDArray[np.int64]] = {}
+        self._charged: list[Mask] = []
+        self._chains: NDArray[np.float64] = np.zeros((4, 0), np.float64)
+        self._sample: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._sampled_lane: NDArray[np.bool_] = np.zeros(0, np.bool_)
+
+    # -- pieces of code
+
+    def begin_batch(self, layout: Layout) -> None:
+        """Start with another batch of blocks."""
+        self._chains = np.zeros((4, layout.warps), np.float64)
+        count = min(_SAMPLED_WARPS, layout.warps)
+        self._sample = np.unique(np.linspace(0, layout.warps - 1, count).astype(np.int64))
+        self._sampled_lane = np.isin(layout.warp, self._sample)
+
+    def end_batch(self) -> None:
+        """Find the longest warp of the batch."""
+        self.settle()
+        worst = int(self._chains[0].argmax())
+        a, b, c, d = (round(float(x)) for x in self._chains[:, worst])
+        self.longest = max(self.longest, (a, b, c, d))
+
+    def charge(self, point: int, mask: Mask) -> None:
+        """Note one pass of the warps of `mask` through a piece of code."""
+        self.warps[point] += mask.n_warps
+        self.lanes[point] += mask.n
+        charge = self.charges[point]
+        pending = mask.pending
+        pending[0] += charge.instructions
+        pending[1] += charge.rounds
+        pending[2] += charge.dependent
+        pending[3] += charge.doubles
+        if not mask.charged:
+            mask.charged = True
+            self._charged.append(mask)
+            if len(self._charged) > 64:
+                self.settle()
+
+    def settle(self) -> None:
+        """Credit the warps with what their masks were charged."""
+        for mask in self._charged:
+            for row, amount in enumerate(mask.pending):
+                if amount and mask.full:
+                    self._chains[row] += amount
+                elif amount:
+                    np.add(self._chains[row], amount, out=self._chains[row], where=mask.warps)
+            mask.pending = [0, 0, 0, 0]
+            mask.charged = False
+        self._charged.clear()
+
+    def chain(self) -> NDArray[np.int64]:
+        """Instructions issued so far by each warp of the batch."""
+        self.settle()
+        return self._chains[0].astype(np.int64)
+
+    def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
+        """Note on how many warps a condition was not unanimous."""
+        if yes is not None and no is not None:
+            self.divergent[point] += int(np.count_nonzero(yes.warps & no.warps))
+
+    # -- accesses
+
+    def global_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
+        """Note a load or store of `size` bytes a lane; `element` for active lanes only.
+
+        An element of 16 bytes at 5 begins at byte 80 of its allocation.
+        """
+        if self.site_costs[site.index].free:
+            return
+        tally = self.by_site[site.index]
+        tally.global_requests += mask.n_warps
+        tally.global_lane_bytes += mask.n * size
+        if tally.due():
+            requests, sectors, lines = self._sectors(mask, element, size)
+            if tally.executions <= _ALWAYS and not site.write:
+                self._follow(tally, mask, element, size)
+            tally.sampled += requests
+            tally.sectors += sectors
+            tally.lines += lines
+
+    def _follow(self, tally: _SiteTally, mask: Mask, element: Any, size: int) -> None:
+        """Note whether the first block asks for a sector that it has not had."""
+        layout = mask.layout
+        lanes = layout.threads if mask.full else int(np.searchsorted(mask.index, layout.threads))
+        if not lanes:
+            return
+        part = element[:lanes] if varies(element) else np.full(lanes, element)
+        sector = part.astype(np.int64) * size // SECTOR
+        if tally.batch is not layout:
+            tally.batch, tally.seen = layout, np.zeros(0, np.int64)
+        new = np.setdiff1d(sector, tally.seen)
+        tally.followed += 1
+        tally.fresh += len(new) > 0
+        tally.seen = np.union1d(tally.seen, new)
+
+    def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
+        """Note an access to shared memory; `element` counts units of `size` bytes in the block."""
+        if self.site_costs[site.index].free:
+            return
+        tally = self.by_site[site.index]
+        tally.shared_requests += mask.n_warps
+        if not tally.due():
+            return
+        if not varies(element):
+            tally.shared_sampled += 1  # a broadcast, since the whole warp asks for one word
+            return
+        requests, conflicts = self._conflicts(mask, element, size)
+        tally.shared_sampled += requests
+        tally.shared_conflicts += conflicts
+
+    def atomic(self, mask: Mask, index: NDArray[np.int64], shared: bool, key: int) -> None:
+        """Note an atomic by the lanes of `mask` on words `index` of the memory called `key`."""
+        self.atomics += mask.n
+        self.atomic_requests += mask.n_warps
+        if shared:
+            warp = mask.layout.warp[mask.index]
+            words, times = np.unique(warp << 40 | index, return_counts=True)
+            most = np.zeros(mask.layout.warps, np.int64)
+            np.maximum.at(most, words >> 40, times)
+            self.shared_atomic_passes += int(most.sum())
+            return
+        now = np.bincount(index)
+        queue = self._queues.get(key)
+        if queue is None or len(queue) < len(now):
+            grown = np.zeros(len(now), np.int64)
+            if queue is not None:
+                grown[: len(queue)] = queue
+            queue = self._queues[key] = grown
+        queue[: len(now)] += now
+
+    def _rows(self, mask: Mask, element: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+        """Sampled lanes as `warp << 40 | element`, and how many warps they are."""
+        layout = mask.layout
+        if mask.full and layout.even:
+            part = element.reshape(-1, WARP)[self._sample].astype(np.int64)
+            return (part + (self._sample[:, None] << 40)).ravel(), len(self._sample)
+        pick = np.flatnonzero(self._sampled_lane[mask.index])
+        warp = layout.warp[mask.index[pick]]
+        requests = int(np.count_nonzero(np.diff(warp))) + 1 if len(warp) else 0
+        return element[pick].astype(np.int64) + (warp << 40), requests
+
+    def _sectors(self, mask: Mask, element: Any, size: int) -> tuple[int, int, int]:
+        """Requests looked at, and the sectors and lines that they touch."""
+        if not varies(element):
+            return 1, 1, 1
+        rows, requests = self._rows(mask, element)
+        # An element of up to 32 bytes is in one sector, since sizes are powers of two.
+        wide = max(1, size // SECTOR)
+        sectors = np.sort(rows // max(1, SECTOR // size))
+        lines = _distinct(sectors * wide // (LINE // SECTOR))
+        return requests, _distinct(sectors) * wide, lines
+
+    def _conflicts(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int]:
+        rows, requests = self._rows(mask, element)
+        if not requests:
+            return 0, 0
+        if size < 4:
+            rows = rows // (4 // size)
+        # Elements wider than 4 bytes go by half or quarter warps, since each of these covers all banks.
+        words = np.unique(rows)
+        width = max(1, size // 4)
+        bank_groups = BANKS // width
+        warp = words >> 40
+        slot = np.unique(warp, return_inverse=True)[1] * bank_groups + words % bank_groups
+        deepest = np.bincount(slot, minlength=requests * bank_groups).reshape(-1, bank_groups)
+        if width == 1:
+            return requests, int((deepest.max(axis=1) - 1).clip(0).sum())
+        least = -(-deepest.sum(axis=1) // bank_groups)
+        return requests, int((deepest.max(axis=1) - least).clip(0).sum())
+
+    # -- the result
+
+    def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
+        """All of it, added up."""
+        lines: dict[int, dict[str, int]] = {}
+        total: dict[str, int] = dict.fromkeys(Counts.__dataclass_fields__, 0)
+        total.pop("lines")
+
+        def add(line: int, name: str, amount: int) -> None:
+            if amount:
+                row = lines.setdefault(line, {})
+                row[name] = row.get(name, 0) + amount
+
+        for charge, warps, lanes, divergent in zip(
+            self.charges, self.warps, self.lanes, self.divergent, strict=True
+        ):
+            issued = warps * charge.instructions
+            total["warp_instructions"] += issued
+            total["flops"] += lanes * charge.flops
+            total["special_functions"] += lanes * charge.special
+            total["double_instructions"] += warps * charge.doubles
+            total["branches"] += warps * charge.branch
+            total["loop_iterations"] += warps * charge.loop
+            total["divergent_branches"] += divergent
+            add(charge.line, "warp_instructions", issued)
+            add(charge.line, "flops", lanes * charge.flops)
+            add(charge.line, "divergent_branches", divergent)
+        for site, tally in zip(self.sites, self.by_site, strict=True):
+            way = "store" if site.write else "load"
+            total[f"global_{way}_requests"] += tally.global_requests
+            total[f"{way}_sectors"] += tally.all_sectors
+            total[f"{way}_lines"] += tally.all_lines
+            total[f"{way}_bytes"] += tally.global_lane_bytes
+            total["shared_requests"] += tally.shared_requests
+            total["bank_conflicts"] += tally.all_conflicts
+            add(site.at.line, "global_requests", tally.global_requests)
+            add(site.at.line, "global_sectors", tally.all_sectors)
+            add(site.at.line, "shared_requests", tally.shared_requests)
+            add(site.at.line, "bank_conflicts", tally.all_conflicts)
+        total.update(layout_facts)
+        chain, rounds, dependent, doubles = self.longest
+        total["longest_chain"], total["chain_load_rounds"] = chain, rounds
+        total["chain_dependent_loads"], total["chain_doubles"] = dependent, doubles
+        fresh = sum(
+            t.fresh_rounds(s.overlap) for s, t in zip(self.site_costs, self.by_site, strict=True)
+        )
+        total["chain_fresh_loads"] = round(fresh / max(1, layout_facts["warps"]))
+        total["shared_atomic_passes"] = self.shared_atomic_passes
+        longest = [int(queue.max(initial=0)) for queue in self._queues.values()]
+        total["atomic_queue"] = max(longest, default=0)
+        total["atomics"], total["atomic_requests"] = self.atomics, self.atomic_requests
+        total["barriers"] = self.barriers
+        total["load_bytes_needed"], total["store_bytes_needed"] = needed
+        by_line = {line: LineCounts(**row) for line, row in sorted(lines.items())}
+        return Counts(**total, lines=by_line)
+
+
+def _distinct(ordered: NDArray[np.int64]) -> int:
+    return int(np.count_nonzero(np.diff(ordered))) + 1 if len(ordered) else 0

@@ -1,0 +1,261 @@
+"""The second walk: what a kernel costs, read from the record of what it computes.
+
+The walk goes through the record (`compile.record`) once, in the order of the source, as an optimising
+compiler would look at it. It charges each step to the piece of code that it is in, and keeps, for each value,
+what decides on later charges:
+
+- how many loops deep it *changes*: what changes in no turn of the innermost loop is computed in front of it,
+  and is free inside; an index made of constants and of counters of unrolled loops is part of an instruction;
+- a *key*, the same for expressions of the same value: a place that has been loaded is *at hand*, and is not
+  loaded again, until something is stored or assigned, or warps part or meet;
+- its *rounds*, the longest chain of global loads that it waits for, and the variables that it *reads*: a load
+  whose address comes out of another load, directly or by way of a variable, has to wait for it.
+
+Whether a variable holds what was loaded is known only when all its assignments have been seen, so this
+last question is answered at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from asyncgpu_tutor.cuda_c.compile import record
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.cost.charges import Costs
+from asyncgpu_tutor.cuda_c.cost.loops import PARTLY, is_plain, partly_unrolled, unrolled_turns
+from asyncgpu_tutor.cuda_c.cost.state import KNOWN, State, Surroundings
+from asyncgpu_tutor.cuda_c.cost.values import VALUES
+from asyncgpu_tutor.cuda_c.syntax import ast
+from asyncgpu_tutor.cuda_c.types import size_of
+
+__all__ = ["walk"]
+
+_IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
+_TEMPORARIES = 8  # registers that a kernel needs besides its variables
+_MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
+
+
+def walk(kernel: record.Record) -> Costs:
+    """What the pieces and accesses of a kernel are charged."""
+    s = State(kernel.points, kernel.sites)
+    _steps(s, kernel.steps)
+    s.waiting.finish()
+    for site in s.sites:
+        if site.charge is not None and not site.charge.carried:
+            site.overlap = site.charge.overlap
+    return Costs(s.charges, s.sites, min(_TEMPORARIES + s.most_words, _MOST_REGISTERS))
+
+
+def _steps(s: State, steps: Sequence[record.Step]) -> None:
+    for step in steps:
+        if isinstance(step, record.Node):
+            s.facts[step] = VALUES[type(step)](s, step)
+        else:
+            _EFFECTS[type(step)](s, step)
+
+
+def _work(s: State, step: record.Work) -> None:
+    s.pay(step.price)
+
+
+def _store(s: State, step: record.Store) -> None:
+    s.at_hand.clear()
+    if not s.of(step.cell).register:
+        s.pay(record.Price())
+
+
+def _assign(s: State, step: record.Assign) -> None:
+    s.at_hand.clear()
+    _note(s, step)
+
+
+def _bind(s: State, step: record.Bind) -> None:
+    s.depths[step.variable] = s.around.depth
+    s.first[step.variable] = step.value
+    _note(s, step)
+
+
+def _note(s: State, step: record.Assign | record.Bind) -> None:
+    value = s.of(step.value)
+    s.waiting.assign(step.variable, value.reads, value.rounds > 0, s.around.nesting)
+
+
+def _declare(s: State, step: record.Declare) -> None:
+    variable = step.variable
+    if variable is not None:
+        s.depths.setdefault(variable, s.around.depth)
+        s.words += _words(variable)
+    if not step.parameter:
+        s.most_words = max(s.most_words, s.words)
+
+
+def _access(s: State, step: record.Access) -> None:
+    s.sites[step.site].charge = s.charge
+
+
+def _fence(s: State, step: record.Fence) -> None:
+    s.at_hand = set()
+
+
+def _piece(s: State, piece: record.Piece) -> None:
+    outer, s.charge = s.charge, s.charges[piece.point]
+    s.charge.line = piece.line
+    s.charge.overlap, s.charge.nesting = s.around.overlap, s.around.nesting
+    _steps(s, piece.steps)
+    if piece.declares and not s.charge.instructions:
+        # The value is computed in front of the loop, and the variable is another name for it, so that
+        # nothing is left to be done here.
+        s.charge.flops = s.charge.special = 0
+    s.charge = outer
+
+
+def _scoped(s: State, step: record.Scoped) -> None:
+    words = s.words
+    _steps(s, step.steps)
+    s.words = words
+
+
+def _branch(s: State, step: record.Branch) -> None:
+    s.charges[step.point].branch = True
+    s.control.append(s.of(step.test).reads)
+    before = set(s.at_hand)
+    _steps(s, step.then)
+    if step.otherwise is not None:
+        s.at_hand = before
+        _steps(s, step.otherwise)
+    s.at_hand = set()
+    s.control.pop()
+
+
+def _short_circuit(s: State, step: record.ShortCircuit) -> None:
+    s.control.append(s.of(step.test).reads)
+    before = set(s.at_hand)
+    _piece(s, step.rest)
+    s.at_hand &= before
+    s.control.pop()
+
+
+def _choice(s: State, step: record.Choice) -> None:
+    s.control.append(s.of(step.test).reads)
+    before = set(s.at_hand)
+    for side in step.sides:
+        s.at_hand = set(before)
+        _piece(s, side)
+    s.at_hand = set()
+    s.control.pop()
+
+
+def _selection(s: State, step: record.Selection) -> None:
+    s.charges[step.point].branch = True
+    s.control.append(s.of(step.subject).reads)
+    for case in step.cases:
+        s.at_hand = set()
+        _steps(s, case)
+    s.at_hand = set()
+    s.control.pop()
+
+
+def _loop(s: State, loop: record.Loop) -> None:
+    outer = s.around
+    turns = unrolled_turns(loop.source, lambda node: _number(s, loop, node))
+    s.at_hand = set()
+    if turns is not None:
+        inner = Surroundings(outer.nesting + 1, outer.depth, outer.overlap * max(1, turns))
+        changed = {loop.counter: KNOWN} if loop.counter is not None else {}
+    else:
+        partly = partly_unrolled(loop.source, lambda node: _fixed(s, loop, node))
+        overlap = outer.overlap * (PARTLY if partly else 1)
+        inner = Surroundings(outer.nesting + 1, outer.depth + 1, overlap)
+        changed = dict.fromkeys(loop.changed, inner.depth)
+    before = {variable: s.depths.get(variable, 0) for variable in changed}
+    s.depths |= changed
+    s.around = inner
+    _piece(s, loop.test)
+    s.control.append(s.of(loop.condition).reads if loop.condition else frozenset())
+    _steps(s, loop.body)
+    _piece(s, loop.step)
+    s.control.pop()
+    test, step = s.charges[loop.test.point], s.charges[loop.step.point]
+    test.branch, step.loop = not loop.endless, True
+    if turns is not None:
+        test.instructions = step.instructions = 0
+    s.around = outer
+    s.depths |= before
+    s.at_hand = set()
+
+
+def _number(s: State, loop: record.Loop, node: ast.Expression) -> int | None:
+    """The value of a bound or step of a loop, if it is known."""
+    found = _lowered(s, loop, node)
+    if not isinstance(found, record.Constant) or not is_plain(node):
+        return None
+    return int(found.value) if found.value == int(found.value) else None
+
+
+def _fixed(s: State, loop: record.Loop, node: ast.Expression) -> bool:
+    """Whether a compiler knows the step of a loop."""
+    found = _lowered(s, loop, node)
+    return found is not None and is_plain(node) and _is_known(s, found)
+
+
+def _is_known(s: State, node: record.Node) -> bool:
+    """The same as a depth of -1, for a value that has not been walked over yet."""
+    match node:
+        case record.Constant():
+            return True
+        case record.Read():
+            return s.depths.get(node.variable, 0) == KNOWN
+        case record.Coordinate():
+            return node.name == "warpSize"
+        case record.Operation() | record.Convert():
+            return all(_is_known(s, part) for part in node.parts)
+        case _:
+            return False
+
+
+def _lowered(s: State, loop: record.Loop, node: ast.Expression) -> record.Node | None:
+    """What became of a part of the loop's head: its first value, its bound, or its step."""
+    source = loop.source
+    if isinstance(source.init, ast.Declaration) and node is source.init.items[0].init:
+        return s.first.get(loop.counter) if loop.counter is not None else None
+    if isinstance(source.test, ast.Binary) and node is source.test.right:
+        test = loop.condition
+        return test.parts[1] if isinstance(test, record.Operation) else None
+    if isinstance(source.step, ast.Assign) and node is source.step.value:
+        return _amount(loop.step)
+    return None
+
+
+def _amount(step: record.Piece) -> record.Node | None:
+    """By how much the last assignment of a piece changes its target."""
+    found = [s.value for s in step.steps if isinstance(s, (record.Assign, record.Store))]
+    value = found[-1] if found else None
+    while isinstance(value, record.Convert):
+        value = value.parts[0]
+    return value.parts[1] if isinstance(value, record.Operation) and len(value.parts) > 1 else None
+
+
+def _words(variable: Variable) -> int:
+    """Registers of 32 bits that a variable takes, if a compiler keeps it there."""
+    own = variable.thread or not variable.memory
+    nbytes = size_of(variable.type) if own and not variable.parameter else 0
+    return -(-nbytes // 4) if nbytes <= _IN_REGISTERS else 0
+
+
+_EFFECTS: Mapping[type[record.Step], Callable[[State, Any], None]] = {
+    record.Work: _work,
+    record.Store: _store,
+    record.Assign: _assign,
+    record.Bind: _bind,
+    record.Declare: _declare,
+    record.Access: _access,
+    record.Fence: _fence,
+    record.Piece: _piece,
+    record.Scoped: _scoped,
+    record.Branch: _branch,
+    record.ShortCircuit: _short_circuit,
+    record.Choice: _choice,
+    record.Selection: _selection,
+    record.Loop: _loop,
+}

@@ -1,0 +1,68 @@
+"""What a running kernel reports of itself; who listens is no concern of the code that computes values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.text.source import Position
+
+__all__ = ["Meter", "Site"]
+
+
+@dataclass
+class Site:
+    """One load or store in the source: where messages point, and under what number it is counted.
+
+    `volatile` and `relaxed` reads are checked less for races: the first are in the warp-synchronous
+    style of old samples, the second in a compare-and-swap loop.
+    """
+
+    index: int
+    at: Position
+    write: bool = False
+    volatile: bool = False
+    relaxed: bool = False
+
+
+class Meter(Protocol):
+    """Told of everything that may cost time. A `point` is the number of a straight piece of code.
+
+    Attributes
+    ----------
+    barriers : int
+        Block barriers passed.
+    exact_left : int
+        Lane accesses whose addresses are still to be noted one by one.
+    """
+
+    barriers: int
+    exact_left: int
+
+    def charge(self, point: int, mask: Mask) -> None:
+        """The lanes of `mask` pass a point."""
+        ...
+
+    def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
+        """A condition at a point has parted these lanes."""
+        ...
+
+    def chain(self) -> NDArray[np.int64]:
+        """Instructions that each warp has issued so far."""
+        ...
+
+    def global_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
+        """A load or store of global memory: element number `element`, of `size` bytes, of each lane."""
+        ...
+
+    def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
+        """The same of shared memory, where elements are numbered within a block."""
+        ...
+
+    def atomic(self, mask: Mask, index: NDArray[np.int64], shared: bool, key: int) -> None:
+        """An atomic operation on the elements `index` of the memory called `key`."""
+        ...

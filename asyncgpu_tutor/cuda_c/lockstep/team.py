@@ -1,0 +1,217 @@
+"""The state of one batch of blocks while it runs in lockstep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.lockstep.masks import Layout, Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Meter
+from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.text.source import Position, Source
+from asyncgpu_tutor.errors import FaultSite, KernelFault, RunawayKernelError
+
+__all__ = ["Launch", "Limits", "Team"]
+
+Dim = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a launch may go, and what is checked.
+
+    Attributes
+    ----------
+    step_budget : int
+        Loop iterations that one batch of blocks, all its threads in lockstep, may take together.
+    check_races : bool
+        Report races in shared and global memory.
+    check_uninitialised : bool
+        Report reads of memory, and of local variables, that nothing was written to.
+    batch_lanes : int
+        Threads that run side by side. Affects speed and memory, and no result of a correct kernel.
+    printed_lines : int
+        Calls of printf that are kept; the ones beyond are counted only.
+    """
+
+    step_budget: int = 500_000
+    check_races: bool = True
+    check_uninitialised: bool = True
+    batch_lanes: int = 16384
+    printed_lines: int = 10_000
+
+
+@dataclass
+class Launch:
+    """What is the same for all batches of a launch."""
+
+    kernel: str
+    source: Source
+    grid: Dim
+    block: Dim
+    limits: Limits
+    meter: Meter
+    dynamic_shared: int
+    printed: list[str] = field(default_factory=list[str])
+    dropped_lines: int = 0
+    clock: int = 1
+    # The time at which each block last executed __threadfence(), or an atomic on global memory. They
+    # order what two blocks do, see `races`.
+    fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    atomic_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    def thread_name(self, linear: int) -> Dim:
+        """`threadIdx` of the thread of that number in its block."""
+        x, y, _ = self.block
+        return linear % x, linear // x % y, linear // (x * y)
+
+    def block_name(self, linear: int) -> Dim:
+        """`blockIdx` of the block of that number in the grid."""
+        x, y, _ = self.grid
+        return linear % x, linear // x % y, linear // (x * y)
+
+
+class BlockMemory(Protocol):
+    """Memory that the threads of a block have in common."""
+
+    def synchronised(self) -> None:
+        """Every thread of every block of the batch has passed a barrier."""
+        ...
+
+
+class Team:
+    """A batch of blocks in lockstep.
+
+    Attributes
+    ----------
+    slots : list
+        Values of the variables, at places that the compiler gave them.
+    born : list of Mask or None
+        For each slot, the threads that declared it: a write by exactly these needs no merging.
+    left : list of Mask or None
+        Threads that have left a loop or function by `break`, `continue` or `return`.
+    exited : Mask or None
+        Threads that returned from the kernel.
+    clock : int
+        Number of the memory access or barrier at hand; it orders them in time.
+    block_time, warp_time : int or ndarray
+        When each lane last passed a barrier of its block, or of its warp.
+    """
+
+    def __init__(self, launch: Launch, numbers: NDArray[np.int64], slots: int, exits: int):
+        self.launch = launch
+        self.meter = launch.meter
+        self.layout = layout = Layout(launch.threads, numbers)
+        self.full = layout.full
+        self.slots: list[Any] = [None] * slots
+        self.born: list[Mask | None] = [None] * slots
+        self.defined: list[Any] = [True] * slots
+        self.left: list[Mask | None] = [None] * exits
+        self.exited: Mask | None = None
+        self.steps = 0
+        self.clock = launch.clock
+        self.block_time: Any = 0
+        self.warp_time: Any = 0
+        self.shared: dict[Any, BlockMemory] = {}
+        bx, by, bz = launch.block
+        t = layout.linear
+        self.thread_index = [
+            (t % bx).astype(np.uint32) if bx > 1 else np.uint32(0),
+            (t // bx % by).astype(np.uint32) if by > 1 else np.uint32(0),
+            (t // (bx * by)).astype(np.uint32) if bz > 1 else np.uint32(0),
+        ]
+        self.block_index = [self._of_block(i) for i in range(3)]
+        self.block_dim = [np.uint32(x) for x in launch.block]
+        self.grid_dim = [np.uint32(x) for x in launch.grid]
+        self._scaled_blocks: dict[int, NDArray[np.int64]] = {}
+        # The number of each thread in the launch. A block has 10 bits, since it has at most 1024 threads.
+        self.thread_id: NDArray[np.int64] = (numbers[layout.block] << 10) | layout.linear
+
+    def _of_block(self, axis: int) -> Any:
+        layout = self.layout
+        numbers = layout.numbers
+        x, y, _ = self.launch.grid
+        part = [numbers % x, numbers // x % y, numbers // (x * y)][axis].astype(np.uint32)
+        if layout.blocks == 1 or bool((part == part[0]).all()):
+            return np.uint32(part[0])
+        return np.repeat(part, layout.threads)
+
+    def block_base(self, stride: int) -> NDArray[np.int64]:
+        """For each lane, the number of its block in the batch times `stride`."""
+        base = self._scaled_blocks.get(stride)
+        if base is None:
+            base = self._scaled_blocks[stride] = self.layout.block * stride
+        return base
+
+    def array(self, value: Any) -> NDArray[Any]:
+        """A value as an array over all lanes."""
+        if varies(value):
+            return value
+        return np.full(self.layout.lanes, value)
+
+    def step(self, at: Position, mask: Mask) -> None:
+        """Count one loop iteration of the lanes of `mask`."""
+        self.steps += 1
+        if self.steps > self.launch.limits.step_budget:
+            self.fault(
+                RunawayKernelError,
+                at,
+                int(mask.index[0]),
+                f"does not end: this loop is still running after {self.steps - 1} iterations. "
+                "Either its condition never becomes false, or its threads wait for each other "
+                "(a lock between threads of one warp, or a wait for another block)",
+            )
+
+    # -- faults
+
+    def site(self, at: Position, lane: int | None, **more: Any) -> FaultSite:
+        """Where something went wrong."""
+        block = thread = None
+        if lane is not None:
+            block = self.launch.block_name(int(self.layout.numbers[self.layout.block[lane]]))
+            thread = self.launch.thread_name(int(self.layout.linear[lane]))
+        return FaultSite(self.launch.kernel, at.line, block, thread, **more)
+
+    def fault(
+        self,
+        kind: Callable[[str, FaultSite], KernelFault],
+        at: Position,
+        lane: int | None,
+        what: str,
+        **more: Any,
+    ) -> NoReturn:
+        """Raise a `KernelFault` of class `kind`.
+
+        Parameters
+        ----------
+        kind : callable
+            The class.
+        at : Position
+            Where in the source.
+        lane : int or None
+            The offending lane of the batch, if one can be named.
+        what : str
+            What the kernel did, as the rest of a sentence that begins with its name.
+        **more
+            Fields of `FaultSite`: array, index, bound.
+        """
+        site = self.site(at, lane, **more)
+        who = ""
+        if site.block is not None:
+            who = f": block {_dim(site.block)}, thread {_dim(site.thread)}"
+        line = self.launch.source.line(at.line).strip()
+        text = f"kernel '{self.launch.kernel}'{who} {what}\n    line {at.line}: {line}"
+        raise kind(text, site)
+
+
+def _dim(dim: Dim | None) -> str:
+    return "(" + ", ".join(str(x) for x in dim or ()) + ")"

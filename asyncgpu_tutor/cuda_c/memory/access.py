@@ -1,0 +1,181 @@
+"""Loading, storing and merging values of any type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import gcd
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
+from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, align_of, leaves, spelled
+from asyncgpu_tutor.errors import MisalignedError, OutOfBoundsError
+
+__all__ = ["NULL", "MixedRegion", "load", "merge", "region_of", "store"]
+
+NULL = Ptr(None, 0, 1, 0, "nullptr")
+
+
+class MixedRegion:
+    """What a pointer points into that is not the same array in every thread."""
+
+    def __init__(self, choices: list[tuple[NDArray[np.bool_], Region | None, str]]) -> None:
+        self.choices = choices
+
+    def _parts(self, mask: Mask, ptr: Ptr) -> list[tuple[Mask, Ptr]]:
+        out: list[tuple[Mask, Ptr]] = []
+        for bits, region, name in self.choices:
+            chosen = mask.bits & bits
+            n = int(np.count_nonzero(chosen))
+            if n:
+                out.append((Mask(mask.layout, chosen, n), replace(ptr, region=region, name=name)))
+        return out
+
+    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
+        out = np.zeros(mask.layout.lanes, scalar.dtype)
+        for part, own in self._parts(mask, ptr):
+            region = region_of(team, part, own, site)
+            value = team.array(region.load(team, part, own, scalar, site, wide))
+            out[part.index] = value[part.index]
+        return out
+
+    def store(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
+    ) -> None:
+        for part, own in self._parts(mask, ptr):
+            region_of(team, part, own, site).store(team, part, own, scalar, value, site, wide)
+
+    def cells(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        parts = self._parts(mask, ptr)
+        if len(parts) > 1:
+            team.fault(
+                OutOfBoundsError,
+                site.at,
+                int(mask.index[0]),
+                "uses an atomic through a pointer that points into different arrays in different "
+                "threads, which the simulated device does not run: use an 'if'",
+            )
+        part, own = parts[0]
+        return region_of(team, part, own, site).cells(team, part, own, scalar, site)
+
+
+def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
+    """What a pointer points into.
+
+    Raises
+    ------
+    OutOfBoundsError
+        For the null pointer.
+    """
+    if ptr.region is None:
+        verb = "writes through" if site.write else "reads through"
+        team.fault(OutOfBoundsError, site.at, int(mask.index[0]), f"{verb} a null pointer")
+    return ptr.region
+
+
+def load(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> Any:
+    """The value of type `ctype` at an address: one array, or a list of them for a struct."""
+    region = region_of(team, mask, ptr, site)
+    if isinstance(ctype, Scalar):
+        return region.load(team, mask, ptr, ctype, site, ctype.size)
+    out: list[Any] = []
+    wide = _request_size(ctype)
+    _require_aligned(team, mask, ptr, ctype, site)
+    for leaf, offset in leaves(ctype):
+        if isinstance(leaf, Pointer):
+            team.fault(OutOfBoundsError, site.at, None, "loads a pointer, which is not supported")
+        size = wide if wide and not out else 0 if wide else leaf.size
+        out.append(region.load(team, mask, ptr.moved(offset), leaf, site, size))
+    return out
+
+
+def store(team: Team, mask: Mask, ptr: Ptr, ctype: CType, value: Any, site: Site) -> None:
+    """Write a value of type `ctype` for the lanes of `mask`."""
+    region = region_of(team, mask, ptr, site)
+    if isinstance(ctype, Scalar):
+        region.store(team, mask, ptr, ctype, value, site, ctype.size)
+        return
+    wide = _request_size(ctype)
+    _require_aligned(team, mask, ptr, ctype, site)
+    for k, (leaf, offset) in enumerate(leaves(ctype)):
+        if isinstance(leaf, Pointer):
+            team.fault(OutOfBoundsError, site.at, None, "stores a pointer, which is not supported")
+        size = wide if wide and not k else 0 if wide else leaf.size
+        region.store(team, mask, ptr.moved(offset), leaf, value[k], site, size)
+
+
+def _require_aligned(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> None:
+    align = align_of(ctype)
+    if ptr.stride % align == 0 and ptr.base % align == 0:
+        return
+    address = mask.take(ptr.address())
+    wrong = np.flatnonzero(np.broadcast_to(np.asarray(address % align), (mask.n,)))
+    if not len(wrong):
+        return
+    byte = int(np.broadcast_to(np.asarray(address), (mask.n,))[wrong[0]])
+    verb = "writes" if site.write else "reads"
+    team.fault(
+        MisalignedError,
+        site.at,
+        int(mask.index[wrong[0]]),
+        f"{verb} a {spelled(ctype)} at byte {byte} of '{ptr.name}': its address must be a "
+        f"multiple of {align}",
+        array=ptr.name,
+        index=byte,
+    )
+
+
+def _request_size(ctype: CType) -> int:
+    """Bytes that one request moves, if a value is moved by one; else 0, and each part is counted.
+
+    The GPU has loads of 1 to 16 bytes at an address that is a multiple of their size.
+    """
+    if isinstance(ctype, Struct) and ctype.align == ctype.size and ctype.size <= 16:
+        return ctype.size
+    return 0
+
+
+def merge(mask: Mask, new: Any, old: Any) -> Any:
+    """`new` for the lanes of `mask`, `old` for the others."""
+    if isinstance(new, list):
+        parts = cast(list[Any], new)
+        if old is None:
+            return list(parts)
+        return [merge(mask, a, b) for a, b in zip(parts, old, strict=True)]
+    if isinstance(new, Ptr):
+        return new if old is None else _merge_pointers(mask.bits, new, old)
+    if old is None:
+        return new
+    uniform = not varies(new) and not varies(old)
+    if uniform and new.tobytes() == old.tobytes():  # by bytes, because -0.0 == 0.0
+        return new
+    return choose(mask.bits, new, old)
+
+
+def _merge_pointers(bits: NDArray[np.bool_], new: Ptr, old: Ptr) -> Ptr:
+    if new is old:
+        return new
+    if new.region is old.region and new.stride == old.stride and new.base == old.base:
+        uniform = not varies(new.offset) and not varies(old.offset)
+        if uniform and new.offset == old.offset:
+            return new
+        return replace(new, offset=choose(bits, new.offset, old.offset))
+    unit = gcd(new.stride, old.stride, new.base, old.base) or 1
+    offset = choose(bits, new.address(), old.address()) // unit
+    if new.region is old.region:
+        return Ptr(new.region, offset, unit, 0, new.name)
+    choices: list[tuple[NDArray[np.bool_], Region | None, str]] = []
+    for chosen, ptr in ((bits, new), (~bits, old)):
+        if isinstance(ptr.region, MixedRegion):
+            choices += [(b & chosen, r, name) for b, r, name in ptr.region.choices]
+        else:
+            choices.append((chosen, ptr.region, ptr.name))
+    return Ptr(MixedRegion(choices), offset, unit, 0, new.name)

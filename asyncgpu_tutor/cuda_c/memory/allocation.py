@@ -1,0 +1,140 @@
+"""Memory that outlives a launch: what the host allocates and a kernel's pointers point into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["GlobalMemory", "MemoryState"]
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryState:
+    """What some memory held at one time.
+
+    Attributes
+    ----------
+    data : ndarray of uint64
+        Its contents, padded.
+    shadow : ndarray of uint64, or None
+        Where it was written, a byte for a byte; None if everywhere.
+    """
+
+    data: NDArray[np.uint64]
+    shadow: NDArray[np.uint64] | None
+
+    @property
+    def nbytes(self) -> int:
+        """What the copy takes."""
+        return self.data.nbytes + (0 if self.shadow is None else self.shadow.nbytes)
+
+
+class GlobalMemory:
+    """One allocation.
+
+    Parameters
+    ----------
+    nbytes : int
+        Its size in bytes.
+    name : str
+        What to call it where no parameter's name is at hand.
+
+    Attributes
+    ----------
+    data : ndarray of uint8, shape (nbytes,)
+        Its contents. Whoever writes here says so by `mark_written`.
+    readonly : bool
+        Whether a kernel that writes to it fails.
+    trail : ndarray of uint8, or None
+        If set, kernels note here which bytes they store to: 1 for each.
+    """
+
+    def __init__(self, nbytes: int, name: str = "") -> None:
+        if nbytes < 0:
+            raise ValueError(f"an allocation of {nbytes} bytes is not possible")
+        self.nbytes = nbytes
+        self.name = name
+        self.readonly = False
+        self.trail: NDArray[np.uint8] | None = None
+        # The room is a multiple of 16 bytes, so that every element type has a view of all of it.
+        self._room: NDArray[np.uint8] = np.zeros(-(-nbytes // 16) * 16, np.uint8)
+        self.data = self._room[:nbytes]
+        self._written: NDArray[np.uint8] | None = None
+        self.fully_initialised = nbytes == 0
+        self._views: dict[Any, NDArray[Any]] = {}
+
+    def __repr__(self) -> str:
+        return f"GlobalMemory({self.nbytes}, name={self.name!r})"
+
+    def view(self, dtype: DTypeLike) -> NDArray[Any]:
+        """Its contents as elements of `dtype`; a remainder of bytes at the end is left out."""
+        view = self._views.get(dtype)
+        if view is None:
+            wanted = np.dtype(dtype)
+            count = self.nbytes // wanted.itemsize
+            view = self.data[: count * wanted.itemsize].view(wanted)
+            self._views[dtype] = view
+        return view
+
+    @property
+    def initialised(self) -> NDArray[np.bool_]:
+        """For each byte, whether anything was written to it; a copy."""
+        if self.fully_initialised:
+            return np.ones(self.nbytes, np.bool_)
+        return self.shadow[: self.nbytes].astype(np.bool_)
+
+    @property
+    def shadow(self) -> NDArray[np.uint8]:
+        """One byte for each byte of the memory and its padding: 1 where written."""
+        if self._written is None:
+            self._written = np.full(self._room.size, int(self.fully_initialised), np.uint8)
+        return self._written
+
+    def mark_written(self, start: int = 0, stop: int | None = None) -> None:
+        """Say that bytes `start` to `stop` now hold something; without arguments, all of them."""
+        stop = self.nbytes if stop is None else stop
+        if start <= 0 and stop >= self.nbytes:
+            self.fully_initialised = True
+            self._written = None
+        elif not self.fully_initialised:
+            self.shadow[start:stop] = 1
+
+    def copy(self) -> GlobalMemory:
+        """Another allocation with the same contents, of which kernels leave a trail."""
+        other = GlobalMemory(self.nbytes, self.name)
+        other._room[:] = self._room
+        other.readonly = self.readonly
+        other.fully_initialised = self.fully_initialised
+        other._written = None if self._written is None else self._written.copy()
+        other.trail = np.zeros_like(other._room)
+        return other
+
+    def state(self) -> MemoryState:
+        """A copy of what it holds."""
+        shadow = None if self.fully_initialised else self.shadow.view(np.uint64).copy()
+        return MemoryState(self._room.view(np.uint64).copy(), shadow)
+
+    def holds(self, state: MemoryState) -> bool:
+        """Whether it holds the same bytes, and is written in the same places."""
+        if self.fully_initialised is not (state.shadow is None):
+            return False
+        if state.shadow is not None and not np.array_equal(
+            self.shadow.view(np.uint64), state.shadow
+        ):
+            return False
+        return np.array_equal(self._room.view(np.uint64), state.data)
+
+    def become(self, state: MemoryState) -> None:
+        """Hold what it held then, or what another of the same size did."""
+        self._room.view(np.uint64)[:] = state.data
+        self.fully_initialised = state.shadow is None
+        self._written = None if state.shadow is None else state.shadow.copy().view(np.uint8)
+
+    def settle(self) -> None:
+        """Drop the bookkeeping once every byte has been written."""
+        written = self._written
+        if written is not None and written[: self.nbytes].all():
+            self.mark_written()

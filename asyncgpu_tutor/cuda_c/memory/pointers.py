@@ -1,0 +1,100 @@
+"""Pointers, one for all threads or one each, and what every memory does for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.types import Scalar
+
+__all__ = ["Ptr", "Region"]
+
+
+class Region(Protocol):
+    """Memory that a pointer points into: global, shared, or of each thread."""
+
+    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
+        """The values at an address; elsewhere than in `mask` they mean nothing.
+
+        `wide` is the number of bytes that one request of this access moves; 0 if it was counted
+        already, as part of a vector.
+        """
+        ...
+
+    def store(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
+    ) -> None:
+        """Write the values of the lanes in `mask`; the highest lane wins where several meet."""
+        ...
+
+    def cells(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """A flat view, and the index into it of each lane of `mask`, for an atomic to work on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ptr:
+    """An address: byte `offset * stride + base` of a region.
+
+    Kept in this form, rather than as a number of bytes, so that `x[i]` needs no arithmetic: `i`
+    itself is the offset, and the element size the stride.
+
+    Attributes
+    ----------
+    region : Region or None
+        None is the null pointer.
+    offset : int or ndarray
+        The same for all threads, or one for each.
+    stride, base : int
+        Bytes.
+    name : str
+        What messages call the array.
+    """
+
+    region: Region | None
+    offset: Any
+    stride: int
+    base: int
+    name: str
+
+    def plus(self, count: Any, step: int) -> Ptr:
+        """Address of element `count` of those that begin here, `step` bytes each."""
+        uniform = not varies(count)
+        if uniform:
+            count = int(count)
+        if not varies(self.offset):
+            base = self.base + self.offset * self.stride
+            if uniform:
+                return Ptr(self.region, 0, step, base + count * step, self.name)
+            return Ptr(self.region, count, step, base, self.name)
+        if uniform:
+            return replace(self, base=self.base + count * step)
+        if self.stride == step:
+            return replace(self, offset=_wide(self.offset) + _wide(count))
+        unit = gcd(self.stride, step)
+        offset = _wide(self.offset) * (self.stride // unit) + _wide(count) * (step // unit)
+        return Ptr(self.region, offset, unit, self.base, self.name)
+
+    def moved(self, distance: int) -> Ptr:
+        """The address so many bytes further."""
+        return replace(self, base=self.base + distance) if distance else self
+
+    def address(self) -> Any:
+        """Bytes from the start of the region: an int, or an array of int64."""
+        if varies(self.offset):
+            return _wide(self.offset) * self.stride + self.base
+        return self.offset * self.stride + self.base
+
+
+def _wide(value: NDArray[Any]) -> NDArray[np.int64]:
+    return value.astype(np.int64, copy=False)

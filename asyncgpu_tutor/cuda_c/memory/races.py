@@ -1,0 +1,273 @@
+"""Who touched what, since when nothing has been in order: the race detector.
+
+Two accesses of one element by two threads are *ordered* if a barrier of their block, or of their
+warp, came between. If they are not ordered and one of them writes, a GPU may do them in either
+order, and the kernel is wrong even if it happens to print the right numbers.
+
+Time is the number of the memory access (`Team.clock`). A thread's last barrier is a time too, so
+"ordered" is a comparison, and no barrier needs to clear anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.errors import RaceError
+
+__all__ = ["Element", "Shadow"]
+
+Cells = NDArray[np.int64]
+_NOBODY = -1
+_ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
+
+
+@dataclass(frozen=True)
+class Element:
+    """How to name a cell in a message: its array, and how many cells one of its elements has."""
+
+    array: str
+    per_element: int
+    bound: int
+    shared: bool
+    cells_per_block: int = 0
+
+    def index(self, cell: int) -> int:
+        """Index in the array of the element that a cell is in."""
+        if self.cells_per_block:
+            cell %= self.cells_per_block
+        return cell // self.per_element
+
+
+class Shadow:
+    """For each cell of a region: who wrote it last and when, and who read it last and when.
+
+    Parameters
+    ----------
+    cells : int
+        How many there are.
+    """
+
+    def __init__(self, cells: int) -> None:
+        self.cells = cells
+        self._writer: NDArray[np.int64] | None = None
+        self._reader: NDArray[np.int64] | None = None
+
+    def _writes(self) -> None:
+        if self._writer is None:
+            self._writer = np.full(self.cells, _NOBODY, np.int64)
+            self._write_time = np.zeros(self.cells, np.int64)
+            self._by_atomic = np.zeros(self.cells, np.bool_)
+        assert self._writer is not None
+
+    def _reads(self) -> None:
+        if self._reader is None:
+            self._reader = np.full(self.cells, _NOBODY, np.int64)
+            self._read_time = np.zeros(self.cells, np.int64)
+            self._readers = np.zeros(self.cells, np.uint8)
+
+    # -- the accesses
+
+    def read(self, team: Team, mask: Mask, cells: Cells, site: Site, element: Element) -> None:
+        """Check a read against the last writes, and remember it."""
+        me = mask.take(team.thread_id)
+        if self._writer is not None:
+            writer = self._writer.take(cells)
+            if ((writer != me) & (writer >= 0)).any():
+                self._check_writer(team, mask, cells, site, element, False, False, None)
+        self._reads()
+        assert self._reader is not None
+        before = self._reader.take(cells)
+        new = (before == _NOBODY) | (before == me)
+        if new.all():
+            kinds = None
+        else:
+            kinds = self._merge_readers(team, mask, cells, me, before)
+        self._reader[cells] = me
+        self._read_time[cells] = team.clock
+        clash = self._reader.take(cells) != me
+        if kinds is None and not clash.any():
+            self._readers[cells] = np.maximum(self._readers.take(cells), _ONE)
+            return
+        if kinds is None:
+            kinds = np.maximum(self._readers.take(cells), _ONE)
+        if clash.any():
+            other = self._reader.take(cells)
+            kinds = np.maximum(kinds, np.where(clash, _relation(me, other), _ONE))
+        # The marks go in this order, because of several lanes on one cell the gravest mark must stay.
+        for kind in (_ONE, _WARP, _BLOCK, _MANY):
+            chosen = kinds == kind
+            if chosen.any():
+                self._readers[cells[chosen]] = kind
+
+    def _merge_readers(
+        self, team: Team, mask: Mask, cells: Cells, me: NDArray[np.int64], before: NDArray[np.int64]
+    ) -> NDArray[np.uint8]:
+        kinds = self._readers.take(cells)
+        settled = (before >> 10 == me >> 10) & (
+            self._read_time.take(cells) <= mask.take(team.block_time)
+        )
+        fresh = (before == _NOBODY) | (settled & (kinds != _MANY))
+        same = (before == me) & (kinds <= _ONE)
+        grown = np.maximum(kinds, _relation(me, before))
+        return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)
+
+    def write(
+        self,
+        team: Team,
+        mask: Mask,
+        cells: Cells,
+        site: Site,
+        element: Element,
+        changes: NDArray[np.bool_] | None,
+        atomic: bool = False,
+    ) -> None:
+        """Check a write against earlier accesses, and remember it.
+
+        Parameters
+        ----------
+        changes : ndarray of bool, optional
+            Which lanes write something else than what is there: two threads that write the same
+            value do no harm. None counts every write as a change.
+        atomic : bool
+            Atomics do not race with each other.
+        """
+        me = mask.take(team.thread_id)
+        self._writes()
+        assert self._writer is not None
+        writer = self._writer.take(cells)
+        if ((writer != me) & (writer >= 0)).any():
+            self._check_writer(team, mask, cells, site, element, True, atomic, changes)
+        if self._reader is not None:
+            reader = self._reader.take(cells)
+            if ((reader >= 0) & ((reader != me) | (self._readers.take(cells) > _ONE))).any():
+                self._check_readers(team, mask, cells, site, element)
+        self._writer[cells] = me
+        self._write_time[cells] = team.clock
+        self._by_atomic[cells] = atomic
+
+    # -- the checks; they are slow, and run only where two threads met
+
+    def _check_writer(
+        self,
+        team: Team,
+        mask: Mask,
+        cells: Cells,
+        site: Site,
+        element: Element,
+        writes: bool,
+        atomic: bool,
+        changes: NDArray[np.bool_] | None,
+    ) -> None:
+        assert self._writer is not None
+        me = mask.take(team.thread_id)
+        other = self._writer.take(cells)
+        when = self._write_time.take(cells)
+        by_atomic = self._by_atomic.take(cells)
+        bad = (other >= 0) & (other != me) & ~self._ordered(team, mask, me, other, when, site)
+        if atomic:
+            bad &= ~by_atomic
+        elif writes and changes is not None:
+            bad &= changes | by_atomic
+        if not element.shared and bad.any():
+            bad &= ~self._handed_over(team, me, other, when, by_atomic)
+        if bad.any():
+            did = "updates atomically" if by_atomic[int(bad.argmax())] else "writes"
+            self._report(team, mask, bad, cells, other, site, element, writes, did)
+
+    def _check_readers(
+        self, team: Team, mask: Mask, cells: Cells, site: Site, element: Element
+    ) -> None:
+        assert self._reader is not None
+        me = mask.take(team.thread_id)
+        other = self._reader.take(cells)
+        when = self._read_time.take(cells)
+        kinds = self._readers.take(cells)
+        alone = (other == me) & (kinds <= _ONE)
+        ordered = self._ordered(team, mask, me, other, when, site)
+        # Reads by several threads are ordered only by a barrier of all of them: of the block, if it
+        # holds them, and by none if other blocks read too.
+        ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= mask.take(team.block_time)))
+        bad = (other >= 0) & ~alone & ~ordered
+        if not element.shared and bad.any():
+            bad &= ~self._handed_over(team, me, other, when, np.zeros(len(me), np.bool_))
+        if bad.any():
+            self._report(team, mask, bad, cells, other, site, element, True, "reads")
+
+    def _ordered(
+        self, team: Team, mask: Mask, me: Any, other: Any, when: Any, site: Site
+    ) -> NDArray[np.bool_]:
+        same_block = me >> 10 == other >> 10
+        same_warp = me >> 5 == other >> 5
+        by_block = when <= mask.take(team.block_time)
+        if site.volatile:
+            # Old samples rely on warps in step, and say volatile to keep the compiler from reordering.
+            return (same_block & by_block) | same_warp
+        return (same_block & by_block) | (same_warp & (when <= mask.take(team.warp_time)))
+
+    def _handed_over(
+        self, team: Team, me: Any, other: Any, when: Any, by_atomic: Any
+    ) -> NDArray[np.bool_]:
+        """Whether the other block published what it did by a fence, and this one fetched it.
+
+        The pattern is: write, `__threadfence()`, atomic; and in the reading block an atomic, whose
+        result says that the other one is done. That the results were looked at is taken on trust.
+        """
+        mine, theirs = me >> 10, other >> 10
+        fence, atomic = team.launch.fence_time, team.launch.atomic_time
+        published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
+        counted = by_atomic & (fence[mine] > 0) & (atomic[mine] >= when)
+        return (mine != theirs) & (published | counted)
+
+    def _report(
+        self,
+        team: Team,
+        mask: Mask,
+        bad: NDArray[np.bool_],
+        cells: Cells,
+        other: NDArray[np.int64],
+        site: Site,
+        element: Element,
+        writes: bool,
+        did: str,
+    ) -> None:
+        k = int(bad.argmax())
+        lane = int(mask.index[k])
+        mine, theirs = int(team.thread_id[lane]), int(other[k])
+        thread = team.launch.thread_name(theirs & 1023)
+        index = element.index(int(cells[k]))
+        if mine >> 10 == theirs >> 10:
+            if mine == theirs:
+                who = "other threads"
+                did = {"reads": "read", "writes": "write"}.get(did, "update atomically")
+            else:
+                who = f"thread {thread}"
+            cure = "without a __syncthreads() between them"
+        else:
+            who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
+            cure = "and nothing orders two blocks of one launch: use an atomic, or two launches"
+        verb = "writes" if writes else "reads"
+        space = "shared memory" if element.shared else "global memory"
+        team.fault(
+            RaceError,
+            site.at,
+            lane,
+            f"{verb} '{element.array}'[{index}] in {space}, which {who} {did}, {cure}",
+            array=element.array,
+            index=index,
+            bound=element.bound,
+        )
+
+
+def _relation(me: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:
+    kinds = np.full(len(me), _MANY, np.uint8)
+    kinds[me >> 10 == other >> 10] = _BLOCK
+    kinds[me >> 5 == other >> 5] = _WARP
+    kinds[me == other] = _ONE
+    return kinds

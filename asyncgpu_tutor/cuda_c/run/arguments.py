@@ -1,0 +1,84 @@
+"""Checking what a launch is given."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.lockstep.team import Dim
+from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
+from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar
+from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError
+
+__all__ = ["Argument", "check_shape", "memory_for", "number_for", "pointee"]
+
+Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool
+
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+_MAX_BLOCK = (1024, 1024, 64)
+_MAX_THREADS = 1024
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+def pointee(variable: Variable) -> CType:
+    """The element that a pointer or array is of, at the bottom."""
+    ctype = variable.type.target if isinstance(variable.type, Pointer) else variable.type
+    while isinstance(ctype, Array):
+        ctype = ctype.element
+    return ctype
+
+
+def check_shape(name: str, grid: Dim, block: Dim) -> None:
+    """Refuse a grid or block that no GPU takes."""
+    for what, dim, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
+        if len(dim) != 3 or any(n < 1 for n in dim):
+            raise LaunchConfigError(
+                f"kernel '{name}': a {what} of {dim} is not possible: it needs three numbers of at "
+                "least 1"
+            )
+        if any(n > m for n, m in zip(dim, most, strict=True)):
+            raise LaunchConfigError(
+                f"kernel '{name}': a {what} of {dim} is too large: at most {most}"
+            )
+    threads = block[0] * block[1] * block[2]
+    if threads > _MAX_THREADS:
+        raise LaunchConfigError(
+            f"kernel '{name}': a block of {block} has {threads} threads; at most {_MAX_THREADS} "
+            "are possible"
+        )
+
+
+def memory_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemory:
+    """An argument for a pointer."""
+    if isinstance(given, GlobalMemory):
+        return given
+    raise ArrayDTypeError(
+        f"kernel '{kernel}': the parameter '{variable.name}' is a pointer, "
+        f"{type(given).__name__} {given!r} was given"
+    )
+
+
+def number_for(kernel: str, variable: Variable, given: Argument) -> Any:
+    """An argument as a number of its parameter's type."""
+    ctype = variable.type
+    if isinstance(given, GlobalMemory) or not isinstance(ctype, Scalar):
+        what = ctype.name if isinstance(ctype, Scalar) else "not a number"
+        raise ArrayDTypeError(
+            f"kernel '{kernel}': the parameter '{variable.name}' is {what}, "
+            f"{type(given).__name__} was given"
+        )
+    number: Any = given
+    whole = isinstance(number, (bool, int, np.integer, np.bool_))
+    if ctype.is_integer and not whole:
+        raise ArrayDTypeError(
+            f"kernel '{kernel}': the parameter '{variable.name}' is {ctype.name}, the "
+            f"fraction {given!r} was given"
+        )
+    if ctype.is_integer and not ctype.lowest <= int(np.asarray(given)) <= ctype.highest:
+        raise ArrayDTypeError(
+            f"kernel '{kernel}': {given} does not fit the parameter '{variable.name}', which is "
+            f"{ctype.name}"
+        )
+    return np.asarray(given).astype(ctype.dtype)[()]

@@ -1,0 +1,150 @@
+"""A kernel that is compiled, and what a launch of it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.compile.kernels import Code
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.cost.charges import Costs
+from asyncgpu_tutor.cuda_c.cost.counts import Counts
+from asyncgpu_tutor.cuda_c.cost.tally import Tally
+from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Launch, Limits, Team
+from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
+from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.run.arguments import (
+    Argument,
+    check_shape,
+    memory_for,
+    number_for,
+    pointee,
+)
+from asyncgpu_tutor.cuda_c.text.source import Source
+from asyncgpu_tutor.cuda_c.types import Pointer, Scalar, leaves, size_of
+from asyncgpu_tutor.errors import UsageError
+
+__all__ = ["CompiledKernel", "LaunchResult"]
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """What a launch leaves behind, apart from what it wrote.
+
+    Attributes
+    ----------
+    counts : Counts
+        What it did.
+    printed : str
+        What it printed, in the order of its threads.
+    """
+
+    counts: Counts
+    printed: str
+
+
+@dataclass
+class CompiledKernel:
+    """A kernel that is ready to be launched: what it computes, and what that costs."""
+
+    name: str
+    code: Code
+    costs: Costs
+    globals: list[Variable]  # the file's `__constant__` and `__device__` variables
+
+    def launch(
+        self,
+        source: Source,
+        variables: Mapping[str, GlobalMemory],
+        grid: Dim,
+        block: Dim,
+        args: Sequence[Argument],
+        dynamic_shared: int,
+        limits: Limits,
+        sample: Sequence[int] | None,
+    ) -> LaunchResult:
+        """Run to the end. `variables` is the memory of `globals`, by name; the rest is what
+        `Program.launch` takes.
+        """
+        check_shape(self.name, grid, block)
+        tally = Tally(self.costs, self.code.sites)
+        launch = Launch(self.name, source, grid, block, limits, tally, dynamic_shared)
+        blocks = grid[0] * grid[1] * grid[2]
+        launch.fence_time = np.zeros(blocks, np.int64)
+        launch.atomic_time = np.zeros(blocks, np.int64)
+        regions: dict[int, GlobalRegion] = {}
+        values = self._bind(variables, args, launch, regions)
+        step = max(1, limits.batch_lanes // launch.threads)
+        wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
+        with np.errstate(all="ignore"):
+            for first in range(0, len(wanted), step):
+                self._run_batch(launch, tally, wanted[first : first + step], values)
+        for region in regions.values():
+            region.memory.settle()
+        facts = {
+            "threads": len(wanted) * launch.threads,
+            "warps": len(wanted) * -(-launch.threads // 32),
+            "blocks": len(wanted),
+            "shared_bytes": self.code.shared_bytes + dynamic_shared,
+            "registers": self.costs.registers,
+        }
+        needed = tuple(sum(r.needed(way) for r in regions.values()) for way in (0, 1))
+        printed = "".join(launch.printed)
+        if launch.dropped_lines:
+            printed += f"... and {launch.dropped_lines} more calls of printf\n"
+        return LaunchResult(tally.counts(facts, (needed[0], needed[1])), printed)
+
+    def _run_batch(
+        self, launch: Launch, tally: Tally, numbers: NDArray[np.int64], values: dict[int, Any]
+    ) -> None:
+        team = Team(launch, numbers, self.code.slots, self.code.exits)
+        tally.begin_batch(team.layout)
+        for slot, value in values.items():
+            team.slots[slot] = value
+            team.born[slot] = team.full
+        for step in self.code.entry:
+            step(team, team.full)
+        self.code.body(team, team.full)
+        launch.clock = team.clock
+        tally.end_batch()
+
+    def _bind(
+        self,
+        variables: Mapping[str, GlobalMemory],
+        args: Sequence[Argument],
+        launch: Launch,
+        regions: dict[int, GlobalRegion],
+    ) -> dict[int, Any]:
+        if len(args) != len(self.code.parameters):
+            raise UsageError(
+                f"kernel '{self.name}' takes {len(self.code.parameters)} arguments, {len(args)} given"
+            )
+        pointers: list[tuple[Variable, GlobalMemory]] = []
+        values: dict[int, Any] = {}
+        for variable, given in zip(self.code.parameters, args, strict=True):
+            if isinstance(variable.type, Pointer):
+                pointers.append((variable, memory_for(self.name, variable, given)))
+            else:
+                values[variable.slot] = number_for(self.name, variable, given)
+        pointers += [(v, variables[v.name]) for v in self.globals]
+        # Parameters that point into one memory share its region, so that it sees all their accesses.
+        cells: dict[int, int] = {}
+        watched: set[int] = set()
+        for variable, memory in pointers:
+            parts = leaves(pointee(variable))
+            sizes = [leaf.size for leaf, _ in parts if isinstance(leaf, Scalar)]
+            cells[id(memory)] = min([cells.get(id(memory), 8), *sizes])
+            if variable.origin.written:
+                watched.add(id(memory))
+        for variable, memory in pointers:
+            key = id(memory)
+            if key not in regions:
+                regions[key] = GlobalRegion(memory, launch, cells[key], key in watched)
+            step = size_of(pointee(variable))
+            values[variable.slot] = Ptr(regions[key], 0, step, 0, variable.name)
+        return values

@@ -1,0 +1,283 @@
+"""Compiling a source: what the file declares, then kernel by kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.compile.braces import initialise
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.conversions import convert
+from asyncgpu_tutor.cuda_c.compile.kernels import compile_kernel
+from asyncgpu_tutor.cuda_c.compile.rules import RULES
+from asyncgpu_tutor.cuda_c.compile.signature import Signature, instance_of, signature_of
+from asyncgpu_tutor.cuda_c.compile.type_names import (
+    array_type,
+    define_struct,
+    resolve,
+    top_const,
+)
+from asyncgpu_tutor.cuda_c.compile.typed import Expr, Number, Scope, TypeBinding
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.cost.walk import walk
+from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Limits
+from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
+from asyncgpu_tutor.cuda_c.run.arguments import Argument
+from asyncgpu_tutor.cuda_c.run.kernel import CompiledKernel, LaunchResult
+from asyncgpu_tutor.cuda_c.syntax import ast
+from asyncgpu_tutor.cuda_c.syntax.parser import parse
+from asyncgpu_tutor.cuda_c.text.preprocessor import preprocess
+from asyncgpu_tutor.cuda_c.text.source import Position, Source
+from asyncgpu_tutor.cuda_c.types import Array, Scalar, leaves, size_of
+
+__all__ = ["Program", "compile_source"]
+
+
+@dataclass
+class _Global:
+    """A `__constant__` or `__device__` variable of the file."""
+
+    variable: Variable
+    initial: NDArray[np.uint8] | None
+    readonly: bool
+
+
+class Program:
+    """A compiled source.
+
+    Kernels are compiled when the source is; instances of template kernels when first asked for.
+    """
+
+    def __init__(
+        self, source: Source, unit: ast.Unit, headers: frozenset[str], contract: bool
+    ) -> None:
+        self._source = source
+        self._contract = contract
+        self._headers = headers
+        self._functions: dict[str, list[ast.Function]] = {}
+        self._scope = Scope()
+        self._globals: list[_Global] = []
+        self._shared: list[tuple[ast.Declarator, set[str]]] = []
+        self._compiled: dict[str, CompiledKernel] = {}
+        self._signatures: dict[str, Signature] = {}
+        for node in unit.order:
+            self._define(node)
+        for function in unit.functions:
+            self._functions.setdefault(function.name, []).append(function)
+        self._memory = self._place_globals()
+        for function in unit.functions:
+            if function.kernel and function.template is None and function.body is not None:
+                c = self._context()
+                self._compile(c, function, c.file_scope, function.name)
+
+    @property
+    def kernels(self) -> Mapping[str, Signature]:
+        """The kernels that are compiled, by name; templates as far as they have been asked for."""
+        return MappingProxyType(self._signatures)
+
+    @property
+    def variables(self) -> Mapping[str, GlobalMemory]:
+        """Memory of the file's `__constant__` and `__device__` variables, for the host to set."""
+        return MappingProxyType(self._memory)
+
+    def twin(self) -> Program:
+        """The same program with variables of its own, as a second module on a device has them."""
+        other = object.__new__(Program)
+        other.__dict__.update(self.__dict__)
+        other._memory = self._place_globals()
+        return other
+
+    def instantiate(self, name: str) -> Signature:
+        """Parameters of a kernel, or of an instance such as `"scale<float, 16>"`.
+
+        Raises
+        ------
+        KernelCompileError
+            If there is no such kernel, or the instance cannot be compiled.
+        """
+        return self._signatures[self._find(name).name]
+
+    # -- compiling
+
+    def _context(self) -> Context:
+        """The state with which the compilation of one kernel, or of one item of the file, begins."""
+        return Context(
+            self._source,
+            self._functions,
+            Scope(self._scope),
+            RULES,
+            contract=self._contract,
+            has_half="cuda_fp16.h" in self._headers,
+            slots=len(self._globals),
+        )
+
+    def _define(self, node: ast.Node) -> None:
+        c = self._context()
+        if isinstance(node, ast.StructDef):
+            if node.template is not None:
+                self._source.unsupported(node.at, "templates of structs are not supported")
+            self._scope.names[node.name] = TypeBinding(define_struct(c, node))
+        elif isinstance(node, ast.Declaration):
+            for item in node.items:
+                self._define_name(c, item, node.storage)
+
+    def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
+        ctype = resolve(c, item.type)
+        if "typedef" in storage:
+            self._scope.names[item.name] = TypeBinding(ctype)
+            return
+        if "__shared__" in storage:
+            self._shared.append((item, storage))
+            return
+        const = top_const(item.type)
+        placed = bool(storage & {"__constant__", "__device__", "__managed__"})
+        if not placed and not item.dims and isinstance(ctype, Scalar):
+            if item.init is None:
+                self._source.fail(item.at, f"'{item.name}' is const and needs a value")
+            value = convert(c, c.expression(item.init), ctype, item.at)
+            if value.constant is None:
+                self._source.unsupported(item.at, "a constant must be known at compile time")
+            self._scope.names[item.name] = Number(value)
+            return
+        whole = array_type(c, ctype, item.dims, const)
+        if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
+            whole = Array(ctype, len(item.init.items), const)
+        readonly = "__constant__" in storage or const or not placed
+        variable = Variable(item.name, whole, len(self._globals), memory=True, const=readonly)
+        initial = None
+        if item.init is not None:
+            initial = self._initial(initialise(c, item.init, whole), variable, item.at)
+        self._scope.names[item.name] = variable
+        self._globals.append(_Global(variable, initial, readonly))
+
+    def _initial(self, values: list[Expr], variable: Variable, at: Position) -> NDArray[np.uint8]:
+        data = np.zeros(size_of(variable.type), np.uint8)
+        for (leaf, offset), value in zip(leaves(variable.type), values, strict=True):
+            if value.constant is None or not isinstance(leaf, Scalar):
+                self._source.unsupported(at, "an initial value must be known at compile time")
+            raw = np.asarray(value.constant, leaf.dtype).reshape(1).view(np.uint8)
+            data[offset : offset + leaf.size] = raw
+        return data
+
+    def _place_globals(self) -> dict[str, GlobalMemory]:
+        placed: dict[str, GlobalMemory] = {}
+        for item in self._globals:
+            name = item.variable.name
+            memory = placed[name] = GlobalMemory(size_of(item.variable.type), name)
+            if item.initial is not None:
+                memory.data[:] = item.initial
+            memory.mark_written()  # because variables without a value are zero
+            memory.readonly = item.readonly
+        return placed
+
+    def _find(self, name: str) -> CompiledKernel:
+        kernel = self._compiled.get(name)
+        if kernel is None:
+            c = self._context()
+            function, scope, canonical = instance_of(self._source, self._functions, c, name)
+            kernel = self._compiled.get(canonical)
+            if kernel is None:
+                kernel = self._compile(c, function, scope, canonical)
+            self._compiled[name] = kernel
+        return kernel
+
+    def _compile(
+        self, c: Context, function: ast.Function, scope: Scope, name: str
+    ) -> CompiledKernel:
+        with c.seen_from(scope):
+            signature = signature_of(self._source, function, c, name)
+        code, record = compile_kernel(c, function, scope, self._shared)
+        variables = [g.variable for g in self._globals]
+        kernel = CompiledKernel(name, code, walk(record), variables)
+        self._compiled[name] = kernel
+        self._signatures[name] = signature
+        return kernel
+
+    # -- running
+
+    def launch(
+        self,
+        name: str,
+        grid: Dim,
+        block: Dim,
+        args: Sequence[Argument],
+        *,
+        dynamic_shared: int = 0,
+        limits: Limits | None = None,
+        sample: Sequence[int] | None = None,
+    ) -> LaunchResult:
+        """Run a kernel to its end.
+
+        Parameters
+        ----------
+        name : str
+            Of the kernel; of an instance of a template as `"scale<float, 16>"`.
+        grid, block : tuple of int
+            Blocks of the grid, threads of a block: (x, y, z).
+        args : sequence
+            One for each parameter: memory for a pointer, a number for a number.
+        dynamic_shared : int
+            Bytes of `extern __shared__` memory.
+        limits : Limits, optional
+            What is checked, and when to give up.
+        sample : sequence of int, optional
+            Numbers of the only blocks that are to run. Counts are of these.
+
+        Raises
+        ------
+        LaunchConfigError
+            A grid or block that no GPU takes.
+        UsageError, ArrayDTypeError
+            Arguments that do not fit the parameters.
+        KernelFault
+            One of its subclasses, if the kernel does what no kernel may do. What it wrote until
+            then stays written.
+        """
+        return self._find(name).launch(
+            self._source,
+            self._memory,
+            grid,
+            block,
+            args,
+            dynamic_shared,
+            limits or Limits(),
+            sample,
+        )
+
+
+@lru_cache(maxsize=256)
+def _compile_cached(source: str, contract: bool) -> Program:
+    text = Source(source)
+    prepared = preprocess(text)
+    return Program(text, parse(text, prepared), prepared.headers, contract)
+
+
+def compile_source(source: str, *, contract: bool = False) -> Program:
+    """Compile a source of CUDA C.
+
+    Parameters
+    ----------
+    source : str
+        Its text.
+    contract : bool
+        Fuse `a * b + c` into one operation with one rounding, as NVRTC does by default. Otherwise each
+        operation is rounded, as with NVRTC's `-fmad=false`.
+
+    Returns
+    -------
+    Program
+        Compiling the same text twice costs nothing; each program has variables of its own.
+
+    Raises
+    ------
+    KernelCompileError
+        What a CUDA compiler would refuse too; with line, column and a caret.
+    UnsupportedFeatureError
+        What a GPU would run, and this interpreter does not.
+    """
+    return _compile_cached(source, contract).twin()

@@ -1,0 +1,1 @@
+"""From words to a syntax tree, in which types are still names."""

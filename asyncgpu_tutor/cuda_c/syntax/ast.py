@@ -1,0 +1,336 @@
+"""What the parser makes of a source. Types are still as written: templates fix them later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import Scalar
+
+
+@dataclass(kw_only=True)
+class Node:
+    """Anything that has a place in the source."""
+
+    at: Position
+
+
+# -- types, as written
+
+
+@dataclass(kw_only=True)
+class TypeName(Node):
+    """A type before its declarator.
+
+    Attributes
+    ----------
+    base : str
+        Canonical spelling of a built-in type, or the name of a struct, typedef or template
+        parameter; "auto" where the initialiser decides.
+    arguments : list
+        Template arguments of a struct template.
+    pointers : list of set of str
+        One set of qualifiers for each `*`, the innermost first.
+    """
+
+    base: str
+    const: bool = False
+    volatile: bool = False
+    pointers: list[set[str]] = field(default_factory=list[set[str]])
+    reference: bool = False
+    arguments: list[TypeName | Expression] | None = None
+
+
+# -- expressions
+
+
+@dataclass(kw_only=True)
+class Expression(Node):
+    """Has a value."""
+
+
+@dataclass(kw_only=True)
+class Literal(Expression):
+    """A number, character, `true`, `false`, or `nullptr` (whose type is None)."""
+
+    value: int | float
+    type: Scalar | None
+
+
+@dataclass(kw_only=True)
+class Text(Expression):
+    """A string, for printf and assert."""
+
+    value: str
+
+
+@dataclass(kw_only=True)
+class Name(Expression):
+    """A variable, parameter or constant."""
+
+    name: str
+
+
+@dataclass(kw_only=True)
+class Unary(Expression):
+    """Prefix `- + ! ~ * &`."""
+
+    op: str
+    operand: Expression
+
+
+@dataclass(kw_only=True)
+class Increment(Expression):
+    """`++` and `--`, before or behind."""
+
+    op: str
+    operand: Expression
+    postfix: bool
+
+
+@dataclass(kw_only=True)
+class Binary(Expression):
+    """`left op right`, but not assignments and not the comma."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(kw_only=True)
+class Assign(Expression):
+    """`target = value`, or `target op= value` with `op` set."""
+
+    op: str
+    target: Expression
+    value: Expression
+
+
+@dataclass(kw_only=True)
+class Conditional(Expression):
+    """`test ? yes : no`."""
+
+    test: Expression
+    yes: Expression
+    no: Expression
+
+
+@dataclass(kw_only=True)
+class Comma(Expression):
+    """`first, second`."""
+
+    first: Expression
+    second: Expression
+
+
+@dataclass(kw_only=True)
+class Index(Expression):
+    """`base[index]`."""
+
+    base: Expression
+    index: Expression
+
+
+@dataclass(kw_only=True)
+class Member(Expression):
+    """`base.name`; an arrow is written as a dereference and a dot."""
+
+    base: Expression
+    name: str
+
+
+@dataclass(kw_only=True)
+class Call(Expression):
+    """A call by name; `templates` are explicit template arguments."""
+
+    name: str
+    arguments: list[Expression]
+    templates: list[TypeName | Expression] | None = None
+
+
+@dataclass(kw_only=True)
+class Cast(Expression):
+    """`(T)x`, `T(x)`, `static_cast<T>(x)`; `style` is "c" or the keyword."""
+
+    type: TypeName
+    operand: Expression
+    style: str = "c"
+
+
+@dataclass(kw_only=True)
+class SizeOf(Expression):
+    """`sizeof` of a type or of an expression."""
+
+    operand: TypeName | Expression
+
+
+@dataclass(kw_only=True)
+class Braces(Expression):
+    """`{a, b}`, or with a type in front `T{a, b}` and `T(a, b)`."""
+
+    items: list[Expression]
+    type: TypeName | None = None
+
+
+# -- statements
+
+
+@dataclass(kw_only=True)
+class Statement(Node):
+    """Does something."""
+
+
+@dataclass(kw_only=True)
+class Block(Statement):
+    """`{ ... }`."""
+
+    body: Sequence[Statement]
+
+
+@dataclass(kw_only=True)
+class Declarator(Node):
+    """One name of a declaration; `dims` holds None for an empty pair of brackets."""
+
+    name: str
+    type: TypeName
+    dims: list[Expression | None]
+    init: Expression | None
+
+
+@dataclass(kw_only=True)
+class Declaration(Statement):
+    """Variables; `storage` holds the words `static extern __shared__ __constant__` and so on."""
+
+    storage: set[str]
+    items: list[Declarator]
+
+
+@dataclass(kw_only=True)
+class ExpressionStatement(Statement):
+    """An expression for its effect."""
+
+    expression: Expression
+
+
+@dataclass(kw_only=True)
+class If(Statement):
+    """`if`, with `constexpr` or without."""
+
+    test: Expression
+    then: Statement
+    otherwise: Statement | None
+    constexpr: bool = False
+
+
+@dataclass(kw_only=True)
+class For(Statement):
+    """Every loop. `after` tests behind the body, as do-while does."""
+
+    init: Statement | None
+    test: Expression | None
+    step: Expression | None
+    body: Statement
+    after: bool = False
+
+
+@dataclass(kw_only=True)
+class SwitchCase(Node):
+    """`value:` and the statements up to the next label; value None is `default`."""
+
+    value: Expression | None
+    body: list[Statement]
+
+
+@dataclass(kw_only=True)
+class Switch(Statement):
+    """`switch`, its body already cut at the labels."""
+
+    subject: Expression
+    cases: list[SwitchCase]
+
+
+@dataclass(kw_only=True)
+class Jump(Statement):
+    """`break` or `continue`."""
+
+    word: str
+
+
+@dataclass(kw_only=True)
+class Return(Statement):
+    """`return`, with a value or without."""
+
+    value: Expression | None
+
+
+@dataclass(kw_only=True)
+class StructDef(Statement):
+    """A struct definition, at any level."""
+
+    name: str
+    members: list[Declaration]
+    align: Expression | None = None
+    template: Template | None = None
+
+
+# -- top level
+
+
+@dataclass(kw_only=True)
+class TemplateParam(Node):
+    """`typename T` (type None) or `int N` (type set)."""
+
+    name: str
+    type: TypeName | None
+    default: TypeName | Expression | None = None
+
+
+@dataclass(kw_only=True)
+class Template(Node):
+    """What stands between `template<` and `>`."""
+
+    params: list[TemplateParam]
+
+
+@dataclass(kw_only=True)
+class Param(Node):
+    """One parameter of a function. Array parameters keep their inner dimensions in `dims`."""
+
+    name: str
+    type: TypeName
+    dims: list[Expression | None]
+    default: Expression | None = None
+
+
+@dataclass(kw_only=True)
+class Function(Node):
+    """A kernel or a device function; `body` is None for a mere declaration."""
+
+    name: str
+    returns: TypeName
+    params: list[Param]
+    body: Block | None
+    kernel: bool
+    template: Template | None = None
+
+
+@dataclass
+class Unit:
+    """A whole source: its functions; types and variables in the order in which they are declared."""
+
+    functions: list[Function] = field(default_factory=list[Function])
+    order: list[Node] = field(default_factory=list[Node])
+
+
+def parts_of(node: object) -> Iterator[Node]:
+    """A node of the tree, or several in a list, and all below."""
+    todo = [node]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, Node):
+            yield item
+            todo += vars(item).values()
+        elif isinstance(item, list | tuple):
+            todo += cast(Sequence[object], item)

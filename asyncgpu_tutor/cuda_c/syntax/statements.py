@@ -1,0 +1,338 @@
+"""Statements and local declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asyncgpu_tutor.cuda_c.syntax import ast
+from asyncgpu_tutor.cuda_c.syntax.expressions import ExpressionParser
+from asyncgpu_tutor.cuda_c.text.lexer import Token
+from asyncgpu_tutor.cuda_c.text.source import Source
+from asyncgpu_tutor.cuda_c.types import INT
+
+__all__ = ["StatementParser"]
+
+_REFUSED = {
+    "goto": "'goto' is not supported",
+    "asm": "inline assembly is not supported",
+    "__asm__": "inline assembly is not supported",
+    "try": "exceptions are not supported",
+    "class": "classes are not supported: use a struct of plain members",
+    "union": "unions are not supported",
+    "namespace": "namespaces are not supported",
+    "template": "a template inside a function is not supported",
+}
+
+
+ALIGNMENT = ("__align__", "alignas")
+
+
+class StatementParser(ExpressionParser):
+    """Reads statements."""
+
+    def __init__(self, source: Source, tokens: Sequence[Token], headers: frozenset[str]) -> None:
+        super().__init__(source, tokens, headers)
+        self.enclosing: list[str] = []  # "loop" and "switch", outermost first
+
+    def block(self) -> ast.Block:
+        start = self.need("{")
+        body: list[ast.Statement] = []
+        self.type_names.append(set())
+        while not self.at("}"):
+            if self.token.kind == "end":
+                self.fail("this block is never closed: '}' is missing", start.at)
+            body.append(self.statement())
+        self.type_names.pop()
+        self.advance()
+        return ast.Block(at=start.at, body=body)
+
+    def statement(self) -> ast.Statement:
+        token = self.token
+        if self.at("{"):
+            return self.block()
+        if self.accept(";"):
+            return ast.Block(at=token.at, body=[])
+        if token.kind == "name":
+            match token.text:
+                case "if":
+                    return self._if()
+                case "for":
+                    return self._for()
+                case "while":
+                    return self._while()
+                case "do":
+                    return self._do()
+                case "switch":
+                    return self._switch()
+                case "return":
+                    return self._return()
+                case "break" | "continue":
+                    return self._jump()
+                case "case" | "default":
+                    self.unsupported("a case label outside its switch's own block")
+                case "else":
+                    self.fail("'else' without 'if'")
+                case "typedef" | "using":
+                    return self.alias()
+                case word if word in _REFUSED:
+                    self.unsupported(_REFUSED[word])
+                case _:
+                    pass
+            if self.ahead().is_(":") and not self.ahead(2).is_(":"):
+                self.unsupported("labels and 'goto' are not supported")
+        return self._simple()
+
+    def _simple(self) -> ast.Statement:
+        token = self.token
+        if self.at("enum"):
+            return self.enum()
+        if self.at_struct():
+            return self.struct(None)
+        pointer_to_array = self.ahead().is_("(") and self.ahead(2).is_("*", "&")
+        plain = self.at_type() and (pointer_to_array or not self.ahead().is_("(", "{"))
+        if plain or self.at(*ALIGNMENT):
+            storage, base = self.specifiers()
+            return self.declaration(storage, base, token)
+        expression = self.expression()
+        self.need(";", " behind this expression")
+        return ast.ExpressionStatement(at=token.at, expression=expression)
+
+    # -- declarations
+
+    def declaration(
+        self,
+        storage: set[str],
+        base: ast.TypeName,
+        token: Token,
+        first: ast.Declarator | None = None,
+    ) -> ast.Declaration:
+        """The names of a declaration, up to its semicolon; `first` if one was read already."""
+        items: list[ast.Declarator] = []
+        while True:
+            items.append(first or self.declarator(self.pointers(base)))
+            first = None
+            if not self.accept(","):
+                break
+        self.need(";", " at the end of this declaration")
+        return ast.Declaration(at=token.at, storage=storage, items=items)
+
+    def declarator(self, wanted: ast.TypeName, name: Token | None = None) -> ast.Declarator:
+        if name is None:
+            if self.at("("):
+                self.unsupported("pointers to arrays and to functions are not supported")
+            if self.at("["):
+                self.unsupported("structured bindings are not supported")
+            name = self.identifier()
+        dims: list[ast.Expression | None] = []
+        while self.accept("["):
+            dims.append(None if self.at("]") else self.expression())
+            self.need("]")
+        init: ast.Expression | None = None
+        if self.accept("="):
+            init = self.braces() if self.at("{") else self.assignment()
+        elif self.at("{"):
+            init = self.braces()
+        elif self.at("("):
+            arguments = self.call_arguments()
+            if not arguments:
+                self.fail(f"'{name.text}()' declares a function here; write '{name.text}'", name.at)
+            init = arguments[0]
+            if len(arguments) > 1 or wanted.base not in _NUMBERS:
+                init = ast.Braces(at=name.at, items=arguments, type=wanted)
+        return ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=init)
+
+    def alias(self) -> ast.Statement:
+        token = self.advance()
+        if token.text == "using":
+            if self.at("namespace"):
+                self.unsupported("namespaces are not supported")
+            name = self.identifier()
+            self.need("=")
+            target = self.abstract_type()
+        else:
+            if self.at_struct():
+                return self.struct(None, typedef=True)
+            _, base = self.specifiers()
+            target = self.pointers(base)
+            name = self.identifier()
+            if self.at("["):
+                self.unsupported("array types under a name are not supported")
+        self.need(";")
+        self.type_names[-1].add(name.text)
+        item = ast.Declarator(at=name.at, name=name.text, type=target, dims=[], init=None)
+        return ast.Declaration(at=token.at, storage={"typedef"}, items=[item])
+
+    def enum(self) -> ast.Statement:
+        """An enumeration, as the integer constants that it declares."""
+        token = self.advance()
+        if self.at("class", "struct"):
+            self.unsupported("scoped enumerations are not supported")
+        if self.token.kind == "name":
+            self.unsupported("named enumerations are not supported: leave the name out")
+        if self.accept(":"):
+            self.specifiers()
+        self.need("{")
+        items: list[ast.Declarator] = []
+        wanted = ast.TypeName(at=token.at, base="int", const=True)
+        while not self.at("}"):
+            name = self.identifier()
+            if self.accept("="):
+                init: ast.Expression = self.assignment()
+            elif items:
+                one = ast.Literal(at=name.at, value=1, type=INT)
+                last = ast.Name(at=name.at, name=items[-1].name)
+                init = ast.Binary(at=name.at, op="+", left=last, right=one)
+            else:
+                init = ast.Literal(at=name.at, value=0, type=INT)
+            items.append(
+                ast.Declarator(at=name.at, name=name.text, type=wanted, dims=[], init=init)
+            )
+            if not self.accept(","):
+                break
+        self.need("}")
+        self.need(";")
+        return ast.Declaration(at=token.at, storage={"static"}, items=items)
+
+    def at_struct(self) -> bool:
+        """Whether a struct is defined here, and not just named."""
+        after = self.ahead()
+        return self.at("struct") and (after.is_("{", *ALIGNMENT) or self.ahead(2).is_("{", ":"))
+
+    def struct(self, template: ast.Template | None, typedef: bool = False) -> ast.StructDef:
+        start = self.need("struct")
+        align: ast.Expression | None = None
+        if self.accept(*ALIGNMENT):
+            self.need("(")
+            if self.at_type():
+                self.unsupported("an alignment that is given by a type: write the number of bytes")
+            align = self.conditional()
+            self.need(")")
+        name = self.advance().text if self.token.kind == "name" else ""
+        if self.at(":"):
+            self.unsupported("base classes are not supported")
+        if name:
+            self.type_names[-1].add(name)
+            if template is not None:
+                self.struct_templates.add(name)
+        self.need("{")
+        members: list[ast.Declaration] = []
+        while not self.at("}"):
+            token = self.token
+            if self.at("public", "private", "protected"):
+                self.unsupported("access specifiers are not supported")
+            storage, base = self.specifiers()
+            if self.at("(") or self.at("operator"):
+                self.unsupported("member functions are not supported")
+            wanted = self.pointers(base)
+            member = self.identifier() if not self.at("operator") else self.token
+            if self.at("(") or self.at("operator"):
+                self.unsupported("member functions are not supported", member.at)
+            first = self.declarator(wanted, member)
+            members.append(self.declaration(storage, base, token, first))
+        self.need("}")
+        if typedef:
+            name = self.identifier("the name of this type").text
+            self.type_names[-1].add(name)
+        elif self.token.kind == "name":
+            self.unsupported("a variable declared together with its struct: declare it below")
+        self.need(";", " behind this struct")
+        if not name:
+            self.fail("this struct has no name", start.at)
+        return ast.StructDef(
+            at=start.at, name=name, members=members, align=align, template=template
+        )
+
+    # -- control
+
+    def _if(self) -> ast.Statement:
+        token = self.advance()
+        constexpr = self.accept("constexpr") is not None
+        self.need("(")
+        test = self.expression()
+        self.need(")")
+        then = self.statement()
+        otherwise = self.statement() if self.accept("else") else None
+        return ast.If(at=token.at, test=test, then=then, otherwise=otherwise, constexpr=constexpr)
+
+    def _body(self, kind: str = "loop") -> ast.Statement:
+        self.enclosing.append(kind)
+        body = self.statement()
+        self.enclosing.pop()
+        return body
+
+    def _for(self) -> ast.Statement:
+        token = self.advance()
+        self.need("(")
+        init = None if self.accept(";") else self._simple()
+        test = None if self.at(";") else self.expression()
+        self.need(";")
+        step = None if self.at(")") else self.expression()
+        self.need(")")
+        return ast.For(at=token.at, init=init, test=test, step=step, body=self._body())
+
+    def _while(self) -> ast.Statement:
+        token = self.advance()
+        self.need("(")
+        test = self.expression()
+        self.need(")")
+        return ast.For(at=token.at, init=None, test=test, step=None, body=self._body())
+
+    def _do(self) -> ast.Statement:
+        token = self.advance()
+        body = self._body()
+        if not self.accept("while"):
+            self.fail(f"expected 'while' behind the body of 'do' before '{self.token.text}'")
+        self.need("(")
+        test = self.expression()
+        self.need(")")
+        self.need(";", " behind 'do ... while'")
+        return ast.For(at=token.at, init=None, test=test, step=None, body=body, after=True)
+
+    def _switch(self) -> ast.Statement:
+        token = self.advance()
+        self.need("(")
+        subject = self.expression()
+        self.need(")")
+        start = self.need("{")
+        self.enclosing.append("switch")
+        cases: list[ast.SwitchCase] = []
+        while not self.at("}"):
+            if self.token.kind == "end":
+                self.fail("this switch is never closed: '}' is missing", start.at)
+            label = self.token
+            if self.accept("case"):
+                value = self.conditional()
+                self.need(":")
+                cases.append(ast.SwitchCase(at=label.at, value=value, body=[]))
+            elif self.accept("default"):
+                self.need(":")
+                cases.append(ast.SwitchCase(at=label.at, value=None, body=[]))
+            elif not cases:
+                self.fail("this statement is before the first case label: nothing reaches it")
+            else:
+                cases[-1].body.append(self.statement())
+        self.enclosing.pop()
+        self.advance()
+        return ast.Switch(at=token.at, subject=subject, cases=cases)
+
+    def _return(self) -> ast.Statement:
+        token = self.advance()
+        value: ast.Expression | None = None
+        if not self.at(";"):
+            value = self.braces() if self.at("{") else self.expression()
+        self.need(";", " behind 'return'")
+        return ast.Return(at=token.at, value=value)
+
+    def _jump(self) -> ast.Statement:
+        token = self.advance()
+        inside = (
+            self.enclosing if token.text == "break" else [e for e in self.enclosing if e == "loop"]
+        )
+        if not inside:
+            where = "a loop or switch" if token.text == "break" else "a loop"
+            self.fail(f"'{token.text}' may only be used within {where}", token.at)
+        self.need(";", f" behind '{token.text}'")
+        return ast.Jump(at=token.at, word=token.text)
+
+
+_NUMBERS = {"bool", "char", "short", "int", "long", "float", "double", "auto"}

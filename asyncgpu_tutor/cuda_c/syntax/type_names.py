@@ -1,0 +1,274 @@
+"""The lower half of the parser: reading tokens, and types."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NoReturn
+
+from asyncgpu_tutor.cuda_c.syntax.ast import Expression, TypeName
+from asyncgpu_tutor.cuda_c.text.lexer import Token
+from asyncgpu_tutor.cuda_c.text.source import Position, Source
+from asyncgpu_tutor.cuda_c.types import VECTORS
+
+__all__ = ["TypeParser"]
+
+_WORDS = {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed"}
+_ALIASES = {"size_t": "unsigned long", "ptrdiff_t": "long", "clock_t": "long"}
+_HALF_NAMES = {"half", "__half", "half2", "__half2"}
+_TYPE_QUALIFIERS = {"const", "volatile", "__restrict__", "__restrict", "restrict"}
+_STORAGE = {
+    "static", "extern", "inline", "constexpr", "register", "typename", "__forceinline__",
+    "__noinline__", "__inline__", "__global__", "__device__", "__host__", "__shared__",
+    "__constant__", "__managed__", "__grid_constant__",
+}  # fmt: skip
+_ATTRIBUTES = {"__launch_bounds__", "__align__", "alignas", "__attribute__", "__cluster_dims__"}
+_KEYWORDS = {
+    "if", "else", "for", "while", "do", "switch", "case", "default", "return", "break", "continue",
+    "goto", "sizeof", "true", "false", "nullptr", "struct", "class", "union", "enum", "template",
+    "typedef", "using", "namespace", "auto", "operator", "new", "delete", "this", "asm",
+}  # fmt: skip
+
+
+class TypeParser(ABC):
+    """A cursor over tokens that can read types.
+
+    Parameters
+    ----------
+    source : Source
+        For messages.
+    tokens : sequence of Token
+        As the preprocessor left them.
+    headers : frozenset of str
+        Headers included; `half` exists only with `cuda_fp16.h`.
+    """
+
+    def __init__(self, source: Source, tokens: Sequence[Token], headers: frozenset[str]) -> None:
+        self.source = source
+        self.tokens = tokens
+        self.position = 0
+        # Names that are types, innermost scope last; templates of functions and of structs.
+        self.type_names: list[set[str]] = [set(VECTORS) - {"half2"}]
+        if "cuda_fp16.h" in headers:
+            self.type_names[0] |= _HALF_NAMES
+        self.function_templates: set[str] = set()
+        self.struct_templates: set[str] = set()
+
+    # -- tokens
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.position]
+
+    def ahead(self, n: int = 1) -> Token:
+        return self.tokens[min(self.position + n, len(self.tokens) - 1)]
+
+    def advance(self) -> Token:
+        token = self.token
+        if token.kind != "end":
+            self.position += 1
+        return token
+
+    def at(self, *texts: str) -> bool:
+        return self.token.is_(*texts)
+
+    def accept(self, *texts: str) -> Token | None:
+        return self.advance() if self.at(*texts) else None
+
+    def fail(self, message: str, at: Position | None = None) -> NoReturn:
+        self.source.fail(at or self.token.at, message)
+
+    def unsupported(self, message: str, at: Position | None = None) -> NoReturn:
+        self.source.unsupported(at or self.token.at, message)
+
+    def need(self, text: str, why: str = "") -> Token:
+        if self.at(text):
+            return self.advance()
+        # The message points behind the last token, since that is where something is missing.
+        before = self.tokens[self.position - 1].end if self.position else self.token.at
+        self.fail(f"expected '{text}'{why} before '{self.token.text}'", before)
+
+    def close_angle(self) -> None:
+        """Take one `>`, splitting a `>>` that closes two lists."""
+        if self.at(">>"):
+            token = self.token
+            rest = Token("op", ">", Position(token.at.line, token.at.column + 1))
+            tokens = list(self.tokens)
+            tokens[self.position : self.position + 1] = [rest]
+            self.tokens = tokens
+            return
+        self.need(">")
+
+    def identifier(self, what: str = "a name") -> Token:
+        if self.token.kind != "name" or self.token.text in _KEYWORDS:
+            self.fail(f"expected {what} before '{self.token.text}'")
+        return self.advance()
+
+    # -- types
+
+    def is_type_name(self, text: str) -> bool:
+        if text in _WORDS or text in _ALIASES:
+            return True
+        return any(text in names for names in self.type_names)
+
+    def at_type(self, offset: int = 0) -> bool:
+        token = self.ahead(offset) if offset else self.token
+        if token.kind != "name":
+            return False
+        return (
+            self.is_type_name(token.text)
+            or token.text in _TYPE_QUALIFIERS
+            or token.text in _STORAGE
+            or token.text in ("auto", "struct")
+        )
+
+    def specifiers(self) -> tuple[set[str], TypeName]:
+        """Storage words and a base type, in whatever order they come."""
+        storage: set[str] = set()
+        start = self.token
+        words: list[str] = []
+        result = TypeName(at=start.at, base="")
+        while True:
+            token = self.token
+            if token.kind != "name":
+                break
+            if token.text == "extern" and self.ahead().kind == "string":
+                self.position += 2
+                storage.add('extern "C"')
+            elif token.text in _STORAGE:
+                storage.add(self.advance().text)
+            elif token.text in ("const", "volatile"):
+                self.advance()
+                setattr(result, token.text, True)
+            elif token.text in _TYPE_QUALIFIERS:
+                self.advance()
+            elif token.text in _ATTRIBUTES:
+                self.skip_attribute()
+            elif token.text in _WORDS and not result.base:
+                words.append(self.advance().text)
+            elif words or result.base:
+                break
+            elif token.text == "struct" and self.ahead().kind == "name":
+                self.advance()
+            elif token.text == "auto" or token.text in _ALIASES or self.is_type_name(token.text):
+                self.advance()
+                base = _ALIASES.get(token.text, token.text)
+                result.base = base.lstrip("_") if token.text in _HALF_NAMES else base
+                if token.text in self.struct_templates and self.at("<"):
+                    result.arguments = self.template_arguments()
+            else:
+                break
+        if words:
+            result.base = self._combine(words, start)
+        if not result.base:
+            self._no_type()
+        if storage & {"constexpr"}:
+            result.const = True
+        return storage, result
+
+    def _no_type(self) -> NoReturn:
+        token = self.token
+        if token.text in ("__nv_bfloat16", "nv_bfloat16", "wmma", "curandState", "cg"):
+            self.unsupported(f"'{token.text}' is not supported")
+        if token.text in _HALF_NAMES:
+            self.fail(f"'{token.text}' is unknown here: write #include <cuda_fp16.h> first")
+        if token.kind == "name" and token.text not in _KEYWORDS:
+            hint = _hint(token.text)
+            self.fail(f"unknown type name '{token.text}'{hint}")
+        self.fail(f"expected a type before '{token.text}'")
+
+    def _combine(self, words: list[str], start: Token) -> str:
+        sign = [w for w in words if w in ("signed", "unsigned")]
+        longs = words.count("long")
+        rest = [w for w in words if w not in ("signed", "unsigned", "long")]
+        if len(sign) > 1 or len(rest) > 1 + ("short" in rest) or longs > 2:
+            self.fail(f"'{' '.join(words)}' is not a type", start.at)
+        base = next((w for w in rest if w != "short" or rest == ["short"]), "int")
+        if "short" in rest and base in ("short", "int"):
+            base = "short"
+        if longs:
+            if base == "double":
+                self.unsupported("'long double' is not supported", start.at)
+            if base != "int":
+                self.fail(f"'{' '.join(words)}' is not a type", start.at)
+            base = "long long" if longs == 2 else "long"
+        if not sign:
+            return base
+        if base in ("void", "bool", "float", "double"):
+            self.fail(f"'{' '.join(words)}' is not a type", start.at)
+        if sign[0] == "unsigned":
+            return f"unsigned {base}"
+        return "signed char" if base == "char" else base
+
+    def skip_attribute(self) -> None:
+        self.advance()
+        self.need("(")
+        depth = 1
+        while depth:
+            token = self.advance()
+            if token.kind == "end":
+                self.fail("this '(' is never closed", token.at)
+            depth += token.is_("(") - token.is_(")")
+
+    def pointers(self, result: TypeName) -> TypeName:
+        """The stars, qualifiers and reference sign behind a base type; returns a type of its own."""
+        out = TypeName(
+            at=result.at,
+            base=result.base,
+            const=result.const,
+            volatile=result.volatile,
+            arguments=result.arguments,
+        )
+        while True:
+            if self.accept("*"):
+                out.pointers.append(set())
+            elif self.token.kind == "name" and self.token.text in _TYPE_QUALIFIERS:
+                word = self.advance().text
+                if out.pointers:
+                    out.pointers[-1].add(word)
+                elif word in ("const", "volatile"):
+                    setattr(out, word, True)
+            elif self.at("&&"):
+                self.unsupported("rvalue references are not supported")
+            elif self.accept("&"):
+                out.reference = True
+                return out
+            else:
+                return out
+
+    def abstract_type(self) -> TypeName:
+        """A type without a name, as in a cast."""
+        _, base = self.specifiers()
+        result = self.pointers(base)
+        if self.at("(") and self.ahead().is_("*", "&"):
+            self.unsupported("pointers to arrays and to functions are not supported")
+        return result
+
+    def template_arguments(self) -> list[TypeName | Expression]:
+        """What stands in `<...>`: types and constant expressions."""
+        self.need("<")
+        out: list[TypeName | Expression] = []
+        while not self.at(">", ">>"):
+            out.append(self.abstract_type() if self.at_type() else self.template_value())
+            if not self.accept(","):
+                break
+        self.close_angle()
+        return out
+
+    @abstractmethod
+    def template_value(self) -> Expression:
+        """A number among template arguments."""
+
+
+def _hint(name: str) -> str:
+    exact = {
+        "uint": "unsigned int", "uchar": "unsigned char", "ushort": "unsigned short",
+        "ulong": "unsigned long", "int8_t": "signed char", "uint8_t": "unsigned char",
+        "int16_t": "short", "uint16_t": "unsigned short", "int32_t": "int",
+        "uint32_t": "unsigned int", "int64_t": "long long", "uint64_t": "unsigned long long",
+    }  # fmt: skip
+    if name in exact:
+        return f": NVRTC has no <stdint.h>, write '{exact[name]}'"
+    if name == "string":
+        return ": device code has no strings"
+    return ""

@@ -1,0 +1,1 @@
+"""The text of a source: its places, words, macros and numbers."""

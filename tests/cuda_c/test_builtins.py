@@ -1,0 +1,40 @@
+"""What built-in functions do with the values of other threads."""
+
+from __future__ import annotations
+
+import pytest
+
+from .support import body, ints
+
+
+@pytest.mark.parametrize(("width", "by"), [(8, 8), (8, 4), (16, 8), (4, 16), (32, 31)])
+def test_a_shuffle_by_xor_does_not_leave_its_group_upwards(width: int, by: int) -> None:
+    # PTX, shfl.sync.bfly: the last lane of a group is the highest that may be asked.
+    want = [k ^ by if (k ^ by) < k - k % width + width else k for k in range(32)]
+    assert ints(f"__shfl_xor_sync(0xffffffffu, i, {by}, {width})") == want
+
+
+@pytest.mark.parametrize(
+    ("function", "before", "after"),
+    [
+        ("atomicDec", [0, 9, 5, 1], [5, 5, 4, 0]),
+        ("atomicInc", [0, 9, 5, 4], [1, 0, 0, 5]),
+    ],
+)
+@pytest.mark.parametrize("used", ["", "u = "])
+def test_counters_wrap_at_their_limit(
+    function: str, before: list[int], after: list[int], used: str
+) -> None:
+    start = ", ".join(str(k) for k in before)
+    text = f"""unsigned start[4] = {{{start}}}; unsigned u = 0;
+        if (i < 4) {{ o[i] = start[i]; {used}{function}(reinterpret_cast<unsigned*>(&o[i]), 5u); }}
+        if (i < 4) o[i + 4] = u;"""
+    o = body(text)[1]
+    assert o[:4].tolist() == after
+    assert o[4:8].tolist() == (before if used else [0] * 4)
+
+
+def test_atomics_on_a_part_of_a_shared_array() -> None:
+    text = """__shared__ int s[48]; s[i] = 0; if (i < 16) s[i + 32] = 0; __syncthreads();
+        int* p = s + 8; atomicAdd(&p[i], i + 1); __syncthreads(); o[i] = s[i + 8] - s[i & 7];"""
+    assert body(text)[1].tolist() == [k + 1 for k in range(32)]

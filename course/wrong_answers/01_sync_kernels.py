@@ -347,7 +347,7 @@ def with_a_job(op, job):
     return op.sync()
 
 
-# %% id=01-meanwhile cause="`relu` ran 0 times"
+# %% id=01-meanwhile cause="it describes work"
 def with_a_job(op, job):
     job()
     return op

@@ -35,7 +35,7 @@ def residual(x, add):
     )
 
 
-# %% id=04-baton cause="your code raised TypeError"
+# %% id=04-baton cause="it describes work"
 def residual(x, add):
     n = x.size
     return (

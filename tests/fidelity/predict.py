@@ -56,8 +56,10 @@ class CountedDevice(SimDevice):
 
     counted: Counted
 
-    def get_function(self, source: str, name: str, reference: Any = None) -> SimFunction:
-        function = super().get_function(source, name)
+    def get_function(
+        self, source: str, name: str, reference: Any = None, contract: bool = False
+    ) -> SimFunction:
+        function = super().get_function(source, name, contract=contract)
         kept: Any = Kept(function.program, name, self.counted)
         return dataclasses.replace(function, program=kept, stand_in=None, remembered=None)
 

@@ -1,0 +1,375 @@
+"""Law 15: never silent. What nobody ran warns, and what is used as if it were data says how to run it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import (
+    NeverRunWarning,
+    NotAnOperationError,
+    NotDataError,
+    UsageError,
+)
+
+from .kernels import ADD, SCALE, kernel
+
+N = 8
+HERE = Path(__file__).name
+
+
+@contextmanager
+def heard() -> Iterator[list[warnings.WarningMessage]]:
+    """What is said about operations that nobody ran, all of it, once they are collected."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", NeverRunWarning)
+        found: list[warnings.WarningMessage] = []
+        yield found
+        gc.collect()
+        found += [one for one in said if issubclass(one.category, NeverRunWarning)]
+
+
+def line_of(code: str) -> int:
+    """The line of this file that holds `code`, from 1."""
+    lines = Path(__file__).read_text().splitlines()
+    (number,) = [i for i, line in enumerate(lines, 1) if line.strip() == code]
+    return number
+
+
+# ---------------------------------------------------------------------- it warns
+def build_a_leaf() -> None:
+    agt.zeros((N,), name="left behind")
+
+
+def build_a_chain() -> None:
+    first = agt.zeros((N,), name="left behind")
+    first.and_then(agt.d2h).map(lambda x: x)
+
+
+def build_a_launch() -> None:
+    x, y = agt.ones((N,)).sync(), agt.zeros((N,)).sync().partition(8)
+    kernel(SCALE)(N, 2.0, x, y)
+
+
+def build_a_launch_of_operations() -> None:
+    y = agt.zeros((N,)).partition(8)
+    kernel(SCALE)(N, 3.0, agt.ones((N,)), y)
+
+
+def build_a_shared_one() -> None:
+    first = agt.value(1)
+    first.shared()
+
+
+def build_both() -> None:
+    one, other = agt.value(1), agt.value(2)
+    agt.zip(one, other)
+
+
+def build_side_by_side() -> None:
+    one, other = agt.value(3), agt.value(4)
+    agt.overlap(one, other)
+
+
+def build_entries() -> None:
+    both = agt.value((1, 2))
+    both.unzip(2)
+
+
+def build_the_first() -> None:
+    both = agt.value((3, 4))
+    both.first()
+
+
+def build_with_a_context() -> None:
+    agt.with_context(lambda context: agt.value(None))
+
+
+def build_an_upload() -> None:
+    agt.h2d(np.ones(N, np.float32), name="up")
+
+
+BUILDERS: list[tuple[Callable[[], None], str]] = [
+    (build_a_leaf, 'agt.zeros((N,), name="left behind")'),
+    (build_a_chain, 'first = agt.zeros((N,), name="left behind")'),  # where the chain begins
+    (build_a_launch, "kernel(SCALE)(N, 2.0, x, y)"),
+    (build_a_launch_of_operations, "kernel(SCALE)(N, 3.0, agt.ones((N,)), y)"),
+    (build_a_shared_one, "first.shared()"),
+    (build_both, "agt.zip(one, other)"),
+    (build_side_by_side, "agt.overlap(one, other)"),
+    (build_entries, "both.unzip(2)"),
+    (build_the_first, "both.first()"),
+    (build_with_a_context, "agt.with_context(lambda context: agt.value(None))"),
+    (build_an_upload, 'agt.h2d(np.ones(N, np.float32), name="up")'),
+]
+
+
+@pytest.mark.parametrize(
+    ("build", "code"), BUILDERS, ids=lambda case: getattr(case, "__name__", "")
+)
+def test_what_nobody_ran_says_where_it_was_built(
+    device: Device, build: Callable[[], None], code: str
+) -> None:
+    with heard() as said:
+        build()
+    (one,) = said  # its parts say nothing besides
+    assert "never run" in str(one.message)
+    assert "op.sync(), await op or agt.spawn(op)" in str(one.message)
+    assert Path(one.filename).name == HERE
+    assert one.lineno == line_of(code)
+
+
+def test_it_is_named(device: Device) -> None:
+    with heard() as said:
+        agt.zeros((N,)).named("half a thought")
+    assert "operation 'half a thought' was built here" in str(said[0].message)
+
+
+def test_a_loop_warns_once_a_line(device: Device) -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("default", NeverRunWarning)
+        for _ in range(5):
+            agt.zeros((N,)).map(print)
+        for _ in range(5):
+            agt.zeros((N,))
+        gc.collect()
+    lines = [one.lineno for one in said]
+    assert len(lines) == len(set(lines)) == 2
+
+
+def test_made_an_error_it_is_told_of_and_breaks_nothing(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told_of: told.append(told_of.exc_type))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NeverRunWarning)
+        agt.zeros((N,))
+        gc.collect()
+    assert told == [NeverRunWarning]
+    assert agt.value(2).sync() == 2
+
+
+# ---------------------------------------------------------------------- it does not
+def run_it() -> None:
+    agt.zeros((N,)).and_then(agt.d2h).sync()
+
+
+def run_it_on_a_stream() -> None:
+    stream = agt.create_stream()
+    agt.zeros((N,)).sync_on(stream)
+    agt.zeros((N,)).async_on(stream)
+    agt.synchronize()
+
+
+def await_it() -> None:
+    async def main() -> None:
+        await agt.zeros((N,))
+        await agt.zeros((N,)).schedule()
+        await agt.zeros((N,)).into_future()
+        await agt.spawn(agt.zeros((N,)))
+        await asyncio.gather(agt.zeros((N,)), agt.value(1))
+
+    asyncio.run(main())
+
+
+def use_it_in_another() -> None:
+    x = agt.ones((N,)).shared()
+    part = agt.zeros((N,)).partition(8)
+    agt.zip(x, agt.overlap(x, kernel(ADD)(N, x, x, part).output())).sync()
+
+
+def use_one_entry() -> None:
+    left, _ = agt.zip(agt.value(1), agt.value(2)).unzip()
+    assert left.sync() == 1
+    assert agt.zip(agt.value(1), agt.value(2)).last().sync() == 2
+
+
+def build_it_in_a_function() -> None:
+    agt.value(1).and_then(agt.value).sync()
+    agt.value(1).and_then_with_context(lambda _, one: agt.value(one)).sync()
+    agt.with_context(lambda _: agt.value(1)).sync()
+
+
+def capture_it() -> None:
+    x, y = agt.ones((N,)).sync(), agt.zeros((N,)).sync()
+    stream = agt.create_stream()
+    agt.memcpy(y.borrow(), x.borrow()).prepare()
+    graph = agt.memcpy(y.borrow(), x.borrow()).graph_on(stream)
+    graph.update(agt.memcpy(x.borrow(), y.borrow()))
+    graph.launch().sync()
+    with agt.CudaGraph.scope(stream) as scope:
+        scope.record(agt.memcpy(y.borrow(), x.borrow()))
+
+
+def leave_a_value() -> None:
+    agt.value([1])  # there is no work in it that anybody could miss
+
+
+def raise_in_its_constructor() -> None:
+    with pytest.raises(UsageError):
+        agt.zip()
+    with pytest.raises(NotAnOperationError):
+        agt.overlap(agt.value(1).named("used"), 3).sync()  # pyright: ignore
+    with pytest.raises(UsageError):
+        agt.zeros((-1,))
+    with pytest.raises(UsageError):
+        kernel(SCALE)(N, 2.0, agt.zeros((N,)).sync(), agt.zeros((3,)).sync().partition(8))
+    with pytest.raises(UsageError):
+        agt.h2d("no array")  # pyright: ignore
+    one = agt.value(1)
+    with pytest.raises(NotAnOperationError):
+        one.map(3)  # pyright: ignore
+    one.sync()
+
+
+def fail_when_it_runs() -> None:
+    with pytest.raises(ZeroDivisionError):
+        agt.value(1).map(lambda one: one / 0).sync()
+
+
+SILENT = [
+    run_it,
+    run_it_on_a_stream,
+    await_it,
+    use_it_in_another,
+    use_one_entry,
+    build_it_in_a_function,
+    capture_it,
+    leave_a_value,
+    raise_in_its_constructor,
+    fail_when_it_runs,
+]
+
+
+@pytest.mark.parametrize("does", SILENT, ids=lambda does: does.__name__)
+def test_what_was_run_says_nothing(device: Device, does: Callable[[], None]) -> None:
+    with heard() as said:
+        does()
+    assert [str(one.message) for one in said] == []
+
+
+def test_a_group_that_was_not_run_speaks_for_its_arms(
+    device: Device,
+) -> None:
+    one = agt.zeros((N,))
+    with heard() as said:
+        agt.zip(one, agt.zeros((N,)))
+    assert len(said) == 1
+    with heard() as said:
+        del one
+    assert said == []
+
+
+def test_nothing_is_said_when_python_ends() -> None:
+    program = (
+        "import asyncgpu_tutor as agt\n"
+        "agt.use('sim')\n"
+        "kept = agt.zeros((3,)).map(lambda x: x)\n"
+        "class Holder: pass\n"
+        "holder = Holder(); holder.me = holder; holder.op = agt.ones((3,))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ended.stderr == ""
+
+
+# ---------------------------------------------------------------------- an operation is no data
+MISUSES: list[Callable[[Any], object]] = [
+    np.array,
+    np.asarray,
+    lambda op: op + 1,
+    lambda op: 1 + op,
+    lambda op: np.float32(1) + op,
+    lambda op: op + np.ones(3),
+    lambda op: np.ones(3) @ op,
+    lambda op: op - 1,
+    lambda op: 1 - op,
+    lambda op: op * 2,
+    lambda op: 2 * op,
+    lambda op: op @ op,
+    lambda op: op / 2,
+    lambda op: 2 / op,
+    lambda op: -op,
+    lambda op: op < 1,
+    lambda op: op <= 1,
+    lambda op: op > 1,
+    lambda op: op >= 1,
+    lambda op: op[0],
+    lambda op: 1 if op else 2,
+    lambda op: not op,
+    len,
+    list,
+    float,
+    int,
+    lambda op: [x for x in op],  # noqa: C416 - what a learner writes
+]
+
+
+@pytest.mark.parametrize("kind", ["leaf", "chain", "launch", "shared", "zip"])
+def test_used_as_data_it_says_what_to_write(device: Device, kind: str) -> None:
+    op: Any = agt.zeros((N,)).named("mine")
+    if kind == "chain":
+        op = op.map(lambda x: x)
+    elif kind == "launch":
+        op = kernel(SCALE)(N, 2.0, agt.ones((N,)), op.partition(8)).named("mine")
+    elif kind == "shared":
+        op = op.shared().named("mine")
+    elif kind == "zip":
+        op = agt.zip(op, op).named("mine")
+    for misuse in MISUSES:
+        with pytest.raises(NotDataError, match=r"mine.*op\.sync\(\) or await op runs it"):
+            misuse(op)
+    op.sync()  # and it is as good as before
+
+
+def test_it_is_found_by_itself_and_by_no_other(device: Device) -> None:
+    op, other = agt.value(1), agt.value(1)
+    assert op != other
+    assert len({op, other, op}) == 2
+    assert op in [other, op]
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("then", r"op\.and_then\(f\) goes on .*op\.map\(f\)"),
+        ("flat_map", r"op\.and_then\(f\)"),
+        ("result", r"op\.sync\(\) runs it and blocks"),
+        ("get", r"await op does so without blocking"),
+        ("mean", r"op\.map\(f\) gets the handle"),
+    ],
+)
+def test_a_name_that_it_has_not_says_which_is_meant(device: Device, name: str, cure: str) -> None:
+    with pytest.raises(AttributeError, match=f"<DeviceOp a word> has no '{name}': .*{cure}"):
+        getattr(agt.value(1).named("a word"), name)
+    assert not hasattr(agt.value(1), "_nothing")
+
+
+def test_a_task_of_an_operation_says_how_to_make_one(device: Device) -> None:
+    async def main() -> None:
+        op: Any = agt.value(1)
+        with pytest.raises(TypeError, match=r"coroutine.*await op or agt\.spawn\(op\) runs it"):
+            asyncio.create_task(op)  # noqa: RUF006 - it makes none
+        future: Any = agt.value(1).into_future()
+        with pytest.raises(
+            NotAnOperationError, match=r"pass the operation, as in agt\.spawn\(op\)"
+        ):
+            agt.spawn(future)
+        assert await asyncio.ensure_future(future) == 1  # what else the message says
+
+    asyncio.run(main())

@@ -8,7 +8,7 @@
     op = agt.h2d(x).and_then(lambda a: ...)     # describes work, enqueues nothing
     result = op.sync()                          # or: await op
 
-General layout, upper rooms first; nothing imports upwards (see ARCHITECTURE.md):
+General layout, by what one comes for (ARCHITECTURE.md has the floors, and nothing imports upwards):
 
     commands, exercises         what you type; what teaches
     inspection, traces          what you see: what the kernels of a run did; spans, measures, pictures

@@ -1,4 +1,4 @@
-"""What a device must do, in CuPy's own verbs. Two things do it: `sim.SimDevice`, `cupy_device.CupyDevice`.
+"""What a device must do, in CuPy's own verbs. Two things do it: `simulated.SimDevice`, `cuda.CupyDevice`.
 
 Nothing here knows operations, policies or futures. Calls named ``*_async`` return at once and take effect
 in the order of their stream; errors of the work itself surface where something waits for it.

@@ -16,7 +16,7 @@ PAGES = sorted(
     [
         *ROOT.glob("*.md"),
         *(path for folder in ("docs", "benchmarks") for path in (ROOT / folder).rglob("*.md")),
-        *(ROOT / "asyncgpu_tutor/recordings").glob("*.md"),
+        *(ROOT / "asyncgpu_tutor/traces/recordings").glob("*.md"),
         *(
             path
             for folder in ("notebooks", "solutions")

@@ -111,7 +111,7 @@ def test_the_search_for_imports_sees_each_way_to_import() -> None:
     assert "cupy" not in imported(ast.parse("from asyncgpu_tutor import cuda_device"))
 
 
-def test_cupy_is_imported_by_the_cupy_device_alone(root: Path) -> None:
+def test_cupy_is_imported_by_the_cuda_device_alone(root: Path) -> None:
     package = root / "asyncgpu_tutor"
     importers = {
         path.relative_to(package).as_posix()

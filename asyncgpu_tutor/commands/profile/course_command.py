@@ -1,6 +1,6 @@
 """``asyncgpu-tutor record-course``: record the course's programs on a GPU, for those who have none.
 
-    asyncgpu-tutor record-course --out asyncgpu_tutor/recordings
+    asyncgpu-tutor record-course --out asyncgpu_tutor/traces/recordings
 
 is how the recordings of this package are made.
 """

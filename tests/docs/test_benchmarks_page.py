@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,19 @@ def ratios(
     """The ratios of one way, by size."""
     chosen = [r for r in rows if r["way"] == way and all(r[k] == v for k, v in only.items())]
     return {row[key]: row["ratio"] for row in chosen}
+
+
+def test_each_row_is_described_and_no_other(found: dict[str, Any]) -> None:
+    table = (FOLDER / "README.md").read_text(encoding="utf-8").partition("| row |")[2]
+    cells = re.findall(r"(?m)^\| ([^|]+) \|", table.partition("\n\n")[0])
+    told = {name for cell in cells for name in cell.split(" · ")}
+    sources = "".join(p.read_text(encoding="utf-8") for p in (FOLDER / "peers").glob("*.py"))
+
+    assert {row["way"] for row in found["pipeline"]} <= told
+    # The names of these are put together there.
+    named = {name for name in told if not name.startswith("everyday CuPy")}
+    assert len(told) - len(named) == 4
+    assert [name for name in named if f'"{name}"' not in sources] == []
 
 
 def test_operations_prepared_or_not(found: dict[str, Any]) -> None:

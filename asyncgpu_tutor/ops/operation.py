@@ -378,8 +378,8 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
                 break
             handles = bind._function(handles)
         follow = bind._function
-        next_op = follow(context, handles) if bind._with_context else follow(handles)
-        current = as_op(next_op, follow)
+        next_op: Any = follow(context, handles) if bind._with_context else follow(handles)
+        current = next_op if isinstance(next_op, DeviceOp) else as_op(next_op, follow)  # pyright: ignore[reportUnknownVariableType] - whatever it yields
 
 
 def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp[Any]:

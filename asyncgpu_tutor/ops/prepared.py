@@ -104,7 +104,7 @@ class Replayed(ABC, Generic[T]):
                 f"{context.device.name}: capture it once for each device"
             )
         for owner in self._owners:
-            if owner.moved:
+            if owner._gone is not None:
                 raise UseAfterMoveError(
                     f"{self.label!r} was captured with array {owner.name!r} borrowed, whose owner was moved "
                     f"{owner.gone} since: keep the owner for as long as it is launched, or capture it again"

@@ -34,6 +34,11 @@ class LastUse:
         self.stream = stream
         self._event: Event | None = None
 
+    @property
+    def unmarked(self) -> bool:
+        """Whether nobody on another stream has waited for it."""
+        return self._event is None
+
     def mark(self) -> None:
         """Whoever comes next waits for what is enqueued by now, and for nothing that follows."""
         self._event = self.stream.record()
@@ -68,10 +73,14 @@ def come_after(stream: Stream, used: Sequence[UsedMemory]) -> None:
 
     A capture remembers them: whoever launches what was captured uses the same memory.
     """
+    captured = isinstance(stream, CaptureStream)
     for memory in used:
-        if memory.last is not None:
-            memory.last.hold_back(stream)
-        if isinstance(stream, CaptureStream):
+        last = memory.last
+        if last is not None:
+            if last.stream is stream and last.unmarked:
+                continue  # what comes on this stream comes after it, and is its last use in its place
+            last.hold_back(stream)
+        if captured:
             inside = stream.capture.uses.get(memory)
             if inside is not None:
                 inside.hold_back(stream)

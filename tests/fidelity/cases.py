@@ -245,9 +245,10 @@ def _each_op(x: Any, w0: Any, w1: Any, stream: Any) -> Any:
     hidden = agt.zeros((m, k)).sync_on(stream)
     output = agt.zeros(m).sync_on(stream)
     product = agt.sgemm_naive(m, k, k, 1.0, batch, w0, 0.0, hidden.partition(16, 16))
-    hidden = product.last().unpartition().sync_on(stream)
-    output = agt.matvec_naive(m, k, hidden, w1, output.partition(256)).last().sync_on(stream)
-    output = agt.relu(m, output, output).last().unpartition().sync_on(stream)
+    hidden = product.output().sync_on(stream)
+    output = agt.matvec_naive(m, k, hidden, w1, output.partition(256)).output().sync_on(stream)
+    part = output.partition(256)
+    output = agt.relu(m, part, part).output().sync_on(stream)
     return agt.d2h(output).sync_on(stream)
 
 

@@ -131,11 +131,11 @@ def _allocations(count: int) -> DeviceOp[object]:
 
 
 def _launches(op: DeviceOp[DeviceArray], count: int) -> DeviceOp[DeviceArray]:
-    """A chain, as programs have it, so that `and_then` and `last` are paid for."""
+    """A chain, as programs have it, so that `and_then` and `output` are paid for."""
 
     def launch(x: DeviceArray) -> DeviceOp[DeviceArray]:
         part = x.partition(N)
-        return agt.relu(N, part, part).last().unpartition()
+        return agt.relu(N, part, part).output()
 
     for _ in range(count):
         op = op.and_then(launch)

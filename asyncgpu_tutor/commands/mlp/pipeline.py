@@ -162,11 +162,11 @@ def _matvec(source: DeviceArray, weight: DeviceArray, target: DeviceArray) -> De
 
 def _relu(array: DeviceArray) -> DeviceOp[DeviceArray]:
     # In place: every thread reads and writes its own element only.
-    shape, size = array.shape, array.size
-    flat = array if array.ndim == 1 else array.reshape(size)
-    part = flat.partition(BLOCK)
-    done = agt.relu(size, part, part).output()
-    return done if array.ndim == 1 else done.reshape(*shape)
+    shape = array.shape
+    if len(shape) == 1:
+        part = array.partition(BLOCK)
+        return agt.relu(shape[0], part, part).output()
+    return _relu(array.reshape(array.size)).reshape(*shape)
 
 
 def _softmax(array: DeviceArray) -> DeviceOp[DeviceArray]:

@@ -53,7 +53,7 @@ def chunk(
 
     def work(handle: DeviceArray) -> DeviceOp[DeviceArray]:
         part = handle.partition(BLOCK)
-        return agt.relu(n, part, part).last().unpartition()
+        return agt.relu(n, part, part).output()
 
     return agt.h2d(x, array).and_then(work).and_then(agt.d2h).named(name)
 
@@ -70,7 +70,7 @@ def matvec(
 def doubled(x: np.ndarray[tuple[int], np.dtype[np.float32]]) -> DeviceOp[Any]:
     """To the device, times two into another array, and back."""
     launch = twice(x.size, agt.h2d(x, "x"), agt.zeros(x.size, name="y").partition(BLOCK))
-    return launch.last().unpartition().and_then(agt.d2h).named("doubled")
+    return launch.output().and_then(agt.d2h).named("doubled")
 
 
 @recorded("00_start_here_sync", "an operation that the host waits for, and then the host's job")
@@ -173,16 +173,16 @@ async def diamond() -> Body:
     def product(source: DeviceOp[Any], number: float, side: str) -> DeviceOp[Any]:
         x, y = agt.full(n, number), agt.zeros(n, name=side)
         launch = agt.matvec_naive(n, n, source, x, y.partition(128))
-        return launch.last().unpartition().named(side)
+        return launch.output().named(side)
 
     async def body() -> None:
         source = agt.h2d(matrix, "matrix").shared()
         sides = agt.overlap(product(source, 2.0, "left"), product(source, 3.0, "right"))
 
         def join(sums: tuple[DeviceArray, DeviceArray]) -> DeviceOp[Any]:
-            return add(n, *sums, agt.zeros(n, name="sum").partition(BLOCK)).named("join")
+            return add(n, *sums, agt.zeros(n, name="sum").partition(BLOCK)).output().named("join")
 
-        joined = sides.and_then(join).last().unpartition()
+        joined = sides.and_then(join)
         await joined.and_then(agt.d2h).named("diamond").schedule(agt.StreamPoolRoundRobin(4))
 
     return body

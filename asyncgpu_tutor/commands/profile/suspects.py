@@ -162,7 +162,7 @@ async def allocation_in_the_loop_repaired() -> Body:
     def round_(name: str) -> DeviceOp[Any]:
         def work(_: object) -> DeviceOp[DeviceArray]:
             part = array.borrow().partition(BLOCK)
-            return agt.relu(n, part, part).last().unpartition()
+            return agt.relu(n, part, part).output()
 
         return (
             agt.memcpy(array.borrow(), host)
@@ -218,7 +218,7 @@ async def _product(parts: int) -> Body:
         def work(arrays: tuple[DeviceArray, DeviceArray]) -> DeviceOp[DeviceArray]:
             a, c = arrays
             launch = agt.sgemm_naive(rows, dim, dim, 1.0, a, weights, 0.0, c.partition((16, 16)))
-            return launch.last().unpartition()
+            return launch.output()
 
         buffers = agt.zip(agt.h2d(x, "rows"), agt.zeros((rows, dim), name="product"))
         return buffers.and_then(work).and_then(agt.d2h).named(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncgpu_tutor.cuda_c.syntax import ast
-from asyncgpu_tutor.cuda_c.syntax.type_names import TypeParser
+from asyncgpu_tutor.cuda_c.syntax.tokens_and_types import TypeParser
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.literals import parse_char, parse_number, parse_string
 from asyncgpu_tutor.cuda_c.types import BOOL, CHAR

@@ -750,7 +750,7 @@ assert np.allclose(scores, np.maximum(digits.batches @ digits.w0 @ digits.w1, 0)
 # | never lets one request hold up the others | `await` instead of `sync` |
 #
 # As a program, with options for sizes, streams and inputs, it is `python -m asyncgpu_tutor mlp`; its source is the
-# package `asyncgpu_tutor/mlp`.
+# package `asyncgpu_tutor/commands/mlp`.
 
 # %% [markdown] id=exercise-outcomes
 # ### Exercise: one fails, the others do not

@@ -84,7 +84,7 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
     if parameter.dtype.kind not in "iu":
 
         def accept_any(given: Any) -> Any:
-            if isinstance(given, bool | int | float | np.generic):
+            if isinstance(given, bool | int | float | np.bool_ | np.integer | np.floating):
                 return make(cast(Any, given))
             return _other(wanted, given)
 
@@ -94,7 +94,7 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
     def accept_whole(given: Any) -> Any:
         if isinstance(given, float | np.floating):
             raise ArrayDTypeError(f"{wanted}, and got the float {given!r}: pass an int")
-        if not isinstance(given, int | np.generic):
+        if not isinstance(given, int | np.bool_ | np.integer):
             return _other(wanted, given)
         whole = int(cast(Any, given))
         if not lowest <= whole <= highest:

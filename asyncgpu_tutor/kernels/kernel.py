@@ -166,6 +166,7 @@ class Kernel:
             block = as_dim3("block", block)
         if type(shared_mem) is not int:
             check_limits(self.name, (1, 1, 1), (1, 1, 1), shared_mem, USUAL_LIMITS)
+            shared_mem = int(shared_mem)  # a narrow NumPy integer would overflow in sums
         frame = sys._getframe(1)
         try:
             launch: Launch = self._launch(grid, block, shared_mem, *args)

@@ -32,6 +32,33 @@ def test_foreign_streams_mean_nothing_to_the_simulated_device(sim: Device) -> No
         agt.value(1).sync_on(object())
 
 
+class OfAGpu:
+    """A stream, as far as another library asks for it."""
+
+    def __init__(self, ptr: int) -> None:
+        self.ptr = ptr
+
+
+def test_other_libraries_get_the_stream_in_their_own_numbers(sim: Device) -> None:
+    array = agt.ones((2, 3), name="x").sync()
+    with pytest.raises(AttributeError, match=r"'x' is on sim:0, which is simulated"):
+        array.__cuda_array_interface__  # noqa: B018 - reading it is the point
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(array.device), "simulated", False)
+        for stream, number in ((None, None), (OfAGpu(0), 1), (OfAGpu(7), 7)):
+            array._buffer.stream = stream  # pyright: ignore
+            told = array.__cuda_array_interface__
+            assert told["stream"] == number
+    assert told == {
+        "shape": (2, 3),
+        "typestr": "<f4",
+        "data": (array.memory.ptr, False),
+        "version": 3,
+        "strides": None,
+        "stream": 7,
+    }
+
+
 @pytest.mark.gpu
 def test_cupy_arrays_in_and_out(cuda: Device) -> None:
     cp = pytest.importorskip("cupy")

@@ -95,6 +95,37 @@ def test_an_array_that_a_function_took_is_its_owners_again(
     assert agt.d2h(x, out=host).sync().tolist() == [1.0] * N
 
 
+TAKERS: list[Callable[[agt.DeviceArray], Any]] = [
+    lambda x: kernel(SCALE)(N, 1.0, x, x, grid=2, block=32),
+    lambda x: kernel(SCALE)(N, agt.value(1.0), x, x, grid=2, block=32),
+    lambda x: agt.d2h(x, out=agt.pinned((N,))),
+    lambda x: agt.value(x.partition(32)),
+    lambda x: agt.value(x.partition(32).unpartition()),
+    lambda x: agt.value(x.reshape(4, N // 4)),
+    lambda x: agt.memcpy(x, agt.pinned((N,))),
+]
+
+
+@BOTH
+@pytest.mark.parametrize("take", TAKERS)
+def test_however_a_function_took_an_array_it_is_its_owners_again(
+    device: Device, capture: Capture, take: Callable[[agt.DeviceArray], Any]
+) -> None:
+    x = arrays(3)[0]
+    seen: list[bool] = []
+
+    def takes(_: object) -> Any:
+        op = take(x)
+        seen.append(x.moved)
+        return op
+
+    with pytest.raises(Refused):
+        capture(agt.value(None).and_then(takes).and_then(refuse))
+    assert seen == [True]
+    assert not x.moved
+    assert agt.d2h(x).sync().tolist() == [3.0] * N
+
+
 @BOTH
 def test_what_is_shared_has_not_run(device: Device, capture: Capture) -> None:
     x, y, z = arrays(1, 0, 0)

@@ -282,6 +282,22 @@ def test_a_stream_that_is_not_the_captures_is_refused(device: Device) -> None:
         agt.with_context(elsewhere).prepare()
 
 
+def test_an_event_of_another_capture_is_refused(device: Device) -> None:
+    events: list[Any] = []
+
+    def records(context: agt.types.ExecutionContext) -> Op:
+        events.append(context.stream.record())
+        return agt.value(None)
+
+    def waits(context: agt.types.ExecutionContext) -> Op:
+        context.stream.wait_event(events[0])
+        return agt.value(None)
+
+    agt.with_context(records).named("the one").prepare()
+    with pytest.raises(CaptureError, match=r"'the other' cannot wait for an event of .*'the one'"):
+        agt.with_context(waits).named("the other").prepare()
+
+
 def unjoined(x: agt.DeviceArray, y: agt.DeviceArray) -> Op:
     """Copies x to y on a branch that nothing waits for."""
 

@@ -1,0 +1,234 @@
+"""`Launch.output()`: the array that a kernel writes, and nothing else; and facts that name wrong things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
+from tests.laws.kernels import ADD, SCALE, kernel
+
+N = 40
+SPLIT = r"""
+extern "C" __global__ void split(unsigned int n, const float* x, float* half, float* rest) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) { half[i] = 0.5f * x[i]; rest[i] = x[i] - 0.5f * x[i] + 1.0f; }
+}
+"""
+LOOK = 'extern "C" __global__ void look(const float* x, int n) { }'
+
+
+def ready(number: float = 1.0) -> agt.DeviceArray:
+    return agt.full((N,), number).sync()
+
+
+def test_it_is_the_array_that_is_written_whole(device: Device) -> None:
+    op = kernel(SCALE)(N, 3.0, ready(), ready(0).partition(32)).output()
+    y = op.sync()
+    assert type(y) is agt.DeviceArray
+    assert (y.shape, y.mode) == ((N,), "owned")
+    assert agt.d2h(y).sync().tolist() == [3.0] * N
+
+
+def test_it_is_the_launch_itself(device: Device) -> None:
+    launch = kernel(SCALE)(N, 3.0, ready(), ready(0).partition(32))
+    assert launch.output() is launch
+    assert launch.named("mine").to_host().sync().tolist() == [3.0] * N
+
+
+@pytest.mark.parametrize("mode", ["owned", "borrowed", "partition", "partition of a borrowed one"])
+def test_in_the_mode_in_which_it_was_given(device: Device, mode: str) -> None:
+    owner = ready(0)
+    given: Any = owner if mode in ("owned", "partition") else owner.borrow()
+    given = given.partition(32) if "partition" in mode else given
+    y = kernel(SCALE)(N, 3.0, ready(), given, grid=2, block=32).output().sync()
+    assert y.mode == ("borrowed" if "borrowed" in mode else "owned")
+    assert agt.d2h(y).sync().tolist() == [3.0] * N
+    assert owner.moved == (mode in ("owned", "partition"))
+
+
+ARGUMENTS: list[Callable[[], tuple[Any, Any]]] = [
+    lambda: (ready(2), ready(0).partition(32)),
+    lambda: (agt.full((N,), 2.0), ready(0).partition(32)),
+    lambda: (ready(2), agt.zeros((N,)).partition(32)),
+    lambda: (agt.full((N,), 2.0), agt.zeros((N,)).partition(32)),
+    lambda: (ready(2).share(), agt.zeros((N,)).partition(32)),
+    lambda: (agt.full((N,), 2.0).shared(), agt.zeros((N,)).partition(32)),
+]
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS)
+def test_arrays_and_operations_alike(device: Device, arguments: Callable[[], Any]) -> None:
+    op = kernel(SCALE)(N, agt.value(5.0), *arguments()).output()
+    assert op.to_host().sync().tolist() == [10.0] * N
+    op = kernel(SCALE)(N, 5.0, *arguments()).output("y")
+    assert op.to_host().sync().tolist() == [10.0] * N
+
+
+def test_outputs_follow_each_other(device: Device) -> None:
+    op: Any = ready()
+    for _ in range(5):
+        op = kernel(SCALE)(N, 2.0, op, agt.zeros((N,)).partition(32)).output()
+    assert op.to_host().sync().tolist() == [32.0] * N
+
+
+def test_of_several_it_needs_a_name(device: Device) -> None:
+    split = agt.Kernel(SPLIT)
+
+    def launch() -> Any:
+        return split(N, ready(4), ready(0).partition(32), ready(0).partition(32))
+
+    assert launch().output("half").to_host().sync().tolist() == [2.0] * N
+    assert launch().output("rest").to_host().sync().tolist() == [3.0] * N
+    assert launch().output("x").to_host().sync().tolist() == [4.0] * N  # any of its arrays
+    op = launch()
+    with pytest.raises(UsageError, match=r"split\(\) writes 'half', 'rest': say which"):
+        op.output()
+    for name in ("n", "quarter", ""):
+        with pytest.raises(UsageError, match=rf"no array '{name}': its arrays are x, half, rest"):
+            op.output(name)
+    assert len(op.sync()) == 3  # a wrong call has changed nothing
+
+
+def test_one_that_writes_nothing_has_none(device: Device) -> None:
+    with pytest.raises(UsageError, match=r"look\(\) writes no array: say which"):
+        agt.Kernel(LOOK)(ready(), N, grid=1, block=1).output()
+    x = agt.Kernel(LOOK)(ready(), N, grid=1, block=1).output("x").sync()
+    assert agt.d2h(x).sync()[0] == 1
+
+
+@pytest.mark.parametrize("before", ["output", "output by name", "zip", "map", "run", "first"])
+def test_it_is_called_once_and_first(device: Device, before: str) -> None:
+    launch = kernel(SCALE)(N, 3.0, ready(), ready(0).partition(32))
+    does: dict[str, Callable[[], object]] = {
+        "output": launch.output,
+        "output by name": lambda: launch.output("x"),
+        "zip": lambda: agt.zip(launch),
+        "map": lambda: launch.map(len),
+        "run": launch.sync,
+        "first": launch.first,
+    }
+    does[before]()
+    with pytest.raises(UsageError, match="call it once, and first"):
+        launch.output()
+    with pytest.raises(UsageError, match="call it once, and first"):
+        launch.output("y")
+
+
+def test_handles_that_were_taken_are_dead(device: Device) -> None:
+    x, y = ready(), ready(0)
+    part = y.partition(32)
+    op = kernel(SCALE)(N, 3.0, x, part).output()
+    for handle in (x, y, part.array):
+        with pytest.raises(UseAfterMoveError):
+            handle.borrow()
+    out = op.sync()
+    with pytest.raises(UseAfterMoveError, match=r"'full' was moved into scale\(\)"):
+        agt.d2h(x)
+    with pytest.raises(UseAfterMoveError, match=r"an earlier run of scale\(\)"):
+        op.sync()
+    agt.d2h(out).sync()
+
+
+def test_it_yields_no_tuple_any_more(device: Device) -> None:
+    op: Any = kernel(SCALE)(N, 3.0, ready(), ready(0).partition(32)).output()
+    with pytest.raises(UsageError, match="say unzip"):
+        op.unzip()
+    with pytest.raises(UsageError, match="not a tuple"):
+        op.last().sync()
+    plain = kernel(SCALE)(N, 3.0, ready(), ready(0).partition(32))
+    assert len(plain.unzip()) == 2
+
+
+@pytest.mark.parametrize("how", ["prepared", "graph"])
+def test_in_a_capture(device: Device, how: str) -> None:
+    x, y = ready(), ready(0)
+    op = kernel(SCALE)(N, 3.0, x.borrow(), y.borrow().partition(32)).output()
+    captured: Any = op.prepare() if how == "prepared" else op.graph_on(agt.create_stream())
+    for number in (1.0, 2.0):
+        agt.memcpy(x.borrow(), agt.pin(np.full(N, number, np.float32))).sync()
+        assert captured.launch().to_host().sync().tolist() == [3 * number] * N
+
+
+def test_a_capture_that_failed_leaves_the_launch_as_it_was(device: Device) -> None:
+    op = kernel(SCALE)(N, 3.0, ready(), agt.zeros((N,)).partition(32)).output()
+    with pytest.raises(agt.errors.CaptureError):
+        op.graph_on(agt.create_stream())
+    assert op.to_host().sync().tolist() == [3.0] * N
+
+
+# ---------------------------------------------------------------------- facts
+@pytest.mark.parametrize(
+    ("shapes", "named"),
+    [
+        ({"z": ("n",)}, r"'z': \('n',\)"),
+        ({"n": ("n",)}, r"'n': \('n',\)"),
+        ({"x": ("m",)}, r"'x': \('m',\)"),
+        ({"x": ("y",)}, r"'x': \('y',\)"),
+        ({"x": ("n",), "y": ("n", "x")}, r"'y': \('n', 'x'\)"),
+    ],
+)
+def test_shapes_that_name_what_is_not_there_are_refused(
+    device: Device, shapes: dict[str, tuple[str, ...]], named: str
+) -> None:
+    with pytest.raises(UsageError, match=rf"shapes of scale\(\) says {named}, .*\(n, by, x, y\)"):
+        agt.Kernel(SCALE.source, shapes=shapes)
+
+
+def test_shapes_of_two_sizes_are_those_of_the_array(device: Device) -> None:
+    add = agt.Kernel(
+        'extern "C" __global__ void f(int m, int n, const float* x, float* y) '
+        "{ y[threadIdx.x] = x[threadIdx.x]; }",
+        shapes={"x": ("m", "n"), "y": ("m",)},
+    )
+    x, y = agt.ones((2, 3)).sync(), agt.zeros((2, 1)).sync()
+    assert (
+        agt.d2h(add(2, 3, x.borrow(), y.borrow(), grid=1, block=2).output().sync()).sync()[0] == 1
+    )
+    for m, n in ((3, 2), (6, 1), (2, 4)):
+        with pytest.raises(agt.errors.ArrayShapeError, match=rf"called with m={m}, n={n}, so 'x'"):
+            add(m, n, x.borrow(), y.borrow(), grid=1, block=2)
+    with pytest.raises(agt.errors.ArrayShapeError, match="'x' must have shape"):
+        add(2, 3, x.borrow().reshape(6), y.borrow(), grid=1, block=2)
+
+
+# ---------------------------------------------------------------------- share counts
+def test_share_counts_rise_with_what_is_built_and_fall_when_it_is_done(device: Device) -> None:
+    x = ready().share()
+    assert x.share_count == 1
+    built = [kernel(ADD)(N, x, x, agt.zeros((N,)).sync().partition(32)) for _ in range(3)]
+    assert x.share_count == 1 + 3 * 2
+    stream = agt.create_stream()
+    results = [op.async_on(stream) for op in built]
+    assert x.share_count == 1 + 3 * 2 + 3  # each has given one handle back
+    results.clear()
+    built.clear()
+    if device.simulated:  # nothing was waited for, so its clock has not moved on
+        assert x.share_count == 1 + 3 * 2
+    agt.synchronize()
+    assert x.share_count == 1
+
+
+def test_an_operation_that_is_thrown_away_shares_no_more(device: Device) -> None:
+    x = ready().share()
+    op = kernel(SCALE)(N, 1.0, x, agt.zeros((N,)).partition(32)).output()
+    download = agt.d2h(x)
+    assert x.share_count == 3
+    del op, download
+    assert x.share_count == 1
+
+
+def test_a_call_that_is_refused_shares_nothing(device: Device) -> None:
+    x = ready().share()
+    for wrong in (
+        lambda: kernel(SCALE)(N + 1, 1.0, x, ready(0).partition(32)),
+        lambda: kernel(SCALE)(N, 1.0, x, x),
+    ):
+        with pytest.raises(UsageError):
+            wrong()
+    assert x.share_count == 1

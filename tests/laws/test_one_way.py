@@ -1,0 +1,164 @@
+"""Law 17: one way. However it is run, an operation does the same, and computes what was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.traces import nvtx
+
+from .programs import PROGRAMS, Program
+from .shape import structure
+
+
+class Ranges:
+    """Stands in for NVTX: keeps what is open."""
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.names: list[str] = []
+
+    def get_event_attributes(self, message: str, **_: Any) -> str:
+        return message
+
+    def push_range(self, attributes: Any) -> None:
+        self.names.append(attributes)
+        self.open += 1
+
+    def pop_range(self) -> None:
+        self.open -= 1
+
+    def start_range(self, attributes: Any) -> int:
+        self.push_range(attributes)
+        return len(self.names)
+
+    def end_range(self, range_id: int) -> None:
+        self.open -= 1
+
+
+@contextmanager
+def with_ranges() -> Iterator[None]:
+    domain: Any = Ranges()
+    with nvtx.into(domain):
+        yield
+    assert domain.open == 0
+    assert domain.names
+
+
+async def _awaited(op: Any, policy: Any) -> Any:
+    return await op.schedule(policy)
+
+
+async def _spawned(op: Any, policy: Any) -> Any:
+    return await agt.spawn(op, policy)
+
+
+def _async_on(op: Any, policy: Any) -> Any:
+    # One decision for the chain, as in the other ways; arms ask the current policy.
+    with agt.using(policy=policy):
+        handle = op.async_on(policy.next_stream())
+    agt.synchronize()
+    return handle.numpy()
+
+
+RUNS: dict[str, Callable[[Any, Any], Any]] = {
+    "sync": lambda op, policy: op.sync(policy),
+    "await": lambda op, policy: asyncio.run(_awaited(op, policy)),
+    "spawn": lambda op, policy: asyncio.run(_spawned(op, policy)),
+    "async_on": _async_on,
+}
+
+
+@pytest.mark.parametrize("how", list(RUNS))
+@pytest.mark.parametrize("ranged", [False, True], ids=["", "NVTX"])
+@settings(max_examples=25)
+@given(program=PROGRAMS)
+def test_however_it_is_run_it_does_the_same(
+    device: Device, how: str, ranged: bool, program: Program
+) -> None:
+    def run(op: Any, which: str = how) -> Any:
+        with with_ranges() if ranged else nullcontext(), agt.record() as trace:
+            result = RUNS[which](op, agt.StreamPoolRoundRobin(4, device))
+        assert np.array_equal(result, program.expected())
+        return structure(trace, times=False)
+
+    fresh = run(program.op().to_host(), "sync")
+    assert run(program.op().to_host()) == fresh
+    prepared = program.op().to_host().prepare()
+    assert run(prepared.launch()) == run(prepared.launch()) == fresh
+    unrecorded = RUNS[how](prepared.launch(), agt.StreamPoolRoundRobin(4, device))
+    assert np.array_equal(unrecorded, program.expected())
+    graph = prepared.launch().graph_on(agt.create_stream())
+    work = run(graph.launch())
+    if device.simulated:  # on a GPU events see a graph as a whole
+        assert sorted(span[1] for span in work) == sorted(span[1] for span in fresh)
+
+
+# ---------------------------------------------------------------------- products and sums
+MULTIPLY_ADD = r"""
+extern "C" __global__ void madd(unsigned int n, const float* x, const float* y, const float* z, float* out) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = x[i] * y[i] + z[i];
+}
+"""
+
+
+def nearest(exact: Fraction) -> np.float32:
+    """The float32 that is nearest to an exact number; ties go to the even one."""
+    guess = np.float32(float(exact))
+    near = [
+        np.nextafter(guess, np.float32(-np.inf)),
+        guess,
+        np.nextafter(guess, np.float32(np.inf)),
+    ]
+    return min(near, key=lambda x: (abs(Fraction(float(x)) - exact), int(x.view(np.uint32)) & 1))
+
+
+FLOATS = st.floats(-1000, 1000, width=32).filter(lambda x: x == 0 or abs(x) > 2.0**-40)
+
+
+def _madd(contract: bool, x: Any, y: Any, z: Any, how: str) -> Any:
+    n = len(x)
+    ups = [agt.h2d(agt.pin(np.array(a, np.float32))).sync() for a in (x, y, z)]
+    op = agt.Kernel(MULTIPLY_ADD, contract=contract)(
+        n, *(a.borrow() for a in ups), agt.zeros((n,)).sync().borrow().partition(32)
+    ).output()
+    if how == "built":
+        return op.to_host().sync()
+    captured: Any = op.prepare() if how == "prepared" else op.graph_on(agt.create_stream())
+    return captured.launch().to_host().sync()
+
+
+@pytest.mark.parametrize("how", ["built", "prepared", "graph"])
+@settings(max_examples=30)
+@given(rows=st.lists(st.tuples(FLOATS, FLOATS, FLOATS), min_size=1, max_size=20))
+def test_contracted_a_product_and_a_sum_are_rounded_once(
+    device: Device, how: str, rows: list[tuple[float, float, float]]
+) -> None:
+    # What cancels shows the difference: z is the rounded product, with its sign turned.
+    rows = rows + [(x, y, -float(np.float32(x) * np.float32(y))) for x, y, _ in rows]
+    x, y, z = (list(column) for column in zip(*rows, strict=True))
+    once = [nearest(Fraction(a) * Fraction(b) + Fraction(c)) for a, b, c in rows]
+    assert _madd(True, x, y, z, how).tolist() == [float(number) for number in once]
+    x32, y32, z32 = (np.array(a, np.float32) for a in (x, y, z))
+    assert _madd(False, x, y, z, how).tolist() == (x32 * y32 + z32).tolist()
+
+
+def test_it_is_off_unless_asked_for(device: Device) -> None:
+    x = np.float32(1 + 2**-12)
+    args = ([x], [x], [-(x * x)])
+    assert _madd(True, *args, "built")[0] == 2.0**-24
+    assert _madd(False, *args, "built")[0] == 0
+    ups = [agt.h2d(agt.pin(np.array(a, np.float32))) for a in args]
+    op = agt.Kernel(MULTIPLY_ADD)(1, *ups, agt.zeros((1,)).partition(32)).output()
+    assert op.to_host().sync()[0] == 0

@@ -1,0 +1,111 @@
+"""Parts of a run that usually only a GPU has: looking before being woken, and several sources of times.
+
+A simulated device stands in for one, so that they are tested everywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import SimDevice
+from asyncgpu_tutor.errors import DeviceError, UsageError
+from tests.laws.kernels import STRAY, kernel
+
+
+@pytest.fixture
+def patient(sim: SimDevice, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Who awaits looks at the event for a while; the events that the device was asked to watch."""
+    monkeypatch.setattr(SimDevice, "patience_us", 10e6)
+    watched: list[Any] = []
+    watch = SimDevice.watch
+
+    def noted(self: SimDevice, event: Any, wake: Any) -> None:
+        watched.append(event)
+        watch(self, event, wake)
+
+    monkeypatch.setattr(SimDevice, "watch", noted)
+    return watched
+
+
+async def several() -> list[Any]:
+    ops = [agt.full((4,), float(number)).to_host() for number in range(3)]
+    return [result.tolist() for result in await asyncio.gather(*ops)]
+
+
+def test_short_work_is_seen_by_who_looks_and_nobody_has_to_be_woken(patient: list[Any]) -> None:
+    async def main() -> Any:
+        return (await agt.ones((4,)).to_host()).tolist()
+
+    assert asyncio.run(main()) == [1.0] * 4
+    assert patient == []
+    assert asyncio.run(several()) == [[float(n)] * 4 for n in range(3)]
+    assert patient == []
+    assert agt.in_flight() == 0
+
+
+def test_who_is_out_of_patience_is_woken(
+    patient: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SimDevice, "patience_us", 1e-6)
+
+    async def main() -> Any:
+        many = [agt.full((1 << 20,), 1.0).to_host() for _ in range(3)]
+        return [result[-1] for result in await asyncio.gather(*many)]
+
+    assert asyncio.run(main()) == [1.0] * 3
+    assert patient
+    assert agt.in_flight() == 0
+
+
+def test_what_failed_is_told_to_who_looked_too(patient: list[Any]) -> None:
+    async def main() -> None:
+        far = kernel(STRAY)(1 << 30, agt.zeros((4,)), grid=1, block=4)
+        with pytest.raises(DeviceError, match="stray"):
+            await far
+
+    asyncio.run(main())
+    assert agt.in_flight() == 0
+
+
+def test_who_is_cancelled_while_looking_leaves_the_end_to_the_device(patient: list[Any]) -> None:
+    async def main() -> None:
+        task = agt.spawn(agt.full((1 << 22,), 1.0).to_host())
+        await asyncio.sleep(0)  # its first step submits it, and looks
+        assert agt.in_flight() == 1
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        agt.synchronize()
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert agt.in_flight() == 0
+
+
+# ---------------------------------------------------------------------- sources of times
+@pytest.mark.parametrize(
+    ("clock", "same", "other"), [("CUPTI", "cupti", "events"), ("events", "events", "cupti")]
+)
+def test_a_recording_inside_of_another_has_its_source(
+    sim: SimDevice, monkeypatch: pytest.MonkeyPatch, clock: str, same: Any, other: Any
+) -> None:
+    with pytest.raises(UsageError, match="times of sim:0 are modelled"), agt.record(source=same):
+        pass
+    monkeypatch.setattr(SimDevice, "simulated", False)
+    monkeypatch.setattr(SimDevice, "clock", clock)
+    with agt.record(source=same) as trace:
+        with agt.record(source=same) as inner:
+            agt.zeros((4,)).sync()
+        with agt.record() as free:
+            agt.zeros((4,)).sync()
+        with (
+            pytest.raises(UsageError, match=f"whose times come from {clock}.*cannot be inside"),
+            agt.record(source=other),
+        ):
+            pass
+    assert [len(one.device_spans) for one in (trace, inner, free)] == [2, 1, 1]
+    assert inner.clock == clock

@@ -74,7 +74,7 @@ class Download(DeviceOp[npt.NDArray[Any]]):
         self._at = frame.f_lasti
         array._check()
         array._spend("into d2h()")
-        self._used = False  # from here on: a copy that is refused was not built, and need not be run
+        self._used = False  # not before: what is refused was not built, and need not run
         self._array = array
         self._share = Share(array._buffer) if array.mode == "shared" else None
         self._ran = False

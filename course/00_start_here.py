@@ -107,7 +107,7 @@ x = agt.pin(np.arange(4_000_000, dtype=np.float32))
 
 def doubled(x):
     launch = twice(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
-    return launch.last().unpartition().to_host()
+    return launch.output().to_host()
 
 
 with agt.record() as building:
@@ -123,8 +123,8 @@ assert len(building) == 0
 # - `agt.pin` puts a copy of `x` where the device can fetch it by itself, without the help of Python.
 # - `agt.zeros(x.size)` is where `y` will be. `.partition(256)` splits it into blocks of 256 elements,
 #   and so tells the device how many threads to start.
-# - A kernel gives back its arrays. `.last()` picks `y`, `.unpartition()` makes the blocks one array again, and
-#   `.to_host()` copies it into a NumPy array.
+# - `.output()` is the array that the kernel writes, here `y`, with its blocks put together again. `.to_host()` copies it
+#   into a NumPy array.
 # - `agt.record()` writes down everything that happens, with its time.
 #
 # To run it, `await` it.

@@ -69,7 +69,7 @@ extern "C" __global__ void who(unsigned int n, unsigned int* out)
 """)
 
 out = agt.zeros(12, np.uint32).partition(4)  # 12 elements, in blocks of 4 threads
-numbers = who(12, out).last().unpartition().to_host().sync()
+numbers = who(12, out).output().to_host().sync()
 print(numbers)
 assert list(numbers) == [0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203]
 
@@ -102,7 +102,7 @@ threads_started.commit(...)
 
 # %% id=reveal-threads
 with agt.record() as trace:
-    numbers = who(1000, agt.zeros(1000, np.uint32).partition(256)).last().unpartition().to_host().sync()
+    numbers = who(1000, agt.zeros(1000, np.uint32).partition(256)).output().to_host().sync()
 
 (launch,) = trace.find("who")
 grid, block = launch.detail["grid"], launch.detail["block"]
@@ -213,7 +213,7 @@ def run_careless(n):
     with agt.using("sim"):
         careless = agt.Kernel(CARELESS)
         y = careless(n, agt.ones(n), agt.zeros(n).partition(256))
-        return y.last().unpartition().to_host().sync()
+        return y.output().to_host().sync()
 
 
 try:
@@ -333,7 +333,7 @@ b = rng.standard_normal((k, n), dtype=np.float32)
 with agt.record() as trace:
     out = agt.zeros((m, n)).partition(16, 16)
     product = agt.sgemm_naive(m, n, k, 1.0, agt.h2d(a), agt.h2d(b), 0.0, out)
-    c = product.last().unpartition().to_host().sync()
+    c = product.output().to_host().sync()
 
 (launch,) = trace.find("sgemm_naive")
 print("grid", launch.detail["grid"], "block", launch.detail["block"])
@@ -388,8 +388,8 @@ def step_by_step(a, x):
     a_there = agt.h2d(a, "a").sync()
     x_there = agt.h2d(x, "x").sync()
     product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))
-    y = product.last().unpartition().sync()
-    positive = agt.relu(m, y, agt.zeros(m).partition(128)).last().unpartition().sync()
+    y = product.output().sync()
+    positive = agt.relu(m, y, agt.zeros(m).partition(128)).output().sync()
     return agt.d2h(positive).sync()
 
 
@@ -511,8 +511,8 @@ def forward(a, x):
     a_there = agt.h2d(a).sync()
     x_there = agt.h2d(x).sync()
     product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))
-    y = product.last().unpartition().sync()
-    positive = agt.relu(m, y, agt.zeros(m).partition(128)).last().unpartition().sync()
+    y = product.output().sync()
+    positive = agt.relu(m, y, agt.zeros(m).partition(128)).output().sync()
     return agt.d2h(positive)
 
 
@@ -520,8 +520,8 @@ def forward(a, x):
 def forward(a, x):
     m, n = a.shape
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
-    y = product.last().unpartition()
-    positive = agt.relu(m, y, agt.zeros(m).partition(128)).last().unpartition()
+    y = product.output()
+    positive = agt.relu(m, y, agt.zeros(m).partition(128)).output()
     return positive.to_host()
 
 

@@ -758,7 +758,7 @@ def process(chunk):
     """Upload, smooth, download: one operation, so one stream."""
     rows, n = chunk.shape
     x, y = agt.h2d(chunk, "x"), agt.zeros((rows, n), name="y")
-    return smooth(rows, n, 0.05, x, y, grid=(rows + 63) // 64, block=64).last().to_host()
+    return smooth(rows, n, 0.05, x, y, grid=(rows + 63) // 64, block=64).output().to_host()
 
 
 def all_in_one():

@@ -18,6 +18,7 @@
 
 # %% id=setup
 import asyncio
+import warnings
 
 import numpy as np
 
@@ -78,8 +79,21 @@ assert len(building) == 0
 # any order, or never. Here we go backwards, add a copy to the host to each, and run it:
 
 # %% id=menu-backwards
-for op in reversed(menu):
-    print(op, "gives", op.to_host().sync())
+for dish in reversed(menu):
+    print(dish, "gives", dish.to_host().sync())
+
+# %% [markdown] id=forgotten
+# One operation of this page is still waiting: `op`, the copy that `upload_later` describes. Build an operation, forget it, and Python tells you, and in
+# which line it was built:
+
+# %% id=forgotten-run
+with warnings.catch_warnings(record=True) as heard:
+    warnings.simplefilter("always")
+    del op  # nobody holds it any more, so nobody can run it
+
+(warning,) = heard
+print(warning.message)
+assert warning.category is agt.errors.NeverRunWarning
 
 # %% [markdown] id=recipe
 # ## Recipe, kitchen, chef
@@ -199,7 +213,7 @@ assert own == [10, 20, 30]
 
 # %% id=proofread-run
 try:
-    agt.relu(1000, agt.ones(1000))
+    agt.relu(1000)
 except agt.UsageError as error:
     print(error)
 else:
@@ -463,18 +477,19 @@ else:
     raise AssertionError("the second run should have been refused")
 
 # %% [markdown] id=twice-read
-# This is the cake from the fridge. `.last()` picks an array from the result of a launch, and what is picked is handed on for good:
-# the launch it was picked from *runs at most once*. (Why? So that a result that is picked by two can still be computed once. That
-# is for the next page.)
+# This is the cake from the fridge. A launch yields all the arrays that it was given. `.last()` picks one of them, and what is picked is handed on for
+# good: the launch it was picked from *runs at most once*. (Why? So that a result that is picked by two can still be computed once. That
+# is for the next page.) `.output()`, which you know, picks nothing: it changes what the launch itself yields, and that may run again. But there are recipes
+# that `.output()` does not help, such as one that takes an array of yours.
 #
 # The usual way out is to write the recipe again: call `rectified` once for each run. Building one costs next to nothing. But
-# there is also a way to make one operation that is good for any number of runs, and you know it already.
+# there is also a way to make one operation that is good for any number of runs, whatever is in it, and you know it already.
 
 # %% [markdown] id=exercise-twice
 # ### Exercise: good for any number of runs
 #
 # Change `positive` so that the *one* operation that it returns can be run again and again. Each run takes the numbers that `x` holds by
-# then, and computes with those.
+# then, and computes with those. (`.output()` would pass the check. Leave the two lines as they are, and find the way that always works.)
 
 
 # %% id=03-recipe-twice starter
@@ -508,7 +523,7 @@ check("03-recipe-twice", positive)
 # | `await op` | the policy | this task; the event loop goes on with others | numbers |
 #
 # The fourth has relatives. `op.schedule(policy)` lets a policy of your choice pick the stream, and returns a **future**, which you
-# `await` when you like; `op.into_future()` is the same with the usual policy. And `agt.spawn(op)`, which you met on the first page, starts a task.
+# `await` when you like; `op.schedule()`, or `op.into_future()`, is the same with the usual policy. And `agt.spawn(op)`, which you met on the first page, starts a task.
 #
 # To compare them, the same operation in all four ways, and each time the host has a job of its own to do, of 100 µs.
 

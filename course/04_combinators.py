@@ -78,7 +78,7 @@ extern "C" __global__ void add(unsigned int n, const float* x, const float* y, f
 
 # %% id=and-then-run
 def scaled(array, factor):
-    return scale(array.size, factor, array.partition(256)).last().unpartition()
+    return scale(array.size, factor, array.partition(256)).output()
 
 
 def times_six(x):
@@ -250,8 +250,8 @@ assert [span.name for span in direct.device_spans] == ["arange", "fill", "memset
 assert len(direct.streams) == 1
 
 # %% [markdown] id=kernel-ops-read
-# So a launch is itself a stage that hands on what it got, and `.last()` followed by `.unpartition()` picks the output. The arguments are submitted from
-# left to right, and then the launch, on one stream. (`ones` is called `fill` in a trace, and `zeros` is called `memset`, after what the device does for
+# So a launch is itself a stage that hands on what it got. Mostly you want one array of these, the one that the kernel writes: `launch.output()` yields that
+# one alone, with its blocks put together again. The arguments are submitted from left to right, and then the launch, on one stream. (`ones` is called `fill` in a trace, and `zeros` is called `memset`, after what the device does for
 # them.)
 
 # %% [markdown] id=exercise-baton
@@ -265,9 +265,9 @@ assert len(direct.streams) == 1
 # %% id=04-baton starter
 def residual(x, add):
     n = x.size
-    positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).last().unpartition()
+    positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).output()
     total = add(n, agt.h2d(x), positive, agt.zeros(n).partition(256))  # a second upload of x
-    return total.last().unpartition().to_host()
+    return total.output().to_host()
 
 
 # %% id=04-baton solution
@@ -276,9 +276,7 @@ def residual(x, add):
     return (
         agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
         .map(lambda used: (used[0], used[1].unpartition()))
-        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
-        .last()
-        .unpartition()
+        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
         .to_host()
     )
 
@@ -338,7 +336,7 @@ def async_saxpy(saxpy, a, x, y):
 # %% id=04-saxpy solution
 def async_saxpy(saxpy, a, x, y):
     launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-    return launch.last().unpartition().to_host()
+    return launch.output().to_host()
 
 
 # %% id=04-saxpy-check
@@ -714,15 +712,13 @@ matrix = agt.pin(np.eye(N, dtype=np.float32))
 
 def product(matrix, number):
     launch = agt.matvec_naive(N, N, matrix, agt.full(N, number), agt.zeros(N).partition(128))
-    return launch.last().unpartition()
+    return launch.output()
 
 
 def sum_of_products():
     source = agt.h2d(matrix).shared()
     sides = agt.overlap(product(source, 2.0), product(source, 3.0))
-    return (
-        sides.and_then(lambda sums: add(N, *sums, agt.zeros(N).partition(256))).last().unpartition()
-    )
+    return sides.and_then(lambda sums: add(N, *sums, agt.zeros(N).partition(256)).output())
 
 
 for _ in range(2):
@@ -823,7 +819,7 @@ with agt.record() as trace:
     owner = agt.arange(4).sync()
     lent = owner.borrow()
     print(lent)
-    total = add(4, shared, lent, agt.zeros(4).partition(256)).last().unpartition().sync()
+    total = add(4, shared, lent, agt.zeros(4).partition(256)).output().sync()
 
 print(agt.d2h(total).sync(), "and the owner still has", owner)
 assert trace.find("d2d") == []
@@ -847,7 +843,7 @@ assert not owner.moved
 def apply_all(matrix, xs):
     n = xs[0].size
     products = [agt.matvec_naive(n, n, matrix, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
-    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
+    return agt.zip(*[launch.output().to_host() for launch in products])
 
 
 # %% id=04-lend solution
@@ -856,7 +852,7 @@ def apply_all(matrix, xs):
     products = [
         agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
     ]
-    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
+    return agt.zip(*[launch.output().to_host() for launch in products])
 
 
 # %% id=04-lend-check

@@ -614,11 +614,12 @@ w = await agt.ones((n, n), name="w")
 
 def product(weights):
     out = agt.zeros(n).partition(64)
-    return agt.matvec_naive(n, n, weights, agt.ones(n), out).last().unpartition().to_host()
+    return agt.matvec_naive(n, n, weights, agt.ones(n), out).output().to_host()
 
 
+lent = product(w.borrow())
 try:
-    agt.spawn(product(w.borrow()))
+    agt.spawn(lent)
 except agt.errors.BorrowedSpawnError as error:
     print(error)
 else:
@@ -630,7 +631,7 @@ else:
 # so is `spawn`:
 
 # %% id=ownership-shared
-y = await product(w.borrow())
+y = await lent
 assert (y == n).all()
 
 w = w.share()
@@ -649,7 +650,7 @@ assert w.share_count == 1
 v = await agt.ones((n, n), name="v")
 first = agt.spawn(product(v))
 try:
-    product(v)
+    agt.d2h(v)
 except agt.errors.UseAfterMoveError as error:
     print(error)
 else:
@@ -670,7 +671,7 @@ def start(batches, w):
 
     def score(x):
         out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).last().unpartition()
+        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).output()
         return y.to_host()
 
     return [agt.spawn(score(x)) for x in batches]
@@ -683,7 +684,7 @@ def start(batches, w):
 
     def score(x):
         out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
         return y.to_host()
 
     return [agt.spawn(score(x)) for x in batches]
@@ -717,7 +718,7 @@ def good():
 
 def faulty():
     beyond = agt.Kernel(BEYOND)
-    return beyond(agt.zeros(32).partition(32)).last().unpartition().to_host().named("faulty")
+    return beyond(agt.zeros(32).partition(32)).output().to_host().named("faulty")
 
 
 def buggy():

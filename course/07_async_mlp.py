@@ -179,13 +179,12 @@ def gemm(arrays, w0):
     x, hidden, output = arrays
     n = hidden.shape[0]
     launch = agt.sgemm_naive(n, n, n, 1.0, x, w0, 0.0, hidden.partition(16, 16))
-    return launch.and_then(lambda used: agt.value((used[-1].unpartition(), output)))
+    return launch.output().and_then(lambda hidden: agt.value((hidden, output)))
 
 
 # %% [markdown] id=baton
-# The last line is the relay baton. A launch gives back the arrays that it was given: `x`, `w0`, `hidden`. The next stage wants
-# two: `hidden`, which is the last of these, and `output`, which nobody has touched yet. `value` passes on exactly
-# those. What is not passed on (here `x`) is freed once the device is done with the batch.
+# The last line is the relay baton. Of the arrays that the launch was given, `.output()` keeps the one that the kernel writes: `hidden`. The next
+# stage wants two: that one, and `output`, which nobody has touched yet. `value` passes on exactly those. What is not passed on (here `x`) is freed once the device is done with the batch.
 #
 # The other two stages have one array to pass on each. A single block of 256 threads is more than 64 outputs need; the `if`
 # in the kernel sends the rest home.
@@ -194,13 +193,13 @@ def gemm(arrays, w0):
 def matvec(arrays, w1):
     hidden, output = arrays
     n = output.size
-    return agt.matvec_naive(n, n, hidden, w1, output.partition(256)).last().unpartition()
+    return agt.matvec_naive(n, n, hidden, w1, output.partition(256)).output()
 
 
 def relu(output):
     n = output.size
     blocks = output.partition(256)
-    return agt.relu(n, blocks, blocks).last().unpartition()
+    return agt.relu(n, blocks, blocks).output()
 
 
 # %% [markdown] id=chain
@@ -750,7 +749,8 @@ assert np.allclose(scores, np.maximum(digits.batches @ digits.w0 @ digits.w1, 0)
 # | never lets one request hold up the others | `await` instead of `sync` |
 #
 # As a program, with options for sizes, streams and inputs, it is `python -m asyncgpu_tutor mlp`; its source is the
-# package `asyncgpu_tutor/commands/mlp`.
+# package `asyncgpu_tutor/commands/mlp`. It runs the batches in five ways (one after the other, on one stream, on four, prepared, and as a graph) and prints a
+# table with the makespan, the overlap and the speed-up of each.
 
 # %% [markdown] id=exercise-outcomes
 # ### Exercise: one fails, the others do not

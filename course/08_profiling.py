@@ -48,7 +48,7 @@ data = [agt.pin(np.full(N, i + 1, np.float32)) for i in range(4)]
 def chunk(i):
     def positive(array):
         blocks = array.partition(256)
-        return agt.relu(N, blocks, blocks).last().unpartition()
+        return agt.relu(N, blocks, blocks).output()
 
     return agt.h2d(data[i], "chunk").and_then(positive).to_host().named(f"chunk {i}")
 

@@ -645,9 +645,7 @@ def capturable(slot, x, y, out):
     n = slot.size
     return (
         agt.h2d(slot)
-        .and_then(lambda x: agt.relu(n, x, agt.zeros(n).partition(256)))
-        .last()
-        .unpartition()
+        .and_then(lambda x: agt.relu(n, x, agt.zeros(n).partition(256)).output())
         .to_host()
     )
 

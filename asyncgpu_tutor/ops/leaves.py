@@ -72,9 +72,9 @@ class Download(DeviceOp[npt.NDArray[Any]]):
         self._label = "d2h"
         self._where = frame.f_code
         self._at = frame.f_lasti
-        self._used = False
         array._check()
         array._spend("into d2h()")
+        self._used = False  # not before: what is refused was not built, and need not run
         self._array = array
         self._share = Share(array._buffer) if array.mode == "shared" else None
         self._ran = False

@@ -231,55 +231,55 @@ def forward(a, x):
     a_there = agt.h2d(a).sync()
     x_there = agt.h2d(x).sync()
     product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))
-    y = product.last().unpartition()
-    return agt.relu(m, y, agt.zeros(m).partition(128)).last().unpartition().to_host()
+    y = product.output()
+    return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host()
 
 
 # %% id=01-one-wait cause="building the operation already ran something"
 def forward(a, x):
     m, n = a.shape
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
-    y = product.last().unpartition()
-    return agt.relu(m, y, agt.zeros(m).partition(128)).last().unpartition().to_host().sync()
+    y = product.output()
+    return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host().sync()
 
 
 # %% id=01-one-wait cause="and got an operation. Call unpartition() on a Partition; use op.to_host()"
 def forward(a, x):
     m, n = a.shape
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
-    y = product.last().unpartition()
-    return agt.d2h(agt.relu(m, y, agt.zeros(m).partition(128)).last().unpartition())
+    y = product.output()
+    return agt.d2h(agt.relu(m, y, agt.zeros(m).partition(128)).output())
 
 
 # %% id=01-one-wait cause="a launch gives back all its arrays"
 def forward(a, x):
     m, n = a.shape
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
-    return agt.relu(m, product, agt.zeros(m).partition(128)).last().unpartition().to_host()
+    return agt.relu(m, product, agt.zeros(m).partition(128)).output().to_host()
 
 
 # %% id=01-one-wait cause="`relu` ran 0 times"
 def forward(a, x):
     m, n = a.shape
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
-    return product.last().unpartition().to_host()
+    return product.output().to_host()
 
 
 # %% id=01-one-wait cause="nothing makes `relu` (stream"
 def forward(a, x):
     m, n = a.shape
-    positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(128)).last().unpartition()
+    positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(128)).output()
     product = agt.matvec_naive(m, n, agt.h2d(a), positive, agt.zeros(m).partition(128))
-    return product.last().unpartition().to_host()
+    return product.output().to_host()
 
 
 # %% id=01-one-wait cause="is 0, and"
 def forward(a, x):
     m, n = a.shape
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
-    y = product.last().unpartition()
+    y = product.output()
     swapped = agt.relu(m, agt.zeros(m), y.partition(128))
-    return swapped.last().unpartition().to_host()
+    return swapped.output().to_host()
 
 
 # %% id=01-one-wait cause="should return an operation, and returned ndarray"
@@ -292,8 +292,8 @@ def forward(a, x):
     m, n = a.shape
     a_there, x_there = agt.overlap(agt.h2d(a), agt.h2d(x)).unzip()
     product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))
-    y = product.last().unpartition()
-    return agt.relu(m, y, agt.zeros(m).partition(128)).last().unpartition().to_host()
+    y = product.output()
+    return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host()
 
 
 # %% id=01-one-wait cause="being submitted"
@@ -302,11 +302,11 @@ def forward(a, x):
 
     def continued(context):
         context.device.create_stream().synchronize()
-        return product.last().unpartition()
+        return product.output()
 
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
     y = agt.with_context(continued)
-    return agt.relu(m, y, agt.zeros(m).partition(128)).last().unpartition().to_host()
+    return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host()
 
 
 # %% id=01-meanwhile cause="the device did nothing during `job`"
@@ -340,7 +340,7 @@ def with_a_job(op, job):
     return result
 
 
-# %% id=01-meanwhile cause="runs at most once"
+# %% id=01-meanwhile cause="`relu` ran 2 times"
 def with_a_job(op, job):
     op.async_on(agt.create_stream())
     job()

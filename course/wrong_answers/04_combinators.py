@@ -7,17 +7,15 @@ def residual(x, add):
     launch = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
     original, positive = launch.first(), launch.last().unpartition()
     total = add(n, original, positive, agt.zeros(n).partition(256))
-    return total.last().unpartition().to_host()
+    return total.output().to_host()
 
 
 # %% id=04-baton cause="element"
 def residual(x, add):
     n = x.size
-    positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).last().unpartition()
+    positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).output()
     return (
-        positive.and_then(lambda h: add(n, h, h, agt.zeros(n).partition(256)))
-        .last()
-        .unpartition()
+        positive.and_then(lambda h: add(n, h, h, agt.zeros(n).partition(256)).output())
         .to_host()
     )
 
@@ -28,9 +26,7 @@ def residual(x, add):
     return (
         agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
         .and_then(lambda used: (used[0], used[1].unpartition()))
-        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
-        .last()
-        .unpartition()
+        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
         .to_host()
     )
 
@@ -41,9 +37,7 @@ def residual(x, add):
     return (
         agt.h2d(x)
         .map(lambda array: agt.relu(n, array, agt.zeros(n).partition(256)))
-        .and_then(lambda used: add(n, used[0], used[1].unpartition(), agt.zeros(n).partition(256)))
-        .last()
-        .unpartition()
+        .and_then(lambda used: add(n, used[0], used[1].unpartition(), agt.zeros(n).partition(256)).output())
         .to_host()
     )
 
@@ -53,19 +47,17 @@ def residual(x, add):
     n = x.size
     there, blocks = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).sync()
     total = add(n, there, blocks.unpartition(), agt.zeros(n).partition(256))
-    return total.last().unpartition().to_host()
+    return total.output().to_host()
 
 
 # %% id=04-baton cause="on stream"
 def residual(x, add):
     n = x.size
     there = agt.h2d(x).shared()
-    positive = agt.relu(n, there, agt.zeros(n).partition(256)).last().unpartition()
+    positive = agt.relu(n, there, agt.zeros(n).partition(256)).output()
     return (
         agt.overlap(there, positive)
-        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
-        .last()
-        .unpartition()
+        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
         .to_host()
     )
 
@@ -133,7 +125,7 @@ def async_saxpy(saxpy, a, x, y):
     x_there = agt.h2d(x).sync()
     y_there = agt.h2d(y).sync()
     launch = saxpy(x.size, a, x_there, y_there.partition(256))
-    return launch.last().unpartition().to_host()
+    return launch.output().to_host()
 
 
 # %% id=04-saxpy cause="element 0 is"
@@ -145,14 +137,14 @@ def async_saxpy(saxpy, a, x, y):
 # %% id=04-saxpy cause="`h2d` ran 1 time"
 def async_saxpy(saxpy, a, x, y):
     launch = saxpy(x.size, a, agt.h2d(x), agt.zeros(y.size).partition(256))
-    return launch.last().unpartition().to_host()
+    return launch.output().to_host()
 
 
 # %% id=04-saxpy cause="building the operation already ran something"
 def async_saxpy(saxpy, a, x, y):
     async def run():
         launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-        return await launch.last().unpartition().to_host()
+        return await launch.output().to_host()
 
     return run()
 
@@ -166,14 +158,14 @@ def async_saxpy(saxpy, a, x, y):
 # %% id=04-saxpy cause="a NumPy array should come out, and this did: <DeviceArray"
 def async_saxpy(saxpy, a, x, y):
     launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-    return launch.last().unpartition()
+    return launch.output()
 
 
 # %% id=04-saxpy cause="on stream"
 def async_saxpy(saxpy, a, x, y):
     x_there, y_there = agt.overlap(agt.h2d(x), agt.h2d(y)).unzip()
     launch = saxpy(x.size, a, x_there, y_there.partition(256))
-    return launch.last().unpartition().to_host()
+    return launch.output().to_host()
 
 
 # %% id=04-saxpy cause="`saxpy` ran 2 times"
@@ -287,7 +279,7 @@ def side_by_side(a, b, join):
     return run()
 
 
-# %% id=04-zip-or-overlap cause="the source of 'a' runs at most once"
+# %% id=04-zip-or-overlap cause="`a` ran 2 times"
 def side_by_side(a, b, join):
     return agt.overlap(a, b).and_then(lambda _: join(a, b))
 
@@ -387,7 +379,7 @@ def apply_all(matrix, xs):
     n = xs[0].size
     weights = matrix.share()
     products = [agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
-    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
+    return agt.zip(*[launch.output().to_host() for launch in products])
 
 
 # %% id=04-lend cause="was moved into matvec_naive()"
@@ -398,7 +390,7 @@ def apply_all(matrix, xs):
     products = [
         agt.matvec_naive(n, n, lent, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs[1:]
     ]
-    return agt.zip(*[launch.last().unpartition().to_host() for launch in (first, *products)])
+    return agt.zip(*[launch.output().to_host() for launch in (first, *products)])
 
 
 # %% id=04-lend cause="`d2d` ran 3 times, and 0 times is right"
@@ -409,7 +401,7 @@ def apply_all(matrix, xs):
         agt.matvec_naive(n, n, copy, agt.h2d(x), agt.zeros(n).partition(32))
         for copy, x in zip(copies, xs, strict=True)
     ]
-    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
+    return agt.zip(*[launch.output().to_host() for launch in products])
 
 
 # %% id=04-lend cause="should return an operation, and returned list"
@@ -418,7 +410,7 @@ def apply_all(matrix, xs):
     products = [
         agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
     ]
-    return [launch.last().unpartition().to_host() for launch in products]
+    return [launch.output().to_host() for launch in products]
 
 
 # %% id=04-lend cause="`matvec_naive` ran 1 time"
@@ -426,7 +418,7 @@ def apply_all(matrix, xs):
     n = xs[0].size
     for x in xs:
         launch = agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
-        return agt.zip(launch.last().unpartition().to_host())
+        return agt.zip(launch.output().to_host())
 
 
 # %% id=04-lend cause="for vector 0, element 0 is"
@@ -436,7 +428,7 @@ def apply_all(matrix, xs):
         agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
         for x in reversed(xs)
     ]
-    return agt.zip(*[launch.last().unpartition().to_host() for launch in products])
+    return agt.zip(*[launch.output().to_host() for launch in products])
 
 
 # %% id=04-lend cause="building the operation already ran something"
@@ -445,5 +437,5 @@ def apply_all(matrix, xs):
     results = []
     for x in xs:
         launch = agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
-        results.append(launch.last().unpartition().to_host().sync())
+        results.append(launch.output().to_host().sync())
     return agt.value(tuple(results))

@@ -256,7 +256,7 @@ def start(batches, w):
 
     def score(x):
         out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
         return y.to_host()
 
     return [agt.spawn(score(x)) for x in batches]
@@ -268,7 +268,7 @@ def start(batches, w):
 
     async def score(x):
         out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).last().unpartition()
+        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).output()
         return await y.to_host()
 
     async def scored(ops):
@@ -277,7 +277,7 @@ def start(batches, w):
     ops = []
     for x in batches:
         out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).last().unpartition()
+        y = agt.matvec_naive(n, n, w.borrow(), agt.h2d(x), out).output()
         ops.append(y.to_host())
     return [asyncio.create_task(scored(op)) for op in ops]
 
@@ -289,7 +289,7 @@ def start(batches, w):
 
     def score(x):
         out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, agt.dup(w).last(), agt.h2d(x), out).last().unpartition()
+        y = agt.matvec_naive(n, n, agt.dup(w).last(), agt.h2d(x), out).output()
         return y.to_host()
 
     return [agt.spawn(score(x)) for x in batches]
@@ -302,7 +302,7 @@ def start(batches, w):
 
     def score(x):
         out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
         return y.to_host()
 
     return [score(x).into_future() for x in batches]
@@ -315,7 +315,7 @@ def start(batches, w):
 
     def score(x):
         out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
         return y.to_host().sync()
 
     return [agt.spawn(agt.value(score(x))) for x in batches]
@@ -328,7 +328,7 @@ def start(batches, w):
 
     def score(x):
         out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
         return y.to_host()
 
     task = agt.spawn(score(batches[0]))
@@ -342,7 +342,7 @@ def start(batches, w):
 
     def score(x):
         out = agt.zeros(n).partition(64)
-        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).last().unpartition()
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
         return y.to_host()
 
     return [agt.spawn(score(x)) for x in reversed(batches)]

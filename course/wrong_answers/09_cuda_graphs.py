@@ -164,9 +164,7 @@ def capturable(slot, x, y, out):
     n = slot.size
     return (
         agt.memcpy(x.borrow(), slot)
-        .and_then(lambda _: agt.relu(n, x.borrow(), agt.zeros(n).partition(256)))
-        .last()
-        .unpartition()
+        .and_then(lambda _: agt.relu(n, x.borrow(), agt.zeros(n).partition(256)).output())
         .and_then(lambda y: agt.d2h(y, out=out))
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,16 @@ def test_on_the_simulated_device_the_handle_is_not_readable_before(sim: Device) 
 
 
 # ---------------------------------------------------------------------- moves
+def test_a_copy_that_is_refused_was_not_built_and_does_not_warn(device: Device) -> None:
+    x = agt.ones((4,)).sync()
+    agt.d2h(x).sync()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UseAfterMoveError):
+            agt.d2h(x)
+        gc.collect()
+
+
 def test_an_owned_array_is_moved_by_a_kernel_call(device: Device) -> None:
     x = agt.ones((8,), name="x").sync()
     y = agt.zeros((8,), name="y").sync()

@@ -199,7 +199,7 @@ def _pipeline(
         x = agt.h2d(chunk, "chunk")
         y = agt.zeros((rows, n), name="y")
         grid = -(-rows // 64)
-        return weigh(rows, n, there.borrow(), x, y, grid=grid, block=64).last().to_host()
+        return weigh(rows, n, there.borrow(), x, y, grid=grid, block=64).output().to_host()
 
     mine = [agt.create_stream() for _ in range(streams)]
     run = observe(answer, agt.h2d(host, "table"), process, chunks, mine)

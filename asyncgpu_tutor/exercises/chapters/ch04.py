@@ -63,7 +63,7 @@ def _pairwise(name: str, expression: str) -> agt.Kernel:
 
 def _into_new(kernel: agt.Kernel, x: Any, y: Any, n: int) -> agt.DeviceOp[agt.DeviceArray]:
     """Launch a pairwise kernel on arrays, or on operations that yield some; yields its output."""
-    return kernel(n, x, y, agt.zeros(n).partition(BLOCK)).last().unpartition()
+    return kernel(n, x, y, agt.zeros(n).partition(BLOCK)).output()
 
 
 def _tuple(result: object, number: int, what: str) -> tuple[Any, ...]:
@@ -175,7 +175,7 @@ def check_halves(mine: Any, model: Any) -> None:
 def _scaled(
     saxpy: agt.Kernel, n: int, a: float
 ) -> Callable[[agt.DeviceOp[agt.DeviceArray]], agt.DeviceOp[Any]]:
-    return lambda op: saxpy(n, a, op, agt.zeros(n).partition(BLOCK)).last().unpartition().to_host()
+    return lambda op: saxpy(n, a, op, agt.zeros(n).partition(BLOCK)).output().to_host()
 
 
 # ------------------------------------------------------------------ side by side
@@ -187,7 +187,7 @@ def _integers(seed: int, n: int) -> Any:
 def _summed(name: str, factor: int, n: int) -> Callable[[Any], agt.DeviceOp[agt.DeviceArray]]:
     """A function that sums a matrix's rows, in few threads, so that two of its kernels fit side by side."""
     kernel = agt.Kernel(ROW_SUMS.replace("NAME", name).replace("FACTOR", f"{factor}.0f"))
-    return lambda matrix: kernel(n, matrix, agt.zeros(n).partition(128)).last().unpartition()
+    return lambda matrix: kernel(n, matrix, agt.zeros(n).partition(128)).output()
 
 
 def _subtracted(n: int) -> Callable[[Any, Any], agt.DeviceOp[Any]]:
@@ -287,8 +287,7 @@ EXERCISES = (
             first as it is: `lambda used: (used[0], used[1].unpartition())`.
 
             `agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))`, then that `map`, then `.and_then(lambda
-            arrays: add(n, *arrays, agt.zeros(n).partition(256)))`, and at the end
-            `.last().unpartition().to_host()`.
+            arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())`, and at the end `.to_host()`.
         """,
         explanation="`x` is uploaded once and goes through the first launch to the second: a launch "
         "yields all its arrays, so nothing is lost on the way. `map` changed the handles, and cost no "
@@ -319,8 +318,7 @@ EXERCISES = (
 
             `agt.h2d(y).partition(256)` is an operation as well. Which array is the one that you want back?
 
-            `saxpy(n, a, agt.h2d(x), agt.h2d(y).partition(256))`, and then
-            `.last().unpartition().to_host()`.
+            `saxpy(n, a, agt.h2d(x), agt.h2d(y).partition(256))`, and then `.output().to_host()`.
         """,
         explanation="Every `sync` is gone, and what is left is shorter. Whoever gets the operation "
         "decides how to run it: `sync`, `await`, `spawn`, or as a part of something larger.",

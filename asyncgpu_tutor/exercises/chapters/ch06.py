@@ -41,7 +41,7 @@ def _computed(n: int, number: float) -> agt.DeviceOp[Any]:
     """Run kernels and copy little back; `n` times `number` comes out, `n` times."""
     out = agt.zeros(n).partition(64)
     product = agt.matvec_naive(n, n, agt.full((n, n), number), agt.ones(n), out)
-    return product.last().unpartition().to_host()
+    return product.output().to_host()
 
 
 def _buggy() -> agt.DeviceOp[Any]:

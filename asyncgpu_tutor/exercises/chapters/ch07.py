@@ -222,7 +222,7 @@ def _two() -> tuple[agt.types.Device, agt.types.Device]:
 
 def _recipe(x: Any, w: Any) -> agt.DeviceOp[Any]:
     out = agt.zeros(x.size).partition(256)
-    product = agt.relu(x.size, agt.h2d(x), out).last().unpartition()
+    product = agt.relu(x.size, agt.h2d(x), out).output()
     return product.and_then(lambda y: _added(y, w)).to_host().named(f"batch {int(x[0])}")
 
 
@@ -236,7 +236,7 @@ extern "C" __global__ void add(unsigned int n, const float* w, float* y)
 
 
 def _added(y: Any, w: Any) -> agt.DeviceOp[Any]:
-    return ADD(y.size, w, y.partition(256)).last().unpartition()
+    return ADD(y.size, w, y.partition(256)).output()
 
 
 def _on_both(answer: Any, batches: Sequence[Array], weights: Array) -> Observed[Any]:

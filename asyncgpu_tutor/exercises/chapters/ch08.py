@@ -229,7 +229,7 @@ def _narrow(number: int) -> Given:
     def product(i: int) -> agt.DeviceOp[Any]:
         x = agt.h2d(agt.pin(filled(columns, i + 1)), "vector").share().sync()
         out = agt.zeros(rows, name=f"out {i}").partition(256)
-        y = agt.matvec_naive(rows, columns, matrix, x, out).last().unpartition()
+        y = agt.matvec_naive(rows, columns, matrix, x, out).output()
         return y.to_host().named(f"matvec {i}")
 
     ops = [product(i) for i in range(number)]
@@ -279,7 +279,7 @@ def _hostile(make: Callable[..., Given]) -> Callable[[Any, Any], None]:
 # ------------------------------------------------------------------ loading
 def _positive(array: agt.DeviceArray) -> agt.DeviceOp[agt.DeviceArray]:
     blocks = array.partition(256)
-    return agt.relu(array.size, blocks, blocks).last().unpartition()
+    return agt.relu(array.size, blocks, blocks).output()
 
 
 def _benchmarked(program: Callable[..., Any], rounds: int) -> Observed[Any]:
@@ -378,7 +378,7 @@ def _split(program: Callable[..., Any], size: int) -> Observed[Any]:
 
         def job(part: Array) -> agt.DeviceOp[Any]:
             def mix(array: agt.DeviceArray) -> agt.DeviceOp[Any]:
-                return kernel(array.size, array.partition(256)).last().unpartition()
+                return kernel(array.size, array.partition(256)).output()
 
             return agt.h2d(part, "part").and_then(mix).to_host()
 

@@ -263,7 +263,7 @@ def _serve(answer: Any) -> tuple[Observed[list[Any]], list[Array]]:
     def make(slot: Array) -> agt.DeviceOp[Array]:
         n = int(slot.size)
         flat = agt.h2d(slot.reshape(n))
-        op = doubled(n, 2.0, 0.0, flat, agt.zeros(n).partition(BLOCK)).last().unpartition()
+        op = doubled(n, 2.0, 0.0, flat, agt.zeros(n).partition(BLOCK)).output()
         return op.reshape(*slot.shape).to_host().prepare().launch()
 
     requests = [noise(seed, *shape) for seed, shape in enumerate(SHAPES)]

@@ -748,7 +748,7 @@ assert np.allclose(scores, np.maximum(digits.batches @ digits.w0 @ digits.w1, 0)
 # | lets a scheduler spread them over the GPU | a policy that deals out streams |
 # | never lets one request hold up the others | `await` instead of `sync` |
 #
-# As a program, with options for sizes, streams and inputs, it is `python -m asyncgpu_tutor mlp`; its source is the
+# As a program, with options for sizes, streams, inputs and more layers, it is `python -m asyncgpu_tutor mlp`; its source is the
 # package `asyncgpu_tutor/commands/mlp`. It runs the batches in five ways (one after the other, on one stream, on four, prepared, and as a graph) and prints a
 # table with the makespan, the overlap and the speed-up of each.
 

@@ -66,7 +66,7 @@ def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
     if isinstance(given, tuple):
         return (
             f"{wanted}, and got {len(cast(Any, given))} results at once: a launch gives back all its arrays. "
-            "Pick one, as in launch.last(), and unpartition() it if it is partitioned"
+            "Take the one that it writes, as in launch.output()"
         )
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
 

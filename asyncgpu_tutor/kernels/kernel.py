@@ -18,7 +18,7 @@ from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
 from asyncgpu_tutor.kernels.launching import launcher
 from asyncgpu_tutor.kernels.source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp
-from asyncgpu_tutor.ops.operation import evaluate, used
+from asyncgpu_tutor.ops.operation import evaluate
 from asyncgpu_tutor.run import ExecutionContext, current_device
 
 __all__ = ["Kernel", "Launch"]
@@ -156,6 +156,7 @@ class Kernel:
             If the number of arguments is wrong, or a shared array would be written.
         """
         if len(args) != self._count:
+            _settle(args)
             names = ", ".join(parameter.name for parameter in self._signature.parameters)
             raise UsageError(
                 f"{self.name}() takes {self._count} arguments ({names}), and got {len(args)}"
@@ -318,6 +319,7 @@ class _Deferred(Launch):
         shared_mem: int,
         frame: FrameType,
     ) -> None:
+        _settle(args)
         if shape[1] is not None:
             check_limits(kernel.name, (1, 1, 1), shape[1], shared_mem, USUAL_LIMITS)
         known: list[Any] = [
@@ -329,9 +331,6 @@ class _Deferred(Launch):
         held = tuple([array for array in arrays if type(array) is DeviceArray])
         how: Any = (*shape, shared_mem)
         super().__init__(kernel, how, tuple(taken), held, (), ())
-        for arg in known:
-            if isinstance(arg, DeviceOp):
-                used(arg)
         self._where, self._at = frame.f_code, frame.f_lasti
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
@@ -355,6 +354,13 @@ class _Deferred(Launch):
         launch._used = True
         launch._index = self._index
         return launch._enqueue(context)
+
+
+def _settle(args: Iterable[Any]) -> None:
+    """Operations among the arguments have met their fate: a call that is refused says enough about them."""
+    for arg in args:
+        if isinstance(arg, DeviceOp):
+            arg._used = True
 
 
 def _taken(args: list[Any], where: str) -> list[Any]:

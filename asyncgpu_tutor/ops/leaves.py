@@ -62,7 +62,8 @@ class Download(DeviceOp[npt.NDArray[Any]]):
             several = isinstance(array, tuple)
             raise ArrayDTypeError(
                 f"d2h copies a DeviceArray to the host, and got {_kind(array)}. "
-                + "A launch yields all its arrays: pick one, as with op.last(). " * several
+                + "A launch yields all its arrays: take the one that it writes, as with launch.output(). "
+                * several
                 + "Call unpartition() on a Partition; use op.to_host() on an operation."
             )
         if out is not None:

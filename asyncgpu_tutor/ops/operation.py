@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.ops.prepared import Prepared
     from asyncgpu_tutor.ops.shared import SharedOp
 
-__all__ = ["Bind", "DeviceOp", "as_op", "choose", "evaluate", "used", "warn_never_run"]
+__all__ = ["Bind", "DeviceOp", "as_op", "choose", "evaluate", "warn_never_run"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -402,13 +402,6 @@ def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp
     elif isinstance(thing, MethodType) and thing.__name__ == "launch":
         cure = "call it, as in launch()"
     raise NotAnOperationError(f"{origin} {_brief(thing)}, where a DeviceOp is needed: {cure}")
-
-
-def used(thing: Any) -> DeviceOp[Any]:
-    """`thing`, if it is an operation, as a part of another one: that has to run now, or to warn."""
-    op = as_op(thing)
-    op._used = True
-    return op
 
 
 def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:

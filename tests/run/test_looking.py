@@ -61,7 +61,11 @@ def test_who_is_out_of_patience_is_woken(
     assert agt.in_flight() == 0
 
 
-def test_what_failed_is_told_to_who_looked_too(patient: list[Any]) -> None:
+def test_what_failed_is_told_to_who_looked_too(
+    patient: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SimDevice, "patience_us", 500.0)  # a look cannot tell: it never succeeds
+
     async def main() -> None:
         far = kernel(STRAY)(1 << 30, agt.zeros((4,)), grid=1, block=4)
         with pytest.raises(DeviceError, match="stray"):

@@ -21,6 +21,7 @@ class Watched(list[Any]):
 
     def __init__(self) -> None:
         super().__init__()
+        agt.synchronize()  # lets go of what earlier tests left, where it is over
         self.in_flight = agt.in_flight()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import NotReadyError, OutOfBoundsError
+from asyncgpu_tutor.errors import LaunchConfigError, NotReadyError, OutOfBoundsError
 
 DYNAMIC = r"""
 extern "C" __global__ void dynamic(float* x) {
@@ -38,3 +38,24 @@ def test_a_launch_by_a_context_has_the_shared_memory_that_it_asks_for(sim: Devic
     assert op(shared_mem=1).sync().tolist() == [1.0]
     with pytest.raises(OutOfBoundsError, match="room"):
         op().sync()
+
+
+@pytest.mark.parametrize(
+    ("grid", "block"),
+    [
+        ((2**31, 1, 1), 1),
+        ((1, 65536, 1), 1),
+        ((1, 1, 65536), 1),
+        (1, (1, 1, 65)),
+        ((0, 1, 1), 1),
+        ((1, 0, 1), 1),
+        ((1, 1, 0), 1),
+        (1, (1, 1, 0)),
+    ],
+)
+def test_each_dimension_has_limits_of_its_own(device: Device, grid: Any, block: Any) -> None:
+    x = agt.zeros((1,)).sync()
+    kernel = agt.Kernel('extern "C" __global__ void one(float* x) { x[0] = 1.0f; }')
+    with pytest.raises(LaunchConfigError, match="is the limit|at least 1"):
+        kernel(x, grid=grid, block=block)
+    assert kernel(x, grid=1, block=1).output().to_host().sync().tolist() == [1.0]

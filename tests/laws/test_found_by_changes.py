@@ -56,6 +56,6 @@ def test_a_launch_by_a_context_has_the_shared_memory_that_it_asks_for(sim: Devic
 def test_each_dimension_has_limits_of_its_own(device: Device, grid: Any, block: Any) -> None:
     x = agt.zeros((1,)).sync()
     kernel = agt.Kernel('extern "C" __global__ void one(float* x) { x[0] = 1.0f; }')
-    with pytest.raises(LaunchConfigError, match="is the limit|at least 1"):
+    with pytest.raises(LaunchConfigError, match=r"is the limit|at least 1"):
         kernel(x, grid=grid, block=block)
     assert kernel(x, grid=1, block=1).output().to_host().sync().tolist() == [1.0]

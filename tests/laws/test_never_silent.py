@@ -70,27 +70,27 @@ def build_a_launch_of_operations() -> None:
 
 
 def build_a_shared_one() -> None:
-    first = agt.value(1)
+    first = agt.zeros((N,))
     first.shared()
 
 
 def build_both() -> None:
-    one, other = agt.value(1), agt.value(2)
+    one, other = agt.zeros((N,)), agt.ones((N,))
     agt.zip(one, other)
 
 
 def build_side_by_side() -> None:
-    one, other = agt.value(3), agt.value(4)
+    one, other = agt.zeros((N,)), agt.ones((N,))
     agt.overlap(one, other)
 
 
 def build_entries() -> None:
-    both = agt.value((1, 2))
+    both = agt.dup(agt.zeros((N,)).sync())
     both.unzip(2)
 
 
 def build_the_first() -> None:
-    both = agt.value((3, 4))
+    both = agt.dup(agt.zeros((N,)).sync())
     both.first()
 
 

@@ -13,7 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, borrowed_in
-from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, CaptureError, UsageError
+from asyncgpu_tutor.errors import (
+    ArrayDTypeError,
+    ArrayShapeError,
+    CaptureError,
+    UsageError,
+    UseAfterMoveError,
+)
 from asyncgpu_tutor.ops.fill import FillKernel, arange_source, fill_source
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -166,7 +172,14 @@ class Take(DeviceOp[tuple[Any, ...]]):
                     f"{label} takes device arrays, and got {type(array).__name__}"
                 )
             array._check()  # all of them before the first is taken: a wrong call moves nothing
-        self._arrays = tuple(array._take(f"into {label}()") for array in arrays)
+        where = f"into {label}()"
+        try:
+            self._arrays = tuple([array._take(where) for array in arrays])
+        except UseAfterMoveError:  # one array twice: a wrong call moves nothing
+            for array in arrays:
+                if array.gone == where:
+                    array._undo_take()
+            raise
         self._act = act
         super().__init__(label)
 

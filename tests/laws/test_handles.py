@@ -230,3 +230,13 @@ def test_a_borrow_in_a_task_of_ones_own_is_its_owners_promise(device: Device) ->
         assert (await alone).tolist() == [1.0] * 4
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("other", [lambda x: x, lambda x: x.borrow()])
+def test_an_array_copied_to_itself_is_refused_and_stays(
+    device: Device, other: Callable[[agt.DeviceArray], agt.DeviceArray]
+) -> None:
+    x = agt.ones((4,)).sync()
+    with pytest.raises(UseAfterMoveError):
+        agt.memcpy(x, other(x))
+    assert agt.d2h(x).sync().tolist() == [1.0] * 4

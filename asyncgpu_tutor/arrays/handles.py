@@ -198,7 +198,7 @@ class DeviceArray:
 
     @property
     def lent(self) -> bool:
-        """Whether it is borrowed from nobody who could give the array away; see `lend`."""
+        """Whether it is borrowed from nobody who could give the array away; see `_lend`."""
         return self.mode == "borrowed" and self._owner is None
 
     @property
@@ -235,17 +235,12 @@ class DeviceArray:
         """
         if self._gone is not None or self._owner is not None:
             self._check()
-        mode = self.mode
-        if mode == "owned":
-            self._gone = where
-            if noted_moves:
-                self._note()
-        return DeviceArray(self._buffer, self.shape, self.dtype, mode, self._owner)
+        self._spend(where)
+        return self._again()
 
     def _again(self) -> DeviceArray:
         """A good handle, of what has taken this one."""
-        owner = self._owner
-        return DeviceArray(self._buffer, self.shape, self.dtype, self.mode, owner)
+        return DeviceArray(self._buffer, self.shape, self.dtype, self.mode, self._owner)
 
     def _spend(self, where: str) -> None:
         """An owned handle has had its use, and takes its array with it."""

@@ -35,10 +35,7 @@ def configuration(
     """
     if grid is not None and block is not None:
         return grid, block
-    found: Partition | None = None
-    for arg in args:
-        if type(arg) is Partition:
-            found = found or arg
+    found: Partition | None = next((arg for arg in args if type(arg) is Partition), None)
     if found is None:
         raise LaunchConfigError(
             f"{name}() does not know how many threads to start: partition the output, as in "

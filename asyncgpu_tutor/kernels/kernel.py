@@ -288,8 +288,8 @@ class Launch(DeviceOp[Any]):
         # One that was given twice is given back twice.
         yields = {id(one): one for one in self._given}
         for key, one in yields.items():
-            array = one.array if type(one) is Partition else one
-            yields[key] = one._of(array._again()) if type(one) is Partition else array._again()
+            parted = type(one) is Partition
+            yields[key] = one._of(one.array._again()) if parted else one._again()
         return tuple([yields[id(one)] for one in self._given])
 
     def _undo(self) -> None:

@@ -31,11 +31,7 @@ class _Group(DeviceOp[tuple[Any, ...]]):
                 as_op(arm)
             arm._used = True
         self._arms = arms
-        frame = sys._getframe(2)
-        self._label = label
-        self._where = frame.f_code
-        self._at = frame.f_lasti
-        self._used = False
+        super().__init__(label, sys._getframe(2))
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         return self._arms

@@ -66,16 +66,11 @@ class Download(DeviceOp[npt.NDArray[Any]]):
                 * several
                 + "Call unpartition() on a Partition; use op.to_host() on an operation."
             )
+        array._check()  # a wrong call moves nothing, and builds nothing that would have to run
         if out is not None:
-            array._check()  # a wrong call moves nothing
             check_out(array, out)
-        frame = sys._getframe(2)
-        self._label = "d2h"
-        self._where = frame.f_code
-        self._at = frame.f_lasti
-        array._check()
+        super().__init__("d2h", sys._getframe(2))
         array._spend("into d2h()")
-        self._used = False  # not before: what is refused was not built, and need not run
         self._array = array
         self._share = Share(array._buffer) if array.mode == "shared" else None
         self._ran = False

@@ -58,9 +58,7 @@ class Submission(Run, Generic[T]):
 
     def settle(self) -> None:
         """It has completed, and whoever waits for it knows: nobody needs its event any more."""
-        self.settled = True
-        self.keep.clear()
-        _in_flight.pop(self.op, None)
+        self.let_go()
         event, self.event = self.event, None
         if event is not None:
             self.stream.reuse(event)
@@ -177,8 +175,7 @@ def wait(submission: Submission[T]) -> T:
         blamed = submission.blame(error)
         raise blamed from blamed.__cause__
     submission.settle()
-    handles, submission.handles = submission.handles, None
-    return deliver(handles)
+    return submission.deliver()
 
 
 def synchronize() -> None:

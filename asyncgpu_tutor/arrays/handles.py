@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -38,9 +39,6 @@ __all__ = [
 ]
 
 Mode = Literal["owned", "shared", "borrowed"]
-_Plan = tuple[Dim3, Dim3]
-_plans: dict[Any, _Plan] = {}  # of partitions, by shape and block
-MOST_PLANS = 1024
 _BY_SHARE = "by share()"  # where an owned array went that has become a shared one
 noted_moves: dict[int, list[DeviceArray]] = {}  # by thread: see `noting_moves`
 
@@ -235,8 +233,11 @@ class DeviceArray:
         """
         if self._gone is not None or self._owner is not None:
             self._check()
-        self._spend(where)
-        return self._again()
+        if self.mode == "owned":
+            self._gone = where
+            if noted_moves:
+                self._note()
+        return DeviceArray(self._buffer, self.shape, self.dtype, self.mode, self._owner)
 
     def _again(self) -> DeviceArray:
         """A good handle, of what has taken this one."""
@@ -309,25 +310,14 @@ class DeviceArray:
         LaunchConfigError
             If it does not fit the array.
         """
-        given: Any = block if block[1:] else block[0]
-        shape = as_shape(given)
-        plan = _plans.get((self.shape, shape))
-        if plan is None:
-            plan = self._plan(shape)
-        return Partition(self._take("by partition()"), shape, *plan)
-
-    def _plan(self, shape: tuple[int, ...]) -> _Plan:
-        """Block and grid of a launch on blocks of this shape; remembered, as they come again and again."""
-        if len(shape) != len(self.shape) or not 1 <= len(shape) <= 3 or 0 in shape:
-            raise LaunchConfigError(
-                f"array {self.name!r} of shape {self.shape} cannot be split into blocks of shape "
-                f"{shape}: give 1 to 3 positive sizes, one for each dimension of the array"
-            )
-        blocks = [-(-n // b) for n, b in zip(self.shape, shape, strict=True)]
-        plan = (_dim3(shape), _dim3(blocks))
-        if len(_plans) < MOST_PLANS:
-            _plans[self.shape, shape] = plan
-        return plan
+        given: Any = block
+        if len(block) == 1 and type(block[0]) is not int:
+            given = as_shape(block[0])
+        try:
+            plan = _plan(self.shape, *given)
+        except LaunchConfigError as error:
+            raise LaunchConfigError(f"array {self.name!r} {error}") from None
+        return Partition(self._take("by partition()"), *plan)
 
     # ------------------------------------------------------------------ other libraries
     @property
@@ -450,6 +440,18 @@ def noting_moves(moved: list[DeviceArray]) -> Generator[None]:
         del noted_moves[thread]
         if before is not None:
             noted_moves[thread] = before
+
+
+@lru_cache(1024, typed=True)  # the same come again and again
+def _plan(shape: tuple[int, ...], *sizes: int) -> tuple[tuple[int, ...], Dim3, Dim3]:
+    """Of an array of this shape in blocks of these sizes: shape of a block, block and grid of a launch."""
+    block = as_shape(sizes)
+    if len(block) != len(shape) or not 1 <= len(block) <= 3 or 0 in block:
+        raise LaunchConfigError(
+            f"of shape {shape} cannot be split into blocks of shape {block}: give 1 to 3 positive sizes, one "
+            "for each dimension of the array"
+        )
+    return block, _dim3(block), _dim3([-(-n // b) for n, b in zip(shape, block, strict=True)])
 
 
 def _dim3(row_major: Sequence[int]) -> Dim3:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from types import FrameType
 from typing import Any, cast
+from weakref import ref
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
+from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.cuda_c import Signature, read_signature
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Dim3
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function
 from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
 from asyncgpu_tutor.kernels.arguments import HasOperationError, array_acceptor, scalar_acceptor
 from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
-from asyncgpu_tutor.kernels.launching import launcher
+from asyncgpu_tutor.kernels.launching import gatherer, launcher
 from asyncgpu_tutor.kernels.source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.ops.operation import evaluate
@@ -96,9 +96,10 @@ class Kernel:
         self._acceptors = [
             (array_acceptor if p.pointer else scalar_acceptor)(facts.name, p) for p in parameters
         ]
-        self._launch = launcher(
-            self._signature, facts.shapes, self._acceptors, partial(Launch, self)
-        )
+        self._launch = launcher(self._signature, facts.shapes, self._acceptors, Launch, self)
+        self._gather = gatherer(self._signature)
+        self._home: Callable[[], Device | None] = _nowhere  # where its function is loaded
+        self._function: Any = None
         if isinstance(source, str):
             current_device().get_function(source, facts.name, reference, contract)
 
@@ -170,12 +171,18 @@ class Kernel:
             shared_mem = int(shared_mem)  # a narrow NumPy integer would overflow in sums
         frame = sys._getframe(1)
         try:
-            launch: Launch = self._launch(grid, block, shared_mem, *args)
+            return self._launch(frame, grid, block, shared_mem, *args)
         except HasOperationError:
             return _Deferred(self, args, cast(Any, (grid, block)), shared_mem, frame)
-        launch._where = frame.f_code
-        launch._at = frame.f_lasti
-        return launch
+
+    def _load(self, device: Device) -> Function:
+        """Compiled for this device, which is asked once: it has to find the whole source in its table."""
+        facts = self._facts
+        self._function = device.get_function(
+            facts.source, facts.name, facts.reference, facts.contract
+        )
+        self._home = ref(device)
+        return self._function
 
     def _written(self) -> str:
         """Its outputs, for messages."""
@@ -201,28 +208,38 @@ class Launch(DeviceOp[Any]):
     what lies behind it is used. A handle is made for what the launch yields, and for nothing else.
     """
 
-    __slots__ = ("_args", "_arrays", "_given", "_how", "_index", "_kernel", "_ran", "_shares")
+    __slots__ = ("_args", "_arrays", "_how", "_index", "_kernel", "_ran", "_shared")
 
     def __init__(
         self,
         kernel: Kernel,
+        frame: FrameType,
         how: tuple[Dim3, Dim3, int],
         args: tuple[Any, ...],
         arrays: tuple[DeviceArray, ...],
-        given: tuple[Any, ...],
-        shares: tuple[object, ...],
+        shared: tuple[Buffer, ...],
     ) -> None:
-        # `Kernel.__call__` says where it was built.
+        # What DeviceOp's constructor does, without a call of it.
         self._label = kernel._facts.name
+        self._where = frame.f_code
+        self._at = frame.f_lasti
         self._used = False
         self._kernel = kernel
         self._how = how
-        self._args = args  # all of them; arrays are looked up
-        self._arrays = arrays
-        self._given = given  # the arrays in the form in which they were given
-        self._shares = shares  # count the shared ones among them
+        self._args = args  # all of them, as they were given
+        self._arrays = arrays  # those among them
+        self._shared = shared  # counted as shared once more, for as long as this lives
         self._index: int | None = None  # which of them it yields alone
         self._ran = False
+
+    def __del__(self) -> None:
+        try:
+            for buffer in self._shared:
+                buffer.shares -= 1
+        except AttributeError:  # its constructor has raised something, so nothing was built
+            return
+        if not self._used:
+            super().__del__()
 
     def output(self, name: str | None = None) -> DeviceOp[DeviceArray]:
         """Yield the array that the kernel writes, whole, and nothing else; returns itself.
@@ -259,38 +276,34 @@ class Launch(DeviceOp[Any]):
         return len(self._kernel._places) if self._index is None else None
 
     def _enqueue(self, context: ExecutionContext) -> Any:
-        kernel = self._kernel
+        kernel, arrays = self._kernel, self._arrays
         if self._ran:
-            forbid_rerun(self._arrays, kernel.name)
+            forbid_rerun(arrays, kernel.name)
         self._ran = True
         grid, block, shared_mem = self._how
-        device, stream = context.device, context._user
+        device, run = context.device, context._run
         if device.limits is not USUAL_LIMITS:  # held against those already
             check_limits(kernel.name, grid, block, shared_mem, device.limits)
-        facts = kernel._facts
-        function = device.get_function(facts.source, facts.name, facts.reference, facts.contract)
-        args = list(self._args)
-        for place, array in zip(kernel._places, self._arrays, strict=True):
-            buffer = array._buffer
-            if array._owner is None and buffer.device is device and stream is not None:
-                buffer.stream = stream  # as `_touch` does, which is not called in the usual case
-                args[place] = buffer.memory
-            else:
-                args[place] = context._touch(array, taken=True)
-        run = context._run
+        function = kernel._function if kernel._home() is device else kernel._load(device)
+        args = kernel._gather(self._args, arrays, context)
         run.keep.append(self)  # and with it its arrays, and what counts the shared ones
-        run.kernels.append(facts.name)
+        run.kernels.append(kernel._facts.name)
         context._work.launch(function, grid, block, args, shared_mem, context.stream)
         if run.captures:
             context.on_failed_capture(self._undo)
-        if self._index is not None:
-            return self._arrays[self._index]._again()
-        # One that was given twice is given back twice.
-        yields = {id(one): one for one in self._given}
+        if self._index is None:
+            return self._all()
+        array = arrays[self._index]
+        return DeviceArray(array._buffer, array.shape, array.dtype, array.mode, array._owner)
+
+    def _all(self) -> tuple[Any, ...]:
+        """Its arrays as they were given, under new handles; one that was given twice is given back twice."""
+        given = [self._args[place] for place in self._kernel._places]
+        yields = {id(one): one for one in given}
         for key, one in yields.items():
             parted = type(one) is Partition
             yields[key] = one._of(one.array._again()) if parted else one._again()
-        return tuple([yields[id(one)] for one in self._given])
+        return tuple([yields[id(one)] for one in given])
 
     def _undo(self) -> None:
         self._ran = False
@@ -330,8 +343,7 @@ class _Deferred(Launch):
         arrays = [arg.array if type(arg) is Partition else arg for arg in taken]
         held = tuple([array for array in arrays if type(array) is DeviceArray])
         how: Any = (*shape, shared_mem)
-        super().__init__(kernel, how, tuple(taken), held, (), ())
-        self._where, self._at = frame.f_code, frame.f_lasti
+        super().__init__(kernel, frame, how, tuple(taken), held, ())
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         parts: list[DeviceOp[Any]] = [arg for arg in self._args if isinstance(arg, DeviceOp)]
@@ -345,7 +357,7 @@ class _Deferred(Launch):
             for arg in self._args
         ]
         try:
-            launch: Launch = kernel._launch(*self._how, *args)
+            launch: Launch = kernel._launch(sys._getframe(0), *self._how, *args)
         except HasOperationError:
             raise UsageError(
                 f"{kernel.name}() got an operation that yields another operation: let the first go on with "
@@ -354,6 +366,10 @@ class _Deferred(Launch):
         launch._used = True
         launch._index = self._index
         return launch._enqueue(context)
+
+
+def _nowhere() -> None:
+    """In place of a reference to a device."""
 
 
 def _settle(args: Iterable[Any]) -> None:

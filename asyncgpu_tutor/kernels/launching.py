@@ -8,19 +8,19 @@ or complain. A general loop over parameters took three times as long (benchmarks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, Share, noted_moves
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, noted_moves
 from asyncgpu_tutor.cuda_c import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS
 from asyncgpu_tutor.kernels.arguments import Acceptor, shape_check
 from asyncgpu_tutor.kernels.configuration import check_limits, configuration, differ
 
-__all__ = ["launcher"]
+__all__ = ["gatherer", "launcher"]
 
 MOST_KNOWN = 1024  # configurations that a kernel remembers to be within the limits
 
@@ -30,6 +30,7 @@ def launcher(
     shapes: Mapping[str, tuple[str, ...]],
     acceptors: Sequence[Acceptor],
     launch: Callable[..., Any],
+    kernel: object,
 ) -> Callable[..., Any]:
     """A function that checks a call, marks its owned arrays as moved, and calls `launch`.
 
@@ -41,23 +42,24 @@ def launcher(
     acceptors : sequence of callable
         For each parameter what looks closely at an argument: see `arguments`.
     launch : callable
-        Gets a tuple of grid, block and shared memory; all arguments; the arrays among them, and those as they
-        were given; what counts the shared ones.
+        Gets the kernel and the frame; a tuple of grid, block and shared memory; all arguments as they were
+        given; the arrays among them; what the shared ones of these are handles to.
 
     Returns
     -------
     callable
-        Called with grid, block, shared memory and the arguments, which are no operations. Nothing is taken
-        where it raises.
+        Called with the frame of the caller, grid, block, shared memory and the arguments, which are no
+        operations. Nothing is taken where it raises.
     """
     parameters = signature.parameters
     place = {parameter.name: index for index, parameter in enumerate(parameters)}
     arrays = [index for index, parameter in enumerate(parameters) if parameter.pointer]
     space: dict[str, Any] = {
         "DeviceArray": DeviceArray,
-        "Share": Share,
         "moves": noted_moves,
+        "note": _note,
         "Partition": Partition,
+        "kernel": kernel,
         "launch": launch,
         "name": signature.name,
         "where": f"into {signature.name}()",
@@ -68,65 +70,111 @@ def launcher(
         "within": set[Any](),
         "most": MOST_KNOWN,
     }
-    given = [f"p{index}" for index in range(len(parameters))]
+    given = _listed("p", range(len(parameters)))
     # `part` is the one partition among the arguments; where there are more, they have to agree.
-    lines = [f"def call({', '.join(['grid', 'block', 'shared_mem', *given])}):", "part = None"]
+    lines = ["part = None", "shared = ()"]
     for index, parameter in enumerate(parameters):
         space[f"accept{index}"] = acceptors[index]
         lines += (_array if parameter.pointer else _scalar)(index, parameter, space)
     for name, symbols in shapes.items():
         index, sizes = place[name], [place[symbol] for symbol in symbols]
         space[f"shape{index}"] = shape_check(signature.name, name, symbols)
-        wanted = "".join(f"p{size}, " for size in sizes)
+        wanted = _listed("p", sizes)
         lines += [f"if x{index}.shape != ({wanted}): shape{index}(x{index}, {wanted})"]
-    parts = "".join(f"p{index}, " for index in arrays)
     lines += [
         "if part is not None and grid is None and block is None: grid, block = part.grid, part.block",
-        f"elif grid is None or block is None: grid, block = configuration(name, ({parts}), grid, block)",
+        f"elif grid is None or block is None: grid, block = configuration(name, ({given}), grid, block)",
         "asked = grid, block, shared_mem",
         "if asked not in within:",
         "    check_limits(name, grid, block, shared_mem, usual)",
         "    if len(within) < most: within.add(asked)",
     ]
-    shares: list[str] = []
     for index in arrays:
+        lines += [f"if x{index}.mode == 'owned': x{index}._gone = where"]
         if parameters[index].const:  # others are never shared
-            shares.append(f"Share(x{index}._buffer) if x{index}.mode == 'shared' else None")
+            lines += [
+                f"elif x{index}.mode == 'shared':",
+                f"    x{index}._buffer.shares += 1",
+                f"    shared += (x{index}._buffer,)",
+            ]
+    taken = _listed("x", arrays)
+    lines += [
+        f"if moves: note(where, ({taken}))",
+        f"return launch(kernel, frame, asked, ({given}), ({taken}), shared)",
+    ]
+    return _compiled("call", f"frame, grid, block, shared_mem, {given}", lines, space)
+
+
+def gatherer(signature: Signature) -> Callable[..., tuple[Any, ...]]:
+    """A function from a launch's arguments, its arrays and a context to the arguments for a device.
+
+    These have memory in place of arrays, which are checked against the device and remembered to be in use.
+    """
+    parameters = signature.parameters
+    arrays = [index for index, parameter in enumerate(parameters) if parameter.pointer]
+    given = "".join(f"{'_' if p.pointer else f'p{i}'}, " for i, p in enumerate(parameters))
+    passed = "".join(
+        f"{f'b{i}.memory' if p.pointer else f'p{i}'}, " for i, p in enumerate(parameters)
+    )
+    lines: list[str] = []
+    if given:
+        lines += [f"{given} = args"]
+    if arrays:
+        lines += [f"{_listed('x', arrays)} = arrays", "device = context.device"]
+    for index in arrays:
+        x, b = f"x{index}", f"b{index}"
+        loan = f"{x}._owner is not None and (context._run.spawned or {x}._owner._gone is not None)"
         lines += [
-            f"if x{index}.mode == 'owned':",
-            f"    x{index}._gone = where",
-            f"    if moves: x{index}._note()",
+            f"{b} = {x}._buffer",
+            f"if {b}.device is not device or {loan}: context._touch({x}, True)",
         ]
-    values = "".join(f"p{index}, " for index in range(len(parameters)))
-    taken, yielded = ("".join(f"{letter}{i}, " for i in arrays) for letter in "xp")
-    tail = "".join(f"{share}, " for share in shares)
-    lines += [f"return launch(asked, ({values}), ({taken}), ({yielded}), ({tail}))"]
-    exec("\n    ".join(lines), space)
-    made: Callable[..., Any] = space["call"]
+    if arrays:
+        remembered = " = ".join(f"b{index}.stream" for index in arrays)
+        lines += ["stream = context._user", f"if stream is not None: {remembered} = stream"]
+    return _compiled("gather", "args, arrays, context", [*lines, f"return ({passed})"], {})
+
+
+def _compiled(
+    name: str, parameters: str, lines: list[str], space: dict[str, Any]
+) -> Callable[..., Any]:
+    exec("\n    ".join([f"def {name}({parameters}):", *lines]), space)
+    made: Callable[..., Any] = space[name]
     return made
 
 
+def _listed(letter: str, places: Iterable[int]) -> str:
+    return "".join(f"{letter}{index}, " for index in places)
+
+
+def _note(where: str, arrays: Iterable[DeviceArray]) -> None:
+    for array in arrays:
+        if array.gone == where:
+            array._note()
+
+
 def _scalar(index: int, parameter: Parameter, space: dict[str, Any]) -> list[str]:
-    plain, lowest, highest = _plainly(parameter.dtype)
-    space[f"low{index}"], space[f"high{index}"] = lowest, highest
-    given = f"p{index}"
-    right = f"type({given}) is {plain} and low{index} <= {given} <= high{index}"
-    return [f"if not ({right}): {given} = accept{index}({given})"]
-
-
-def _plainly(dtype: np.dtype[Any] | None) -> tuple[str, Any, Any]:
-    """Which of Python's numbers fits, from where to where; what does not is looked at more closely."""
+    dtype, given = parameter.dtype, f"p{index}"
+    # Which of Python's numbers fits, from where to where; what does not is looked at more closely.
     if dtype is not None and dtype.kind in "iu":
-        return "int", int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    if dtype is not None and dtype.kind == "f":
-        return "float", float(np.finfo(dtype).min), float(np.finfo(dtype).max)
-    return "float", 1.0, 0.0  # none
+        limits: Any = np.iinfo(dtype)
+        plain = f"type({given}) is int and {int(limits.min)} <= {given} <= {int(limits.max)}"
+    elif dtype is not None and dtype.kind == "f":
+        limits = np.finfo(dtype)
+        plain = (
+            f"type({given}) is float and {float(limits.min)!r} <= {given} <= {float(limits.max)!r}"
+        )
+    else:
+        plain = "False"
+    return [f"if not ({plain}): {given} = accept{index}({given})"]
 
 
 def _array(index: int, parameter: Parameter, space: dict[str, Any]) -> list[str]:
     space[f"dtype{index}"] = parameter.dtype
     given, array = f"p{index}", f"x{index}"
-    wrong = [f"{array}._gone is not None", f"{array}._owner is not None"]
+    wrong = [
+        f"{array}._gone is not None",
+        f"{array}._owner is not None and {array}._owner._gone is not None",
+    ]
     if parameter.dtype is not None:
         wrong.append(f"{array}.dtype is not dtype{index}")
     if not parameter.const:

@@ -6,6 +6,7 @@ import math
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from types import FrameType
 from typing import Any, cast
 
@@ -42,17 +43,14 @@ COUNTING = {
 }
 
 
-_plans: dict[Any, tuple[np.dtype[Any], int]] = {}
-MOST_PLANS = 1024
-
-
-def _plan(label: str, sizes: tuple[int, ...], dtype: npt.DTypeLike) -> tuple[np.dtype[Any], int]:
-    """Element type, and size of an array in bytes; remembered, as the same come again and again."""
+@lru_cache(1024, typed=True)  # the same come again and again
+def _plan(
+    label: str, dtype: npt.DTypeLike, *shape: int
+) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Of a new array: shape, element type, and size in bytes."""
+    sizes = as_shape(shape)
     kind = _element(label, dtype)
-    plan = kind, math.prod(sizes) * kind.itemsize
-    if len(_plans) < MOST_PLANS and isinstance(dtype, type | np.dtype):
-        _plans[sizes, dtype] = plan
-    return plan
+    return sizes, kind, math.prod(sizes) * kind.itemsize
 
 
 class Make(DeviceOp[DeviceArray]):
@@ -68,11 +66,12 @@ class Make(DeviceOp[DeviceArray]):
         name: str | None,
         frame: FrameType,
     ) -> None:
-        self._shape = sizes = as_shape(shape)
+        sizes = shape if type(shape) is tuple else as_shape(shape)
+        kind: Any = dtype
         try:
-            self._dtype, self._nbytes = _plans[sizes, dtype]
-        except (KeyError, TypeError):  # it is new, or nothing that can be looked up
-            self._dtype, self._nbytes = _plan(label, sizes, dtype)
+            self._shape, self._dtype, self._nbytes = _plan(label, kind, *sizes)
+        except TypeError:  # it cannot be looked up, or is no such thing at all
+            self._shape, self._dtype, self._nbytes = _plan.__wrapped__(label, dtype, *sizes)
         self._name = name or label
         # What DeviceOp's constructor does, without a call of it.
         self._label = label

@@ -107,7 +107,22 @@ def forward(x: Host, w0: DeviceArray, w1: DeviceArray) -> DeviceOp[Host]:
     DeviceOp
         Yields ``relu(x @ w0 @ w1)``, float32, shape (samples,).
     """
-    return network_forward(x, (w0, w1))
+    samples, hidden = x.shape[0], w0.shape[1]
+
+    def stages(handles: tuple[DeviceArray, ...]) -> DeviceOp[DeviceArray]:
+        batch, hidden, output = handles
+        return (
+            _gemm(batch, w0, hidden)
+            .and_then(lambda done: _matvec(done, w1, output))
+            .and_then(_relu)
+        )
+
+    inputs = agt.zip(
+        agt.h2d(x, "input"),
+        agt.zeros((samples, hidden), name="hidden"),
+        agt.zeros(samples, name="output"),
+    )
+    return inputs.and_then(stages).and_then(agt.d2h)
 
 
 def network_forward(
@@ -129,6 +144,8 @@ def network_forward(
         See `Network`.
     """
     *hidden_weights, w1 = weights
+    if len(hidden_weights) == 1 and not (softmax or tiled):
+        return forward(x, hidden_weights[0], w1)
     samples = x.shape[0]
     buffers = [agt.zeros((samples, w.shape[1]), name="hidden") for w in hidden_weights]
 
@@ -147,7 +164,7 @@ def network_forward(
 
 
 def _gemm(
-    source: DeviceArray, weight: DeviceArray, target: DeviceArray, tiled: bool
+    source: DeviceArray, weight: DeviceArray, target: DeviceArray, tiled: bool = False
 ) -> DeviceOp[DeviceArray]:
     m, k = source.shape
     n = weight.shape[1]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import cupy
@@ -286,27 +287,23 @@ class CupyDevice:
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
-        queue = self.own(stream)
-        self.enqueue("memset", "memset", queue, nbytes, *memset(memory, value, nbytes, queue.ptr))
+        self.enqueue("memset", "memset", stream, nbytes, *memset(memory, value, nbytes))
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
-        queue = self.own(stream)
         detail = None if self._recorder is None else self._copied(host)
-        self.enqueue("h2d", "h2d", queue, detail, *upload(memory, host, queue.ptr))
+        self.enqueue("h2d", "h2d", stream, detail, *upload(memory, host))
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
-        queue = self.own(stream)
         detail = None if self._recorder is None else self._copied(host)
-        self.enqueue("d2h", "d2h", queue, detail, *download(host, memory, queue.ptr))
+        self.enqueue("d2h", "d2h", stream, detail, *download(host, memory))
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
-        queue = self.own(stream)
-        self.enqueue("d2d", "d2d", queue, nbytes, *device_copy(target, source, nbytes, queue.ptr))
+        self.enqueue("d2d", "d2d", stream, nbytes, *device_copy(target, source, nbytes))
 
     def _copied(self, host: HostBuffer) -> dict[str, object] | int:
         """What a span says of a copy."""
@@ -342,16 +339,11 @@ class CupyDevice:
         """Enqueue one launch."""
         if type(function) is not CupyFunction:
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        queue = self.own(stream)
-        if self._recorder is None:  # as `enqueue` does it, without a call: nearly always
-            try:
-                function.packer.launch(function.pointer, grid, block, args, shared_mem, queue.ptr)
-            except CUDA_ERRORS as error:
-                raise translated(error, function.name) from error
-            return
-        told = (function.pointer, grid, block, args, shared_mem, queue.ptr)
-        detail = {"grid": list(grid), "block": list(block)}
-        self.enqueue("kernel", function.name, queue, detail, function.packer.launch, told)
+        detail = None
+        if self._recorder is not None:
+            detail = {"grid": list(grid), "block": list(block)}
+        told = (function.pointer, grid, block, args, shared_mem)
+        self.enqueue("kernel", function.name, stream, detail, function.packer.launch, told)
 
     def prepare(self, calls: Sequence[Call]) -> CupyReplay:
         """Make these calls ready."""
@@ -391,7 +383,7 @@ class CupyDevice:
         self,
         kind: SpanKind,
         name: str,
-        queue: CupyStream,
+        stream: Stream,
         detail: Mapping[str, object] | int | None,
         call: Callable[..., object],
         args: tuple[object, ...],
@@ -399,14 +391,18 @@ class CupyDevice:
     ) -> None:
         """Make a call that enqueues, and write it down when recorded.
 
-        `detail` may be just a number of bytes. `outline` says what is in a graph.
+        `detail` may be just a number of bytes. `call` gets the stream's ``cudaStream_t`` after `args`.
+        `outline` says what is in a graph.
         """
+        if type(stream) is not CupyStream or stream.device is not self:
+            raise self._not_mine(stream)
         try:
             if self._recorder is None:
-                call(*args)
+                call(*args, stream.ptr)
             else:
                 told = {"bytes": detail} if isinstance(detail, int) else detail or {}
-                self._record(self._recorder, kind, name, queue, told, call, args, outline)
+                bound = partial(call, *args, stream.ptr)
+                self._record(self._recorder, kind, name, stream, told, bound, outline)
         except CUDA_ERRORS as error:
             raise translated(error, name) from error
 
@@ -450,14 +446,13 @@ class CupyDevice:
         name: str,
         queue: CupyStream,
         detail: Mapping[str, object],
-        call: Callable[..., object],
-        args: tuple[object, ...],
+        call: Callable[[], object],
         outline: Outline | None,
     ) -> None:
         """`call`, with what the recorder does before and after it."""
         before = recorder.before(queue.cupy)
         start = self.now()
-        call(*args)
+        call()
         host = self._host_span("call", call_name(kind, name), start)
         op, label = current_operation()
         log, number = recorder.log, queue.number
@@ -471,8 +466,11 @@ class CupyDevice:
     def own(self, stream: Stream) -> CupyStream:
         """A stream, if it is one of this device's."""
         if type(stream) is not CupyStream or stream.device is not self:
-            raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
+            raise self._not_mine(stream)
         return stream
+
+    def _not_mine(self, stream: Stream) -> DeviceMismatchError:
+        return DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
 
 
 def _dim3(values: Sequence[int]) -> Dim3:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cupy.cuda import driver
@@ -38,8 +38,15 @@ class Packer:
         letters = [
             POINTER if p.pointer or p.dtype is None else p.dtype.char for p in signature.parameters
         ]
-        self._count = len(letters)
-        self._places = [i for i, p in enumerate(signature.parameters) if p.pointer]
+        places = [f"p{index}" for index in range(len(letters))]
+        passed = [
+            f"{place}.ptr" if parameter.pointer else place
+            for place, parameter in zip(places, signature.parameters, strict=True)
+        ]
+        # With addresses in place of memory; written out, as a loop takes longer than the driver's call.
+        self._values: Callable[..., tuple[Any, ...]] = eval(
+            f"lambda {', '.join(places)}: ({''.join(f'{value}, ' for value in passed)})"
+        )
         layout = struct.Struct("@" + "".join(letters))
         self._buffer = ctypes.create_string_buffer(max(layout.size, 1))
         self._pack_into = layout.pack_into
@@ -55,19 +62,17 @@ class Packer:
 
     def pack(self, args: Sequence[Any]) -> None:
         """Write the arguments: memory and numbers, one for each parameter."""
-        self._pack_into(self._buffer, 0, *self._values(args))
+        self._pack_into(self._buffer, 0, *self._listed(args))
 
-    def _values(self, args: Sequence[Any]) -> list[Any]:
-        """The arguments, with addresses in place of memory."""
-        values = list(args)
-        if len(values) != self._count:
+    def _listed(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        try:
+            return self._values(*args)
+        except TypeError:
             names = ", ".join(p.name for p in self._signature.parameters)
             raise UsageError(
-                f"{self._signature.name}() takes {self._count} arguments ({names}), and got {len(values)}"
-            )
-        for place in self._places:
-            values[place] = values[place].ptr
-        return values
+                f"{self._signature.name}() takes {len(self._signature.parameters)} arguments ({names}), and "
+                f"got {len(args)}"
+            ) from None
 
     def launch(
         self, pointer: int, grid: Any, block: Any, args: Sequence[Any], shared: int, stream: int
@@ -85,7 +90,7 @@ class Packer:
         stream : int
             A ``cudaStream_t``.
         """
-        values = self._values(args)
+        values = self._listed(args)
         with self._lock:  # the driver's call lets other threads run
             self._pack_into(self._buffer, 0, *values)
             driver.launchKernel(pointer, *grid, *block, shared, stream, self.address, 0)

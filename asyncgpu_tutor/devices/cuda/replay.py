@@ -87,7 +87,8 @@ class CupyReplay:
                 packed,
                 0,
             )
-        return TRANSFERS[call.verb](*call.args, stream)
+        function, args = TRANSFERS[call.verb](*call.args)
+        return function, (*args, stream)
 
     def _recorded(self, streams: Sequence[Stream]) -> None:
         """As the device's own methods, which write spans."""
@@ -134,10 +135,9 @@ class CupyGraph:
 
     def launch(self, stream: Stream) -> None:
         """Enqueue all of it, behind what `stream` holds."""
-        queue = self._device.own(stream)
-        told = (self._graph.graphExec, queue.ptr)
+        told = (self._graph.graphExec,)
         self._device.enqueue(
-            "graph", self._name, queue, None, runtime.graphLaunch, told, self._outline
+            "graph", self._name, stream, None, runtime.graphLaunch, told, self._outline
         )
 
 

@@ -1,4 +1,4 @@
-"""CUDA's functions for memsets and copies, with what each is called with."""
+"""CUDA's functions for memsets and copies, with what each is called with before its ``cudaStream_t``."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ def address(host: HostBuffer) -> int:
     return int(host.__array_interface__["data"][0])  # `ctypes.data` takes thrice as long
 
 
-def memset(memory: Memory, value: int, nbytes: int, stream: int) -> Bound:
+def memset(memory: Memory, value: int, nbytes: int) -> Bound:
     """Set bytes."""
-    return runtime.memsetAsync, (memory.ptr, value, nbytes, stream)
+    return runtime.memsetAsync, (memory.ptr, value, nbytes)
 
 
-def upload(memory: Memory, host: HostBuffer, stream: int) -> Bound:
+def upload(memory: Memory, host: HostBuffer) -> Bound:
     """From the host."""
-    return runtime.memcpyAsync, (memory.ptr, address(host), host.nbytes, H2D, stream)
+    return runtime.memcpyAsync, (memory.ptr, address(host), host.nbytes, H2D)
 
 
-def download(host: HostBuffer, memory: Memory, stream: int) -> Bound:
+def download(host: HostBuffer, memory: Memory) -> Bound:
     """To the host."""
-    return runtime.memcpyAsync, (address(host), memory.ptr, host.nbytes, D2H, stream)
+    return runtime.memcpyAsync, (address(host), memory.ptr, host.nbytes, D2H)
 
 
-def device_copy(target: Memory, source: Memory, nbytes: int, stream: int) -> Bound:
+def device_copy(target: Memory, source: Memory, nbytes: int) -> Bound:
     """Within the device."""
-    return runtime.memcpyAsync, (target.ptr, source.ptr, nbytes, D2D, stream)
+    return runtime.memcpyAsync, (target.ptr, source.ptr, nbytes, D2D)
 
 
-# By the names of the methods of `Device`. Each takes what the method takes, and a ``cudaStream_t``.
+# By the names of the methods of `Device`. Each takes what the method takes but the stream.
 TRANSFERS: dict[str, Callable[..., Bound]] = {
     "memset_async": memset,
     "copy_from_host_async": upload,

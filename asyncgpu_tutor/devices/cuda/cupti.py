@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -195,7 +194,6 @@ class CuptiRecorder:
         self._ordinal = ordinal
         self._drafts: dict[int, tuple[Sequence[Draft], float]] = {}
         self._host: list[tuple[Draft, float, float]] = []
-        self._open = threading.local()
         self._cupti: Any = _session.open()
         self._kind = self._cupti.ExternalCorrelationKind.CUSTOM0
         self._warm_up()
@@ -222,24 +220,15 @@ class CuptiRecorder:
 
     def before(self, stream: object) -> int:
         """What this thread calls from now on is known by the number that is returned."""
-        self._pop()  # left over where the last call raised
         number = next(_session.numbers)
         self._cupti.activity_push_external_correlation_id(self._kind, number)
-        self._open.number = number
         return number
 
-    def after(self, stream: object) -> int:
+    def after(self, stream: object) -> None:
         """The call has come back."""
-        return self._pop()
+        self._cupti.activity_pop_external_correlation_id(self._kind)
 
-    def _pop(self) -> int:
-        number = int(getattr(self._open, "number", 0))
-        if number:
-            self._open.number = 0
-            self._cupti.activity_pop_external_correlation_id(self._kind)
-        return number
-
-    def add(self, drafts: Sequence[Draft], before: int, after: int, called: float) -> None:
+    def add(self, drafts: Sequence[Draft], before: int, after: None, called: float) -> None:
         """The work of `drafts` was called under the number `before`, from the host's time `called` on."""
         if drafts:
             self._drafts[before] = (drafts, called)

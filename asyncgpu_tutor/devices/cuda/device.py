@@ -6,10 +6,9 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import cupy
@@ -19,9 +18,10 @@ from cupy.cuda import PinnedMemoryPointer, runtime
 from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.devices.cuda.compile import compile_function
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
+from asyncgpu_tutor.devices.cuda.journal import Detail, Journal
 from asyncgpu_tutor.devices.cuda.nodes import Outline
 from asyncgpu_tutor.devices.cuda.packing import Packer
-from asyncgpu_tutor.devices.cuda.recording import AnyRecorder, open_recorder
+from asyncgpu_tutor.devices.cuda.recording import open_recorder
 from asyncgpu_tutor.devices.cuda.replay import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import address, device_copy, download, memset, upload
@@ -37,8 +37,8 @@ from asyncgpu_tutor.devices.protocol import (
     Stream,
 )
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError
-from asyncgpu_tutor.traces.spans import SpanKind, SpanLog, call_name
-from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
+from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
+from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 __all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]
 
@@ -131,8 +131,8 @@ class CupyDevice:
             shared_bytes=int(facts["sharedMemPerBlock"]),
         )
         self.limits = USUAL_LIMITS if limits == USUAL_LIMITS else limits
-        self._recorder: AnyRecorder | None = None
-        self.log: SpanLog | None = None  # where the recorder writes; every run asks
+        self.journal: Journal | None = None  # while it is recorded
+        self.log: SpanLog | None = None  # where the recording goes; every run asks
         self._pool: Any = cupy.cuda.MemoryPool()
         self._blocks: dict[int, list[Any]] = {}  # free ones, by size
         self.free_events: list[CupyEvent] = []
@@ -152,24 +152,24 @@ class CupyDevice:
 
     def work(self, us: float, name: str) -> None:
         """Keep the host busy for `us` microseconds."""
-        start = self.now()
-        while self.now() - start < us:
+        start = time.perf_counter()
+        while (time.perf_counter() - start) * 1e6 < us:
             pass
-        self._host_span("work", name, start)
+        self.note("work", name, start)
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds."""
         await asyncio.sleep(us * 1e-6)
 
     @contextmanager
-    def waiting(self, name: str, heads: tuple[int, ...] = ()) -> Generator[None]:
-        """A stretch of time in which the host is blocked, by the spans `heads`."""
-        start = self.now()
+    def waiting(self, name: str, behind: CupyEvent | CupyStream | None = None) -> Generator[None]:
+        """A stretch of time in which the host is blocked, by what lies before an event or on a stream."""
+        start = time.perf_counter()
         try:
             with self.active():
                 yield
         finally:
-            self._host_span("wait", name, start, heads)
+            self.note("wait", name, start, behind)
 
     def watch(self, event: Event, wake: Callable[[BaseException | None], None]) -> None:
         """Call `wake` after `event`; see `Device.watch`."""
@@ -225,14 +225,14 @@ class CupyDevice:
         What comes back to it is idle (see `Submission.keep`), so any stream may have it next, and the
         pool need not know which stream asks.
         """
-        start = self.now() if self._recorder is not None else 0.0
+        start = time.perf_counter() if self.journal is not None else 0.0
         size = -(-nbytes // BLOCK)
         home = self._blocks.get(size)
         if home is None:
             home = self._blocks[size] = []
         memory = PooledMemory(home.pop() if home else self._block(size, nbytes, name), nbytes, home)
-        if self._recorder is not None:
-            self._host_span("call", f"malloc {name}", start)
+        if self.journal is not None:
+            self.note("call", f"malloc {name}", start)
         return memory
 
     def _block(self, size: int, nbytes: int, name: str) -> Any:
@@ -291,12 +291,12 @@ class CupyDevice:
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
-        detail = None if self._recorder is None else self._copied(host)
+        detail = None if self.journal is None else self._copied(host)
         self.enqueue("h2d", "h2d", stream, detail, *upload(memory, host))
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
-        detail = None if self._recorder is None else self._copied(host)
+        detail = None if self.journal is None else self._copied(host)
         self.enqueue("d2h", "d2h", stream, detail, *download(host, memory))
 
     def copy_from_device_async(
@@ -318,10 +318,10 @@ class CupyDevice:
         """Compile with NVRTC, once for each source."""
         function = self._functions.get((source, name, contract))
         if function is None:
-            start = self.now()
+            start = time.perf_counter()
             with guarded(f"loading {name}"), self.active():
                 kernel = compile_function(source, name, contract)
-            self._host_span("call", f"load {name}", start)
+            self.note("call", f"load {name}", start)
             signature = read_signature(source, name)
             function = CupyFunction(name, kernel, int(kernel.ptr), signature, Packer(signature))
             self._functions[source, name, contract] = function
@@ -339,11 +339,8 @@ class CupyDevice:
         """Enqueue one launch."""
         if type(function) is not CupyFunction:
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        detail = None
-        if self._recorder is not None:
-            detail = {"grid": list(grid), "block": list(block)}
         told = (function.pointer, grid, block, args, shared_mem)
-        self.enqueue("kernel", function.name, stream, detail, function.packer.launch, told)
+        self.enqueue("kernel", function.name, stream, (grid, block), function.packer.launch, told)
 
     def prepare(self, calls: Sequence[Call]) -> CupyReplay:
         """Make these calls ready."""
@@ -354,55 +351,54 @@ class CupyDevice:
         """Begin to write spans into `log`."""
         with guarded("starting a recording"), self.active():
             log = SpanLog(self.name, numbers, clock=self.clock)
-            self._recorder = open_recorder(log, self.ordinal, source)
+            self.journal = Journal(open_recorder(log, self.ordinal, source))
             self.log = log
 
     def settle_log(self) -> None:
-        """Wait for the device, then turn pairs of events into spans."""
-        if self._recorder is not None:
+        """Wait for the device, then make spans of what has happened."""
+        if self.journal is not None:
             with guarded("ending a recording"), self.active():
-                self._recorder.settle()
+                self.journal.read()
 
     def stop_log(self) -> None:
         """Write no more spans."""
-        recorder, self._recorder, self.log = self._recorder, None, None
-        if recorder is not None:
-            recorder.close()
+        journal, self.journal, self.log = self.journal, None, None
+        if journal is not None:
+            journal.recorder.close()
 
-    def _host_span(
-        self, kind: SpanKind, name: str, start: float, waits_for: tuple[int, ...] = ()
-    ) -> int | None:
-        if self._recorder is None:
-            return None
-        op, label = current_operation()
-        draft = self._recorder.log.draft(kind, name, None, op=op, label=label, waits_for=waits_for)
-        self._recorder.add_host(draft, start, self.now())
-        return draft.id
+    def note(
+        self,
+        kind: SpanKind,
+        name: str,
+        start: float,
+        behind: CupyEvent | CupyStream | None = None,
+    ) -> None:
+        """Write down what the host has done since `start`, if it is recorded; see `Journal.host`."""
+        if self.journal is not None:
+            self.journal.host(kind, name, start, behind)
 
     def enqueue(
         self,
         kind: SpanKind,
         name: str,
         stream: Stream,
-        detail: Mapping[str, object] | int | None,
+        detail: Detail,
         call: Callable[..., object],
         args: tuple[object, ...],
         outline: Outline | None = None,
     ) -> None:
         """Make a call that enqueues, and write it down when recorded.
 
-        `detail` may be just a number of bytes. `call` gets the stream's ``cudaStream_t`` after `args`.
-        `outline` says what is in a graph.
+        `call` gets the stream's ``cudaStream_t`` after `args`. `outline` says what is in a graph.
         """
         if type(stream) is not CupyStream or stream.device is not self:
             raise self._not_mine(stream)
         try:
-            if self._recorder is None:
+            if self.journal is None:
                 call(*args, stream.ptr)
             else:
-                told = {"bytes": detail} if isinstance(detail, int) else detail or {}
-                bound = partial(call, *args, stream.ptr)
-                self._record(self._recorder, kind, name, stream, told, bound, outline)
+                told = (*args, stream.ptr)
+                self.journal.call(kind, name, stream, detail, call, told, outline)
         except CUDA_ERRORS as error:
             raise translated(error, name) from error
 
@@ -438,30 +434,6 @@ class CupyDevice:
         """An event of this device's."""
         with self.active():
             return CupyEvent(stream)
-
-    def _record(
-        self,
-        recorder: AnyRecorder,
-        kind: SpanKind,
-        name: str,
-        queue: CupyStream,
-        detail: Mapping[str, object],
-        call: Callable[[], object],
-        outline: Outline | None,
-    ) -> None:
-        """`call`, with what the recorder does before and after it."""
-        before = recorder.before(queue.cupy)
-        start = self.now()
-        call()
-        host = self._host_span("call", call_name(kind, name), start)
-        op, label = current_operation()
-        log, number = recorder.log, queue.number
-        if outline is not None and recorder.sees_nodes:
-            drafts = outline.draft(log, number, op, label, host)
-        else:
-            told = detail if outline is None else {"nodes": outline.nodes}
-            drafts = [log.draft(kind, name, number, op=op, label=label, call=host, detail=told)]
-        recorder.add(drafts, before, recorder.after(queue.cupy), start)
 
     def own(self, stream: Stream) -> CupyStream:
         """A stream, if it is one of this device's."""

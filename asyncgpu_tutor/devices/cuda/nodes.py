@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from asyncgpu_tutor.devices.protocol import Call
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 
-__all__ = ["Outline"]
+__all__ = ["Outline", "span_facts"]
 
 Facts = tuple[SpanKind, str, dict[str, object]]
 
@@ -33,7 +33,7 @@ class Outline:
 
     def __init__(self, graph: str, calls: Sequence[Call], branches: Sequence[int]) -> None:
         self._branches = tuple(branches)
-        self._steps = [(call, _facts(call) if call.is_work else None) for call in calls]
+        self._steps = [(call, span_facts(call) if call.is_work else None) for call in calls]
         self._graph = graph
         self.nodes = sum(call.is_work for call in calls)
 
@@ -59,7 +59,7 @@ class Outline:
         return drafts
 
 
-def _facts(call: Call) -> Facts:
+def span_facts(call: Call) -> Facts:
     """Kind, name and details, as where the call is made by itself."""
     args = call.args
     if call.verb == "launch":

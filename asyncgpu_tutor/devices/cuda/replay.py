@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import cupy
 from cupy.cuda import driver, runtime
 
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
-from asyncgpu_tutor.devices.cuda.nodes import Outline
+from asyncgpu_tutor.devices.cuda.journal import Journal
+from asyncgpu_tutor.devices.cuda.nodes import Outline, span_facts
 from asyncgpu_tutor.devices.cuda.packing import Packer
-from asyncgpu_tutor.devices.cuda.stream import CupyStream
+from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import TRANSFERS, Bound
-from asyncgpu_tutor.devices.protocol import Call, Event, Stream
+from asyncgpu_tutor.devices.protocol import Call, Stream
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
@@ -29,8 +30,9 @@ class CupyReplay:
     def __init__(self, device: CupyDevice, calls: Sequence[Call]) -> None:
         self._device = device
         self._calls = tuple(calls)  # they keep memory, host arrays and functions alive
+        self._facts = [span_facts(call) if call.is_work else None for call in calls]
         self._packed: dict[int, Packer] = {}
-        self._events: dict[int, Any] = {}
+        self._events: dict[int, CupyEvent] = {}
         # A policy may choose one stream for two: then nothing has to be waited for.
         self._recorded_on = {c.args[0]: c.stream for c in calls if c.verb == "record"}
         with guarded("preparing calls"), device.active():
@@ -39,15 +41,12 @@ class CupyReplay:
                     packer = self._packed[place] = Packer(call.args[0].signature)
                     packer.pack(call.args[3])
                 elif call.verb == "record":
-                    self._events[call.args[0]] = cupy.cuda.Event(disable_timing=True)
+                    self._events[call.args[0]] = CupyEvent(device.default_stream)
         self._bound: dict[tuple[int, ...], list[Bound]] = {}
 
     def enqueue(self, streams: Sequence[Stream]) -> None:
         """Make all calls."""
         device = self._device
-        if device.log is not None:
-            self._recorded(streams)
-            return
         pointers = tuple([cast(CupyStream, stream).ptr for stream in streams])
         bound = self._bound.get(pointers)
         if bound is None:
@@ -57,18 +56,43 @@ class CupyReplay:
                 self._bound.clear()
             bound = self._bound[pointers] = self.bind(pointers)
         try:
-            _make_all(bound)
+            if device.journal is None:
+                _make_all(bound)
+            else:
+                self._recorded(cast("Sequence[CupyStream]", streams), bound, device.journal)
         except CUDA_ERRORS as error:
             raise translated(error, "a prepared pipeline") from error
 
     def bind(self, streams: Sequence[int]) -> list[Bound]:
         """The calls on these streams, each a function of CuPy's with its arguments."""
-        return [
-            self._bind(place, call, streams[call.stream])
-            for place, call in enumerate(self._calls)
-            if call.verb != "wait_event"
-            or streams[call.stream] != streams[self._recorded_on[call.args[0]]]
-        ]
+        return [self._bind(place, call, streams[call.stream]) for place, call in self._on(streams)]
+
+    def _on(self, streams: Sequence[int]) -> Iterator[tuple[int, Call]]:
+        """The calls that there are on these streams, and their places among all."""
+        for place, call in enumerate(self._calls):
+            idle = (
+                call.verb == "wait_event"
+                and streams[call.stream] == streams[self._recorded_on[call.args[0]]]
+            )
+            if not idle:
+                yield place, call
+
+    def _recorded(
+        self, streams: Sequence[CupyStream], bound: list[Bound], journal: Journal
+    ) -> None:
+        """Make all calls, and write them down."""
+        steps = self._on([stream.ptr for stream in streams])
+        for (place, call), (function, args) in zip(steps, bound, strict=True):
+            stream, facts = streams[call.stream], self._facts[place]
+            if facts is not None:
+                kind, name, detail = facts
+                journal.call(kind, name, stream, detail, function, args)
+                continue
+            function(*args)
+            if call.verb == "record":
+                journal.record(self._events[call.args[0]], stream)
+            else:
+                journal.wait(stream, self._events[call.args[0]])
 
     def _bind(self, place: int, call: Call, stream: int) -> Bound:
         if call.verb == "record":
@@ -89,19 +113,6 @@ class CupyReplay:
             )
         function, args = TRANSFERS[call.verb](*call.args)
         return function, (*args, stream)
-
-    def _recorded(self, streams: Sequence[Stream]) -> None:
-        """As the device's own methods, which write spans."""
-        events: dict[int, Event] = {}
-        for call in self._calls:
-            stream = streams[call.stream]
-            if call.verb == "record":
-                events[call.args[0]] = stream.record()
-            elif call.verb == "wait_event":
-                if streams[self._recorded_on[call.args[0]]] is not stream:
-                    stream.wait_event(events[call.args[0]])
-            else:
-                getattr(self._device, call.verb)(*call.args, stream)
 
     def instantiate(self, name: str) -> CupyGraph:
         """A CUDA graph, captured from a replay on streams that nobody else uses."""

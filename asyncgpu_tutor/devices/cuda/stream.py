@@ -11,6 +11,7 @@ from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, translated
 from asyncgpu_tutor.devices.cuda.watcher import Watcher
 from asyncgpu_tutor.devices.protocol import Event
 from asyncgpu_tutor.errors import DeviceMismatchError
+from asyncgpu_tutor.traces.spans import SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class CupyEvent:
     ----------
     stream : CupyStream
     heads : tuple of int
-        The spans in front of it, where there is a recording.
+        The spans in front of it, once a recording is read.
     """
 
     def __init__(self, stream: CupyStream) -> None:
@@ -36,6 +37,10 @@ class CupyEvent:
         self.heads: tuple[int, ...] = ()
         self._event: Any = cupy.cuda.Event(disable_timing=True)  # destroys it when this goes
         self.ptr: int = self._event.ptr
+
+    def heads_in(self, log: SpanLog) -> tuple[int, ...]:
+        """The spans in front of it."""
+        return self.heads
 
     @property
     def done(self) -> bool:
@@ -58,10 +63,10 @@ class CupyEvent:
         forbid_nested_wait("event.synchronize()")
         device = self.stream.device
         try:
-            if device.log is None:
+            if device.journal is None:
                 runtime.eventSynchronize(self.ptr)
                 return
-            with device.waiting("synchronize event", self.heads):
+            with device.waiting("synchronize event", self):
                 runtime.eventSynchronize(self.ptr)
         except CUDA_ERRORS as error:
             raise translated(error, "waiting for an event") from error
@@ -94,13 +99,19 @@ class CupyStream:
         # As for an event: CuPy's own `done` stays False for ever after a fault.
         return int(runtime.streamQuery(self.ptr)) != NOT_READY
 
+    def heads_in(self, log: SpanLog) -> tuple[int, ...]:
+        """The spans at its end."""
+        return log.heads(self.number)
+
     def record(self) -> CupyEvent:
         """An event behind all work enqueued so far."""
-        free, log = self.device.free_events, self.device.log
+        free, journal = self.device.free_events, self.device.journal
         try:
             event = free.pop() if free else self.device.new_event(self)
             event.stream = self
-            event.heads = () if log is None else log.heads(self.number)
+            event.heads = ()
+            if journal is not None:
+                journal.record(event, self)
             runtime.eventRecord(event.ptr, self.ptr)
         except CUDA_ERRORS as error:
             raise translated(error, "recording an event") from error
@@ -117,8 +128,9 @@ class CupyStream:
             raise DeviceMismatchError(
                 f"{self!r} cannot wait for {event!r}: it is not a CUDA event. stream.record() makes one"
             )
-        if self.device.log is not None and event.stream.device is self.device:
-            self.device.log.wait(self.number, event.heads)
+        journal = self.device.journal
+        if journal is not None and event.stream.device is self.device:
+            journal.wait(self, event)
         try:
             runtime.streamWaitEvent(self.ptr, event.ptr)
         except CUDA_ERRORS as error:
@@ -127,12 +139,11 @@ class CupyStream:
     def synchronize(self) -> None:
         """Block the host until all its work is done."""
         forbid_nested_wait("stream.synchronize()")
-        log = self.device.log
         try:
-            if log is None:
+            if self.device.journal is None:
                 runtime.streamSynchronize(self.ptr)
                 return
-            with self.device.waiting(f"synchronize stream {self.number}", log.heads(self.number)):
+            with self.device.waiting(f"synchronize stream {self.number}", self):
                 runtime.streamSynchronize(self.ptr)
         except CUDA_ERRORS as error:
             raise translated(error, "waiting for a stream") from error

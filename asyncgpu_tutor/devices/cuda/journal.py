@@ -1,0 +1,147 @@
+"""What happened while a device was recorded, written down as fast as can be and read when all is over.
+
+To be recorded must not slow a program down, or the trace is one of the recording. So a call appends one tuple
+here, and no more: which span comes after which, and what each is called, is worked out by `Journal.read`, in
+the order in which things happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from asyncgpu_tutor.devices.cuda.nodes import Outline
+from asyncgpu_tutor.devices.cuda.recording import AnyRecorder
+from asyncgpu_tutor.devices.protocol import Dim3
+from asyncgpu_tutor.traces.spans import SpanKind, call_name
+from asyncgpu_tutor.traces.spans.tag import current_operation
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
+
+__all__ = ["Detail", "Journal"]
+
+# Of a call: grid and block of a launch, the number of bytes of a copy, or all that there is to say.
+Detail = tuple[Dim3, Dim3] | int | Mapping[str, object] | None
+
+
+class Journal:
+    """Of one recording of one device.
+
+    Parameters
+    ----------
+    recorder : Recorder or CuptiRecorder
+        Where the times of device work come from.
+    """
+
+    def __init__(self, recorder: AnyRecorder) -> None:
+        self.recorder = recorder
+        self._numbers = recorder.log.numbers
+        # Ids of the spans to come, a method of this, and what to call it with. Ids are given out at once: by
+        # them a recording inside of a recording knows which spans are its own.
+        self._entries: list[tuple[Any, ...]] = []
+
+    # ------------------------------------------------------------------ while it is recorded
+    def call(
+        self,
+        kind: SpanKind,
+        name: str,
+        stream: CupyStream,
+        detail: Detail,
+        call: Callable[..., object],
+        args: tuple[Any, ...],
+        outline: Outline | None = None,
+    ) -> None:
+        """Make a call that enqueues; `outline` says what is in a graph."""
+        recorder = self.recorder
+        before = recorder.before(stream.cupy)
+        start = perf_counter()
+        try:
+            call(*args)
+        finally:
+            end = perf_counter()
+            after = recorder.after(stream.cupy)
+        pieces = outline.nodes if outline is not None and recorder.sees_nodes else 1
+        ids = [next(self._numbers) for _ in range(1 + pieces)]
+        what = kind, name, stream.number, detail, outline
+        told = current_operation()
+        self._entries.append((ids, self._called, what, told, before, after, start, end))
+
+    def host(
+        self,
+        kind: SpanKind,
+        name: str,
+        start: float,
+        behind: CupyEvent | CupyStream | None = None,
+    ) -> None:
+        """What the host has done since `start`, in s of `perf_counter`, or waited for."""
+        told = current_operation()
+        ids, end = [next(self._numbers)], perf_counter()
+        self._entries.append((ids, self._hosted, kind, name, told, start, end, behind))
+
+    def record(self, event: CupyEvent, stream: CupyStream) -> None:
+        """An event lies behind all that the stream holds."""
+        self._entries.append(((), self._recorded, event, stream.number))
+
+    def wait(self, stream: CupyStream, event: CupyEvent) -> None:
+        """What comes next on the stream comes after an event."""
+        self._entries.append(((), self._waited, stream.number, event))
+
+    # ------------------------------------------------------------------ when it is over
+    def read(self) -> None:
+        """Make spans of all that has happened, and ask the recorder for their times."""
+        entries, self._entries = self._entries, []
+        for ids, method, *args in entries:
+            self.recorder.log.numbers = iter(ids)
+            method(*args)
+        self.recorder.settle()
+
+    def _called(
+        self,
+        what: Any,
+        told: tuple[int | None, str],
+        before: Any,
+        after: Any,
+        start: float,
+        end: float,
+    ) -> None:
+        kind, name, number, detail, outline = what
+        recorder, log = self.recorder, self.recorder.log
+        op, label = told
+        host = log.draft("call", call_name(kind, name), None, op=op, label=label)
+        recorder.add_host(host, start * 1e6, end * 1e6)
+        if outline is not None and recorder.sees_nodes:
+            drafts = outline.draft(log, number, op, label, host.id)
+        else:
+            facts = _facts(detail) if outline is None else {"nodes": outline.nodes}
+            drafts = [log.draft(kind, name, number, op=op, label=label, call=host.id, detail=facts)]
+        recorder.add(drafts, before, after, start * 1e6)
+
+    def _hosted(
+        self,
+        kind: SpanKind,
+        name: str,
+        told: tuple[int | None, str],
+        start: float,
+        end: float,
+        behind: CupyEvent | CupyStream | None,
+    ) -> None:
+        log = self.recorder.log
+        op, label = told
+        heads = () if behind is None else behind.heads_in(log)
+        draft = log.draft(kind, name, None, op=op, label=label, waits_for=heads)
+        self.recorder.add_host(draft, start * 1e6, end * 1e6)
+
+    def _recorded(self, event: CupyEvent, number: int) -> None:
+        event.heads = self.recorder.log.heads(number)
+
+    def _waited(self, number: int, event: CupyEvent) -> None:
+        self.recorder.log.wait(number, event.heads)
+
+
+def _facts(detail: Detail) -> Mapping[str, object]:
+    if isinstance(detail, tuple):
+        grid, block = detail
+        return {"grid": list(grid), "block": list(block)}
+    return {"bytes": detail} if isinstance(detail, int) else detail or {}

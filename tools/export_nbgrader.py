@@ -80,7 +80,7 @@ def assignment(cells: Sequence[Cell], name: str, exported: Sequence[str]) -> nbf
             answers.setdefault(cell.id, {})[cell.only] = cell
     notebook = v4.new_notebook(metadata=METADATA)
     for cell in cells:
-        if cell.only == "solution":
+        if cell.only not in (None, "starter"):
             continue
         if cell.kind == "markdown":
             new = v4.new_markdown_cell(_linked(cell.text, exported), id=cell.id)

@@ -1,4 +1,4 @@
-"""Starters and solutions, as the course's sources have them.
+"""Starters, solutions, hints and explanations, as the course's sources have them.
 
 ``tools/build_notebooks.py`` writes the files in ``answers/`` from the cells in ``course/``, as it does the
 notebooks.
@@ -19,7 +19,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Exercise
 from asyncgpu_tutor.exercises.sandbox import private_device
 
-__all__ = ["model", "solution_text", "untouched"]
+__all__ = ["explanation", "hints", "model", "solution_text", "untouched"]
 
 
 @cache
@@ -34,6 +34,16 @@ def _stored() -> dict[str, dict[str, str]]:
 def solution_text(exercise: Exercise) -> str:
     """The solution's code."""
     return _stored()[exercise.name]["solution"]
+
+
+def hints(exercise: Exercise) -> list[str]:
+    """From a nudge to nearly the answer; Markdown, each on one line."""
+    return [" ".join(hint.split()) for hint in _stored()[exercise.name]["hints"].split("\n\n")]
+
+
+def explanation(exercise: Exercise) -> str:
+    """Why the solution is right, for those who have found it; Markdown, on one line."""
+    return " ".join(_stored()[exercise.name]["explanation"].split())
 
 
 @cache

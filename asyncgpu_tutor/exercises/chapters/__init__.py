@@ -1,1 +1,1 @@
-"""The exercises, one file a chapter: what each one checks, its hints, and why the solution is right."""
+"""The exercises, one file a chapter: what each one checks. Their words are in `course/`."""

@@ -1,4 +1,4 @@
-"""Exercises of 00_start_here: what each one checks, its hints, and why the solution is right."""
+"""Exercises of 00_start_here: what each one checks."""
 
 from __future__ import annotations
 
@@ -62,34 +62,6 @@ def check_both(mine: Any, model: Any) -> None:
 
 
 EXERCISES = (
-    Exercise(
-        name="00-waited",
-        title="Read a trace",
-        answer="waited",
-        check=check_waited,
-        hints="""
-            The cell above asks the trace `blocking` for just this number, and then compares it with 0.
-
-            `trace.metrics().host` has one number for each thing the host does, such as `["call"]`.
-
-            Write `return trace.metrics().host["wait"]`.
-        """,
-        explanation="The numbers of a trace are where you look first when a program is slow: they say "
-        "*what* took the time.",
-    ),
-    Exercise(
-        name="00-both",
-        title="Two at a time",
-        answer="both",
-        check=check_both,
-        hints="""
-            `await first` says: I do not go on without it. So the second is not even started before that.
-
-            `agt.spawn(op)` makes a task and returns at once. A task is awaited like an operation.
-
-            Two lines with `agt.spawn`, one for each, and then `return await a, await b`.
-        """,
-        explanation="Start everything first, and wait afterwards. While one result is on its way back, the "
-        "other data are on their way there: a device has a copy engine for each direction.",
-    ),
+    Exercise("00-waited", "Read a trace", "waited", check_waited),
+    Exercise("00-both", "Two at a time", "both", check_both),
 )

@@ -10,9 +10,9 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import (
     Array,
-    each_equal,
     equal,
     filled,
+    in_order,
     launches,
     on_stream,
     ordered,
@@ -22,7 +22,7 @@ from asyncgpu_tutor.exercises.checks import (
     waits,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
-from asyncgpu_tutor.exercises.internals import count, overlap_between
+from asyncgpu_tutor.exercises.internals import overlap_between
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
 
 __all__ = ["EXERCISES"]
@@ -207,10 +207,7 @@ def _pipeline(
 
 
 def _chunks(results: object, expected: list[Array]) -> None:
-    found = cast(Sequence[object], results if isinstance(results, list | tuple) else ())
-    if len(found) != len(expected):
-        raise Rejected(f"`pipeline` should return the {len(expected)} results, in a list")
-    each_equal(found, expected, f"{count(len(expected), 'chunk')}, for chunk")
+    in_order("pipeline", results, expected, f"{len(expected)} chunks, for chunk")
 
 
 def _copies_meet_kernels(trace: agt.Trace) -> None:

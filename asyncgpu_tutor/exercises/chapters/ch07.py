@@ -13,9 +13,9 @@ from asyncgpu_tutor.exercises.checks import (
     Array,
     as_kernel,
     brief,
-    each_equal,
     equal,
     filled,
+    in_order,
     launched,
     launches,
     listed,
@@ -23,6 +23,7 @@ from asyncgpu_tutor.exercises.checks import (
     noise,
     out_of_bounds,
     round_trip,
+    side_by_side,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, meant_to_fail
 from asyncgpu_tutor.exercises.internals import SimDevice, count
@@ -36,19 +37,12 @@ def _run_all(answer: Any, number: int, size: int) -> Observed[Any]:
     return observe(answer, [round_trip(size, i + 1).named(f"op {i}") for i in range(number)])
 
 
-def _in_order(results: object, number: int, size: int) -> None:
+def _all_right(results: object, number: int, size: int) -> None:
     right = [filled(size, i + 1) for i in range(number)]
-    each_equal(listed("run_all", results, number), right, f"{number} operations, for result")
+    in_order("run_all", results, right, f"{number} operations, for result")
 
 
-def _side_by_side(trace: agt.Trace) -> None:
-    if not trace.metrics().overlap:
-        raise Rejected(
-            "no two operations were at work at the same time: start all of them before you wait for "
-            "the first",
-            *trace.find("d2h")[:1],
-            *trace.find("h2d")[1:2],
-        )
+ALL_FIRST = "start all of them before you wait for the first"
 
 
 def check_run_all(mine: Any, model: Any) -> None:
@@ -61,13 +55,13 @@ def check_run_all(mine: Any, model: Any) -> None:
         with compared(run.trace, expected.trace):
             launches(run.trace, "d2h", number)
             never_blocks(run.trace)
-            _side_by_side(run.trace)
-        _in_order(run.result, number, size)
+            side_by_side(run.trace, ALL_FIRST)
+        _all_right(run.result, number, size)
 
 
 def hostile_run_all(mine: Any, _model: Any) -> None:
     """The results are in order, whichever operation is done first."""
-    _in_order(_run_all(mine, 4, 32).result, 4, 32)
+    _all_right(_run_all(mine, 4, 32).result, 4, 32)
 
 
 def _one_fails(answer: Any, failing: int) -> Observed[Any]:
@@ -90,7 +84,7 @@ def check_outcomes(mine: Any, model: Any) -> None:
                         f"the error should be in the list, and there is {brief(outcome)}"
                     )
         with compared(run.trace, expected.trace):
-            _side_by_side(run.trace)
+            side_by_side(run.trace, ALL_FIRST)
 
 
 def check_softmax(mine: Any, _model: Any) -> None:
@@ -146,7 +140,7 @@ def _limited(answer: Any, sizes: Sequence[int], limit: int) -> Observed[Any]:
 
 def _limited_right(results: object, sizes: Sequence[int]) -> None:
     right = [filled(size, i + 1) for i, size in enumerate(sizes)]
-    each_equal(listed("run_limited", results, len(sizes)), right, "result")
+    in_order("run_limited", results, right)
 
 
 def _stretches(trace: agt.Trace, number: int) -> list[tuple[float, float]]:
@@ -274,14 +268,9 @@ def check_on_both(mine: Any, model: Any) -> None:
                     "all batches there share them",
                     *run.trace.find("h2d")[:1],
                 )
-            if not run.trace.metrics().overlap:
-                raise Rejected(
-                    "no two operations were at work at the same time: start all of them before you wait "
-                    "for the first"
-                )
-        results = listed("on_both", run.result, number)
+            side_by_side(run.trace, ALL_FIRST)
         right = [np.maximum(batch, 0) + weights for batch in batches]
-        each_equal(results, right, f"{number} batches, for batch")
+        in_order("on_both", run.result, right, f"{number} batches, for batch")
 
 
 EXERCISES = (

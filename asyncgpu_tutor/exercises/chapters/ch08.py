@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import Array, each_equal, equal, filled, launches, waits
+from asyncgpu_tutor.exercises.checks import Array, equal, filled, in_order, launches, waits
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, private_device
@@ -189,19 +189,6 @@ def _as_busy(trace: agt.Trace, expected: agt.Trace) -> None:
     )
 
 
-def _listed(name: str, results: object, expected: Sequence[Array]) -> None:
-    if not isinstance(results, list | tuple):
-        raise Rejected(
-            f"`{name}` should return a list of results, and returned {type(results).__name__}"
-        )
-    found = cast(Sequence[Any], results)
-    if len(found) != len(expected):
-        raise Rejected(
-            f"`{name}` returned {count(len(found), 'result')}, and {len(expected)} are right"
-        )
-    each_equal(found, expected, "result")
-
-
 def _quietly(program: Callable[..., Any], *args: Any) -> Observed[Any]:
     """Try a program without the warning of pageable copies, which would say what is wrong."""
     with warnings.catch_warnings():
@@ -261,7 +248,7 @@ def _case(
                 launches(run.trace, "d2h", len(right))
                 _free_of(culprit, run.trace, expected)
                 _as_busy(run.trace, expected)
-            _listed(program.__name__, run.result, right)
+            in_order(program.__name__, run.result, right)
 
     return check
 
@@ -271,7 +258,7 @@ def _hostile(make: Callable[..., Given]) -> Callable[[Any, Any], None]:
 
     def check(mine: Any, _model: Any) -> None:
         args, right = make(4, 64)
-        _listed(mine[1].__name__, _quietly(mine[1], *args).result, right)
+        in_order(mine[1].__name__, _quietly(mine[1], *args).result, right)
 
     return check
 

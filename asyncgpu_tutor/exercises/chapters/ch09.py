@@ -15,6 +15,7 @@ from asyncgpu_tutor.exercises.checks import (
     each_equal,
     equal,
     filled,
+    in_order,
     is_number,
     launches,
     never_blocks,
@@ -99,11 +100,7 @@ def _token_loop(answer: Any, number: int) -> tuple[Observed[Any], list[Array]]:
 
 
 def _tokens(results: object, expected: list[Array]) -> None:
-    number = len(expected)
-    found = cast(Sequence[object], results if isinstance(results, list | tuple) else ())
-    if len(found) != number:
-        raise Rejected(f"`run_tokens` should return the {number} results, in a list")
-    each_equal(found, expected, f"{number} tokens, for token")
+    in_order("run_tokens", results, expected, f"{len(expected)} tokens, for token")
 
 
 def check_token_loop(mine: Any, model: Any) -> None:

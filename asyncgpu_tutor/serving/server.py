@@ -24,7 +24,7 @@ from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.run import current_device
 from asyncgpu_tutor.serving.lane import Host, Lane, Request
 from asyncgpu_tutor.serving.pace import Pace
-from asyncgpu_tutor.serving.source import END, Arriving, Ready
+from asyncgpu_tutor.serving.requests import END, Arriving, Ready
 
 __all__ = ["Server"]
 

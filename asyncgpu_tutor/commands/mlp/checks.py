@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from asyncgpu_tutor.commands.mlp.measuring import Outcome
 from asyncgpu_tutor.commands.mlp.pipeline import Network
-from asyncgpu_tutor.commands.mlp.recording import Outcome
 
 __all__ = ["output_ok", "reference", "rounding_bound", "verify"]
 

@@ -14,10 +14,10 @@ from asyncgpu_tutor import DeviceArray, ranges
 from asyncgpu_tutor.commands.mlp.checks import verify
 from asyncgpu_tutor.commands.mlp.conclusions import conclusion_lines
 from asyncgpu_tutor.commands.mlp.job import Job, Side
+from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured
 from asyncgpu_tutor.commands.mlp.options import devices_of, network_of, new_policy, streams_of
 from asyncgpu_tutor.commands.mlp.pipeline import Network, upload_network
-from asyncgpu_tutor.commands.mlp.recording import Outcome, measured
-from asyncgpu_tutor.commands.mlp.report import (
+from asyncgpu_tutor.commands.mlp.printout import (
     Row,
     batch_lines,
     best,

@@ -2,7 +2,7 @@
 
 A way has two acts. What happens once (preparing, capturing) happens when it is called with a `Job`; what
 it returns runs all batches, as often as it is called, and calls `look` once they are submitted. Only the
-second act is recorded, and not its first time: see `recording`.
+second act is recorded, and not its first time: see `measuring`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ::
 
-    values      the numbers that it computes
+    results     the numbers that it computes
     schedule    the trace of its run: which stream, in which order, who waits
     building    that describing an operation runs nothing
     operations  operations and arrays to try it on
@@ -19,6 +19,16 @@ from asyncgpu_tutor.exercises.checks.operations import (
     step,
     step_kernel,
 )
+from asyncgpu_tutor.exercises.checks.results import (
+    as_kernel,
+    brief,
+    each_equal,
+    equal,
+    in_order,
+    is_number,
+    launched,
+    listed,
+)
 from asyncgpu_tutor.exercises.checks.schedule import (
     launches,
     lazy,
@@ -30,16 +40,6 @@ from asyncgpu_tutor.exercises.checks.schedule import (
     side_by_side,
     unordered,
     waits,
-)
-from asyncgpu_tutor.exercises.checks.values import (
-    as_kernel,
-    brief,
-    each_equal,
-    equal,
-    in_order,
-    is_number,
-    launched,
-    listed,
 )
 
 __all__ = [

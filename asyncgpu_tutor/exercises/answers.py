@@ -50,7 +50,7 @@ def explanation(exercise: Exercise) -> str:
 def _made(name: str, which: str, answer: str) -> Any:
     """The answer that a stored cell defines."""
     names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
-    with private_device():  # kernels are compiled when they are made
+    with private_device():  # a kernel is compiled for the current device when it is made
         exec(_stored()[name][which], names)
     return names[answer]
 
@@ -74,7 +74,7 @@ def _content(answer: object) -> object:
         return answer.source.split()
     if isinstance(answer, str):
         return answer.split()
-    if isinstance(answer, tuple):  # a diagnosis and a program, say
+    if isinstance(answer, tuple):  # an exercise may ask for a diagnosis and a program
         return tuple(_content(part) for part in cast(tuple[object, ...], answer))
     if isinstance(answer, type):
         members = vars(answer).items()

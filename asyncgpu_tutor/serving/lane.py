@@ -62,15 +62,17 @@ class Lane(Generic[T]):
             slot[...] = np.zeros((), dtype)
         self._stream = stream = create_stream()
         prepared = [as_op(pipeline(slot), pipeline).prepare() for slot in self._slots]
-        self._launches: list[DeviceOp[Any]] = []  # of the first input, of the first two, ...
+        # Entry i launches what reads the first i + 1 inputs.
+        self._launches: list[DeviceOp[Any]] = []
         for count in range(1, together + 1):
             some = [one.launch() for one in prepared[:count]]
-            # Branches of a graph, or one after the other on this stream.
+            # In a graph they are branches; without, they follow each other on this stream.
             whole = some[0] if count == 1 else (overlap if graphs else in_order)(*some)
             launch = (whole.graph_on(stream) if graphs else whole.prepare()).launch()
-            launch._used = True  # there need not be so many requests at a time, ever
+            # It may never run, because there need not be so many requests at a time.
+            launch._used = True
             self._launches.append(launch)
-        self._count = 1  # of the requests in the latest run
+        self._count = 1  # how many requests the latest run has
         self.run: DeviceFuture[Any] | None = None
         in_containers(_refuse_device_arrays, [one.take_output() for one in prepared])
 
@@ -87,7 +89,7 @@ class Lane(Generic[T]):
     async def quiet(self) -> None:
         """Wait until the device neither reads nor writes its memory."""
         if self.run is not None and self.busy:
-            with suppress(Exception):  # it is for whoever asks for the result
+            with suppress(Exception):  # whoever asks for the result gets the error
                 await self.run
 
     def write(self, number: int, request: Request) -> None:
@@ -106,7 +108,8 @@ class Lane(Generic[T]):
             slot[...] = request
             return
         written: Any = request(slot)
-        if written is None or isinstance(written, int):  # how much was read, as of a socket
+        # `readinto` and its kind return how many bytes they have written.
+        if written is None or isinstance(written, int):
             return
         if inspect.isawaitable(written):
             if inspect.iscoroutine(written):
@@ -145,7 +148,7 @@ class Lane(Generic[T]):
         """
         slot = self._slots[0]
         if callable(request) or (
-            type(request) is np.ndarray  # nearly always; all the rest takes its time
+            type(request) is np.ndarray  # nearly every request, so this is looked at first
             and request.shape == slot.shape
             and request.dtype is slot.dtype
         ):

@@ -8,7 +8,8 @@ from typing import Any
 
 __all__ = ["END", "Arriving", "Ready"]
 
-END: Any = object()  # comes after the last request: None, say, is a request, if a wrong one
+# Follows the last request. None would not do, because a source may yield it by mistake.
+END: Any = object()
 
 
 class Ready:

@@ -30,7 +30,7 @@ __all__ = ["Server"]
 
 T = TypeVar("T")
 
-MOST_TOGETHER = 16  # a lane has a graph for each number up to it
+MOST_TOGETHER = 16  # limits the memory of a lane, which has a graph for each number up to it
 CLOSED = "the server was closed before this request's turn"
 
 
@@ -110,7 +110,7 @@ class Server(Generic[T]):
         self._lanes: list[Lane[T]] = [
             Lane(pipeline, self.shape, self.dtype, self._together, graphs) for _ in range(lanes)
         ]
-        # The next is the one that was freed last: its input is still in the processor's cache.
+        # The lane that was freed last is taken next, because its input is still in the processor's cache.
         self._free: deque[Lane[T]] = deque(reversed(self._lanes))
         self._queue: deque[asyncio.Future[Lane[T]]] = deque()
         self._open = False
@@ -208,7 +208,7 @@ class Server(Generic[T]):
         failure: Exception | None = None
         try:
             while under_way or not (failure or source.ended):
-                # Answers that are there go first: so a lane is used again while its memory is in the cache.
+                # Answers that are there go first: a lane that is used again soon is still in the cache.
                 while not (failure or source.ended) and (
                     not under_way or (source.ready and self._free and not under_way[0].done)
                 ):

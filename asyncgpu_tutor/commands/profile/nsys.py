@@ -14,7 +14,7 @@ from asyncgpu_tutor.errors import UsageError
 __all__ = ["ADVICE", "export", "find", "profile"]
 
 VARIABLE = "NSYS"
-# Where NVIDIA's installers put it; Nsight Compute brings one as well.
+# NVIDIA's installers put nsys into one of these places; Nsight Compute brings one as well.
 PLACES = (
     "/opt/nvidia/nsight-systems/*/bin/nsys",
     "/opt/nvidia/nsight-systems-cli/*/bin/nsys",
@@ -27,7 +27,8 @@ ADVICE = (
     f"{VARIABLE}=/path/to/nsys. Without it: asyncgpu-tutor profile --from FILE.sqlite reads an export that "
     "was made elsewhere, and agt.Trace.load_recording(name) a recording that comes with this package."
 )
-# Only what the course needs: with samples of the CPU the report of one second has hundreds of megabytes.
+# The course needs no more than this. With samples of the CPU the report of one second has hundreds of
+# megabytes.
 TRACED = (
     "--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=node",
     "--force-overwrite=true",

@@ -82,7 +82,7 @@ async def _copies(host: list[np.ndarray[tuple[int], np.dtype[np.float32]]]) -> B
 
     async def body() -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PageableCopyWarning)  # it says what is wrong here
+            warnings.simplefilter("ignore", PageableCopyWarning)  # its text would name the defect
             await asyncio.gather(
                 *(chunk(x, f"chunk {i}").schedule(policy) for i, x in enumerate(host))
             )

@@ -19,7 +19,7 @@ from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
 
 __all__ = ["EXERCISES"]
 
-# Each step needs the one before it, so this is as long as one likes, and as narrow as can be.
+# Each step needs the one before it, so a job takes as long as one likes and still fills one block only.
 WALK = r"""
 extern "C" __global__ void NAME(unsigned int steps, const unsigned int* next, unsigned int* place)
 {

@@ -124,7 +124,7 @@ def check_prepare(mine: Any, model: Any) -> None:
 def _beating(answer: Any, size: int) -> tuple[Any, agt.Trace]:
     """Try an answer on a copy of `size` elements, and stay in the loop for a while after it."""
     numbers = counter(1)
-    under_way: set[bool] = set()  # whether the operation was, at the beats so far
+    under_way: set[bool] = set()  # collects whether the operation was under way at a beat
 
     def beat() -> None:
         under_way.add(agt.in_flight() > before)
@@ -186,7 +186,7 @@ def check_spawn_safe(mine: Any, model: Any) -> None:
         for task in tasks:
             if not isinstance(task, asyncio.Future):
                 raise Rejected(f"`start` should return tasks, and one of them is {brief(task)}")
-        if not w.moved:  # its owner may give it away at any time, and does so here
+        if not w.moved:  # the owner may give the array away at any time, and does so here
             w.share()
         del w
         return [await task for task in cast(Sequence["asyncio.Future[Any]"], tasks)]
@@ -272,7 +272,7 @@ def check_at_most(mine: Any, model: Any) -> None:
             with compared(run.trace, expected.trace):
                 _on_time(run.trace, expected.trace, in_time)
                 never_blocks(run.trace)
-            # Timelines do not show these, so they are compared no longer.
+            # What follows shows in no timeline, so a rejection gets no picture.
             if not in_time and result is not None:
                 raise Rejected(f"the time was up, so None should come out, and {brief(result)} did")
             if left:

@@ -235,7 +235,8 @@ def _added(y: Any, w: Any) -> agt.DeviceOp[Any]:
 
 def _on_both(answer: Any, batches: Sequence[Array], weights: Array) -> Observed[Any]:
     devices = _two()
-    # A recording has the current device and those that the process knows, and it does not know this one.
+    # A recording covers the current device and those that the process knows. It does not know the second one,
+    # so that one is recorded apart.
     with agt.using(devices[1]), agt.record() as other, agt.using(devices[0]):
         run = observe(answer, _recipe, batches, weights, devices)
     spans = sorted([*run.trace, *other], key=lambda span: span.id)

@@ -117,7 +117,7 @@ def _prepare_only(trace: agt.Trace, number: int) -> None:
 
 
 # ------------------------------------------------------------------ all cases
-# How each could be recognised; an answer that suspects the wrong one is told.
+# Says how each defect could be recognised. An answer that suspects the wrong one is told that one's mark.
 SUSPECTS: Mapping[str, str] = {
     "null stream": "work in the lane of stream 0",
     "hidden synchronisation": "a wait on the host's lane, and calls for more work after it",
@@ -359,7 +359,7 @@ def _split(program: Callable[..., Any], size: int) -> Observed[Any]:
     def mix_of(_n: int, x: Array) -> Array:
         return _mixed(x)
 
-    # Its reference computes the large launches: nobody wants to wait for the interpreter.
+    # The reference computes the large launches, because the interpreter would take too long.
     with private_device(stand_in_above=1e6):
         kernel = agt.Kernel(MIX, reference=mix_of)
 

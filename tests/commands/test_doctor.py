@@ -64,6 +64,10 @@ class Told(ThisMachine):
         return self.checkout
 
 
+def without(package: str) -> dict[str, str]:
+    return {name: version for name, version in COURSE.items() if name != package}
+
+
 def finding(machine: ThisMachine, name: str) -> Finding:
     (found,) = (f for f in examine(machine).findings if f.name == name)
     return found
@@ -96,28 +100,12 @@ def test_a_machine_with_a_gpu_runs_it_on_both_devices() -> None:
 
 @pytest.mark.parametrize("package", ["numpy", "matplotlib", "ipykernel"])
 def test_a_needed_package_that_is_missing_stops_the_course(package: str) -> None:
-    machine = Told()
-    del machine.packages[package]
+    machine = Told(without(package))
     report = examine(machine)
 
     assert not report.can_run
     assert f"To be repaired: {package}." in report.as_text()
     assert "pip install" in finding(machine, package).advice
-
-
-def test_without_jupyterlab_an_editor_will_do() -> None:
-    machine = Told()
-    del machine.packages["jupyterlab"]
-
-    assert examine(machine).can_run
-    assert "make lab" in finding(machine, "JupyterLab").advice
-
-
-def test_an_old_python_stops_the_course() -> None:
-    machine = Told(python=(3, 10, 13))
-
-    assert not examine(machine).can_run
-    assert "3.11 or newer" in finding(machine, "Python").advice
 
 
 def test_advice_fits_a_checkout_or_an_installed_package() -> None:
@@ -143,14 +131,44 @@ def test_the_extra_follows_the_driver(cuda: Cuda | None, extra: str | None) -> N
     assert cupy_extra(cuda) == extra
 
 
-@pytest.mark.parametrize(("driver", "extra"), [(OLDER, "cuda12"), (H200, "cuda13")])
-def test_a_gpu_without_cupy_is_told_which_one(driver: Cuda, extra: str) -> None:
-    machine = Told(driver=driver)
+NO_GPU = Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device")
+BY_DRIVER = COURSE | {"cupy-cuda12x": "14.0"}
+FOUND = [
+    (Told(python=(3, 10, 13)), "Python", "broken", ["3.11 or newer"]),
+    (Told(without("jupyterlab")), "JupyterLab", "missing", ["make lab"]),
+    (Told(driver=OLDER), "CuPy", "missing", [".[cuda12]"]),
+    (Told(driver=H200), "CuPy", "missing", [".[cuda13]"]),
+    (
+        Told(COURSE | {"cupy-cuda13x": "14.0"}, driver=OLDER),
+        "CuPy",
+        "broken",
+        ["uninstall -y cupy-cuda13x", ".[cuda12]"],
+    ),
+    (
+        Told(BY_DRIVER, driver=OLDER, trial=(False, "RuntimeError: libnvrtc.so.12 not found")),
+        "CuPy",
+        "broken",
+        ["libnvrtc.so.12 not found"],
+    ),
+    (Told(driver=NO_GPU), "NVIDIA GPU", "broken", ["CUDA error 100", "CUDA_VISIBLE_DEVICES"]),
+    (Told(driver=Cuda((11, 8), ("Tesla V100",))), "NVIDIA GPU", "broken", ["525"]),
+    (Told(driver=H200), "CUPTI", "missing", ['pip install -e ".[trace]"']),
+    (Told(driver=OLDER), "CUPTI", "missing", ["580"]),
+    (Told(), "CUPTI", "absent", ["not needed"]),
+]
 
-    assert examine(machine).can_run
+
+@pytest.mark.parametrize(("machine", "name", "status", "words"), FOUND)
+def test_what_is_wrong_is_told_with_its_cure(
+    machine: Told, name: str, status: str, words: list[str]
+) -> None:
+    found = finding(machine, name)
+
+    assert found.status == status
+    assert [word for word in words if word not in f"{found.detail} {found.advice}"] == []
+    assert (found.advice == "") == (status == "absent")
+    assert examine(machine).can_run == (name != "Python")
     assert examine(machine).devices == ("sim",)
-    assert finding(machine, "CuPy").status == "missing"
-    assert f".[{extra}]" in finding(machine, "CuPy").advice
 
 
 def test_two_cupys_are_one_too_many() -> None:
@@ -162,55 +180,11 @@ def test_two_cupys_are_one_too_many() -> None:
     assert machine.trials == 0
 
 
-def test_a_cupy_newer_than_the_driver_is_broken() -> None:
-    cupy = finding(Told(packages=COURSE | {"cupy-cuda13x": "14.0"}, driver=OLDER), "CuPy")
-
-    assert cupy.status == "broken"
-    assert "uninstall -y cupy-cuda13x" in cupy.advice
-    assert ".[cuda12]" in cupy.advice
-
-
 def test_an_older_cupy_on_a_newer_driver_is_fine() -> None:
     machine = Told(packages=COURSE | {"cupy-cuda12x": "14.0"}, driver=H200)
 
     assert finding(machine, "CuPy").status == "ok"
     assert examine(machine).devices == ("sim", "cuda")
-
-
-def test_a_cupy_that_cannot_run_a_kernel_leaves_the_simulated_device() -> None:
-    machine = Told(
-        packages=COURSE | {"cupy-cuda12x": "14.0"},
-        driver=OLDER,
-        trial=(False, "RuntimeError: libnvrtc.so.12 not found"),
-    )
-    report = examine(machine)
-
-    assert report.can_run
-    assert report.devices == ("sim",)
-    assert "libnvrtc.so.12 not found" in finding(machine, "CuPy").detail
-
-
-def test_a_driver_without_a_gpu_says_why() -> None:
-    machine = Told(driver=Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device"))
-    gpu = finding(machine, "NVIDIA GPU")
-
-    assert gpu.status == "broken"
-    assert "CUDA error 100" in gpu.detail
-    assert "CUDA_VISIBLE_DEVICES" in gpu.advice
-    assert examine(machine).can_run
-
-
-def test_a_driver_too_old_for_cupy_is_to_be_updated() -> None:
-    gpu = finding(Told(driver=Cuda((11, 8), ("Tesla V100",))), "NVIDIA GPU")
-
-    assert gpu.status == "broken"
-    assert "525" in gpu.advice
-
-
-def test_cupti_is_offered_only_where_the_driver_can() -> None:
-    assert 'pip install -e ".[trace]"' in finding(Told(driver=H200), "CUPTI").advice
-    assert "580" in finding(Told(driver=OLDER), "CUPTI").advice
-    assert finding(Told(), "CUPTI").advice == ""
 
 
 def test_a_mac_is_not_told_to_install_what_it_cannot_have() -> None:

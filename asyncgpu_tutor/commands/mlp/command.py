@@ -11,7 +11,6 @@ from pathlib import Path
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, ranges
-from asyncgpu_tutor.commands.mlp.checks import verify
 from asyncgpu_tutor.commands.mlp.conclusions import conclusion_lines
 from asyncgpu_tutor.commands.mlp.job import Job, Side
 from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured
@@ -28,6 +27,7 @@ from asyncgpu_tutor.commands.mlp.printout import (
     timeline_lines,
     weight_line,
 )
+from asyncgpu_tutor.commands.mlp.verdict import verify
 from asyncgpu_tutor.commands.mlp.ways import WAYS
 from asyncgpu_tutor.data import Digits
 from asyncgpu_tutor.errors import AsyncGpuError, DeviceError, UsageError

@@ -10,7 +10,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
 from asyncgpu_tutor.commands.mlp import forward, upload
-from asyncgpu_tutor.commands.profile.run import Body, recorded
+from asyncgpu_tutor.commands.profile.programs import Body, recorded
 from asyncgpu_tutor.data import seed_inputs
 
 __all__ = ["chunk", "chunks", "matvec"]

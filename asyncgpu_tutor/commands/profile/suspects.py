@@ -17,7 +17,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
 from asyncgpu_tutor.commands.profile.chapters import BLOCK, CHUNK, chunk, chunks, matvec
-from asyncgpu_tutor.commands.profile.run import Body, recorded
+from asyncgpu_tutor.commands.profile.programs import Body, recorded
 from asyncgpu_tutor.errors import PageableCopyWarning
 
 __all__: list[str] = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import answers, progress_file
-from asyncgpu_tutor.exercises.catalogue import EXERCISES
+from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.sandbox import private_device

@@ -11,7 +11,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import UsageError
 from asyncgpu_tutor.exercises import check, hint, progress, progress_file, reset, solution, solved
 from asyncgpu_tutor.exercises.answers import hints
-from asyncgpu_tutor.exercises.catalogue import EXERCISES
+from asyncgpu_tutor.exercises.chapters import EXERCISES
 
 NAME = "01-grid"
 

@@ -17,7 +17,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Outcome, Rejected, chapters, hint, solution
 from asyncgpu_tutor.exercises.answers import explanation, hints
-from asyncgpu_tutor.exercises.catalogue import EXERCISES
+from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.checks import schedule
 from tests.tools import tool as load
 

@@ -28,6 +28,9 @@ from .kernels import scale
 from .programs import N
 
 Op = agt.DeviceOp[Any]
+BOTH = pytest.mark.parametrize(
+    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
+)
 
 
 def into(x: agt.DeviceArray, y: agt.DeviceArray) -> Op:
@@ -40,9 +43,7 @@ def arrays(*numbers: float) -> list[agt.DeviceArray]:
 
 
 # ---------------------------------------------------------------------- it is the operation
-@pytest.mark.parametrize(
-    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
-)
+@BOTH
 def test_capturing_runs_nothing(device: Device, capture: Callable[[Op], Any]) -> None:
     x, y = arrays(1, 0)
     with agt.record() as trace:
@@ -210,9 +211,7 @@ def test_what_allocates_is_refused_by_name(
     assert agt.d2h(y.borrow()).sync_on(stream)[0] == 2
 
 
-@pytest.mark.parametrize(
-    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
-)
+@BOTH
 def test_pageable_memory_is_refused(device: Device, capture: Callable[[Op], Any]) -> None:
     x = arrays(0)[0]
     with pytest.raises(CaptureError, match=r"pageable.*agt\.pin"):

@@ -29,7 +29,7 @@ from asyncgpu_tutor.errors import (
 )
 
 from .kernels import scale
-from .test_graphs import N, Op, arrays, into
+from .test_graphs import BOTH, N, Op, arrays, into
 
 
 # ---------------------------------------------------------------------- what people do next
@@ -282,9 +282,7 @@ def test_a_branch_that_has_waited_and_does_nothing_need_not_be_joined(device: De
 
 
 # ---------------------------------------------------------------------- taken for an operation
-@pytest.mark.parametrize(
-    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
-)
+@BOTH
 def test_who_takes_it_for_an_operation_is_told_of_launch(
     device: Device, capture: Callable[[Op], Any]
 ) -> None:

@@ -31,7 +31,7 @@ ADVICE = (
 # megabytes.
 TRACED = (
     "--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=node",
-    "--force-overwrite=true",
+    "--force-overwrite=true", "--cuda-event-trace=true",
 )  # fmt: skip
 TIMEOUT = 600  # seconds
 
@@ -59,15 +59,13 @@ def find() -> Path:
     raise UsageError(ADVICE)
 
 
-def profile(arguments: Sequence[str], report: Path, *, events: bool = True) -> Path:
-    """Run ``python -m asyncgpu_tutor ARGUMENTS`` under the profiler, with NVTX ranges.
+def profile(arguments: Sequence[str], report: Path) -> Path:
+    """Run ``python -m asyncgpu_tutor ARGUMENTS`` under the profiler, with NVTX ranges and CUDA events.
 
     Parameters
     ----------
     report : Path
         Where the report goes; its suffix becomes ``.nsys-rep``.
-    events : bool
-        Also trace CUDA events: they tell which stream waited for which.
 
     Returns
     -------
@@ -81,8 +79,8 @@ def profile(arguments: Sequence[str], report: Path, *, events: bool = True) -> P
     """
     target = report.with_suffix(".nsys-rep")
     command = [
-        str(find()), "profile", *TRACED, f"--cuda-event-trace={str(events).lower()}",
-        f"--output={target}", sys.executable, "-m", "asyncgpu_tutor", *arguments,
+        str(find()), "profile", *TRACED, f"--output={target}",
+        sys.executable, "-m", "asyncgpu_tutor", *arguments,
     ]  # fmt: skip
     _run(command, {**os.environ, "ASYNCGPU_NVTX": "1"})
     if not target.is_file():

@@ -112,19 +112,22 @@ class Server(Generic[T]):
         ]
         # The lane that was freed last is taken next, because its input is still in the processor's cache.
         self._free: deque[Lane[T]] = deque(reversed(self._lanes))
-        self._queue: deque[asyncio.Future[Lane[T]]] = deque()
+        self._turns = asyncio.Semaphore(0)
+        self._asked = 0  # how many requests wait for a lane
         self._open = False
 
     def __repr__(self) -> str:
         busy = sum(lane.busy for lane in self._lanes)
         return (
             f"<Server on {self._device.name}: {busy} of {len(self._lanes)} lanes busy, "
-            f"{len(self._queue)} waiting>"
+            f"{self._asked} waiting>"
         )
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:
         self._open = True
+        # A new one for each loop. A lane that is still in use counts when it is given back.
+        self._turns = asyncio.Semaphore(len(self._free))
         return self
 
     async def __aexit__(
@@ -134,10 +137,8 @@ class Server(Generic[T]):
         trace: TracebackType | None,
     ) -> None:
         self._open = False
-        while self._queue:
-            waiter = self._queue.popleft()
-            if not waiter.done():
-                waiter.set_exception(UsageError(CLOSED))
+        for _ in range(self._asked):  # each gets its turn, and is told that there is none any more
+            self._turns.release()
         for lane in self._lanes:
             await lane.quiet()
 
@@ -281,7 +282,20 @@ class Server(Generic[T]):
             raise UsageError(
                 "the server is closed: use it inside of `async with Server(...) as server`"
             )
-        lane = self._free.pop() if self._free else await self._turn()
+        if self._turns.locked() and self._asked >= self._waiting:
+            raise ServerBusyError(
+                f"all {len(self._lanes)} lanes are busy and {self._asked} requests wait: try again later, or "
+                "let more of them wait (waiting=...)"
+            )
+        turns = self._turns
+        self._asked += 1
+        try:
+            await turns.acquire()
+        finally:
+            self._asked -= 1
+        if not self._open or turns is not self._turns:
+            raise UsageError(CLOSED)
+        lane = self._free.pop()
         try:
             await lane.quiet()
             if not self._open:
@@ -291,32 +305,10 @@ class Server(Generic[T]):
             raise
         return lane
 
-    async def _turn(self) -> Lane[T]:
-        """The lane that is given back when all who came earlier have had one."""
-        if len(self._queue) >= self._waiting:
-            raise ServerBusyError(
-                f"all {len(self._lanes)} lanes are busy and {len(self._queue)} requests wait: try again "
-                "later, or let more of them wait (waiting=...)"
-            )
-        waiter: asyncio.Future[Lane[T]] = asyncio.get_running_loop().create_future()
-        self._queue.append(waiter)
-        try:
-            return await waiter
-        except BaseException:
-            if waiter in self._queue:
-                self._queue.remove(waiter)
-            elif not waiter.cancelled() and waiter.exception() is None:
-                self._give(waiter.result())  # it was given a lane just before it was cancelled
-            raise
-
     def _give(self, lane: Lane[T]) -> None:
         """A lane is free: for who waits longest, if there is one."""
-        while self._queue:
-            waiter = self._queue.popleft()
-            if not waiter.done():
-                waiter.set_result(lane)
-                return
         if lane.busy:  # the request was cancelled: others are served sooner by another lane
             self._free.appendleft(lane)
         else:
             self._free.append(lane)
+        self._turns.release()

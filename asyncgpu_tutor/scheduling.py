@@ -78,7 +78,8 @@ class SingleStream(SchedulingPolicy):
     """
 
     def __init__(self, stream: Stream | None = None, device: Device | None = None) -> None:
-        # A stream of another library says nothing about our devices: it is looked at when first used.
+        # A stream of another library does not tell which of our devices it is on, so it is looked at when it
+        # is first used.
         known: Device | None = None if stream is None else getattr(stream, "device", None)
         super().__init__(known if hasattr(known, "create_stream") else device)
         self._stream = stream

@@ -246,6 +246,15 @@ def waited(trace):
 def waited(trace):
     return trace.metrics().host["wait"]
 
+# %% id=00-waited hints
+# The cell above asks the trace `blocking` for just this number, and then compares it with 0.
+#
+# `trace.metrics().host` has one number for each thing the host does, such as `["call"]`.
+#
+# Write `return trace.metrics().host["wait"]`.
+
+# %% id=00-waited explanation
+# The numbers of a trace are where you look first when a program is slow: they say *what* took the time.
 
 # %% id=00-waited-check
 check("00-waited", waited)
@@ -271,6 +280,16 @@ async def both(first, second):
     b = agt.spawn(second)
     return await a, await b
 
+# %% id=00-both hints
+# `await first` says: I do not go on without it. So the second is not even started before that.
+#
+# `agt.spawn(op)` makes a task and returns at once. A task is awaited like an operation.
+#
+# Two lines with `agt.spawn`, one for each, and then `return await a, await b`.
+
+# %% id=00-both explanation
+# Start everything first, and wait afterwards. While one result is on its way back, the other data are on their way there: a device has a
+# copy engine for each direction.
 
 # %% id=00-both-check
 check("00-both", both)

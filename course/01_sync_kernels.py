@@ -132,6 +132,16 @@ def blocks_needed(n, threads):
 def blocks_needed(n, threads):
     return (n + threads - 1) // threads
 
+# %% id=01-grid hints
+# How many blocks for 256 elements and 128 threads? For 257? For 255?
+#
+# `n // threads` counts the *full* blocks. What is left over needs one more, if anything is left over.
+#
+# Round up instead of down: add `threads - 1` before you divide.
+
+# %% id=01-grid explanation
+# Adding `threads - 1` before the division rounds up: it carries over to one more block unless `n` is a multiple already.
+# `.partition(threads)` computes the same.
 
 # %% id=01-grid-check
 check("01-grid", blocks_needed)
@@ -176,6 +186,18 @@ extern "C" __global__ void my_relu(unsigned int n, const float* input, float* ou
     }
 }
 """)
+
+# %% id=01-relu hints
+# Two things are missing: which element is mine, and what to do with it.
+#
+# The number of a thread in the whole grid is `blockIdx.x * blockDim.x + threadIdx.x`, and some threads of the last block have a number
+# that is not below `n`.
+#
+# Inside of `if (i < n)`, one line: `output[i] = input[i] > 0.0f ? input[i] : 0.0f;`
+
+# %% id=01-relu explanation
+# Every thread finds its own `i`, steps aside if there is no such element, and writes *something* in either case: what no thread writes
+# keeps what was there before.
 
 # %% id=01-relu-check
 check("01-relu", my_relu)
@@ -306,6 +328,17 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
 }
 """)
 
+# %% id=01-matvec hints
+# One thread computes one element of `y`: it needs one row of `a`, and all of `x`.
+#
+# Row `row` begins at `a[row * n]`, as every row has `n` elements. There are `m` rows, so `m` is what a thread compares its `row` with.
+#
+# Start with `float sum = 0.0f;`, add `a[row * n + j] * x[j]` for each `j` below `n`, and write `y[row] = sum;` after the loop.
+
+# %% id=01-matvec explanation
+# A loop is left in it, over `j`: it runs inside of *one* thread. The loop over the rows is what became threads. This is
+# `agt.matvec_naive`, in your own words.
+
 # %% id=01-matvec-check
 check("01-matvec", my_matvec)
 
@@ -367,6 +400,17 @@ extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const fl
     }
 }
 """)
+
+# %% id=01-transpose hints
+# `out` has `n` rows of `m` elements. Its element (row, col) is element (col, row) of `a`.
+#
+# Rows of `out` are `m` long, rows of `a` are `n` long: the two indices use different factors.
+#
+# `if (row < n && col < m) out[row * m + col] = a[col * n + row];`
+
+# %% id=01-transpose explanation
+# Both indices have a bound of their own, and each array its own length of a row. With square matrices many a mistake would have passed:
+# that is why the check uses wide and tall ones.
 
 # %% id=01-transpose-check
 check("01-transpose", my_transpose)
@@ -524,6 +568,16 @@ def forward(a, x):
     positive = agt.relu(m, y, agt.zeros(m).partition(128)).output()
     return positive.to_host()
 
+# %% id=01-one-wait hints
+# Each `.sync()` is a wait. Which of the four does Python need, to go on?
+#
+# A kernel takes operations in place of arrays: `agt.matvec_naive(m, n, agt.h2d(a), ...)`.
+#
+# Delete every `.sync()`, and end with `.to_host()` on the operation that yields the array.
+
+# %% id=01-one-wait explanation
+# The steps depend on each other, but it is the *stream* that keeps their order. The host describes all of them, hands them over, and
+# waits once, for the copy at the end.
 
 # %% id=01-one-wait-check
 check("01-one-wait", forward)
@@ -579,6 +633,16 @@ def with_a_job(op, job):
     stream.synchronize()
     return result
 
+# %% id=01-meanwhile hints
+# Three steps: start the operation, do the job, wait. `sync` is the first and the last in one, so it is in the way.
+#
+# `op.async_on(stream)` starts an operation and returns at once. `stream.synchronize()` waits until the stream has done everything.
+#
+# `stream = agt.create_stream()`, `result = op.async_on(stream)`, `job()`, `stream.synchronize()`, `return result`.
+
+# %% id=01-meanwhile explanation
+# `async_on` returns as soon as the work is in the queue, so the job and the device share the time. The wait has to be there, too: before
+# it, the result may not be read.
 
 # %% id=01-meanwhile-check
 check("01-meanwhile", with_a_job)

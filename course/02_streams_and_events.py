@@ -371,6 +371,17 @@ def in_order(first, second, one, two):
     two.wait_event(one.record())
     return second.async_on(two)
 
+# %% id=02-order-the-race hints
+# `second` has to wait for a point on `one`: the one behind `first`.
+#
+# `one.record()` marks the end of what is on `one` *now*. `two.wait_event(mark)` holds back what is put on `two` *from now on*. So where
+# do these two lines belong?
+#
+# `first.async_on(one)`, then `two.wait_event(one.record())`, then `return second.async_on(two)`.
+
+# %% id=02-order-the-race explanation
+# Record behind the first, wait in front of the second. The host has made four calls and waited for none of them; it is stream `two` that
+# waits.
 
 # %% id=02-order-the-race-check
 check("02-order-the-race", in_order)
@@ -513,6 +524,18 @@ def fork_join(prepare, branches, combine, main, streams):
         main.wait_event(join)
     return combine.async_on(main)
 
+# %% id=02-fork-join hints
+# One event for the fork, and one for each branch for the join.
+#
+# The fork: `ready = main.record()` behind `prepare`; each of the streams waits for it before it gets its branch. One event can be waited
+# for by many.
+#
+# In the loop, after the branch was put on its stream: `joins.append(stream.record())`. After the loop `main` waits for all of `joins`,
+# and then gets `combine`.
+
+# %% id=02-fork-join explanation
+# All branches wait for *one* event, and the join waits for one of each branch. Nothing orders the branches among themselves, so they may
+# overlap. `agt.overlap` does just this.
 
 # %% id=02-fork-join-check
 check("02-fork-join", fork_join)
@@ -559,6 +582,17 @@ def enqueue(ops, one, two):
     two.wait_event(c_done)
     ops["f"].async_on(two)
 
+# %% id=02-minimum-events hints
+# Which needs does the order *within* the streams take care of? They cost nothing.
+#
+# `e` needs `b`. But `c` is before `e` on the same stream, and `c` needs `b` as well: what made `c` wait makes `e` wait.
+#
+# Three waits: `c` for `b`, `d` for `a`, `f` for `c`. Record each event right behind the work that it is for, before more is put on that
+# stream.
+
+# %% id=02-minimum-events explanation
+# An order follows from others: what comes before `c` comes before all that is behind `c`. And an event that is recorded too late orders
+# more than was asked for.
 
 # %% id=02-minimum-events-check
 check("02-minimum-events", enqueue)
@@ -676,6 +710,17 @@ def upload_all(fill, count, buffers, stream):
     stream.synchronize()
     return arrays
 
+# %% id=02-two-buffers hints
+# Before buffer `i % 2` is filled again, its last copy has to be over: that of chunk `i - 2`.
+#
+# `stream.record()` right behind the copy is an event for this copy. `event.synchronize()` is how the *host* waits for it, and for nothing
+# that comes after.
+#
+# Keep the events in a list. At the top of the loop: `if i >= 2: events[i - 2].synchronize()`. And `stream.synchronize()` at the very end.
+
+# %% id=02-two-buffers explanation
+# Waiting for the event of chunk `i - 2` leaves the copy of chunk `i - 1` under way, and that is what goes on while you fill. This is
+# called double buffering.
 
 # %% id=02-two-buffers-check
 check("02-two-buffers", upload_all)
@@ -912,6 +957,16 @@ def pipeline(prepare, process, chunks, streams):
         stream.synchronize()
     return [result.numpy() for result in results]
 
+# %% id=02-chunked-overlap hints
+# Chunk `i` goes on `streams[i % len(streams)]`. Keep what `async_on` returns, and wait later.
+#
+# The table is uploaded on one of the streams. The others know nothing of that, unless an event tells them.
+#
+# After all chunks: `stream.synchronize()` for each stream, then `[result.numpy() for result in results]`.
+
+# %% id=02-chunked-overlap explanation
+# While one stream computes, another copies: each stream is in order, and between them only the table is. The host waits when everything
+# is on its way, and not before.
 
 # %% id=02-chunked-overlap-check
 check("02-chunked-overlap", pipeline)

@@ -322,6 +322,16 @@ def upload(host):
 
     return agt.with_context(enqueue)
 
+# %% id=03-h2d hints
+# Three steps, all of them inside of `enqueue`: make an empty array, have the copy done, hand the array on.
+#
+# `context.empty` wants the shape *and the dtype* of `host`; its default is `float32`.
+#
+# `array = context.empty(host.shape, host.dtype)`, `context.copy_from_host(array, host)`, `return agt.value(array)`.
+
+# %% id=03-h2d explanation
+# The function runs when the operation does. So it knows its stream, and it reads `host` as it is *then*. `agt.h2d` is the same, with
+# checks of its arguments and a name.
 
 # %% id=03-h2d-check
 check("03-h2d", upload)
@@ -349,6 +359,16 @@ def blank(shape, dtype):
 
     return agt.with_context(enqueue)
 
+# %% id=03-zeros hints
+# It is `upload`, with another way to fill the array. Nothing has to come from the host.
+#
+# A zero is all bytes zero, for integers and floats alike: `context.memset` can do that.
+#
+# `array = context.empty(shape, dtype)`, `context.memset(array)`, `return agt.value(array)`.
+
+# %% id=03-zeros explanation
+# Memory that nobody has written holds whatever was there before, so the `memset` has to be, even where the numbers happen to be zero
+# already. That is why the check looks at the trace as well.
 
 # %% id=03-zeros-check
 check("03-zeros", blank)
@@ -446,6 +466,16 @@ def download(array):
 
     return agt.with_context(enqueue)
 
+# %% id=03-d2h hints
+# One line of work. The context has a method that makes the host array as well.
+#
+# `context.copy_to_host(array)` returns a handle to numbers that are still to come. Do not look inside, and do not wait: pass it on.
+#
+# `return agt.value(context.copy_to_host(array))`
+
+# %% id=03-d2h explanation
+# The handle goes through `value` untouched. Whoever runs the operation with `sync` or `await` gets a NumPy array in its place, once the
+# copy is done. And the context keeps `array` alive until then, even if everybody else forgets it.
 
 # %% id=03-d2h-check
 check("03-d2h", download)
@@ -506,6 +536,17 @@ def positive(x):
 
     return agt.with_context(cook)
 
+# %% id=03-recipe-twice hints
+# The three steps are right. What is wrong is *when* they are described: once, so there is one launch, and `.last()` has its array handed
+# over in the first run.
+#
+# Who calls a function anew each time an operation runs? You have written three such functions.
+#
+# Move both lines into `def cook(context):`, unchanged, and `return agt.with_context(cook)`.
+
+# %% id=03-recipe-twice explanation
+# `with_context` calls its function at every run, so everything in there is described afresh: a new launch, new arrays, and the numbers
+# that `x` holds at that time.
 
 # %% id=03-recipe-twice-check
 check("03-recipe-twice", positive)
@@ -623,6 +664,16 @@ def load_and_fetch(load, fetch, job, stream):
     job()
     return fetch.sync_on(stream)
 
+# %% id=03-which-way hints
+# For each of the two ask: does it have to be on a given stream? Does the host have to wait for it?
+#
+# `load` goes to `stream`, and nobody waits: `async_on`. `fetch` goes to `stream`, and its result is wanted at once.
+#
+# `load.async_on(stream)`, `job()`, `return fetch.sync_on(stream)`.
+
+# %% id=03-which-way explanation
+# `async_on` for what the host need not wait for, `sync_on` for what it needs. The order of the two is kept by the stream, not by a wait
+# in between.
 
 # %% id=03-which-way-check
 check("03-which-way", load_and_fetch)
@@ -708,6 +759,15 @@ async def largest(op):
     numbers = await op
     return numbers.max()
 
+# %% id=03-largest hints
+# Which of the four ways waits for the numbers and lets the event loop go on?
+#
+# What `await op` gives you is no handle any more, but a NumPy array.
+#
+# `numbers = await op`, then `return numbers.max()`.
+
+# %% id=03-largest explanation
+# Before the `await` there are handles, after it there are numbers. While this function waits, the event loop is free for other tasks.
 
 # %% id=03-largest-check
 check("03-largest", largest)

@@ -280,6 +280,18 @@ def residual(x, add):
         .to_host()
     )
 
+# %% id=04-baton hints
+# `agt.relu(n, x, out)` yields *both* arrays that it was given. The second stage needs both, so pass on both.
+#
+# After the launch the second entry is a partition. A `map` can make an array of it and leave the first as it is: `lambda used: (used[0],
+# used[1].unpartition())`.
+#
+# `agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))`, then that `map`, then `.and_then(lambda arrays: add(n, *arrays,
+# agt.zeros(n).partition(256)).output())`, and at the end `.to_host()`.
+
+# %% id=04-baton explanation
+# `x` is uploaded once and goes through the first launch to the second: a launch yields all its arrays, so nothing is lost on the way.
+# `map` changed the handles, and cost no work on the device.
 
 # %% id=04-baton-check
 check("04-baton", residual)
@@ -314,6 +326,16 @@ extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, flo
 }
 """)
 
+# %% id=04-saxpy-kernel hints
+# One thread for each element, and the bounds check, as in every kernel so far.
+#
+# `y` comes in with numbers. Read `y[i]`, and write `y[i]`.
+#
+# `if (i < n) { y[i] = a * x[i] + y[i]; }`
+
+# %% id=04-saxpy-kernel explanation
+# `y` is input and output. Each thread touches its own element only, so reading and writing do not get into each other's way.
+
 # %% id=04-saxpy-kernel-check
 check("04-saxpy-kernel", my_saxpy)
 
@@ -338,6 +360,16 @@ def async_saxpy(saxpy, a, x, y):
     launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
     return launch.output().to_host()
 
+# %% id=04-saxpy hints
+# A kernel takes operations in place of arrays: no `sync` is needed to feed it.
+#
+# `agt.h2d(y).partition(256)` is an operation as well. Which array is the one that you want back?
+#
+# `saxpy(n, a, agt.h2d(x), agt.h2d(y).partition(256))`, and then `.output().to_host()`.
+
+# %% id=04-saxpy explanation
+# Every `sync` is gone, and what is left is shorter. Whoever gets the operation decides how to run it: `sync`, `await`, `spawn`, or as a
+# part of something larger.
 
 # %% id=04-saxpy-check
 check("04-saxpy", async_saxpy)
@@ -479,6 +511,16 @@ def four_arrays():
         agt.arange(10_000),
     )
 
+# %% id=04-four-arrays hints
+# Without the `sync`s there are four operations. What makes one operation of several?
+#
+# `agt.zip(a, b, c, d)` yields a tuple of four.
+#
+# `return agt.zip(agt.ones((100, 100)), agt.zeros((100, 100)), ...)`
+
+# %% id=04-four-arrays explanation
+# One operation, one stream, one wait instead of four. Four streams would not have helped: the host needs longer to submit such an array
+# than the device needs to fill it.
 
 # %% id=04-four-arrays-check
 check("04-four-arrays", four_arrays)
@@ -599,6 +641,16 @@ def side_by_side(a, b, join):
 def side_by_side(a, b, join):
     return agt.overlap(a, b).and_then(lambda arrays: join(*arrays))
 
+# %% id=04-zip-or-overlap hints
+# Two steps: the two side by side, then `join` with both results.
+#
+# `agt.overlap` has the same form as `agt.zip`, and gives each arm a stream of its own.
+#
+# `agt.overlap(a, b).and_then(lambda arrays: join(*arrays))`
+
+# %% id=04-zip-or-overlap explanation
+# `overlap` forks and joins by events, on the device. What comes after it in the chain finds both results there, and the host has waited
+# for nothing.
 
 # %% id=04-zip-or-overlap-check
 check("04-zip-or-overlap", side_by_side)
@@ -639,6 +691,16 @@ def halves(pair, f, g):
     a, b = pair.unzip(2)
     return agt.zip(f(a), g(b))
 
+# %% id=04-unzip hints
+# `first()` and `last()` each make an operation of their own of `pair`: it would run twice.
+#
+# `unzip` makes one operation for each entry, and these share one run of `pair`.
+#
+# `a, b = pair.unzip(2)`, then `return agt.zip(f(a), g(b))`.
+
+# %% id=04-unzip explanation
+# Both parts know the same source, which runs when the first of them is needed, and never again. `unzip(2)` says how many there are, since
+# nobody can know that before the chain has run.
 
 # %% id=04-unzip-check
 check("04-unzip", halves)
@@ -778,6 +840,17 @@ def diamond(source, left, right, join):
     s = source.shared()
     return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
 
+# %% id=04-diamond hints
+# Three things: the source must run once, the sides need two streams, the join needs both.
+#
+# `source.shared()` can be used in many places, and runs at most once. Is there a way to have two operations on two streams, as *one*
+# operation?
+#
+# `s = source.shared()`, then `agt.overlap(left(s), right(s))`, then `.and_then(lambda both: join(*both))`.
+
+# %% id=04-diamond explanation
+# The first side to be submitted runs the source on its stream. The other one makes its own stream wait for an event behind it: no race,
+# and no second upload.
 
 # %% id=04-diamond-check
 check("04-diamond", diamond)
@@ -854,6 +927,16 @@ def apply_all(matrix, xs):
     ]
     return agt.zip(*[launch.output().to_host() for launch in products])
 
+# %% id=04-lend hints
+# Passed by itself, `matrix` is the first launch's. There is nothing left for the second.
+#
+# `share()` would do for the launches, but it also takes the owner's handle.
+#
+# Pass `matrix.borrow()` to each launch, and `agt.zip` the operations.
+
+# %% id=04-lend explanation
+# A loan leaves the owner the owner. `share()` is for an array that nobody needs to own any more, such as weights; `agt.dup` is for those
+# who want to write.
 
 # %% id=04-lend-check
 check("04-lend", apply_all)

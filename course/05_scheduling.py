@@ -134,6 +134,17 @@ class RoundRobin(agt.SchedulingPolicy):
         self.turn += 1
         return self.streams[turn]
 
+# %% id=05-round-robin hints
+# A policy has to remember two things: its streams, and whose turn it is.
+#
+# In `__init__` there may be no device yet. In `next_stream` there is: `self.device.create_stream()`. Create a stream when its turn first
+# comes.
+#
+# `turn = self.turn % self.size`; if `turn == len(self.streams)`, append a new stream; add 1 to `self.turn`; return `self.streams[turn]`.
+
+# %% id=05-round-robin explanation
+# That is all of `agt.StreamPoolRoundRobin`, but for a lock: it may be asked from several threads. The policy knows nothing about the
+# operations, and that will be its weakness.
 
 # %% id=05-round-robin-check
 check("05-round-robin", RoundRobin)
@@ -293,6 +304,17 @@ def streams_needed(length, pace, fills):
     at_work = min(length / pace, 1 / fills)
     return max(1, int(np.ceil(at_work)))
 
+# %% id=05-pool-size hints
+# Job `i` starts at `i * pace` and ends at `i * pace + length`. Which later job may have its stream?
+#
+# So `length / pace` jobs are at work at a time, if there is room. And there is room for `1 / fills` of them; a part of a job counts, as
+# some of its blocks can start.
+#
+# The smaller of the two, rounded up: `math.ceil` is `-int(-x // 1)`, or `int(np.ceil(x))`.
+
+# %% id=05-pool-size explanation
+# As many streams as there are jobs at work at the same time. The host limits that, by its pace, and the device, by its room. More streams
+# do no harm to these jobs, and no good.
 
 # %% id=05-pool-size-check
 check("05-pool-size", streams_needed)
@@ -531,6 +553,16 @@ class LeastLoaded(agt.SchedulingPolicy):
         self.load[i] += self.us
         return self.streams[i]
 
+# %% id=05-least-loaded hints
+# Keep a sum for each stream: how much it was given so far, in µs.
+#
+# The next job goes to the stream with the smallest sum, and adds its own length to it.
+#
+# `i = self.load.index(min(self.load))`, `self.load[i] += self.us`, and return the stream `i`.
+
+# %% id=05-least-loaded explanation
+# A job never goes behind more work than it must. It is known that this greedy rule takes less than twice the best time, whatever the jobs
+# (Graham, 1966). It has to be told how long they take, though.
 
 # %% id=05-least-loaded-check
 check("05-least-loaded", LeastLoaded)
@@ -650,6 +682,16 @@ class Express(agt.SchedulingPolicy):
         self.turn += 1
         return self.streams[self.turn % (self.size - 1)]
 
+# %% id=05-express hints
+# Two cases: is `self.us` larger than `self.limit`?
+#
+# One stream, say the last, is for the long ones. The short ones take turns on the others.
+#
+# For a long one: `self.streams[-1]`. For a short one: `self.streams[self.turn % (self.size - 1)]`, and `self.turn += 1`.
+
+# %% id=05-express explanation
+# The long jobs now take longer, one behind the other, and nobody behind a short one has to care. It is the rule of the supermarket: what
+# is best for the whole is not best for the one with a bottle of milk.
 
 # %% id=05-express-check
 check("05-express", Express)
@@ -852,6 +894,17 @@ def best_possible(trace):
         jobs[span.op] = jobs.get(span.op, 0.0) + span.duration
     return max(walls + list(jobs.values()))
 
+# %% id=05-when-it-pays hints
+# Five numbers, each a time that cannot be cut by more streams. The largest of them wins.
+#
+# `m = trace.metrics()` has `m.host['call']` and `m.engine_busy`. Kernels side by side share the SMs: each needs `span.duration *
+# span.detail['fills']` of them.
+#
+# For the longest job, add up the durations of the device spans of each `span.op`. Then `max(host, up, down, kernels, longest)`.
+
+# %% id=05-when-it-pays explanation
+# Whatever a policy does, the host makes its calls, each engine does its copies, the SMs have their work, and a job is a chain. Compare
+# with what one stream takes: if the bound is close, do not bother with streams.
 
 # %% id=05-when-it-pays-check
 check("05-when-it-pays", best_possible)

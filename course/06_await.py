@@ -380,6 +380,16 @@ async def difference(make, n):
         await asyncio.gather(*[make(i) for i in range(n)])
     return first.metrics().makespan / second.metrics().makespan
 
+# %% id=06-difference hints
+# Two recordings: `with agt.record() as first:` and `with agt.record() as second:`.
+#
+# In the first block a loop with `make(i).sync()`. In the second one `await asyncio.gather(...)` of all of them.
+#
+# `await asyncio.gather(*[make(i) for i in range(n)])`, and in the end `return first.metrics().makespan / second.metrics().makespan`.
+
+# %% id=06-difference explanation
+# Both makespans come from traces, so the quotient is the same each time on the simulated device, however busy your computer is. A
+# stopwatch would have measured Python, too.
 
 # %% id=06-difference-check
 check("06-difference", difference)
@@ -418,6 +428,17 @@ async def pipeline(n, prepare, process):
         results.append(await task)
     return results
 
+# %% id=06-prepare hints
+# Prepare batch 0 before the loop. In the loop: start batch i, prepare batch i + 1, wait for batch i.
+#
+# `agt.spawn` makes a task, but the task gets its first turn only when you let go of the event loop: `await asyncio.sleep(0)`.
+#
+# In the loop: `task = agt.spawn(process(x))`, `await asyncio.sleep(0)`, `x = prepare(i + 1)` unless this was the last one,
+# `results.append(await task)`.
+
+# %% id=06-prepare explanation
+# It is the *double buffering* of every data loader: the host is one batch ahead of the device. The `sleep(0)` is what makes it so.
+# Without it the task would have been submitted after the preparation, not before.
 
 # %% id=06-prepare-check
 check("06-prepare", pipeline)
@@ -587,6 +608,16 @@ async def with_heartbeat(op, beat):
         await agt.sleep(50)
     return await task
 
+# %% id=06-responsive hints
+# `sync` is out of the question, and a plain `await op` leaves you no place to beat from.
+#
+# Make a task of the operation. `task.done()` says whether it has ended, without waiting. `await agt.sleep(50)` lets others run for 50 µs.
+#
+# `task = agt.spawn(op)`, then `while not task.done():` with `beat()` and `await agt.sleep(50)` in it, then `return await task`.
+
+# %% id=06-responsive explanation
+# Each `await` in the loop is a place where others get a turn: the operation's task to notice that its result is there, and whatever else
+# your program has to do. A second task that beats for ever, and is cancelled in the end, does as well.
 
 # %% id=06-responsive-check
 check("06-responsive", with_heartbeat)
@@ -689,6 +720,16 @@ def start(batches, w):
 
     return [agt.spawn(score(x)) for x in batches]
 
+# %% id=06-spawn-safe hints
+# Read what the error says: it names what to pass in place of the borrowed array.
+#
+# Each task needs a handle of its own that keeps the array alive: a shared one.
+#
+# One line is enough: `w = w.share()` at the top, and `w` in place of `w.borrow()`.
+
+# %% id=06-spawn-safe explanation
+# `start` returns long before the tasks are done. A shared handle in each of them keeps the weights where they are, whoever else lets go,
+# and the memory is free when the last of them is done.
 
 # %% id=06-spawn-safe-check
 check("06-spawn-safe", start)
@@ -870,6 +911,17 @@ async def reports(ops):
 
     return await asyncio.gather(*[report(op) for op in ops])
 
+# %% id=06-three-arms hints
+# Write a coroutine for *one* operation, with a `try` in it that has three endings, and `gather` as many of these as there are operations.
+#
+# Python takes the first `except` that fits. `agt.DeviceError` is an `Exception`, too, so it has to come first.
+#
+# `try: return "done", await op`, then `except agt.DeviceError as error: return "device", error`, then `except Exception as error: return
+# "program", error`.
+
+# %% id=06-three-arms explanation
+# The `try` is within the task, so an error ends this one operation and no other. And `except Exception` is as wide as it should get: a
+# cancellation is a `BaseException`, so that it can pass.
 
 # %% id=06-three-arms-check
 check("06-three-arms", reports)
@@ -967,6 +1019,18 @@ async def at_most(op, us):
     task.cancel()
     return None
 
+# %% id=06-cancel hints
+# You wait for two things here, the operation and the time. Whichever is first decides.
+#
+# Two tasks: `agt.spawn(op)` and `asyncio.create_task(agt.sleep(us))`. `asyncio.wait` can return when the first of them is done: see
+# `help(asyncio.wait)`.
+#
+# `await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)`, then `clock.cancel()`. If `task.done()`, return
+# `task.result()`; if not, `task.cancel()`.
+
+# %% id=06-cancel explanation
+# Cancelling ends the wait, and nothing else: the device finishes what is in its queue, and the arrays live until then. In a program on a
+# GPU alone `asyncio.timeout` does this for you, with the clock on the wall.
 
 # %% id=06-cancel-check
 check("06-cancel", at_most)
@@ -996,6 +1060,16 @@ async def as_they_come(ops, use):
     for next_one in asyncio.as_completed(tasks):
         use(await next_one)
 
+# %% id=06-as-completed hints
+# In the starter, where is the host while the device works on the last operation?
+#
+# `asyncio.as_completed(tasks)` gives what to await next, in the order in which it is done.
+#
+# `tasks = [agt.spawn(op) for op in ops]`, then `for next_one in asyncio.as_completed(tasks): use(await next_one)`.
+
+# %% id=06-as-completed explanation
+# All are in flight from the start. What is done first is used first, while the device works on the rest: the host's part overlaps the
+# device's.
 
 # %% id=06-as-completed-check
 check("06-as-completed", as_they_come)

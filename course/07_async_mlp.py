@@ -357,6 +357,16 @@ async def run_all(ops):
     tasks = [agt.spawn(op) for op in ops]
     return [await task for task in tasks]
 
+# %% id=07-in-flight hints
+# In the loop, the second operation is not even started before the first one is done.
+#
+# `agt.spawn(op)` starts an operation and returns a task. Start all, then wait for each.
+#
+# `tasks = [agt.spawn(op) for op in ops]`, and then `await` the tasks, one after the other.
+
+# %% id=07-in-flight explanation
+# Once all are started it does not matter in which order you wait: the list keeps the results in the order of the operations, whichever is
+# done first. `await asyncio.gather(*ops)` does the same in one line.
 
 # %% id=07-in-flight-check
 check("07-in-flight", run_all)
@@ -773,6 +783,18 @@ async def outcomes(ops):
 async def outcomes(ops):
     return await asyncio.gather(*ops, return_exceptions=True)
 
+# %% id=07-outcomes hints
+# A `TaskGroup` cancels the others when one fails: right for a batch that is useless without all of its parts, and not what is wanted
+# here.
+#
+# `asyncio.gather` has an option for it: see `help(asyncio.gather)`.
+#
+# `await asyncio.gather(*ops, return_exceptions=True)` has each result, or its exception, in the order of the operations.
+
+# %% id=07-outcomes explanation
+# An error belongs to the operation that failed, and comes where its result would. The other streams did not notice. (On a real GPU a
+# kernel that faults ends the process's CUDA context, and with it the others. What fails for other reasons, such as a wrong shape, does
+# not.)
 
 # %% id=07-outcomes-check
 check("07-outcomes", outcomes)
@@ -813,6 +835,18 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
     }
 }
 """)
+
+# %% id=07-softmax hints
+# Each thread computes one output, but needs *all* inputs: two loops, one for the largest, one for the sum.
+#
+# `expf(100.0f)` is too large for a `float`. Subtract the largest input from each first: it changes nothing in the result, as numerator
+# and denominator shrink alike.
+#
+# `float top = x[0];`, a loop with `top = fmaxf(top, x[j]);`, a loop with `sum += expf(x[j] - top);`, and `y[i] = expf(x[i] - top) / sum;`
+
+# %% id=07-softmax explanation
+# With the largest input subtracted, the largest power is exp(0) = 1, and nothing can overflow. Every thread does the same two loops: that
+# is naive, as the other kernels here are. For 64 outputs nobody notices.
 
 # %% id=07-softmax-check
 check("07-softmax", softmax)
@@ -868,6 +902,17 @@ async def run_limited(ops, limit):
 
     return await asyncio.gather(*[run(op) for op in ops])
 
+# %% id=07-limited hints
+# Let each operation have a coroutine of its own, and think of a door that lets so many in at a time.
+#
+# `asyncio.Semaphore(limit)` is that door: `async with gate:` waits in front of it while `limit` others are inside.
+#
+# `async def run(op):` with `async with gate:` and `return await op` in it, and then `return await asyncio.gather(*[run(op) for op in
+# ops])`.
+
+# %% id=07-limited explanation
+# An operation that nobody has awaited costs nothing. So a thousand of them may stand in front of the door, and memory is needed for those
+# inside only.
 
 # %% id=07-limited-check
 check("07-limited", run_limited)
@@ -959,6 +1004,23 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
     }
 }
 """)
+
+# %% id=07-tiled hints
+# For each step along `k`: every thread loads one element of each tile, *barrier*, every thread adds up 16 products from the tiles,
+# *barrier*.
+#
+# The thread (x, y) loads `a[row * k + t + x]` and `b[(t + y) * n + col]`, if there are such elements, and 0 if not: a zero adds nothing
+# to the sum.
+#
+# Threads without an element of `c` must not leave early: they load, and the barrier waits for them. Only the last line, which writes, is
+# for those with an element alone.
+#
+# `for (unsigned int t = 0; t < k; t += 16)`: load both tiles, `__syncthreads();`, a loop over `i` with `sum += tile_a[y][i] *
+# tile_b[i][x];`, `__syncthreads();`. After it the write.
+
+# %% id=07-tiled explanation
+# What one thread loads, 16 threads of its row or column use. The first barrier makes sure that the tiles are full before anybody reads
+# them; the second, that everybody has read them before anybody overwrites them.
 
 # %% id=07-tiled-check
 check("07-tiled", sgemm_tiled)
@@ -1090,6 +1152,17 @@ async def on_both(recipe, batches, weights, devices):
             tasks.append(agt.spawn(recipe(x, copies[i % 2])))
     return await asyncio.gather(*tasks)
 
+# %% id=07-two-devices hints
+# An array is on one device, so each device needs its own copy of the weights. One will do.
+#
+# `with agt.using(device):` makes a device the current one: what is spawned in the block goes there.
+#
+# First a loop over `devices` with `w = await agt.h2d(weights).share()`, each in its `using`. Then a loop over the batches, with
+# `devices[i % 2]` and `agt.spawn`. `gather` in the end.
+
+# %% id=07-two-devices explanation
+# One event loop waits for both devices as it waits for one. Each has streams, copy engines and SMs of its own, so what is on different
+# devices need not share anything but the host.
 
 # %% id=07-two-devices-check
 check("07-two-devices", on_both)

@@ -222,6 +222,16 @@ async def handle(i, prepare, process):
             x = prepare(i)
         return await process(x)
 
+# %% id=08-annotate hints
+# Two ranges, one inside of the other. Which of the two has an `await` in it?
+#
+# `agt.ranges.span("prepare")` for the one without an `await`, `agt.ranges.across("request")` for the one with.
+#
+# `with agt.ranges.across("request"):` around both lines, and in it `with agt.ranges.span("prepare"):` around the first.
+
+# %% id=08-annotate explanation
+# `across` opens a range that goes by a number, so it does not matter who opens or closes others meanwhile. And `with` closes it, also
+# when the request fails.
 
 # %% id=08-annotate-check
 check("08-annotate", handle)
@@ -635,6 +645,17 @@ async def program_a(ops):
 
 case_a = "hidden synchronisation", program_a
 
+# %% id=08-case-a hints
+# Look at the host's lane. What does it do between two calls for a copy to the device?
+#
+# Which line of the program keeps the host waiting? It need not be one that says `await`.
+#
+# `settle()` calls `agt.synchronize()`. The culprit is `"hidden synchronisation"`; the program is right without that line. Awaiting the
+# tasks at the end is wait enough.
+
+# %% id=08-case-a explanation
+# One line in a helper, and four streams take turns. Waits hide in logging, in assertions on results, in a `.item()` or a `print` of a
+# device value, in an allocator that runs out. On the host's lane all of them look the same.
 
 # %% id=08-case-a-check
 check("08-case-a", case_a)
@@ -683,6 +704,17 @@ async def program_b(ops):
 
 case_b = "too few streams", program_b
 
+# %% id=08-case-b hints
+# How many streams are there, how many operations, and how much of the device does one need?
+#
+# Each kernel is one block. A device has room for many of these at once, but a stream runs one after the other.
+#
+# `"too few streams"`. `agt.StreamPoolRoundRobin(len(ops))` gives each operation a stream of its own.
+
+# %% id=08-case-b explanation
+# An operation that stands behind another on its stream waits for it, whether it needs it or not. Streams cost little, so have as many as
+# there is room for. (In CUDA there is one more limit below: streams share hardware queues, whose number `CUDA_DEVICE_MAX_CONNECTIONS`
+# sets.)
 
 # %% id=08-case-b-check
 check("08-case-b", case_b)
@@ -718,6 +750,16 @@ async def program_c(ops):
 
 case_c = "null stream", program_c
 
+# %% id=08-case-c hints
+# Read the numbers of the lanes.
+#
+# Where did stream 0 come from? No policy deals it out.
+#
+# `"null stream"`: `default_stream` is number 0. Leave the choice to the policy, for all of them: `await asyncio.gather(*ops)`.
+
+# %% id=08-case-c explanation
+# Here it cost some overlap, as two operations shared a stream. In a program whose other streams are blocking ones (CUDA's default, and
+# CuPy's) it would have cost all of it. Whatever names no stream goes there, so look for it in libraries, too.
 
 # %% id=08-case-c-check
 check("08-case-c", case_c)
@@ -749,6 +791,16 @@ async def program_d(make, arrays):
 
 case_d = "pageable copy", program_d
 
+# %% id=08-case-d hints
+# Compare the calls that enqueue a copy with those that launch something. How long are they?
+#
+# In which kind of memory is what `np.full` or `np.load` gives you?
+#
+# `"pageable copy"`: `make(agt.pin(x))` in place of `make(x)`. Each needs a pinned array of its own, as all are in flight together.
+
+# %% id=08-case-d explanation
+# The copy from pageable memory was staged by the host, so the host was inside of the call all the while. In a program that runs for long,
+# pin a few buffers once and fill them in turn: pinning itself takes time.
 
 # %% id=08-case-d-check
 check("08-case-d", case_d)
@@ -787,6 +839,16 @@ async def program_e(make, rounds):
 
 case_e = "lazy module loading", program_e
 
+# %% id=08-case-e hints
+# Most of the time is one call. What is special about it?
+#
+# Would a second recording look the same? The trace should show the usual round, not the first.
+#
+# `"lazy module loading"`: run `await make()` once before the recording begins, to its end, and all rounds inside of it as before.
+
+# %% id=08-case-e explanation
+# What happens once must not be counted to what happens a thousand times. Loading is one such thing; memory pools that grow, clocks that
+# rise and caches that fill are others. (And if the first request matters to you, warm up before you open the doors.)
 
 # %% id=08-case-e-check
 check("08-case-e", case_e)
@@ -827,6 +889,17 @@ async def program_f(x, compute, step, rounds):
 
 case_f = "allocation in the loop", program_f
 
+# %% id=08-case-f hints
+# Which calls come back in every round, although nothing in the round is new?
+#
+# `agt.memcpy(target, x)` copies into an array that is there already. Lend it: `room.borrow()`.
+#
+# `"allocation in the loop"`: `room = await agt.zeros(x.shape, name="state")` before the loop, and `agt.memcpy(room.borrow(), x).first()`
+# in place of `agt.h2d(x, "state")`.
+
+# %% id=08-case-f explanation
+# The arrays of this course come from a pool in the order of the stream, so each of these calls is short. A plain `cudaMalloc` is not, and
+# `cudaFree` may wait for the whole device. What is the same in every round belongs in front of the loop.
 
 # %% id=08-case-f-check
 check("08-case-f", case_f)
@@ -860,6 +933,18 @@ async def program_g(job, x):
 
 case_g = "one big kernel", program_g
 
+# %% id=08-case-g hints
+# For most of the time one thing happens. What else could happen meanwhile, and why does it not?
+#
+# The copy back waits for the kernel, the kernel for the copy to the device: they are one operation. With the numbers in parts, there
+# would be several.
+#
+# `"one big kernel"`: `parts = np.array_split(x, 4)`, `asyncio.gather` of `job(part)` for each, and `np.concatenate` of what comes back.
+
+# %% id=08-case-g explanation
+# The kernel takes as long as before, all parts together. But while one part is computed, the next one is copied to the device and the
+# last one back. More than a few parts bring nothing more, and cost a launch each. What is left is the kernel itself: a case for the
+# microscope.
 
 # %% id=08-case-g-check
 check("08-case-g", case_g)

@@ -290,6 +290,16 @@ def replay(op, stream, times):
     stream.synchronize()
     return graph
 
+# %% id=09-first-graph hints
+# Two acts: capture once, before the loop; launch in the loop. How does one start an operation without waiting for it?
+#
+# `graph.launch()` is an operation, and does nothing by itself. `.async_on(stream)` submits it.
+#
+# `graph = op.graph_on(stream)`; in the loop `graph.launch().async_on(stream)`; then `stream.synchronize()` and `return graph`.
+
+# %% id=09-first-graph explanation
+# The capture has cost as much as a run or two, once. After that each run is one call, and the stream keeps the runs in order, so one wait
+# at the end is enough.
 
 # %% id=09-first-graph-check
 check("09-first-graph", replay)
@@ -448,6 +458,16 @@ async def run_tokens(graph, x, tokens):
         results.append(answer.copy())
     return results
 
+# %% id=09-token-loop hints
+# Two things are missing. The graph reads `x`, and nobody has put the token there. And whose is the array that a launch yields?
+#
+# `graph.update(agt.memcpy(x.borrow(), token))` before the launch.
+#
+# The array is the graph's, and the next launch writes to it: keep `answer.copy()`.
+
+# %% id=09-token-loop explanation
+# The update and the launch follow each other on the device, so one `await` for both is enough. The copy on the host is the price of fixed
+# addresses. Where a result is used at once, and not kept, you can do without.
 
 # %% id=09-token-loop-check
 check("09-token-loop", run_tokens)
@@ -573,6 +593,14 @@ def side_by_side(ops, stream):
 def side_by_side(ops, stream):
     return agt.overlap(*ops).graph_on(stream)
 
+# %% id=09-branches hints
+# `zip` is about results. Which combinator is about time?
+#
+# Arms of `agt.overlap` become branches of the graph.
+
+# %% id=09-branches explanation
+# `overlap` forks to a stream for each arm, and joins them. The capture notes who waits for whom, and that is all that a graph knows of
+# streams: its branches have no order between them.
 
 # %% id=09-branches-check
 check("09-branches", side_by_side)
@@ -659,6 +687,16 @@ def capturable(slot, x, y, out):
         agt.d2h(y.borrow(), out=out),
     )
 
+# %% id=09-no-allocation hints
+# Three steps make an array: `h2d`, `zeros` and `to_host`. For each of them there is one already: `x`, `y` and `out`.
+#
+# `agt.memcpy(x.borrow(), slot)` writes into `x`, `agt.d2h(y.borrow(), out=out)` into `out`.
+#
+# `agt.zip` puts the three steps in order: copy, `agt.relu(n, x.borrow(), y.borrow().partition(256))`, copy.
+
+# %% id=09-no-allocation explanation
+# Nothing is made any more, so all addresses are known when the graph is captured. The slot is read at each launch, and the result is
+# always in `out`. `op.prepare().launch()` would have done it without rewriting, with arrays of its own.
 
 # %% id=09-no-allocation-check
 check("09-no-allocation", capturable)
@@ -818,6 +856,16 @@ def speedups(make, counts, stream):
         gains[count] = by_calls.metrics().makespan / by_graph.metrics().makespan
     return gains
 
+# %% id=09-layers hints
+# Two recordings for each count: `with agt.record() as trace: ...`. The graph has to be there before the second begins.
+#
+# `trace.metrics().makespan` is the time from the first start to the last end, calls and waiting included.
+#
+# `gains[count] = by_calls.metrics().makespan / by_graph.metrics().makespan`
+
+# %% id=09-layers explanation
+# A run of the graph has a fixed part as well: its one call, the start, the wait. With one layer that is nearly all of its time. The more
+# layers there are, the less it counts, and the gain grows towards the ratio of one call to one small kernel.
 
 # %% id=09-layers-check
 check("09-layers", speedups)
@@ -910,6 +958,16 @@ def break_even(capture, by_calls, by_graph):
         return None
     return int(capture // saved) + 1
 
+# %% id=09-break-even hints
+# After `runs` runs, the calls have taken `runs * by_calls`, and the graph `capture + runs * by_graph`.
+#
+# Each run saves `by_calls - by_graph`. What if that is nothing, or less?
+#
+# The saving has to be *more* than the capture: `int(capture // saved) + 1`.
+
+# %% id=09-break-even explanation
+# Rounding down and adding one gives the smallest whole number *above* `capture / saved`, also where that is a whole number itself. And
+# where a launch saves nothing, no number of runs earns the capture back.
 
 # %% id=09-break-even-check
 check("09-break-even", break_even)
@@ -951,6 +1009,16 @@ def make_server(make, stream):
 
     return answer
 
+# %% id=09-shapes hints
+# A dictionary from shapes to graphs. Which array is the slot of a graph, and who keeps it?
+#
+# The slot is made with the graph, by `agt.pinned(x.shape)`, and kept beside it. Each request is copied into it: `slot[:] = x`.
+#
+# `known[x.shape] = slot, make(slot).graph_on(stream)` if the shape is new; then `graph.launch().sync_on(stream).copy()`.
+
+# %% id=09-shapes explanation
+# The first request of a shape pays for the capture, all others only for a launch. The result is copied, as the graph's own array is
+# written again by the next request of the same shape.
 
 # %% id=09-shapes-check
 check("09-shapes", make_server)

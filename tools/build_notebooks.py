@@ -7,14 +7,17 @@ as ::
     # %% id=first-launch tags=raises-exception
     # %% id=01-relu starter
     # %% id=01-relu solution
+    # %% id=01-relu hints
+    # %% id=01-relu explanation
 
 Lines of Markdown begin with ``# ``. Every cell has an id of its own, which stays when the cell changes. A
 `starter` cell is in the learner's notebook only, and a `solution` cell only in the one that is written to
 ``solutions/``, which exists for sources that have such cells. What precedes the first cell is for readers
 of the source.
 
-Starters and solutions also go to ``asyncgpu_tutor/exercises/answers/NN_name.json``, by the ids of their
-cells, which are the names of the exercises. From there `check` and `solution` have them.
+All four parts of an exercise go to ``asyncgpu_tutor/exercises/answers/NN_name.json``, by the ids of their
+cells, which are the names of the exercises. From there `check`, `hint` and `solution` have them. Hints, a
+paragraph for each, and the explanation are Markdown, and in no notebook.
 
 ``course/wrong_answers/NN_name.py`` has plausible wrong answers to these exercises, which are in no
 notebook. A test holds the check against each, which has to reject it with the cause that is given ::
@@ -44,6 +47,8 @@ from nbformat import v4
 ROOT = Path(__file__).resolve().parents[1]
 MARKER = re.compile(r"# %%(?P<options>( .*)?)")
 FOLDERS = {"starter": "notebooks", "solution": "solutions"}
+WORDS = ("hints", "explanation")
+PARTS = (*FOLDERS, *WORDS)
 ANSWERS = "asyncgpu_tutor/exercises/answers"
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -64,7 +69,7 @@ class Cell:
     Attributes
     ----------
     only : str or None
-        The one kind of notebook that it goes to; None for both.
+        Which part of an exercise it is; None for what is in both kinds of notebook.
     cause : str
         Of a wrong answer: part of what the learner is told when it is rejected.
     """
@@ -103,8 +108,9 @@ def _head(options: list[str], where: str) -> Cell:
         key, _, given = option.partition("=")
         if option == "[markdown]":
             cell.kind = "markdown"
-        elif option in FOLDERS:
+        elif option in PARTS:
             cell.only = option
+            cell.kind = "markdown" if option in WORDS else cell.kind
         elif key == "cause" and given:
             cell.cause = given
         elif key == "id" and re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", given):
@@ -151,13 +157,14 @@ def build(cells: list[Cell], audience: Audience, name: str) -> str:
 
 
 def answers(cells: list[Cell], name: str) -> str:
-    """Starter and solution of each exercise, as JSON; empty where there is none."""
+    """The parts of each exercise, as JSON; empty where there is no exercise."""
     found: dict[str, dict[str, str]] = {}
     for cell in cells:
         if cell.only is not None:
             found.setdefault(cell.id, {})[cell.only] = cell.text
-    if halves := [exercise for exercise, both in found.items() if len(both) < 2]:
-        raise SourceError(f"{name}: these lack a starter or a solution: {', '.join(halves)}")
+    for exercise, parts in found.items():
+        if missing := [part for part in PARTS if part not in parts]:
+            raise SourceError(f"{name}: {exercise} lacks its {', '.join(missing)}")
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n" if found else ""
 
 

@@ -33,7 +33,7 @@ SCHEMA = 3
 POINTS = 1
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 DOCUMENT = re.compile(r"\]\(\.\./docs/([\w./-]+)\)")
-# What a program of a chapter reads that lies beside the notebooks, such as its twin.
+# Finds the files beside the notebooks that a program of a chapter reads, such as its twin.
 BESIDE = re.compile(r"\.\./notebooks/(\w+\.(?!ipynb)\w+)")
 CHAPTER = re.compile(r"\[([^\]]+)\]\((\w+)\.ipynb\)")
 
@@ -42,7 +42,7 @@ CONFIG = '''"""nbgrader's settings for the exported course. Options: nbgrader --
 c = get_config()  # noqa: F821 - nbgrader puts it there when it reads this file
 
 c.CourseDirectory.course_id = "asyncgpu_tutor"
-# What stands in the place of a solution. The default raises, and would stop a student's Run All.
+# This text replaces a solution. nbgrader's default raises, and would stop a student's Run All.
 c.ClearSolutions.code_stub = {"python": "# Your answer goes into the lines above."}
 # A check runs a kernel in Python, on devices of several kinds.
 c.ExecutePreprocessor.timeout = 120
@@ -80,7 +80,7 @@ def assignment(cells: Sequence[Cell], name: str, exported: Sequence[str]) -> nbf
             answers.setdefault(cell.id, {})[cell.only] = cell
     notebook = v4.new_notebook(metadata=METADATA)
     for cell in cells:
-        if cell.only == "solution":
+        if cell.only not in (None, "starter"):
             continue
         if cell.kind == "markdown":
             new = v4.new_markdown_cell(_linked(cell.text, exported), id=cell.id)

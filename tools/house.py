@@ -26,7 +26,7 @@ PACKAGE = "asyncgpu_tutor"
 PICTURE = re.compile(r"(?s)(<!-- tools/house\.py -->\n```text\n).*?(```\n)")
 WIDTH = 116
 INDENT = 24  # where the text of a room begins
-# What nobody has to open to find something, so that the picture stays small.
+# These are left out of the picture, because nobody has to open them to find something.
 CLOSED = {"data"}
 
 # A newcomer asks for one of these kinds. A room that is in none of them is refused, as is one on no floor.

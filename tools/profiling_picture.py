@@ -27,7 +27,7 @@ def three() -> Comparison:
         simulated = trace_of(NAME)
     cupti = Trace.load_recording(NAME)
     nsys = Trace.from_nsys(Trace.recorded_file(f"{NAME}.sqlite"), within=NAME)
-    # What is open around a batch says little here.
+    # The range around a batch is left out, because it says little here.
     nsys.spans[:] = [span for span in nsys if not (span.kind == "range" and span.op is None)]
     return agt.compare(simulated, cupti, nsys, titles=["Simulated", "CUPTI", "Nsight Systems"])
 

@@ -22,12 +22,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, Protocol, final
+from typing import Literal
 
 __all__ = [
     "Cuda",
     "Finding",
-    "Machine",
     "Report",
     "ThisMachine",
     "add_arguments",
@@ -133,41 +132,8 @@ class Report:
         return "\n".join(lines)
 
 
-class Machine(Protocol):
-    """The questions that the doctor asks a machine. A test answers them as it likes."""
-
-    def python_version(self) -> tuple[int, int, int]:
-        """Version of the running Python."""
-        ...
-
-    def system(self) -> tuple[str, str]:
-        """Operating system and processor, as `platform.system` and `platform.machine` name them."""
-        ...
-
-    def version_of(self, distribution: str) -> str | None:
-        """Version of an installed distribution, or None."""
-        ...
-
-    def cuda(self) -> Cuda | None:
-        """What the NVIDIA driver says, or None where there is no driver."""
-        ...
-
-    def try_python(self, program: str) -> tuple[bool, str]:
-        """Run a program in a Python of its own: whether it succeeded, and its last line."""
-        ...
-
-    def output_of(self, *command: str) -> str | None:
-        """What a command prints, or None where it is not installed or fails."""
-        ...
-
-    def in_checkout(self) -> bool:
-        """Whether the package lies in a checkout, not among installed packages."""
-        ...
-
-
-@final
 class ThisMachine:
-    """The machine that this process runs on."""
+    """What the doctor asks of the machine that this process runs on. A test answers as it likes."""
 
     def python_version(self) -> tuple[int, int, int]:
         """Version of the running Python."""
@@ -248,7 +214,7 @@ def cupy_extra(cuda: Cuda | None) -> str | None:
     return "cuda12" if cuda.version[0] == 12 else "cuda13"
 
 
-def examine(machine: Machine) -> Report:
+def examine(machine: ThisMachine) -> Report:
     """Ask a machine everything.
 
     Returns
@@ -274,7 +240,7 @@ def examine(machine: Machine) -> Report:
     return Report(findings, ("sim", "cuda") if gpu_works else ("sim",))
 
 
-def examine_python(machine: Machine) -> Finding:
+def examine_python(machine: ThisMachine) -> Finding:
     """Python itself."""
     version = machine.python_version()
     detail = ".".join(map(str, version)) + f" ({sys.executable})"
@@ -286,7 +252,7 @@ def examine_python(machine: Machine) -> Finding:
     return Finding("Python", "ok", detail, needed=True)
 
 
-def examine_package(machine: Machine, name: str, use: str, extra: str = "") -> Finding:
+def examine_package(machine: ThisMachine, name: str, use: str, extra: str = "") -> Finding:
     """A package without which the course cannot run."""
     version = machine.version_of(name)
     if version is None:
@@ -295,7 +261,7 @@ def examine_package(machine: Machine, name: str, use: str, extra: str = "") -> F
     return Finding(name, "ok", version, needed=True)
 
 
-def examine_jupyterlab(machine: Machine) -> Finding:
+def examine_jupyterlab(machine: ThisMachine) -> Finding:
     """JupyterLab. Not needed: editors that run notebooks do as well."""
     version = machine.version_of("jupyterlab")
     if version is None:
@@ -306,7 +272,7 @@ def examine_jupyterlab(machine: Machine) -> Finding:
     return Finding("JupyterLab", "ok", version)
 
 
-def examine_driver(machine: Machine, cuda: Cuda | None) -> Finding:
+def examine_driver(machine: ThisMachine, cuda: Cuda | None) -> Finding:
     """The NVIDIA driver and its GPUs. Not needed: there is the simulated device."""
     name = "NVIDIA GPU"
     if cuda is None:
@@ -330,7 +296,7 @@ def examine_driver(machine: Machine, cuda: Cuda | None) -> Finding:
     return Finding(name, "ok", detail)
 
 
-def examine_cupy(machine: Machine, cuda: Cuda | None) -> Finding:
+def examine_cupy(machine: ThisMachine, cuda: Cuda | None) -> Finding:
     """CuPy: the right wheel, only one of them, and able to compile and run a kernel."""
     installed = [wheel for wheel in CUPY_WHEELS if machine.version_of(wheel) is not None]
     described = ", ".join(f"{wheel} {machine.version_of(wheel)}" for wheel in installed)
@@ -364,7 +330,7 @@ def examine_cupy(machine: Machine, cuda: Cuda | None) -> Finding:
     return Finding("CuPy", "ok", f"{described}: {last_line}")
 
 
-def examine_nvtx(machine: Machine) -> Finding:
+def examine_nvtx(machine: ThisMachine) -> Finding:
     """NVTX, which names our operations in a profiler's timeline."""
     version = machine.version_of("nvtx")
     if version is not None:
@@ -375,7 +341,7 @@ def examine_nvtx(machine: Machine) -> Finding:
     return Finding("nvtx", "absent", f"has no wheel for {system} on {processor}")
 
 
-def examine_cupti(machine: Machine, cuda: Cuda | None) -> Finding:
+def examine_cupti(machine: ThisMachine, cuda: Cuda | None) -> Finding:
     """CUPTI, which measures kernels from inside the process."""
     version = machine.version_of("cupti-python")
     if version is not None:
@@ -388,7 +354,7 @@ def examine_cupti(machine: Machine, cuda: Cuda | None) -> Finding:
     return Finding("CUPTI", "missing", "not installed; times come from CUDA events", advice)
 
 
-def examine_nsys(machine: Machine, cuda: Cuda | None) -> Finding:
+def examine_nsys(machine: ThisMachine, cuda: Cuda | None) -> Finding:
     """Nsight Systems, the profiler."""
     output = machine.output_of("nsys", "--version")
     if output is not None:
@@ -399,7 +365,7 @@ def examine_nsys(machine: Machine, cuda: Cuda | None) -> Finding:
     return Finding("nsys", "missing", "not on PATH", advice)
 
 
-def how_to_install(machine: Machine, extra: str = "") -> str:
+def how_to_install(machine: ThisMachine, extra: str = "") -> str:
     """The pip command that installs this package with an extra."""
     brackets = f"[{extra}]" if extra else ""
     if machine.in_checkout():
@@ -422,7 +388,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace, machine: Machine | None = None) -> int:
+def run(args: argparse.Namespace, machine: ThisMachine | None = None) -> int:
     """Print the report; 0 if the course can run, with or without a GPU, else 1."""
     machine = machine or ThisMachine()
     if args.cupy_extra:

@@ -5,11 +5,11 @@
 
 ::
 
-    chapters       the exercises, one file a chapter: checks, hints, explanations; written with `agt`
+    chapters       the exercises, one file a chapter: what each one checks; written with `agt`
     exercise       what an exercise is, and how a check says no
     checks         what a check can look at: values, traces, how an operation is built
     sandbox        a simulated device for each attempt
-    answers        starters and solutions, as course/ has them
+    answers        starters, solutions and words, as course/ has them
     outcome        what the learner is told, in words and pictures
     progress_file  how far a learner is
     watched        NVTX ranges in a recording; a notebook uses it, too

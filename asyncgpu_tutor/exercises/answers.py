@@ -1,4 +1,4 @@
-"""Starters and solutions, as the course's sources have them.
+"""Starters, solutions, hints and explanations, as the course's sources have them.
 
 ``tools/build_notebooks.py`` writes the files in ``answers/`` from the cells in ``course/``, as it does the
 notebooks.
@@ -19,7 +19,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Exercise
 from asyncgpu_tutor.exercises.sandbox import private_device
 
-__all__ = ["model", "solution_text", "untouched"]
+__all__ = ["explanation", "hints", "model", "solution_text", "untouched"]
 
 
 @cache
@@ -36,11 +36,21 @@ def solution_text(exercise: Exercise) -> str:
     return _stored()[exercise.name]["solution"]
 
 
+def hints(exercise: Exercise) -> list[str]:
+    """From a nudge to nearly the answer; Markdown, each on one line."""
+    return [" ".join(hint.split()) for hint in _stored()[exercise.name]["hints"].split("\n\n")]
+
+
+def explanation(exercise: Exercise) -> str:
+    """Why the solution is right, for those who have found it; Markdown, on one line."""
+    return " ".join(_stored()[exercise.name]["explanation"].split())
+
+
 @cache
 def _made(name: str, which: str, answer: str) -> Any:
     """The answer that a stored cell defines."""
     names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
-    with private_device():  # kernels are compiled when they are made
+    with private_device():  # a kernel is compiled for the current device when it is made
         exec(_stored()[name][which], names)
     return names[answer]
 
@@ -64,7 +74,7 @@ def _content(answer: object) -> object:
         return answer.source.split()
     if isinstance(answer, str):
         return answer.split()
-    if isinstance(answer, tuple):  # a diagnosis and a program, say
+    if isinstance(answer, tuple):  # an exercise may ask for a diagnosis and a program
         return tuple(_content(part) for part in cast(tuple[object, ...], answer))
     if isinstance(answer, type):
         members = vars(answer).items()

@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import answers, progress_file
-from asyncgpu_tutor.exercises.catalogue import EXERCISES
+from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.sandbox import private_device
@@ -50,7 +50,8 @@ def check(name: str, answer: object) -> Outcome:
     else:
         record.solved = True
         outcome = Outcome(
-            "accepted", f"**Right.** *{exercise.title}* is solved. {exercise.explanation}"
+            "accepted",
+            f"**Right.** *{exercise.title}* is solved. {answers.explanation(exercise)}",
         )
     progress_file.save(records)
     return outcome
@@ -61,7 +62,7 @@ def hint(name: str) -> Words:
     exercise = _find(name)
     records = progress_file.load()
     record = records.setdefault(name, progress_file.Record())
-    hints = exercise.hint_list
+    hints = answers.hints(exercise)
     number = record.hints % len(hints)
     record.hints += 1
     progress_file.save(records)
@@ -83,7 +84,7 @@ def solution(name: str) -> Words:
         )
     return Words(
         f"One solution, of several:\n\n```python\n{answers.solution_text(exercise)}\n```\n\n"
-        f"{exercise.explanation}"
+        f"{answers.explanation(exercise)}"
     )
 
 

@@ -16,7 +16,8 @@ __all__ = ["Exercise", "Rejected", "case", "compared", "meant_to_fail"]
 class Exercise:
     """A task for the learner, as its chapter declares it.
 
-    Starter, solution and wrong answers are cells of the chapter's source in ``course/``; this is the rest.
+    Starter, solution, hints and explanation are cells of the chapter's source in ``course/``, and `answers`
+    has them; this is the rest.
 
     Attributes
     ----------
@@ -29,10 +30,6 @@ class Exercise:
     check : callable
         Gets the learner's answer, and the solution's to compare with. Raises `Rejected` with the cause
         if the learner's is wrong; returns if it is right.
-    hints : str
-        From a nudge to nearly the answer; Markdown, a paragraph for each.
-    explanation : str
-        Why the solution is right, for those who have found it; Markdown.
     hostile : callable, optional
         A further check, of what has to hold whatever takes how long. It runs on devices that do unordered
         work in hostile orders, several seeds of them; see `SimDevice`.
@@ -42,14 +39,7 @@ class Exercise:
     title: str
     answer: str
     check: Callable[[Any, Any], None]
-    hints: str
-    explanation: str
     hostile: Callable[[Any, Any], None] | None = None
-
-    @property
-    def hint_list(self) -> tuple[str, ...]:
-        """The hints one by one, each on one line."""
-        return tuple(" ".join(hint.split()) for hint in self.hints.split("\n\n"))
 
 
 class Rejected(Exception):

@@ -81,7 +81,7 @@ class Outcome:
         return self.text
 
     def _ipython_display_(self) -> None:
-        from IPython import display  # there is one where this is called
+        from IPython import display  # only IPython calls this, so it is there
 
         display.display(display.Markdown(self.text))  # pyright: ignore[reportUnknownMemberType] - IPython has no types
         self.plot()

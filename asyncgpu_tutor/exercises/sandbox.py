@@ -94,7 +94,7 @@ def call_plain(answer: Callable[..., T], *args: Any) -> T:
 
 def one_line(error: Exception) -> str:
     """An exception in one line: its own first line, with its type where that says more."""
-    if isinstance(error, ExceptionGroup):  # what a TaskGroup makes of whatever went wrong in it
+    if isinstance(error, ExceptionGroup):  # a TaskGroup wraps whatever went wrong in it
         first = cast(ExceptionGroup[Exception], error).exceptions[0]
         return f"your code raised an ExceptionGroup, in which there is this: {one_line(first)}"
     text = str(error).partition("\n")[0]

@@ -81,7 +81,7 @@ def _now() -> float:
 def _task() -> object:
     try:
         return asyncio.current_task()
-    except RuntimeError:  # no event loop
+    except RuntimeError:  # there is no event loop, hence no task
         return None
 
 
@@ -106,7 +106,7 @@ def watched(log: RangeLog | None = None) -> Generator[agt.Trace]:
     with agt.record() as trace, agt.ranges.into(found):
         yield trace
     number = max((span.id for span in trace), default=0)
-    # Longer ones first: those that begin together are then nested as they should be.
+    # Longer ones come first, so that those which begin together are nested as they were opened.
     for one in sorted(found.closed, key=lambda r: (r.start, -r.end)):
         number += 1
         trace.spans.append(

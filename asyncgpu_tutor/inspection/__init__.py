@@ -3,7 +3,7 @@
 The counts are the interpreter's, the times the model's, so it looks at simulated devices only.
 
 - `scope` has the function that people call.
-- `report` adds up launches, kernel by kernel; `table`, `listing` and `picture` show the sums. The
+- `report` adds up launches, kernel by kernel; `columns`, `listing` and `picture` show the sums. The
   picture alone needs matplotlib.
 """
 

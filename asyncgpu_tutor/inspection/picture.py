@@ -18,7 +18,8 @@ from asyncgpu_tutor.traces.pictures.style import INK, OP_COLOURS, QUIET, RULE, d
 
 __all__ = ["draw"]
 
-_MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")  # told apart without colour
+# Kernels can be told apart by these shapes, without colour.
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 
 def draw(

@@ -253,7 +253,7 @@ class Report:
         width : int
             Letters that a line may have; columns that do not fit follow below.
         """
-        from asyncgpu_tutor.inspection.table import render
+        from asyncgpu_tutor.inspection.columns import render
 
         return render(self.spec, self.kernels, width)
 

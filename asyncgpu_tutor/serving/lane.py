@@ -20,7 +20,7 @@ from asyncgpu_tutor.ops.operation import as_op, evaluate
 from asyncgpu_tutor.run import create_stream
 from asyncgpu_tutor.run.future import DeviceFuture, FutureState
 
-__all__ = ["Host", "Lane", "Request", "check_fits"]
+__all__ = ["Host", "Lane", "Request"]
 
 T = TypeVar("T")
 Host = npt.NDArray[Any]
@@ -57,26 +57,24 @@ class Lane(Generic[T]):
         together: int,
         graphs: bool,
     ) -> None:
-        self._shape, self._dtype = shape, dtype
         self._slots = [pinned(shape, dtype) for _ in range(together)]
         for slot in self._slots:
             slot[...] = np.zeros((), dtype)
         self._stream = stream = create_stream()
         prepared = [as_op(pipeline(slot), pipeline).prepare() for slot in self._slots]
-        self._launches: list[DeviceOp[Any]] = []  # of the first input, of the first two, ...
+        # Entry i launches what reads the first i + 1 inputs.
+        self._launches: list[DeviceOp[Any]] = []
         for count in range(1, together + 1):
             some = [one.launch() for one in prepared[:count]]
-            # Branches of a graph, or one after the other on this stream.
+            # In a graph they are branches; without, they follow each other on this stream.
             whole = some[0] if count == 1 else (overlap if graphs else in_order)(*some)
-            self._launches.append((whole.graph_on(stream) if graphs else whole.prepare()).launch())
-        self._count = 1  # of the requests in the latest run
+            launch = (whole.graph_on(stream) if graphs else whole.prepare()).launch()
+            # It may never run, because there need not be so many requests at a time.
+            launch._used = True
+            self._launches.append(launch)
+        self._count = 1  # how many requests the latest run has
         self.run: DeviceFuture[Any] | None = None
-        for handle in _entries([one.take_output() for one in prepared]):
-            if isinstance(handle, DeviceArray | Partition):
-                raise UsageError(
-                    f"the pipeline of a server yields {handle!r}, which the next request overwrites: end it "
-                    "in a copy to the host, .to_host() or agt.d2h(...)"
-                )
+        in_containers(_refuse_device_arrays, [one.take_output() for one in prepared])
 
     @property
     def busy(self) -> bool:
@@ -91,7 +89,7 @@ class Lane(Generic[T]):
     async def quiet(self) -> None:
         """Wait until the device neither reads nor writes its memory."""
         if self.run is not None and self.busy:
-            with suppress(Exception):  # it is for whoever asks for the result
+            with suppress(Exception):  # whoever asks for the result gets the error
                 await self.run
 
     def write(self, number: int, request: Request) -> None:
@@ -100,17 +98,18 @@ class Lane(Generic[T]):
         Raises
         ------
         ArrayShapeError, ArrayDTypeError
-            See `check_fits`.
+            See `check`.
         UsageError
             If it is a function that does not write.
         """
         slot = self._slots[number]
         if not callable(request):
-            check_fits(request, self._shape, self._dtype)
+            self.check(request)
             slot[...] = request
             return
         written: Any = request(slot)
-        if written is None or isinstance(written, int):  # how much was read, as of a socket
+        # `readinto` and its kind return how many bytes they have written.
+        if written is None or isinstance(written, int):
             return
         if inspect.isawaitable(written):
             if inspect.iscoroutine(written):
@@ -125,54 +124,57 @@ class Lane(Generic[T]):
                 "array that it is given: slot[...] = data"
             )
 
-    def launch(self, count: int) -> None:
-        """Launch what reads the first inputs."""
+    def launch(self, count: int) -> DeviceFuture[Any]:
+        """Launch what reads the first inputs; the run."""
         op = self._launches[count - 1]
         self._count = count
         self.run = DeviceFuture.started(partial(evaluate, op), self._stream, op.label)
+        return self.run
 
     def taken(self) -> list[T]:
         """The results, as the caller's own: the next run writes to the lane's arrays again."""
         assert self.run is not None
-        result: Any = self.run.result()
-        results: Any = result if self._count > 1 else (result,)
+        result = self.run.result()
+        results = result if self._count > 1 else (result,)
         return [in_containers(_copied, one) for one in results]
 
+    def check(self, request: Request) -> None:
+        """Refuse what does not fit into an input; a function will write what does.
 
-def check_fits(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Refuse what is no request of this shape and dtype; a function will write one.
+        Raises
+        ------
+        ArrayShapeError, ArrayDTypeError
+            If it does not.
+        """
+        slot = self._slots[0]
+        if callable(request) or (
+            type(request) is np.ndarray  # nearly every request, so this is looked at first
+            and request.shape == slot.shape
+            and request.dtype is slot.dtype
+        ):
+            return
+        if not hasattr(request, "dtype"):
+            raise ArrayDTypeError(
+                f"a request to this server is a NumPy array, or a function that writes one, and got "
+                f"{type(request).__name__}: use np.asarray(request, {str(slot.dtype)!r})"
+            )
+        if getattr(request, "shape", None) != slot.shape:
+            raise ArrayShapeError(
+                f"a request to this server has shape {slot.shape}, and this one has {np.shape(request)}"
+            )
+        if request.dtype != slot.dtype:
+            raise ArrayDTypeError(
+                f"a request to this server has dtype {slot.dtype}, and this one has {request.dtype}: convert "
+                f"it with astype({str(slot.dtype)!r})"
+            )
 
-    Raises
-    ------
-    ArrayShapeError, ArrayDTypeError
-        If it is none.
-    """
-    if callable(request) or (
-        type(request) is np.ndarray  # nearly always; all the rest takes its time
-        and request.shape == shape
-        and request.dtype is dtype
-    ):
-        return
-    if not hasattr(request, "dtype"):
-        raise ArrayDTypeError(
-            f"a request to this server is a NumPy array, or a function that writes one, and got "
-            f"{type(request).__name__}: use np.asarray(request, {str(dtype)!r})"
+
+def _refuse_device_arrays(handle: Any) -> None:
+    if isinstance(handle, DeviceArray | Partition):
+        raise UsageError(
+            f"the pipeline of a server yields {handle!r}, which the next request overwrites: end it "
+            "in a copy to the host, .to_host() or agt.d2h(...)"
         )
-    if getattr(request, "shape", None) != shape:
-        raise ArrayShapeError(
-            f"a request to this server has shape {shape}, and this one has {np.shape(request)}"
-        )
-    if request.dtype != dtype:
-        raise ArrayDTypeError(
-            f"a request to this server has dtype {dtype}, and this one has {request.dtype}: convert it with "
-            f"astype({str(dtype)!r})"
-        )
-
-
-def _entries(results: Any) -> list[Any]:
-    found: list[Any] = []
-    in_containers(found.append, results)
-    return found
 
 
 def _copied(handle: Any) -> Any:

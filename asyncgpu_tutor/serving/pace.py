@@ -39,8 +39,8 @@ class Pace:
         self.size = 1
         self._most = most
         self._lanes = lanes
-        self._early = 0  # launches that were found done, one after the other
-        self._seen_us = math.inf  # when the latest was
+        self._early = 0  # counts launches in a row that were found done
+        self._seen_us = math.inf  # when the latest of them was found
 
     def found_done(self, now_us: float) -> None:
         """The host comes for the oldest launch, at this time of its own, and finds it done."""
@@ -54,7 +54,8 @@ class Pace:
 
     def waited(self) -> None:
         """The host had nothing to do but to wait for the oldest launch."""
-        self._seen_us = math.inf  # how long it waited is no work of the host's
+        # The time until the next is found was spent waiting, and says nothing of the host's work.
+        self._seen_us = math.inf
         self._shrink()
 
     def _shrink(self) -> None:

@@ -10,17 +10,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Callable,
-    Iterable,
-    Iterator,
-)
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,16 +22,15 @@ from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.run import current_device
-from asyncgpu_tutor.serving.lane import Host, Lane, Request, check_fits
+from asyncgpu_tutor.serving.lane import Host, Lane, Request
 from asyncgpu_tutor.serving.pace import Pace
-from asyncgpu_tutor.serving.source import END, has_come, next_of
+from asyncgpu_tutor.serving.requests import END, Arriving, Ready
 
 __all__ = ["Server"]
 
 T = TypeVar("T")
-_UnderWay = deque[Lane[T]]
 
-MOST_TOGETHER = 16  # a lane has a graph for each number up to it
+MOST_TOGETHER = 16  # limits the memory of a lane, which has a graph for each number up to it
 CLOSED = "the server was closed before this request's turn"
 
 
@@ -119,21 +110,24 @@ class Server(Generic[T]):
         self._lanes: list[Lane[T]] = [
             Lane(pipeline, self.shape, self.dtype, self._together, graphs) for _ in range(lanes)
         ]
-        # The next is the one that was freed last: its input is still in the processor's cache.
+        # The lane that was freed last is taken next, because its input is still in the processor's cache.
         self._free: deque[Lane[T]] = deque(reversed(self._lanes))
-        self._queue: deque[asyncio.Future[Lane[T]]] = deque()
+        self._turns = asyncio.Semaphore(0)
+        self._asked = 0  # how many requests wait for a lane
         self._open = False
 
     def __repr__(self) -> str:
         busy = sum(lane.busy for lane in self._lanes)
         return (
             f"<Server on {self._device.name}: {busy} of {len(self._lanes)} lanes busy, "
-            f"{len(self._queue)} waiting>"
+            f"{self._asked} waiting>"
         )
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:
         self._open = True
+        # A new one for each loop. A lane that is still in use counts when it is given back.
+        self._turns = asyncio.Semaphore(len(self._free))
         return self
 
     async def __aexit__(
@@ -143,10 +137,8 @@ class Server(Generic[T]):
         trace: TracebackType | None,
     ) -> None:
         self._open = False
-        while self._queue:
-            waiter = self._queue.popleft()
-            if not waiter.done():
-                waiter.set_exception(UsageError(CLOSED))
+        for _ in range(self._asked):  # each gets its turn, and is told that there is none any more
+            self._turns.release()
         for lane in self._lanes:
             await lane.quiet()
 
@@ -171,13 +163,11 @@ class Server(Generic[T]):
         DeviceError
             If the device failed in it.
         """
-        self._check(request)
+        self._lanes[0].check(request)
         lane = await self._idle_lane()
         try:
             lane.write(0, request)
-            lane.launch(1)
-            assert lane.run is not None
-            await lane.run
+            await lane.launch(1)
             return lane.taken()[0]
         finally:
             self._give(lane)
@@ -205,51 +195,77 @@ class Server(Generic[T]):
             What `requests` raises itself, or a request that does not fit: after the results of those before.
         """
         if isinstance(requests, AsyncIterable):
-            return self._map_arriving(aiter(requests))
+            return self._map(Arriving(requests))
         if not isinstance(requests, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(
                 f"map() takes the requests, one after the other, from a list or a generator, and got "
                 f"{type(requests).__name__}: for a single one, await server(request)"
             )
-        return self._map_ready(iter(requests))
+        return self._map(Ready(requests))
 
-    async def _map_ready(self, source: Iterator[Any]) -> AsyncGenerator[T, None]:
-        under_way: _UnderWay[T] = deque()
+    async def _map(self, source: Ready | Arriving) -> AsyncGenerator[T, None]:
+        under_way: deque[Lane[T]] = deque()
         pace = Pace(self._together, len(self._lanes))
         failure: Exception | None = None
-        request: Any = None
         try:
-            while under_way or not (failure or request is END):
-                # Answers that are there go first: so a lane is used again while its memory is in the cache.
-                while not (failure or request is END or (under_way and under_way[0].done)):
-                    if under_way and not self._free:
-                        break
+            while under_way or not (failure or source.ended):
+                # Answers that are there go first: a lane that is used again soon is still in the cache.
+                while not (failure or source.ended) and (
+                    not under_way or (source.ready and self._free and not under_way[0].done)
+                ):
                     try:
-                        request = next(source, END)
-                        if request is not END:
-                            self._check(request)
-                            lane = await self._idle_lane()
-                            failure = self._begin(lane, request, source, pace.size)
-                            under_way.append(lane)
+                        failure = await self._begin(under_way, source, pace.size)
                     except Exception as error:  # noqa: BLE001 - raised when its turn comes
                         failure = error
                 if under_way:
-                    await self._oldest(under_way[0], pace)
+                    await self._oldest(under_way[0], source, pace)
+                    if under_way[0].busy:  # a request has come before its answer
+                        continue
+                    lane = under_way.popleft()
                     try:
-                        results = self._taken(under_way)
+                        results = lane.taken()
                     except Exception as error:
                         if failure is not None:
                             error.add_note(f"the source of the requests failed too: {failure!r}")
                         raise
+                    finally:
+                        self._give(lane)
                     for result in results:
                         yield result
             if failure is not None:
                 raise failure
         finally:
-            self._abandon(under_way)
+            for lane in under_way:
+                self._give(lane)
+            await source.close()
 
-    async def _oldest(self, lane: Lane[T], pace: Pace) -> None:
-        """Wait for a lane, and let the pace know which of host and device was late."""
+    async def _begin(
+        self, under_way: deque[Lane[T]], source: Ready | Arriving, size: int
+    ) -> Exception | None:
+        """Launch the next request, with up to `size` that are there; what one of those has raised."""
+        request = await source.next()
+        if request is END:
+            return None
+        failure: Exception | None = None
+        lane = await self._idle_lane()
+        try:
+            lane.write(0, request)
+            count = 1
+            try:
+                while count < size and (request := source.at_once()) is not END:
+                    lane.write(count, request)
+                    count += 1
+            except Exception as error:  # noqa: BLE001 - those before it are launched
+                failure = error
+            lane.launch(count)
+        except BaseException:
+            self._give(lane)
+            raise
+        under_way.append(lane)
+        return failure
+
+    async def _oldest(self, lane: Lane[T], source: Ready | Arriving, pace: Pace) -> None:
+        """Wait for a lane or the next request, and let the pace know which of host and device was late."""
         if lane.done:
             pace.found_done(self._device.now())
             if turn_is_due():  # nothing here has waited, so others have had no turn
@@ -257,133 +273,42 @@ class Server(Generic[T]):
                 turn_given()
         else:
             pace.waited()
-            await lane.quiet()
-
-    async def _map_arriving(self, source: AsyncIterator[Any]) -> AsyncGenerator[T, None]:
-        under_way: _UnderWay[T] = deque()
-        arrival: asyncio.Future[Any] | None = None
-        failure: Exception | None = None
-        try:
-            while failure is None:
-                if arrival is None:
-                    arrival = asyncio.ensure_future(next_of(source))
-                # A result is not held back until the next request comes.
-                while under_way and not (self._free and has_come(arrival)):
-                    oldest = under_way[0]
-                    settled = asyncio.ensure_future(oldest.quiet())
-                    waits = {settled} if arrival.done() else {settled, arrival}
-                    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-                    if not oldest.busy:
-                        yield self._taken(under_way)[0]
-                request = await arrival
-                arrival = None
-                if request is END:
-                    return
-                try:
-                    self._check(request)
-                    lane = await self._idle_lane()
-                    self._begin(lane, request, iter(()), 1)
-                    under_way.append(lane)
-                except Exception as error:  # noqa: BLE001 - raised when its turn comes
-                    failure = error
-            while under_way:
-                await under_way[0].quiet()
-                yield self._taken(under_way)[0]
-            raise failure
-        finally:
-            self._abandon(under_way)
-            if arrival is not None:
-                arrival.cancel()
-                await asyncio.wait({arrival})  # or the source is at work, and cannot be closed
-
-    def _begin(
-        self, lane: Lane[T], first: Request, source: Iterator[Any], size: int
-    ) -> Exception | None:
-        """Launch a request, with more of the same source up to `size`; what one of those has raised."""
-        failure: Exception | None = None
-        try:
-            lane.write(0, first)
-            count = 1
-            while count < size:
-                try:
-                    request = next(source, END)
-                    if request is END:
-                        break
-                    lane.write(count, request)
-                except Exception as error:  # noqa: BLE001 - those before it are launched
-                    failure = error
-                    break
-                count += 1
-            lane.launch(count)
-        except BaseException:
-            self._give(lane)
-            raise
-        return failure
-
-    def _taken(self, under_way: _UnderWay[T]) -> list[T]:
-        """The results of the oldest run, which are there; its lane is free again."""
-        lane = under_way.popleft()
-        try:
-            return lane.taken()
-        finally:
-            self._give(lane)
-
-    def _abandon(self, under_way: _UnderWay[T]) -> None:
-        for lane in under_way:
-            self._give(lane)
+            await source.beside(lane.quiet())
 
     # ------------------------------------------------------------------ lanes
-    def _check(self, request: Request) -> None:
+    async def _idle_lane(self) -> Lane[T]:
+        """A lane whose memory nobody uses, when it is this request's turn."""
         if not self._open:
             raise UsageError(
                 "the server is closed: use it inside of `async with Server(...) as server`"
             )
-        check_fits(request, self.shape, self.dtype)
-
-    async def _idle_lane(self) -> Lane[T]:
-        """A lane whose memory nobody uses, when it is this request's turn."""
-        lane = self._free.pop() if self._free else await self._turn()
-        if lane.busy:
-            try:
-                await lane.quiet()
-                if not self._open:
-                    raise UsageError(CLOSED)
-            except BaseException:
-                self._give(lane)
-                raise
-        return lane
-
-    async def _turn(self) -> Lane[T]:
-        """A lane, when it is this request's turn."""
-        if len(self._queue) >= self._waiting:
+        if self._turns.locked() and self._asked >= self._waiting:
             raise ServerBusyError(
-                f"all {len(self._lanes)} lanes are busy and {len(self._queue)} requests wait: try again "
-                "later, or let more of them wait (waiting=...)"
+                f"all {len(self._lanes)} lanes are busy and {self._asked} requests wait: try again later, or "
+                "let more of them wait (waiting=...)"
             )
-        waiter: asyncio.Future[Lane[T]] = asyncio.get_running_loop().create_future()
-        self._queue.append(waiter)
+        turns = self._turns
+        self._asked += 1
         try:
-            lane = await waiter
-        except BaseException:
-            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self._give(waiter.result())  # it was given a lane just before it was cancelled
-            else:
-                with suppress(ValueError):
-                    self._queue.remove(waiter)
-            raise
-        if not self._open:
-            self._give(lane)
+            await turns.acquire()
+        finally:
+            self._asked -= 1
+        if not self._open or turns is not self._turns:
             raise UsageError(CLOSED)
+        lane = self._free.pop()
+        try:
+            await lane.quiet()
+            if not self._open:
+                raise UsageError(CLOSED)
+        except BaseException:
+            self._give(lane)
+            raise
         return lane
 
     def _give(self, lane: Lane[T]) -> None:
         """A lane is free: for who waits longest, if there is one."""
-        while self._queue:
-            waiter = self._queue.popleft()
-            if not waiter.done():
-                waiter.set_result(lane)
-                return
-        if lane.busy:  # of somebody who was cancelled
+        if lane.busy:  # the request was cancelled: others are served sooner by another lane
             self._free.appendleft(lane)
         else:
             self._free.append(lane)
+        self._turns.release()

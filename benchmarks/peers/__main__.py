@@ -94,7 +94,7 @@ def pipeline(dim: int, turns: int, loop: asyncio.AbstractEventLoop) -> list[dict
     in one set-up than in the next. What counts is the one in the middle.
     """
     medians: dict[str, list[float]] = {}
-    kept: list[list[Contender]] = []  # or the next ones would get the same memory
+    kept: list[list[Contender]] = []  # keeps the memory, or the next ones would get the same
     for _ in range(SET_UPS):
         work = make_work(dim)
         every = contenders(work, loop)
@@ -141,7 +141,8 @@ def main() -> None:
     found["serving"] = []
     for dim, count in ((64, 3000), (256, 2000), (512, 1000), (1024, 200)):
         for in_place in (False, True):
-            counted = count // (16 if args.quick else 4) * 4  # whole graphs of four
+            # Graphs of four need a multiple of four.
+            counted = count // (16 if args.quick else 4) * 4
             found["serving"] += serving.compare(make_work(dim), counted, loop, in_place=in_place)
     found["soak"] = serving.soak(make_work(64), 5000 if args.quick else 100_000, loop)
     loop.close()

@@ -20,7 +20,7 @@ class ByHand:
     def __init__(self, work: Work) -> None:
         self.work = work
         n, count = work.dim, len(work.xs)
-        options = ("--fmad=false",)  # as this package compiles
+        options = ("--fmad=false",)  # this package compiles so, and both are to run the same code
         self.kernels = {k: cupy.RawKernel(s, k, options=options) for k, s in KERNELS.items()}
         self.streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
         self.w0, self.w1 = cupy.asarray(work.w0), cupy.asarray(work.w1)

@@ -40,7 +40,7 @@ def contenders(work: Work) -> list[Contender]:
     x = [upload(work.xs[0]) for _ in range(BATCHES)]
     hidden = [upload(work.xs[0]) for _ in range(BATCHES)]
     out = [upload(work.w1) for _ in range(BATCHES)]
-    # Pinned, as `xs` are. To register an array of NumPy's fails where another has a part of its page.
+    # It is pinned, as `xs` are. Registering an array of NumPy's fails where another has a part of its page.
     host = [agt.pinned(n) for _ in range(BATCHES)]
     tiles = LaunchConfig(grid=work.grid, block=(TILE, TILE, 1))
     lines = LaunchConfig(grid=work.line, block=(BLOCK, 1, 1))

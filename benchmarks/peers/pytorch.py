@@ -11,7 +11,7 @@ from work import BATCHES, BLOCK, KERNELS, TILE, Contender, Work
 def contenders(work: Work) -> list[Contender]:
     """Four streams, a graph of them, and its own matrix product for comparison."""
     n = work.dim
-    # Its wrapper passes Python's floats as doubles, whatever the kernel wants (PyTorch 2.11).
+    # PyTorch's wrapper passes Python's floats as doubles, whatever the kernel wants (2.11).
     sources = {
         name: source.replace("float alpha", "double alpha").replace("float beta", "double beta")
         for name, source in KERNELS.items()

@@ -79,7 +79,7 @@ def _served(rows: list[Row]) -> list[str]:
         (True, "written to the input in place"),
     ):
         some = [row for row in rows if row["in_place"] is in_place]
-        # What `map` yields is timed from result to result, which is another thing.
+        # The latency of `map` is not shown: it is timed from result to result, which is another thing.
         timed = [row for row in some if "server.map" not in row["way"]]
         told += [
             f"Requests are {words}. Ratio, then requests a second:",

@@ -34,7 +34,7 @@ class HandLoop:
         self.together = together
         self.slots = [cupyx.empty_pinned(x.shape, x.dtype) for _ in range(LANES * together)]
         hand = ByHand(Work(work.dim, work.w0, work.w1, self.slots))
-        hand.four_streams()  # compiles
+        hand.four_streams()  # the first run compiles the kernels
         self.host, self.streams = hand.host, hand.streams
         self.graphs: list[Any] = [
             hand.graph(range(i, i + together)) for i in range(0, LANES * together, together)
@@ -137,7 +137,7 @@ def compare(
     They are copied into a lane's input, or written there `in_place`, as a socket's `recv_into` would. Each
     turn has lanes of its own: how fast a copy is depends on where in the host's memory they lie.
     """
-    kept: list[object] = []  # or the next turn would get the same memory
+    kept: list[object] = []  # keeps the memory, or the next turn would get the same
     copied = [np.array(work.xs[i % BATCHES]) for i in range(BATCHES)]
 
     def write(slot: Any) -> None:
@@ -150,7 +150,8 @@ def compare(
         last = time.perf_counter()
         async for result in server.map(requests):
             now = time.perf_counter()
-            seen((now - last) * 1e6, result)  # between results: a request's own start is inside
+            # This is the time between results, since `map` does not tell when a request began.
+            seen((now - last) * 1e6, result)
             last = now
 
     async def clients(server: agt.Server[Any], seen: Callable[[float, Any], None]) -> None:

@@ -26,14 +26,14 @@ def waited(trace):
     print(trace.metrics().host["wait"])
 
 
-# %% id=00-both cause="at no time were both under way"
+# %% id=00-both cause="no two operations were at work at the same time"
 async def both(first, second):
     a = await agt.spawn(first)
     b = await agt.spawn(second)
     return a, b
 
 
-# %% id=00-both cause="at no time were both under way"
+# %% id=00-both cause="no two operations were at work at the same time"
 async def both(first, second):
     return await agt.zip(first, second)
 
@@ -45,14 +45,14 @@ async def both(first, second):
     return await a, b
 
 
-# %% id=00-both cause="with result 1, element 0 is 2"
+# %% id=00-both cause="with result 0, element 0 is 2"
 async def both(first, second):
     b = agt.spawn(second)
     a = agt.spawn(first)
     return await b, await a
 
 
-# %% id=00-both cause="should return the two results"
+# %% id=00-both cause="should return a list of 2, one for each in order, and returned"
 async def both(first, second):
     a = agt.spawn(first)
     b = agt.spawn(second)
@@ -60,7 +60,7 @@ async def both(first, second):
     return await b
 
 
-# %% id=00-both cause="should return two results, and returned 1"
+# %% id=00-both cause="and returned one of 1"
 async def both(first, second):
     a = agt.spawn(first)
     b = agt.spawn(second)

@@ -537,7 +537,7 @@ def pipeline(prepare, process, chunks, streams):
     return results
 
 
-# %% id=02-chunked-overlap cause="should return the 5 results"
+# %% id=02-chunked-overlap cause="should return a list of 5"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     ready = streams[0].record()

@@ -190,7 +190,7 @@ async def program_b(ops):
 case_b = "too few streams", program_b
 
 
-# %% id=08-case-b cause="program_b` returned"
+# %% id=08-case-b cause="program_b` should return a list of 6, one for each in order, and returned one of 4"
 async def program_b(ops):
     with agt.using(policy=agt.StreamPoolRoundRobin(len(ops))):
         results = await asyncio.gather(*ops)
@@ -255,7 +255,7 @@ async def program_c(ops):
 case_c = "null stream", program_c
 
 
-# %% id=08-case-c cause="should return a list of results, and returned"
+# %% id=08-case-c cause="should return a list of 4, one for each in order, and returned"
 async def program_c(ops):
     await asyncio.gather(*ops)
 

@@ -106,7 +106,7 @@ async def run_tokens(graph, x, tokens):
     return [answer.copy() for _ in tokens]
 
 
-# %% id=09-token-loop cause="should return the 5 results, in a list"
+# %% id=09-token-loop cause="should return a list of 5"
 async def run_tokens(graph, x, tokens):
     for token in tokens:
         graph.update(agt.memcpy(x.borrow(), token))

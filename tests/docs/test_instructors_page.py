@@ -10,7 +10,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import check
-from asyncgpu_tutor.exercises.catalogue import EXERCISES
+from asyncgpu_tutor.exercises.chapters import EXERCISES
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs/instructors.md").read_text(encoding="utf-8")

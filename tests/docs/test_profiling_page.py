@@ -31,8 +31,8 @@ def test_the_example_runs_and_finds_what_it_is_about(capsys: pytest.CaptureFixtu
 
 
 def test_a_program_is_added_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("asyncgpu_tutor.commands.profile.run.RUNS", dict(RUNS))
-    from asyncgpu_tutor.commands.profile.run import trace_of
+    monkeypatch.setattr("asyncgpu_tutor.commands.profile.programs.RUNS", dict(RUNS))
+    from asyncgpu_tutor.commands.profile.programs import trace_of
 
     exec(programs()[1], {"agt": agt})
     with agt.using("sim"):

@@ -21,11 +21,8 @@ from asyncgpu_tutor.errors import CaptureError, UseAfterMoveError
 
 from .kernels import SCALE, kernel
 from .programs import PROGRAMS, Program
-from .test_graphs import N, Op, arrays, into, unjoined
+from .test_graphs import BOTH, N, Op, arrays, into, unjoined
 
-BOTH = pytest.mark.parametrize(
-    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
-)
 Capture = Callable[[Op], Any]
 
 

@@ -120,29 +120,6 @@ def test_the_three_failures_arrive_separately(sim: Device) -> None:
     assert seen == ["device", "closure while ope", "cancelled"]
 
 
-def test_except_star(sim: Device) -> None:
-    def bug(_: object) -> agt.DeviceOp[int]:
-        raise KeyError("a bug in a closure")
-
-    caught: list[type[BaseException]] = []
-
-    async def run(op: agt.DeviceOp[object]) -> None:
-        await op
-
-    async def main() -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(run(agt.value(1).and_then(bug)))
-                group.create_task(run(faulty()))
-        except* KeyError as errors:
-            caught.extend(type(e) for e in errors.exceptions)
-        except* agt.DeviceError as errors:
-            caught.extend(type(e) for e in errors.exceptions)
-
-    asyncio.run(main())
-    assert KeyError in caught
-
-
 def test_a_bug_after_work_was_enqueued_leaves_nothing_behind(device: Device) -> None:
     def bug(array: agt.DeviceArray) -> agt.DeviceOp[int]:
         raise ValueError(f"no use for {array.shape}")

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
@@ -25,11 +24,13 @@ from asyncgpu_tutor.errors import (
     StreamRaceError,
 )
 
-from .kernels import add, scale
-from .programs import PROGRAMS, N, Program
-from .shape import structure
+from .kernels import scale
+from .programs import N
 
 Op = agt.DeviceOp[Any]
+BOTH = pytest.mark.parametrize(
+    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
+)
 
 
 def into(x: agt.DeviceArray, y: agt.DeviceArray) -> Op:
@@ -42,28 +43,7 @@ def arrays(*numbers: float) -> list[agt.DeviceArray]:
 
 
 # ---------------------------------------------------------------------- it is the operation
-@given(program=PROGRAMS)
-def test_a_prepared_run_is_a_run_of_its_operation(device: Device, program: Program) -> None:
-    def run(op: Op) -> list[tuple[object, ...]]:
-        with agt.record() as trace:
-            result = op.to_host().sync(agt.StreamPoolRoundRobin(4, device))
-        assert np.array_equal(result, program.expected())
-        return structure(trace, times=False)
-
-    prepared = program.op().prepare()
-    assert run(prepared.launch()) == run(prepared.launch()) == run(program.op())
-
-
-@given(program=PROGRAMS)
-def test_a_graph_of_what_was_prepared_computes_the_same(device: Device, program: Program) -> None:
-    graph = program.op().to_host().prepare().launch().graph_on(agt.create_stream())
-    for _ in range(2):
-        assert np.array_equal(graph.launch().sync(), program.expected())
-
-
-@pytest.mark.parametrize(
-    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
-)
+@BOTH
 def test_capturing_runs_nothing(device: Device, capture: Callable[[Op], Any]) -> None:
     x, y = arrays(1, 0)
     with agt.record() as trace:
@@ -163,17 +143,6 @@ def test_the_output_is_taken_once(device: Device) -> None:
         graph.take_output()
 
 
-def test_what_is_lent_can_be_spawned_and_is_not_the_callers(device: Device) -> None:
-    prepared = agt.full((N,), 3.0).prepare()
-
-    async def main() -> Any:
-        array = await prepared.launch()
-        assert array.mode == "borrowed"
-        return await agt.d2h(array)
-
-    assert asyncio.run(main())[0] == 3
-
-
 def test_a_launch_from_a_thread_that_has_done_nothing_yet(device: Device) -> None:
     prepared = agt.full((N,), 3.0).to_host().prepare()
     launch = prepared.launch()
@@ -242,9 +211,7 @@ def test_what_allocates_is_refused_by_name(
     assert agt.d2h(y.borrow()).sync_on(stream)[0] == 2
 
 
-@pytest.mark.parametrize(
-    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
-)
+@BOTH
 def test_pageable_memory_is_refused(device: Device, capture: Callable[[Op], Any]) -> None:
     x = arrays(0)[0]
     with pytest.raises(CaptureError, match=r"pageable.*agt\.pin"):
@@ -403,14 +370,3 @@ def test_a_race_inside_of_a_graph_is_found(sim: SimDevice) -> None:
     graph = agt.overlap(into(x, y), into(x, y)).graph_on(agt.create_stream())
     with pytest.raises(StreamRaceError, match="race on array"):
         graph.launch().sync()
-
-
-def test_a_token_loop(device: Device) -> None:
-    """Each launch goes on where the one before it has ended."""
-    total, step = arrays(0, 1)
-    more = add(total.borrow(), step.borrow(), N)
-    prepared = more.and_then(lambda new: agt.memcpy(total.borrow(), new)).prepare()
-    for _ in range(10):
-        prepared.launch().async_on(agt.create_stream())
-    agt.synchronize()
-    assert agt.d2h(total).sync()[0] == 10

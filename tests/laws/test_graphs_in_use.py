@@ -29,7 +29,7 @@ from asyncgpu_tutor.errors import (
 )
 
 from .kernels import scale
-from .test_graphs import N, Op, arrays, into
+from .test_graphs import BOTH, N, Op, arrays, into
 
 
 # ---------------------------------------------------------------------- what people do next
@@ -48,6 +48,7 @@ def test_what_is_lent_by_nobody_can_be_spawned(device: Device) -> None:
 
     async def main() -> list[Any]:
         array = await prepared.launch()
+        assert array.mode == "borrowed"
         return [
             await agt.spawn(prepared.launch().to_host()),
             await agt.spawn(agt.d2h(array.borrow())),
@@ -188,15 +189,6 @@ def test_other_libraries_are_told_where_a_graph_ran(device: Device) -> None:
     assert y._buffer.stream is stream
 
 
-def test_runs_in_one_capture_follow_each_other(device: Device) -> None:
-    x, y = arrays(1, 0)
-    prepared = into(x, y).prepare()
-    both = agt.overlap(prepared.launch(), prepared.launch())
-    for captured in (both.prepare(), both.graph_on(agt.create_stream())):
-        captured.launch().sync()
-        assert agt.d2h(y.borrow()).sync()[0] == 2
-
-
 def test_a_slot_may_be_read_and_written_in_turn(device: Device) -> None:
     slot, x = agt.pin(np.ones(N, np.float32)), arrays(0)[0]
     op = agt.memcpy(x.borrow(), slot).and_then(lambda pair: scale(pair[0], 2.0))
@@ -290,9 +282,7 @@ def test_a_branch_that_has_waited_and_does_nothing_need_not_be_joined(device: De
 
 
 # ---------------------------------------------------------------------- taken for an operation
-@pytest.mark.parametrize(
-    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
-)
+@BOTH
 def test_who_takes_it_for_an_operation_is_told_of_launch(
     device: Device, capture: Callable[[Op], Any]
 ) -> None:

@@ -44,8 +44,9 @@ def test_a_host_result_cannot_be_read_while_it_is_submitted(
 
 
 def test_shape_and_dtype_are_known_from_the_start(device: Device) -> None:
-    seen = agt.ones((2, 3)).to_host().map(lambda host: (host.shape, str(host.dtype), host.nbytes))
-    assert seen.sync() == ((2, 3), "float32", 24)
+    seen = agt.ones((2, 3)).to_host()
+    facts = seen.map(lambda host: (host.shape, host.ndim, host.size, str(host.dtype), host.nbytes))
+    assert facts.sync() == ((2, 3), 2, 6, "float32", 24)
 
 
 def test_whoever_runs_it_gets_numpy_arrays_wherever_they_are(device: Device) -> None:

@@ -20,7 +20,7 @@ from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import DeviceError
 
 from .kernels import add
-from .test_graphs import N, Op, arrays, into
+from .test_graphs import BOTH, N, Op, arrays, into
 
 STREAMS = 3
 
@@ -171,9 +171,7 @@ def test_updates_from_two_threads_with_what_the_other_shares_do_not_hang(device:
 
 
 # ---------------------------------------------------------------------- names
-@pytest.mark.parametrize(
-    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
-)
+@BOTH
 def test_a_launch_that_was_named_is_called_so(
     sim: SimDevice, capture: Callable[[Op], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

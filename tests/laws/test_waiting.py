@@ -61,14 +61,6 @@ def test_work_that_nobody_waits_for_does_not_pile_up(sim: SimDevice) -> None:
     assert sim.heap.live == 0
 
 
-def test_memory_comes_back(sim: SimDevice) -> None:
-    before = sim.heap.used
-    for _ in range(5):
-        slow().sync()
-    gc.collect()
-    assert sim.heap.used == before
-
-
 @given(cancel_after=st.integers(0, 40))
 def test_cancelling_stops_the_waiting_and_not_the_work(device: Device, cancel_after: int) -> None:
     async def main() -> None:
@@ -193,24 +185,6 @@ def test_the_stream_is_chosen_when_it_is_scheduled(device: Device) -> None:
         asyncio.run(main())
     order = [span.stream for span in trace.find("matvec_naive")]
     assert order == [f.stream.number for f in reversed(futures)]
-
-
-def test_batches_in_a_task_group(device: Device) -> None:
-    async def main() -> list[float]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(
-                    _one(agt.full((8,), i).and_then(lambda a: scale(a, 2.0)).to_host())
-                )
-                for i in range(6)
-            ]
-        return [float(task.result()[0]) for task in tasks]
-
-    assert asyncio.run(main()) == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
-
-
-async def _one(op: agt.DeviceOp[Any]) -> Any:
-    return await op
 
 
 def test_awaiting_outside_of_a_loop_says_so(device: Device) -> None:

@@ -15,7 +15,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import WAYS, Job, Network, Outcome, Side, measured, reference
 from asyncgpu_tutor.commands.mlp.conclusions import conclusion_lines
 from asyncgpu_tutor.commands.mlp.pipeline import upload_network
-from asyncgpu_tutor.commands.mlp.report import Row, rows, table_lines
+from asyncgpu_tutor.commands.mlp.printout import Row, rows, table_lines
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
 from tests.conftest import open_or_skip

@@ -53,6 +53,12 @@ x = await op  # a comment stays
 y = ...
 # %% id=answer solution
 y = 1
+# %% id=answer hints
+# One.
+#
+# Two.
+# %% id=answer explanation
+# Because.
 '''
 WRONG = '# %% id=answer cause="2 is not 1"\ny = 2\n'
 
@@ -149,7 +155,14 @@ def test_solutions_are_written_where_there_are_some(
     (answers,) = (tmp_path / tool.ANSWERS).iterdir()
     stored = json.loads(answers.read_text())
     assert answers.name == "01_a.json"
-    assert stored == {"answer": {"starter": "y = ...", "solution": "y = 1"}}
+    assert stored == {
+        "answer": {
+            "starter": "y = ...",
+            "solution": "y = 1",
+            "hints": "One.\n\nTwo.",
+            "explanation": "Because.",
+        }
+    }
 
     monkeypatch.setattr(sys, "argv", ["build_notebooks.py", "--check"])
     assert tool.main(tmp_path) == 0
@@ -160,12 +173,10 @@ def test_solutions_are_written_where_there_are_some(
     assert tool.main(tmp_path) == 1
 
 
-def test_an_exercise_without_its_solution_is_refused(tool: ModuleType) -> None:
-    cells = tool.parse("# %% id=answer starter\ny = ...\n", "01_a.py")
+def test_an_exercise_that_is_not_whole_is_refused(tool: ModuleType) -> None:
+    cells = tool.parse("# %% id=answer starter\ny = ...\n# %% id=answer hints\n# One.\n", "01_a.py")
 
-    with pytest.raises(
-        tool.SourceError, match=r"01_a\.py: these lack a starter or a solution: answer"
-    ):
+    with pytest.raises(tool.SourceError, match=r"01_a\.py: answer lacks its solution, explanation"):
         tool.answers(cells, "01_a.py")
 
 

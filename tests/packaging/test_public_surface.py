@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.protocol import Device
 
 PUBLIC = [
     "CudaGraph",
@@ -128,6 +129,32 @@ def test_the_pages_and_the_package_have_the_same_names() -> None:
     } == set()
     types = set(re.findall(r"\bagt\.types\.(\w+)", text))
     assert types - set(agt.types.__all__) == set()
+
+
+def things() -> dict[str, object]:
+    """What a program gets its hands on, by the words of the glossary."""
+    x, y = agt.ones((8,)).sync(), agt.zeros((8,)).sync()
+    copy = agt.memcpy(y.borrow(), x.borrow())
+    return {
+        "an operation": agt.value(1),
+        "a launch of a kernel": agt.relu(8, agt.ones(8), agt.zeros(8).partition(8)),
+        "an array": x,
+        "a partition": y.borrow().partition(8),
+        "a future": agt.value(1).into_future(),
+        "a prepared pipeline": copy.prepare(),
+        "a graph": copy.graph_on(agt.create_stream()),
+        "a server": agt.Server(lambda slot: agt.h2d(slot).to_host(), 8),
+    }
+
+
+def test_completion_shows_what_stands_in_the_glossary(sim: Device) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/glossary.md").read_text(encoding="utf-8")
+    _, _, table = page.partition("## What `<TAB>` shows")
+    rows = dict(re.findall(r"^\| (an? [\w ]+) \| (.*) \|$", table, flags=re.MULTILINE))
+
+    shown = {name: {n for n in dir(one) if n[0] != "_"} for name, one in things().items()}
+    shown["a launch of a kernel"] -= shown["an operation"] - {"label"}
+    assert {name: set(re.findall(r"`(\w+)`", rows[name])) for name in shown} == shown
 
 
 def test_types_are_classes_that_no_program_makes_by_name() -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.mlp import forward, upload
-from asyncgpu_tutor.data import reference_forward, seed_inputs
-from asyncgpu_tutor.run import policy_for
 from tests.conftest import open_or_skip
 
 PAIRS = [("sim:0", "sim:1"), pytest.param(("cuda:0", "cuda:1"), marks=pytest.mark.gpu)]
@@ -21,32 +17,6 @@ PAIRS = [("sim:0", "sim:1"), pytest.param(("cuda:0", "cuda:1"), marks=pytest.mar
 def pair(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     """Two devices; skipped where there is only one GPU."""
     return tuple(open_or_skip(name) for name in request.param)
-
-
-def test_even_batches_here_and_odd_ones_there(pair: tuple[Any, Any]) -> None:
-    inputs = seed_inputs(64, 6)
-    weights = []
-    for device in pair:
-        with agt.using(device):
-            weights.append(upload(inputs).sync())
-    policies = [policy_for(device) for device in pair]
-
-    async def main() -> list[Any]:
-        ops = []
-        for number, batch in enumerate(inputs.batches):
-            side = number % 2
-            with agt.using(pair[side]):
-                ops.append(forward(agt.pin(batch), *weights[side]).schedule(policies[side]))
-        return await asyncio.gather(*ops)
-
-    with agt.using(pair[0]), agt.record() as trace:
-        results = asyncio.run(main())
-    for result, batch in zip(results, inputs.batches, strict=True):
-        expected = reference_forward(batch, inputs.w0, inputs.w1)
-        np.testing.assert_allclose(result, expected, atol=1e-6)
-    launched = [span.device for span in trace.device_spans if span.name == "sgemm_naive"]
-    assert sorted(launched) == [pair[0].name] * 3 + [pair[1].name] * 3
-    assert trace.metrics().makespan > 0
 
 
 def test_an_array_stays_where_it_was_made(pair: tuple[Any, Any]) -> None:

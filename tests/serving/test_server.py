@@ -243,6 +243,23 @@ def test_closing_waits_for_what_was_left_and_refuses_the_rest(device: Device) ->
     assert any(isinstance(other, UsageError) for other in others)
 
 
+def test_who_waited_when_it_was_closed_is_refused_although_it_is_open_again(device: Device) -> None:
+    server = agt.Server(pipeline, N, lanes=1)
+
+    async def main() -> list[Any]:
+        async with server:
+            early = [asyncio.ensure_future(server(request(n))) for n in range(3)]
+            await asyncio.sleep(0)
+        async with server:
+            late = await asyncio.gather(*(server(request(n)) for n in range(3)))
+        return [*await asyncio.gather(*early, return_exceptions=True), *(y[0] for y in late)]
+
+    first, *refused, zero, two, four = asyncio.run(main())
+    assert first[0] == 0.0
+    assert [type(one) for one in refused] == [UsageError] * 2
+    assert (zero, two, four) == (0.0, 2.0, 4.0)
+
+
 def test_memory_does_not_grow(sim: SimDevice) -> None:
     async def main() -> tuple[int, int]:
         async with agt.Server(pipeline, N, lanes=2) as server:

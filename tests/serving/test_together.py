@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -106,6 +107,18 @@ def test_without_graphs_they_follow_each_other_on_the_lane(sim: SimDevice) -> No
         return trace
 
     assert len({span.stream for span in asyncio.run(main()).find("twice")}) == 2
+
+
+def test_room_for_more_requests_than_ever_came_is_no_forgotten_work(device: Device) -> None:
+    async def main() -> None:
+        async with agt.Server(pipeline, N, lanes=1, together=3) as server:
+            await server(request(1.0))
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        asyncio.run(main())
+        gc.collect()
+    assert told == []
 
 
 @settings(max_examples=25)

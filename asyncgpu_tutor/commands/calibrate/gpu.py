@@ -22,7 +22,8 @@ SMALL, LARGE = 4 << 10, 16 << 20  # bytes of a copy
 
 def measured_spec(device: CupyDevice) -> DeviceSpec:
     """Its spec: measured, reported by the driver, or, where neither is possible, the H200's."""
-    from asyncgpu_tutor.devices.cuda.measure import facts, versions  # only where there is CuPy
+    # Imported here, because it imports CuPy, which few machines have.
+    from asyncgpu_tutor.devices.cuda.measure import facts, versions
 
     told = versions(device)
     reported = facts(device)
@@ -83,7 +84,8 @@ def _device_times(device: CupyDevice) -> tuple[dict[str, float], float]:
     ten = stream_time(device, ten_small)
     switches = stream_time(device, turns) - 10 * (matvec_us + up)
     return {
-        "launch_us": relu_us,  # as good as empty: its load is short beside the launch
+        # As good as empty, since its load is short beside the launch.
+        "launch_us": relu_us,
         "pause_us": max(0.0, ten / 10 - relu_us),
         "switch_us": max(0.0, switches / 20),
         "h2d_us": up,

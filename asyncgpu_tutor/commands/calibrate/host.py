@@ -20,8 +20,8 @@ from asyncgpu_tutor.devices.protocol import Device
 
 __all__ = ["WAITED", "host_costs"]
 
-MORE = 5  # calls of a kind, against one
-N = 64  # elements: the work itself is to take no time
+MORE = 5  # so many calls of a kind are held against one
+N = 64  # elements; they are few, because the work itself is to take no time
 RUNS = 400
 WAITED = 256  # rows and columns of the matrix that is waited for
 
@@ -42,7 +42,7 @@ def host_costs(device: Device, kernel_us: float, start_us: float) -> dict[str, f
         stream = device.create_stream()
         costs = _calls(stream)
         colder = _mixed(stream) / _sum_of_mixed(costs)
-        # A query is used in loops, if at all; and so is a pipeline that was prepared.
+        # These two stay as they are, because programs make these calls in loops, if at all.
         warm = ("call_query_us", "replay_us")
         calls = {k: v if k in warm else v * colder for k, v in costs.items()}
         waits = _waits(device, stream)

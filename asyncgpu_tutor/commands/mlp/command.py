@@ -11,13 +11,12 @@ from pathlib import Path
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, ranges
-from asyncgpu_tutor.commands.mlp.checks import verify
 from asyncgpu_tutor.commands.mlp.conclusions import conclusion_lines
 from asyncgpu_tutor.commands.mlp.job import Job, Side
+from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured
 from asyncgpu_tutor.commands.mlp.options import devices_of, network_of, new_policy, streams_of
 from asyncgpu_tutor.commands.mlp.pipeline import Network, upload_network
-from asyncgpu_tutor.commands.mlp.recording import Outcome, measured
-from asyncgpu_tutor.commands.mlp.report import (
+from asyncgpu_tutor.commands.mlp.printout import (
     Row,
     batch_lines,
     best,
@@ -28,6 +27,7 @@ from asyncgpu_tutor.commands.mlp.report import (
     timeline_lines,
     weight_line,
 )
+from asyncgpu_tutor.commands.mlp.verdict import verify
 from asyncgpu_tutor.commands.mlp.ways import WAYS
 from asyncgpu_tutor.data import Digits
 from asyncgpu_tutor.errors import AsyncGpuError, DeviceError, UsageError
@@ -51,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     # A task group raises groups of errors; except* also takes the single ones from elsewhere.
     try:
         network, streams = network_of(args), streams_of(args)
-        device = None if args.device == "auto" else args.device  # None: the current one
+        # With None the current device stays.
+        device = None if args.device == "auto" else args.device
         with _nvtx(args.nvtx), agt.using(device):
             code = asyncio.run(_program(args, network, streams))
     except* DeviceError as group:
@@ -79,7 +80,7 @@ async def _program(args: argparse.Namespace, network: Network, streams: int) -> 
     print(f"Launched {number} {WAYS[shown].launched}, awaiting results...")
     outcomes: dict[str, Outcome] = {}
     for how in hows:
-        # A policy for each way: the first batch goes to its first stream.
+        # Each way gets a policy of its own, so that its first batch goes to the policy's first stream.
         sides = [
             Side(device, new_policy(streams), side)
             for device, side in zip(devices, weights, strict=True)
@@ -117,7 +118,7 @@ def _verdict(network: Network, outcomes: dict[str, Outcome]) -> int:
 
 
 async def _upload(network: Network, device: Device) -> tuple[DeviceArray, ...]:
-    # On a stream of their own: the batches get those of the policy, from the first one on.
+    # The weights get a stream of their own, so that the batches begin with the policy's first stream.
     with agt.using(device):
         return await upload_network(network).schedule(agt.SingleStream())
 
@@ -143,12 +144,12 @@ def _write(args: argparse.Namespace, shown: Sequence[Row]) -> None:
         if args.plot is not None:
             _draw(shown, args.plot)
             print(f"Timeline drawn in {args.plot}")
-    except (OSError, ValueError) as error:  # no such folder; no such kind of picture
+    except (OSError, ValueError) as error:  # the folder or the kind of picture does not exist
         raise UsageError(f"cannot write what --plot or --trace asked for: {error}") from error
 
 
 def _draw(shown: Sequence[Row], path: Path) -> None:
-    import matplotlib.pyplot as plt  # slow to import
+    import matplotlib.pyplot as plt  # matplotlib is slow to import, and most runs draw nothing
 
     titles = [f"Async MLP: {row.name}" for row in shown]
     if len(shown) == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from asyncgpu_tutor.commands.mlp.report import Row
+from asyncgpu_tutor.commands.mlp.printout import Row
 
 __all__ = ["conclusion_lines"]
 

@@ -18,7 +18,7 @@ from asyncgpu_tutor.types import Device, Stream
 __all__ = ["Array", "Job", "Shares", "Side"]
 
 Array = npt.NDArray[np.float32]
-Shares = dict[tuple[str, str], int]  # of a device and a weight there
+Shares = dict[tuple[str, str], int]  # how many handles there are, by device and weight
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,7 +104,7 @@ def streams_of(args: argparse.Namespace) -> int:
     """How many streams the policy has."""
     if args.policy == "round-robin":
         streams = 4 if args.streams is None else args.streams
-        return agt.StreamPoolRoundRobin(streams).size  # which refuses a wrong number
+        return agt.StreamPoolRoundRobin(streams).size  # the pool refuses a wrong number
     if args.streams not in (None, 1):
         raise UsageError(
             f"--policy single has one stream, and --streams {args.streams} was asked for: leave it "

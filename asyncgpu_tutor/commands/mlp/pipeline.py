@@ -178,7 +178,7 @@ def _matvec(source: DeviceArray, weight: DeviceArray, target: DeviceArray) -> De
 
 
 def _relu(array: DeviceArray) -> DeviceOp[DeviceArray]:
-    # In place: every thread reads and writes its own element only.
+    # This may happen in place, because every thread reads and writes its own element only.
     shape = array.shape
     if len(shape) == 1:
         part = array.partition(BLOCK)

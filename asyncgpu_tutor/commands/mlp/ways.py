@@ -2,7 +2,7 @@
 
 A way has two acts. What happens once (preparing, capturing) happens when it is called with a `Job`; what
 it returns runs all batches, as often as it is called, and calls `look` once they are submitted. Only the
-second act is recorded, and not its first time: see `recording`.
+second act is recorded, and not its first time: see `measuring`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def graph(job: Job) -> Run:
     async def run(look: Look) -> list[Array]:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(launch(place)) for place in range(used)]
-            await asyncio.sleep(0)  # as in _awaited
+            await asyncio.sleep(0)  # every task starts and submits, as in `_awaited`
             look()
         outputs = {number: output for task in tasks for number, output in task.result().items()}
         return [outputs[number] for number in job.numbers]
@@ -108,7 +108,7 @@ async def _awaited(job: Job, op: Callable[[int], DeviceOp[Array]], look: Look) -
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(infer(number)) for number in job.numbers]
-        # One turn of the event loop: every task starts, submits its batch, and waits.
+        # In this turn of the event loop every task starts, submits its batch, and waits.
         await asyncio.sleep(0)
         look()
     return [task.result() for task in tasks]

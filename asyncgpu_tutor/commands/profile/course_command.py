@@ -20,7 +20,7 @@ from pathlib import Path
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.commands.profile.run import RUNS, Run, find_run, record_run
+from asyncgpu_tutor.commands.profile.programs import RUNS, Run, find_run, record_run
 from asyncgpu_tutor.errors import AsyncGpuError, UsageError
 from asyncgpu_tutor.run.recording import Source
 

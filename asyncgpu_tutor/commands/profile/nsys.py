@@ -14,7 +14,7 @@ from asyncgpu_tutor.errors import UsageError
 __all__ = ["ADVICE", "export", "find", "profile"]
 
 VARIABLE = "NSYS"
-# Where NVIDIA's installers put it; Nsight Compute brings one as well.
+# NVIDIA's installers put nsys into one of these places; Nsight Compute brings one as well.
 PLACES = (
     "/opt/nvidia/nsight-systems/*/bin/nsys",
     "/opt/nvidia/nsight-systems-cli/*/bin/nsys",
@@ -27,10 +27,11 @@ ADVICE = (
     f"{VARIABLE}=/path/to/nsys. Without it: asyncgpu-tutor profile --from FILE.sqlite reads an export that "
     "was made elsewhere, and agt.Trace.load_recording(name) a recording that comes with this package."
 )
-# Only what the course needs: with samples of the CPU the report of one second has hundreds of megabytes.
+# The course needs no more than this. With samples of the CPU the report of one second has hundreds of
+# megabytes.
 TRACED = (
     "--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=node",
-    "--force-overwrite=true",
+    "--force-overwrite=true", "--cuda-event-trace=true",
 )  # fmt: skip
 TIMEOUT = 600  # seconds
 
@@ -58,15 +59,13 @@ def find() -> Path:
     raise UsageError(ADVICE)
 
 
-def profile(arguments: Sequence[str], report: Path, *, events: bool = True) -> Path:
-    """Run ``python -m asyncgpu_tutor ARGUMENTS`` under the profiler, with NVTX ranges.
+def profile(arguments: Sequence[str], report: Path) -> Path:
+    """Run ``python -m asyncgpu_tutor ARGUMENTS`` under the profiler, with NVTX ranges and CUDA events.
 
     Parameters
     ----------
     report : Path
         Where the report goes; its suffix becomes ``.nsys-rep``.
-    events : bool
-        Also trace CUDA events: they tell which stream waited for which.
 
     Returns
     -------
@@ -80,8 +79,8 @@ def profile(arguments: Sequence[str], report: Path, *, events: bool = True) -> P
     """
     target = report.with_suffix(".nsys-rep")
     command = [
-        str(find()), "profile", *TRACED, f"--cuda-event-trace={str(events).lower()}",
-        f"--output={target}", sys.executable, "-m", "asyncgpu_tutor", *arguments,
+        str(find()), "profile", *TRACED, f"--output={target}",
+        sys.executable, "-m", "asyncgpu_tutor", *arguments,
     ]  # fmt: skip
     _run(command, {**os.environ, "ASYNCGPU_NVTX": "1"})
     if not target.is_file():

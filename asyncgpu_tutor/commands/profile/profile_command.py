@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 def _trace(args: argparse.Namespace) -> Trace:
     source: Path | None = args.source
     if source is None:
-        nsys.find()  # rather than after a run
+        nsys.find()  # raises now, and not after a run of some seconds
         args.out.mkdir(parents=True, exist_ok=True)
         if args.program:
             program = ["record-course", "--only", args.program, "--tries", "1"]
@@ -103,7 +103,7 @@ def _trace(args: argparse.Namespace) -> Trace:
 
 
 def _draw(analysis: Analysis, path: Path) -> None:
-    import matplotlib.pyplot as plt  # slow to import
+    import matplotlib.pyplot as plt  # matplotlib is slow to import, and other commands need none
 
     figure = analysis.plot()
     figure.savefig(path, dpi=150)  # pyright: ignore[reportUnknownMemberType] - as in timeline.draw

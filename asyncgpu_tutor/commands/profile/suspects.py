@@ -17,7 +17,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
 from asyncgpu_tutor.commands.profile.chapters import BLOCK, CHUNK, chunk, chunks, matvec
-from asyncgpu_tutor.commands.profile.run import Body, recorded
+from asyncgpu_tutor.commands.profile.programs import Body, recorded
 from asyncgpu_tutor.errors import PageableCopyWarning
 
 __all__: list[str] = []
@@ -82,7 +82,7 @@ async def _copies(host: list[np.ndarray[tuple[int], np.dtype[np.float32]]]) -> B
 
     async def body() -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PageableCopyWarning)  # it says what is wrong here
+            warnings.simplefilter("ignore", PageableCopyWarning)  # its text would name the defect
             await asyncio.gather(
                 *(chunk(x, f"chunk {i}").schedule(policy) for i, x in enumerate(host))
             )

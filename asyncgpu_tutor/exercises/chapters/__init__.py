@@ -1,1 +1,29 @@
-"""The exercises, one file a chapter: what each one checks, its hints, and why the solution is right."""
+"""The exercises, one file a chapter: what each one checks. Their words are in `course/`.
+
+`EXERCISES` has all of them by name, in the order of the course.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from asyncgpu_tutor.exercises.chapters import (
+    ch00,
+    ch01,
+    ch02,
+    ch03,
+    ch04,
+    ch05,
+    ch06,
+    ch07,
+    ch08,
+    ch09,
+)
+from asyncgpu_tutor.exercises.exercise import Exercise
+
+__all__ = ["EXERCISES"]
+
+CHAPTERS = (ch00, ch01, ch02, ch03, ch04, ch05, ch06, ch07, ch08, ch09)
+EXERCISES: Mapping[str, Exercise] = {
+    exercise.name: exercise for chapter in CHAPTERS for exercise in chapter.EXERCISES
+}

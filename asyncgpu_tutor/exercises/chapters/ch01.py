@@ -1,4 +1,4 @@
-"""Exercises of 01_sync_kernels: what each one checks, its hints, and why the solution is right."""
+"""Exercises of 01_sync_kernels: what each one checks."""
 
 from __future__ import annotations
 
@@ -153,103 +153,18 @@ def hostile_meanwhile(mine: Any, _model: Any) -> None:
 
 
 EXERCISES = (
+    Exercise("01-grid", "How many blocks?", "blocks_needed", check_grid),
+    Exercise("01-relu", "A kernel: ReLU", "my_relu", check_relu),
+    Exercise("01-matvec", "A kernel: matrix times vector", "my_matvec", check_matvec),
     Exercise(
-        name="01-grid",
-        title="How many blocks?",
-        answer="blocks_needed",
-        check=check_grid,
-        hints="""
-            How many blocks for 256 elements and 128 threads? For 257? For 255?
-
-            `n // threads` counts the *full* blocks. What is left over needs one more, if anything is left
-            over.
-
-            Round up instead of down: add `threads - 1` before you divide.
-        """,
-        explanation="Adding `threads - 1` before the division rounds up: it carries over to one more "
-        "block unless `n` is a multiple already. `.partition(threads)` computes the same.",
+        "01-transpose", "A kernel in two dimensions: transpose", "my_transpose", check_transpose
     ),
+    Exercise("01-one-wait", "Wait once", "forward", check_one_wait),
     Exercise(
-        name="01-relu",
-        title="A kernel: ReLU",
-        answer="my_relu",
-        check=check_relu,
-        hints="""
-            Two things are missing: which element is mine, and what to do with it.
-
-            The number of a thread in the whole grid is `blockIdx.x * blockDim.x + threadIdx.x`, and some
-            threads of the last block have a number that is not below `n`.
-
-            Inside of `if (i < n)`, one line: `output[i] = input[i] > 0.0f ? input[i] : 0.0f;`
-        """,
-        explanation="Every thread finds its own `i`, steps aside if there is no such element, and "
-        "writes *something* in either case: what no thread writes keeps what was there before.",
-    ),
-    Exercise(
-        name="01-matvec",
-        title="A kernel: matrix times vector",
-        answer="my_matvec",
-        check=check_matvec,
-        hints="""
-            One thread computes one element of `y`: it needs one row of `a`, and all of `x`.
-
-            Row `row` begins at `a[row * n]`, as every row has `n` elements. There are `m` rows, so `m` is
-            what a thread compares its `row` with.
-
-            Start with `float sum = 0.0f;`, add `a[row * n + j] * x[j]` for each `j` below `n`, and write
-            `y[row] = sum;` after the loop.
-        """,
-        explanation="A loop is left in it, over `j`: it runs inside of *one* thread. The loop over "
-        "the rows is what became threads. This is `agt.matvec_naive`, in your own words.",
-    ),
-    Exercise(
-        name="01-transpose",
-        title="A kernel in two dimensions: transpose",
-        answer="my_transpose",
-        check=check_transpose,
-        hints="""
-            `out` has `n` rows of `m` elements. Its element (row, col) is element (col, row) of `a`.
-
-            Rows of `out` are `m` long, rows of `a` are `n` long: the two indices use different factors.
-
-            `if (row < n && col < m) out[row * m + col] = a[col * n + row];`
-        """,
-        explanation="Both indices have a bound of their own, and each array its own length of a row. "
-        "With square matrices many a mistake would have passed: that is why the check uses wide and "
-        "tall ones.",
-    ),
-    Exercise(
-        name="01-one-wait",
-        title="Wait once",
-        answer="forward",
-        check=check_one_wait,
-        hints="""
-            Each `.sync()` is a wait. Which of the four does Python need, to go on?
-
-            A kernel takes operations in place of arrays: `agt.matvec_naive(m, n, agt.h2d(a), ...)`.
-
-            Delete every `.sync()`, and end with `.to_host()` on the operation that yields the array.
-        """,
-        explanation="The steps depend on each other, but it is the *stream* that keeps their order. "
-        "The host describes all of them, hands them over, and waits once, for the copy at the end.",
-    ),
-    Exercise(
-        name="01-meanwhile",
-        title="A job for the host meanwhile",
-        answer="with_a_job",
-        check=check_meanwhile,
-        hostile=hostile_meanwhile,
-        hints="""
-            Three steps: start the operation, do the job, wait. `sync` is the first and the last in one, so
-            it is in the way.
-
-            `op.async_on(stream)` starts an operation and returns at once. `stream.synchronize()` waits
-            until the stream has done everything.
-
-            `stream = agt.create_stream()`, `result = op.async_on(stream)`, `job()`, `stream.synchronize()`,
-            `return result`.
-        """,
-        explanation="`async_on` returns as soon as the work is in the queue, so the job and the device "
-        "share the time. The wait has to be there, too: before it, the result may not be read.",
+        "01-meanwhile",
+        "A job for the host meanwhile",
+        "with_a_job",
+        check_meanwhile,
+        hostile_meanwhile,
     ),
 )

@@ -1,4 +1,4 @@
-"""Exercises of 03_lazy_operations: what each one checks, its hints, and why the solution is right."""
+"""Exercises of 03_lazy_operations: what each one checks."""
 
 from __future__ import annotations
 
@@ -220,104 +220,14 @@ def _is_largest(result: Any, x: Any) -> None:
 
 
 EXERCISES = (
+    Exercise("03-h2d", "By hand: a copy to the device", "upload", check_upload),
+    Exercise("03-zeros", "By hand: an array of zeros", "blank", check_blank),
+    Exercise("03-d2h", "By hand: a copy to the host", "download", check_download),
+    Exercise("03-recipe-twice", "A recipe that can be cooked twice", "positive", check_twice),
     Exercise(
-        name="03-h2d",
-        title="By hand: a copy to the device",
-        answer="upload",
-        check=check_upload,
-        hints="""
-            Three steps, all of them inside of `enqueue`: make an empty array, have the copy done, hand the
-            array on.
-
-            `context.empty` wants the shape *and the dtype* of `host`; its default is `float32`.
-
-            `array = context.empty(host.shape, host.dtype)`, `context.copy_from_host(array, host)`, `return
-            agt.value(array)`.
-        """,
-        explanation="The function runs when the operation does. So it knows its stream, and it reads "
-        "`host` as it is *then*. `agt.h2d` is the same, with checks of its arguments and a name.",
+        "03-which-way", "Which way to run?", "load_and_fetch", check_which_way, hostile_which_way
     ),
     Exercise(
-        name="03-zeros",
-        title="By hand: an array of zeros",
-        answer="blank",
-        check=check_blank,
-        hints="""
-            It is `upload`, with another way to fill the array. Nothing has to come from the host.
-
-            A zero is all bytes zero, for integers and floats alike: `context.memset` can do that.
-
-            `array = context.empty(shape, dtype)`, `context.memset(array)`, `return agt.value(array)`.
-        """,
-        explanation="Memory that nobody has written holds whatever was there before, so the `memset` "
-        "has to be, even where the numbers happen to be zero already. That is why the check looks at "
-        "the trace as well.",
-    ),
-    Exercise(
-        name="03-d2h",
-        title="By hand: a copy to the host",
-        answer="download",
-        check=check_download,
-        hints="""
-            One line of work. The context has a method that makes the host array as well.
-
-            `context.copy_to_host(array)` returns a handle to numbers that are still to come. Do not look
-            inside, and do not wait: pass it on.
-
-            `return agt.value(context.copy_to_host(array))`
-        """,
-        explanation="The handle goes through `value` untouched. Whoever runs the operation with `sync` "
-        "or `await` gets a NumPy array in its place, once the copy is done. And the context keeps "
-        "`array` alive until then, even if everybody else forgets it.",
-    ),
-    Exercise(
-        name="03-recipe-twice",
-        title="A recipe that can be cooked twice",
-        answer="positive",
-        check=check_twice,
-        hints="""
-            The three steps are right. What is wrong is *when* they are described: once, so there is one
-            launch, and `.last()` has its array handed over in the first run.
-
-            Who calls a function anew each time an operation runs? You have written three such functions.
-
-            Move both lines into `def cook(context):`, unchanged, and `return agt.with_context(cook)`.
-        """,
-        explanation="`with_context` calls its function at every run, so everything in there is described "
-        "afresh: a new launch, new arrays, and the numbers that `x` holds at that time.",
-    ),
-    Exercise(
-        name="03-which-way",
-        title="Which way to run?",
-        answer="load_and_fetch",
-        check=check_which_way,
-        hostile=hostile_which_way,
-        hints="""
-            For each of the two ask: does it have to be on a given stream? Does the host have to wait for
-            it?
-
-            `load` goes to `stream`, and nobody waits: `async_on`. `fetch` goes to `stream`, and its result
-            is wanted at once.
-
-            `load.async_on(stream)`, `job()`, `return fetch.sync_on(stream)`.
-        """,
-        explanation="`async_on` for what the host need not wait for, `sync_on` for what it needs. The "
-        "order of the two is kept by the stream, not by a wait in between.",
-    ),
-    Exercise(
-        name="03-largest",
-        title="Look inside, without blocking",
-        answer="largest",
-        check=check_largest,
-        hostile=hostile_largest,
-        hints="""
-            Which of the four ways waits for the numbers and lets the event loop go on?
-
-            What `await op` gives you is no handle any more, but a NumPy array.
-
-            `numbers = await op`, then `return numbers.max()`.
-        """,
-        explanation="Before the `await` there are handles, after it there are numbers. While this "
-        "function waits, the event loop is free for other tasks.",
+        "03-largest", "Look inside, without blocking", "largest", check_largest, hostile_largest
     ),
 )

@@ -1,4 +1,4 @@
-"""Exercises of 04_combinators: what each one checks, its hints, and why the solution is right."""
+"""Exercises of 04_combinators: what each one checks."""
 
 from __future__ import annotations
 
@@ -274,132 +274,12 @@ def check_apply_all(mine: Any, model: Any) -> None:
 
 
 EXERCISES = (
-    Exercise(
-        name="04-baton",
-        title="Pass the baton",
-        answer="residual",
-        check=check_residual,
-        hints="""
-            `agt.relu(n, x, out)` yields *both* arrays that it was given. The second stage needs both, so
-            pass on both.
-
-            After the launch the second entry is a partition. A `map` can make an array of it and leave the
-            first as it is: `lambda used: (used[0], used[1].unpartition())`.
-
-            `agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))`, then that `map`, then `.and_then(lambda
-            arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())`, and at the end `.to_host()`.
-        """,
-        explanation="`x` is uploaded once and goes through the first launch to the second: a launch "
-        "yields all its arrays, so nothing is lost on the way. `map` changed the handles, and cost no "
-        "work on the device.",
-    ),
-    Exercise(
-        name="04-saxpy-kernel",
-        title="A kernel: SAXPY",
-        answer="my_saxpy",
-        check=check_saxpy_kernel,
-        hints="""
-            One thread for each element, and the bounds check, as in every kernel so far.
-
-            `y` comes in with numbers. Read `y[i]`, and write `y[i]`.
-
-            `if (i < n) { y[i] = a * x[i] + y[i]; }`
-        """,
-        explanation="`y` is input and output. Each thread touches its own element only, so reading and "
-        "writing do not get into each other's way.",
-    ),
-    Exercise(
-        name="04-saxpy",
-        title="Asynchronous SAXPY",
-        answer="async_saxpy",
-        check=check_saxpy,
-        hints="""
-            A kernel takes operations in place of arrays: no `sync` is needed to feed it.
-
-            `agt.h2d(y).partition(256)` is an operation as well. Which array is the one that you want back?
-
-            `saxpy(n, a, agt.h2d(x), agt.h2d(y).partition(256))`, and then `.output().to_host()`.
-        """,
-        explanation="Every `sync` is gone, and what is left is shorter. Whoever gets the operation "
-        "decides how to run it: `sync`, `await`, `spawn`, or as a part of something larger.",
-    ),
-    Exercise(
-        name="04-four-arrays",
-        title="Four arrays, one operation",
-        answer="four_arrays",
-        check=check_four_arrays,
-        hints="""
-            Without the `sync`s there are four operations. What makes one operation of several?
-
-            `agt.zip(a, b, c, d)` yields a tuple of four.
-
-            `return agt.zip(agt.ones((100, 100)), agt.zeros((100, 100)), ...)`
-        """,
-        explanation="One operation, one stream, one wait instead of four. Four streams would not have "
-        "helped: the host needs longer to submit such an array than the device needs to fill it.",
-    ),
-    Exercise(
-        name="04-unzip",
-        title="Take it apart",
-        answer="halves",
-        check=check_halves,
-        hints="""
-            `first()` and `last()` each make an operation of their own of `pair`: it would run twice.
-
-            `unzip` makes one operation for each entry, and these share one run of `pair`.
-
-            `a, b = pair.unzip(2)`, then `return agt.zip(f(a), g(b))`.
-        """,
-        explanation="Both parts know the same source, which runs when the first of them is needed, and "
-        "never again. `unzip(2)` says how many there are, since nobody can know that before the chain "
-        "has run.",
-    ),
-    Exercise(
-        name="04-zip-or-overlap",
-        title="zip or overlap?",
-        answer="side_by_side",
-        check=check_side_by_side,
-        hints="""
-            Two steps: the two side by side, then `join` with both results.
-
-            `agt.overlap` has the same form as `agt.zip`, and gives each arm a stream of its own.
-
-            `agt.overlap(a, b).and_then(lambda arrays: join(*arrays))`
-        """,
-        explanation="`overlap` forks and joins by events, on the device. What comes after it in the chain "
-        "finds both results there, and the host has waited for nothing.",
-    ),
-    Exercise(
-        name="04-diamond",
-        title="A diamond",
-        answer="diamond",
-        check=check_diamond,
-        hostile=hostile_diamond,
-        hints="""
-            Three things: the source must run once, the sides need two streams, the join needs both.
-
-            `source.shared()` can be used in many places, and runs at most once. Is there a way to have two
-            operations on two streams, as *one* operation?
-
-            `s = source.shared()`, then `agt.overlap(left(s), right(s))`, then `.and_then(lambda both:
-            join(*both))`.
-        """,
-        explanation="The first side to be submitted runs the source on its stream. The other one makes its "
-        "own stream wait for an event behind it: no race, and no second upload.",
-    ),
-    Exercise(
-        name="04-lend",
-        title="Lend it",
-        answer="apply_all",
-        check=check_apply_all,
-        hints="""
-            Passed by itself, `matrix` is the first launch's. There is nothing left for the second.
-
-            `share()` would do for the launches, but it also takes the owner's handle.
-
-            Pass `matrix.borrow()` to each launch, and `agt.zip` the operations.
-        """,
-        explanation="A loan leaves the owner the owner. `share()` is for an array that nobody needs to own "
-        "any more, such as weights; `agt.dup` is for those who want to write.",
-    ),
+    Exercise("04-baton", "Pass the baton", "residual", check_residual),
+    Exercise("04-saxpy-kernel", "A kernel: SAXPY", "my_saxpy", check_saxpy_kernel),
+    Exercise("04-saxpy", "Asynchronous SAXPY", "async_saxpy", check_saxpy),
+    Exercise("04-four-arrays", "Four arrays, one operation", "four_arrays", check_four_arrays),
+    Exercise("04-unzip", "Take it apart", "halves", check_halves),
+    Exercise("04-zip-or-overlap", "zip or overlap?", "side_by_side", check_side_by_side),
+    Exercise("04-diamond", "A diamond", "diamond", check_diamond, hostile_diamond),
+    Exercise("04-lend", "Lend it", "apply_all", check_apply_all),
 )

@@ -1,4 +1,4 @@
-"""Exercises of 05_scheduling: what each one checks, its hints, and why the solution is right."""
+"""Exercises of 05_scheduling: what each one checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
 
 __all__ = ["EXERCISES"]
 
-# Each step needs the one before it, so this is as long as one likes, and as narrow as can be.
+# Each step needs the one before it, so a job takes as long as one likes and still fills one block only.
 WALK = r"""
 extern "C" __global__ void NAME(unsigned int steps, const unsigned int* next, unsigned int* place)
 {
@@ -291,89 +291,9 @@ def check_when_it_pays(mine: Any, model: Any) -> None:
 
 
 EXERCISES = (
-    Exercise(
-        name="05-round-robin",
-        title="A policy: round robin",
-        answer="RoundRobin",
-        check=check_round_robin,
-        hints="""
-            A policy has to remember two things: its streams, and whose turn it is.
-
-            In `__init__` there may be no device yet. In `next_stream` there is:
-            `self.device.create_stream()`. Create a stream when its turn first comes.
-
-            `turn = self.turn % self.size`; if `turn == len(self.streams)`, append a new stream; add 1 to
-            `self.turn`; return `self.streams[turn]`.
-        """,
-        explanation="That is all of `agt.StreamPoolRoundRobin`, but for a lock: it may be asked from "
-        "several threads. The policy knows nothing about the operations, and that will be its weakness.",
-    ),
-    Exercise(
-        name="05-pool-size",
-        title="How many streams?",
-        answer="streams_needed",
-        check=check_pool_size,
-        hints="""
-            Job `i` starts at `i * pace` and ends at `i * pace + length`. Which later job may have its
-            stream?
-
-            So `length / pace` jobs are at work at a time, if there is room. And there is room for `1 /
-            fills` of them; a part of a job counts, as some of its blocks can start.
-
-            The smaller of the two, rounded up: `math.ceil` is `-int(-x // 1)`, or `int(np.ceil(x))`.
-        """,
-        explanation="As many streams as there are jobs at work at the same time. The host limits that, by "
-        "its pace, and the device, by its room. More streams do no harm to these jobs, and no good.",
-    ),
-    Exercise(
-        name="05-least-loaded",
-        title="A policy: least loaded",
-        answer="LeastLoaded",
-        check=check_least_loaded,
-        hints="""
-            Keep a sum for each stream: how much it was given so far, in µs.
-
-            The next job goes to the stream with the smallest sum, and adds its own length to it.
-
-            `i = self.load.index(min(self.load))`, `self.load[i] += self.us`, and return the stream `i`.
-        """,
-        explanation="A job never goes behind more work than it must. It is known that this greedy rule "
-        "takes less than twice the best time, whatever the jobs (Graham, 1966). It has to be told "
-        "how long they take, though.",
-    ),
-    Exercise(
-        name="05-express",
-        title="A policy: express lanes",
-        answer="Express",
-        check=check_express,
-        hints="""
-            Two cases: is `self.us` larger than `self.limit`?
-
-            One stream, say the last, is for the long ones. The short ones take turns on the others.
-
-            For a long one: `self.streams[-1]`. For a short one: `self.streams[self.turn % (self.size -
-            1)]`, and `self.turn += 1`.
-        """,
-        explanation="The long jobs now take longer, one behind the other, and nobody behind a short one "
-        "has to care. It is the rule of the supermarket: what is best for the whole is not best for the one "
-        "with a bottle of milk.",
-    ),
-    Exercise(
-        name="05-when-it-pays",
-        title="How far down can it go?",
-        answer="best_possible",
-        check=check_when_it_pays,
-        hints="""
-            Five numbers, each a time that cannot be cut by more streams. The largest of them wins.
-
-            `m = trace.metrics()` has `m.host['call']` and `m.engine_busy`. Kernels side by side share the
-            SMs: each needs `span.duration * span.detail['fills']` of them.
-
-            For the longest job, add up the durations of the device spans of each `span.op`. Then `max(host,
-            up, down, kernels, longest)`.
-        """,
-        explanation="Whatever a policy does, the host makes its calls, each engine does its copies, the SMs "
-        "have their work, and a job is a chain. Compare with what one stream takes: if the bound is close, "
-        "do not bother with streams.",
-    ),
+    Exercise("05-round-robin", "A policy: round robin", "RoundRobin", check_round_robin),
+    Exercise("05-pool-size", "How many streams?", "streams_needed", check_pool_size),
+    Exercise("05-least-loaded", "A policy: least loaded", "LeastLoaded", check_least_loaded),
+    Exercise("05-express", "A policy: express lanes", "Express", check_express),
+    Exercise("05-when-it-pays", "How far down can it go?", "best_possible", check_when_it_pays),
 )

@@ -2,7 +2,7 @@
 
 ::
 
-    values      the numbers that it computes
+    results     the numbers that it computes
     schedule    the trace of its run: which stream, in which order, who waits
     building    that describing an operation runs nothing
     operations  operations and arrays to try it on
@@ -19,6 +19,16 @@ from asyncgpu_tutor.exercises.checks.operations import (
     step,
     step_kernel,
 )
+from asyncgpu_tutor.exercises.checks.results import (
+    as_kernel,
+    brief,
+    each_equal,
+    equal,
+    in_order,
+    is_number,
+    launched,
+    listed,
+)
 from asyncgpu_tutor.exercises.checks.schedule import (
     launches,
     lazy,
@@ -27,17 +37,9 @@ from asyncgpu_tutor.exercises.checks.schedule import (
     one_stream,
     ordered,
     overlapping,
+    side_by_side,
     unordered,
     waits,
-)
-from asyncgpu_tutor.exercises.checks.values import (
-    as_kernel,
-    brief,
-    each_equal,
-    equal,
-    is_number,
-    launched,
-    listed,
 )
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "each_equal",
     "equal",
     "filled",
+    "in_order",
     "is_number",
     "launched",
     "launches",
@@ -62,6 +65,7 @@ __all__ = [
     "out_of_bounds",
     "overlapping",
     "round_trip",
+    "side_by_side",
     "step",
     "step_kernel",
     "unordered",

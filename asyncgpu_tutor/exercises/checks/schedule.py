@@ -19,6 +19,7 @@ __all__ = [
     "one_stream",
     "ordered",
     "overlapping",
+    "side_by_side",
     "unordered",
     "waits",
 ]
@@ -101,6 +102,16 @@ def overlapping(trace: agt.Trace, name: str, why: str) -> None:
     if not overlap_between(trace, name, trace.device_spans):
         neighbours = sorted(trace.device_spans, key=lambda s: abs(s.start - mine.end))
         raise Rejected(f"the device did nothing during `{name}`: {why}", mine, *neighbours[:1])
+
+
+def side_by_side(trace: agt.Trace, cure: str) -> None:
+    """Operations with copies to and from the device were at work at the same time."""
+    if not trace.metrics().overlap:
+        raise Rejected(
+            f"no two operations were at work at the same time: {cure}",
+            *trace.find("d2h")[:1],
+            *trace.find("h2d")[1:2],
+        )
 
 
 def waits(trace: agt.Trace, most: int, why: str) -> None:

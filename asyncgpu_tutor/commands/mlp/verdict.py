@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from asyncgpu_tutor.commands.mlp.measuring import Outcome
 from asyncgpu_tutor.commands.mlp.pipeline import Network
-from asyncgpu_tutor.commands.mlp.recording import Outcome
 
 __all__ = ["output_ok", "reference", "rounding_bound", "verify"]
 
 U = 2.0**-24  # unit roundoff of float32
-EXP_ERROR = 16  # of expf, of the division and of what is subtracted: generous, in units of U
+EXP_ERROR = 16  # allows for expf, the division and the subtraction, generously; in units of U
 
 Doubles = npt.NDArray[np.float64]
 
@@ -58,7 +58,8 @@ def rounding_bound(network: Network) -> Doubles:
     if not network.softmax:
         return off
     spread = np.ptp(scores, axis=-1, keepdims=True)
-    worst = np.minimum(off.max(axis=-1, keepdims=True), 50.0)  # beyond, anything is allowed
+    # Beyond 50 the bound allows anything anyway, and exp would overflow.
+    worst = np.minimum(off.max(axis=-1, keepdims=True), 50.0)
     factor = np.expm1(2 * worst) + _gamma(scores.shape[-1] + EXP_ERROR + 2 * spread)
     return np.minimum(_softmax(scores) * factor + np.finfo(np.float32).tiny, 1.0)
 
@@ -102,7 +103,7 @@ def verify(network: Network, outcome: Outcome) -> list[str]:
         elif not output_ok(output, network.softmax):
             problems.append(f"batch {number} does not add up to 1: the softmax did not run")
         error = abs(output - expected[number])
-        wrong = ~(error <= allowed[number])  # so that NaN is wrong
+        wrong = ~(error <= allowed[number])  # written so that NaN counts as wrong
         if wrong.any():
             first = int(np.argmax(wrong))
             problems.append(

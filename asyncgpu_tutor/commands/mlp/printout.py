@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 
 from asyncgpu_tutor import DeviceArray, Trace
-from asyncgpu_tutor.commands.mlp.checks import output_ok
 from asyncgpu_tutor.commands.mlp.job import Shares
-from asyncgpu_tutor.commands.mlp.recording import Outcome
+from asyncgpu_tutor.commands.mlp.measuring import Outcome
+from asyncgpu_tutor.commands.mlp.verdict import output_ok
 from asyncgpu_tutor.commands.mlp.ways import WAYS
 from asyncgpu_tutor.data import Digits
 from asyncgpu_tutor.traces.spans import Metrics
@@ -160,7 +160,7 @@ def timeline_lines(shown: Sequence[Row]) -> Iterator[str]:
             row.trace, begin=begin, column=column, width=WIDTH, groups=("host", "streams")
         )
         yield from (f"    {line}" for line in lines)
-    # A letter stays in one line with its meaning.
+    # A letter and its meaning must not be parted, so `wrap` sees no space in between.
     letters = key(row.trace for row in shown).replace(" = ", f"{GLUE}={GLUE}")
     for line in wrap(letters, 80, initial_indent="  ", subsequent_indent="    "):
         yield line.replace(GLUE, " ")

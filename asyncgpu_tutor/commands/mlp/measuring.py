@@ -95,7 +95,7 @@ async def _quickest(run: Run, look: Look, practice: int, tries: int) -> tuple[Ar
     for _ in range(tries):
         with agt.record() as trace:
             outputs = await run(look)
-        # Copies: a prepared batch writes to its own array again.
+        # These are copies, because a prepared batch writes to its array again in the next run.
         found.append((np.stack([np.array(output) for output in outputs]), trace))
     return min(found, key=lambda pair: pair[1].metrics().makespan)
 

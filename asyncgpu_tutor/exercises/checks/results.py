@@ -13,7 +13,16 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected, case
 from asyncgpu_tutor.exercises.sandbox import call
 
-__all__ = ["as_kernel", "brief", "each_equal", "equal", "is_number", "launched", "listed"]
+__all__ = [
+    "as_kernel",
+    "brief",
+    "each_equal",
+    "equal",
+    "in_order",
+    "is_number",
+    "launched",
+    "listed",
+]
 
 Array = npt.NDArray[Any]
 
@@ -102,6 +111,13 @@ def listed(answer: str, results: object, number: int) -> Sequence[Any]:
     raise Rejected(
         f"`{answer}` should return a list of {number}, one for each in order, and returned {returned}"
     )
+
+
+def in_order(
+    answer: str, results: object, expected: Sequence[Array], words: str = "result"
+) -> None:
+    """What the answer of this name returned is a list of the right results; see `each_equal` for `words`."""
+    each_equal(listed(answer, results, len(expected)), expected, words)
 
 
 def brief(thing: Any) -> str:

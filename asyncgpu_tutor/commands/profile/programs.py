@@ -20,9 +20,10 @@ __all__ = ["RUNS", "Body", "Run", "find_run", "record_run", "recorded", "trace_o
 Body = Callable[[], Awaitable[None]]
 Prepare = Callable[[], Awaitable[Body]]
 
-# Rounds on a GPU: modules, memory pools, and Python, which specialises code that runs often.
+# A program runs so often on a GPU before it is recorded, because modules are loaded, memory pools grow, and
+# Python specialises code that runs often.
 WARM_UP = 25
-ROUNDS = 3  # more, that are recorded and not looked at
+ROUNDS = 3  # come between the warm-up and the round that is kept
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ async def record_run(run: Run, source: Source = "auto") -> Trace:
     agt.synchronize()
     outer = agt.record(source) if steady else nullcontext()
     with _no_collection(), outer:
-        # What comes right after a pause is slow: the first rounds of a recording are not looked at.
+        # The first rounds of a recording are not kept, because the host is slow right after a pause.
         for _ in range(ROUNDS if steady else 0):
             await body()
         with ranges.across(run.name), agt.record("auto" if steady else source) as trace:

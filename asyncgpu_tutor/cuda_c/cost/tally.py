@@ -21,8 +21,6 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import WARP, Layout, Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 
-__all__ = ["Tally"]
-
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide

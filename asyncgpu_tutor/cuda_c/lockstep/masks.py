@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 
-__all__ = ["Layout", "Mask", "join", "split"]
-
 WARP = 32
 
 

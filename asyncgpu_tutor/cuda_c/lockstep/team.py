@@ -15,8 +15,6 @@ from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.errors import FaultSite, KernelFault, RunawayKernelError
 
-__all__ = ["Launch", "Limits", "Team"]
-
 Dim = tuple[int, int, int]
 
 

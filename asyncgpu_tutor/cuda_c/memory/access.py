@@ -17,8 +17,6 @@ from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
 from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, align_of, leaves, spelled
 from asyncgpu_tutor.errors import MisalignedError, OutOfBoundsError
 
-__all__ = ["NULL", "MixedRegion", "load", "merge", "region_of", "store"]
-
 NULL = Ptr(None, 0, 1, 0, "nullptr")
 
 

@@ -16,8 +16,6 @@ from asyncgpu_tutor.cuda_c.memory.regions import UNSIGNED, inside, report_bounds
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import KernelFault, UninitialisedReadError
 
-__all__ = ["LocalRegion"]
-
 
 class LocalRegion:
     """One local variable of every thread.

@@ -21,8 +21,6 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.errors import RaceError
 
-__all__ = ["Element", "Shadow"]
-
 Cells = NDArray[np.int64]
 _NOBODY = -1
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval

@@ -21,16 +21,6 @@ from asyncgpu_tutor.errors import (
     UninitialisedReadError,
 )
 
-__all__ = [
-    "UNSIGNED",
-    "WRITTEN",
-    "ByteRegion",
-    "differ",
-    "inside",
-    "report_bounds",
-    "report_collision",
-]
-
 WRITTEN: dict[int, Any] = {
     1: np.uint8(0x01),
     2: np.uint16(0x0101),
@@ -80,16 +70,141 @@ def report_bounds(
 
 
 class ByteRegion:
-    """What global and shared memory have in common: bytes, addressed element by element."""
+    """What global and shared memory have in common: bytes, addressed element by element.
+
+    A region says how to `place` an element of the block in the whole, what it counts (`count`), where
+    nothing has been written (`unwritten`), and what it remembers of reads and writes.
+    """
 
     shared = False
+    blocks = 1
 
-    def __init__(self, nbytes: int, launch: Launch, cell: int) -> None:
+    def __init__(self, nbytes: int, launch: Launch, cell: int, data: NDArray[np.uint8]) -> None:
         self.nbytes = nbytes  # that a pointer may reach; of one block, if shared
         self.cell = cell
+        self.data = data
         self.shadow: Shadow | None = None
         self.check_written = launch.limits.check_uninitialised
+        self.races = launch.limits.check_races
+        self.watched = self.races  # whether reads are remembered
         self.views: dict[str, NDArray[Any]] = {}
+
+    # -- what differs
+
+    @property
+    def unwritten(self) -> NDArray[np.uint8] | None:
+        """One byte for each byte, 1 where something was written; None if it was everywhere."""
+        raise NotImplementedError
+
+    def count(
+        self, team: Team, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int
+    ) -> None:
+        """Report an access to the meter."""
+        raise NotImplementedError
+
+    def place(
+        self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool
+    ) -> tuple[int, Any]:
+        """Element of the flat view, of an element of the block."""
+        raise NotImplementedError
+
+    def note_read(
+        self, team: Team, mask: Mask, shift: int, part: Any, size: int, ptr: Ptr, site: Site
+    ) -> None:
+        """Remember a read, for the race detector."""
+        for cells in self.race_cells(mask, shift, part, size):
+            self.watch().read(team, mask, cells, site, self.element(ptr, size))
+
+    def note_write(
+        self,
+        team: Team,
+        mask: Mask,
+        shift: int,
+        part: Any,
+        size: int,
+        ptr: Ptr,
+        site: Site,
+        changes: NDArray[np.bool_] | None,
+        atomic: bool = False,
+    ) -> None:
+        """Remember a write, and hold it against what is remembered."""
+        for cells in self.race_cells(mask, shift, part, size):
+            element = self.element(ptr, size)
+            self.watch().write(team, mask, cells, site, element, changes, atomic)
+
+    def mark(self, shift: int, part: Any, size: int) -> None:
+        """Note that elements have been written."""
+        marks = self.unwritten
+        if marks is not None:
+            marks.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
+
+    # -- accesses
+
+    def flat(self, scalar: Scalar) -> NDArray[Any]:
+        """All of it as elements of a type."""
+        view = self.views.get(scalar.name)
+        if view is None:
+            whole = self.data.size // scalar.size * scalar.size
+            view = self.views[scalar.name] = self.data[:whole].view(scalar.dtype)
+        return view
+
+    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
+        size = scalar.size
+        shift, part = self.locate(team, mask, ptr, scalar, site)
+        if wide:
+            self.count(team, site, mask, shift, part, size, wide)
+        shift, part = self.place(team, mask, shift, part, size, False)
+        if self.check_written:
+            self.require_written(team, mask, ptr, scalar, site, shift, part)
+        if self.watched and not site.relaxed:
+            team.clock += 1
+            self.note_read(team, mask, shift, part, size, ptr, site)
+        view = self.flat(scalar)
+        if shift:
+            view = view[shift:]
+        if not varies(part):
+            return view[part]
+        return mask.spread(view.take(part))
+
+    def store(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
+    ) -> None:
+        size = scalar.size
+        shift, part = self.locate(team, mask, ptr, scalar, site)
+        if wide:
+            self.count(team, site, mask, shift, part, size, wide)
+        shift, part = self.place(team, mask, shift, part, size, True)
+        view = self.flat(scalar)
+        if shift:
+            view = view[shift:]
+        value = mask.take(value)
+        team.clock += 1
+        if self.races:
+            changes = np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
+            self.note_write(team, mask, shift, part, size, ptr, site, changes)
+        if varies(part):
+            view[part] = value
+        else:
+            view[part] = value[-1] if varies(value) else value
+        if self.races and varies(value):
+            lost = differ(view[part], value)
+            if lost.any():
+                report_collision(team, mask, lost, part, shift, ptr, scalar, site, self)
+        self.mark(shift, part, size)
+
+    def cells(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        size = scalar.size
+        shift, part = self.locate(team, mask, ptr, scalar, site)
+        shift, part = self.place(team, mask, shift, part, size, True)
+        index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
+        if self.check_written:
+            self.require_written(team, mask, ptr, scalar, site, 0, index)
+        team.clock += 1
+        if self.races:
+            self.note_write(team, mask, 0, index, size, ptr, site, None, True)
+        return self.flat(scalar), index
 
     def locate(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
@@ -154,13 +269,17 @@ class ByteRegion:
         self.cell = size
         self.shadow = None
 
+    def watch(self) -> Shadow:
+        """The race detector's memory of this one."""
+        if self.shadow is None:
+            self.shadow = Shadow(self.data.size // self.cell)
+        return self.shadow
+
     def element(self, ptr: Ptr, size: int) -> Element:
-        return Element(
-            ptr.name,
-            max(1, size // self.cell),
-            self.nbytes // size,
-            self.shared,
-        )
+        """How messages name a cell."""
+        room = self.data.size // self.blocks // self.cell if self.shared else 0
+        per_element = max(1, size // self.cell)
+        return Element(ptr.name, per_element, self.nbytes // size, self.shared, room)
 
     def require_written(
         self,
@@ -169,13 +288,15 @@ class ByteRegion:
         ptr: Ptr,
         scalar: Scalar,
         site: Site,
-        shadow: NDArray[np.uint8],
         shift: int,
         part: Any,
     ) -> None:
         """Fault if an element was never written."""
+        written = self.unwritten
+        if written is None:
+            return
         ones = WRITTEN[scalar.size]
-        marks = shadow.view(UNSIGNED[scalar.size])[shift:]
+        marks = written.view(UNSIGNED[scalar.size])[shift:]
         got = marks.take(part) if varies(part) else marks[part]
         if np.all(got == ones):
             return
@@ -195,7 +316,7 @@ class ByteRegion:
 
     def own_index(self, element: int, size: int) -> int:
         """Index that a source would use for an element of the flat view."""
-        return element
+        return element % (self.data.size // self.blocks // size) if self.shared else element
 
 
 def differ(a: Any, b: Any) -> Any:

@@ -29,8 +29,6 @@ from asyncgpu_tutor.cuda_c.text.source import Source
 from asyncgpu_tutor.cuda_c.types import Pointer, Scalar, leaves, size_of
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["CompiledKernel", "LaunchResult"]
-
 
 @dataclass(frozen=True)
 class LaunchResult:

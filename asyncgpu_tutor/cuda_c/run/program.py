@@ -35,8 +35,6 @@ from asyncgpu_tutor.cuda_c.text.preprocessor import preprocess
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import Array, Scalar, leaves, size_of
 
-__all__ = ["Program", "compile_source"]
-
 
 @dataclass
 class _Global:

@@ -116,6 +116,13 @@ class TestUninitialised:
             "float a; if (i > 3) a = 1; else a = 2; x[i] = a; int b; for (int j = 0; j < 2; j++) b = j; o[i] = b;"
         )
 
+    AGGREGATED = "int r; if (i == 5) r = atomicAdd(&o[0], 32); r = __shfl_sync(0xffffffff, r, %d); x[i] = r + i;"
+
+    def test_a_shuffle_reads_only_in_the_lane_that_is_asked(self) -> None:
+        assert body(self.AGGREGATED % 5)[0].tolist() == list(range(32))
+        error = fault(errors.UninitialisedReadError, self.AGGREGATED % 4)
+        assert (error.site.array, error.site.thread) == ("r", (4, 0, 0))
+
     def test_global_memory(self) -> None:
         program = compile_source(HEAD + "o[i] = x[i + 8] > 0; }")
         fresh = GlobalMemory(160, "fresh")
@@ -183,6 +190,9 @@ class TestRaces:
             "x[i / 2] = x[i];",
             "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i ^ 1];",
             "if (i < 16) x[i] = 1; else x[i - 16] = 2;",
+            "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; s[i] += v;",
+            "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; "
+            "for (int j = i; j < n; j += 32) x[j] = x[j] + v;",
         ],
     )
     def test_within_a_block(self, text: str) -> None:
@@ -200,6 +210,10 @@ class TestRaces:
             "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i];",
             "__shared__ volatile float s[32]; s[i] = 1; s[i] += s[(i + 16) % 32];",
             "if (i < 16) { __syncwarp(0xffff); o[i] = 1; } else o[i] = 2;",
+            "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; "
+            "__syncwarp(); s[i] += v;",
+            "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; __syncthreads(); "
+            "for (int j = i; j < n; j += 32) x[j] = x[j] + v;",
         ],
     )
     def test_no_false_alarm(self, text: str) -> None:

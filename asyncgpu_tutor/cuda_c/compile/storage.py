@@ -36,6 +36,7 @@ __all__ = [
     "read_member",
     "read_memory",
     "read_variable",
+    "require_defined",
     "reread",
     "spread",
     "use",
@@ -132,12 +133,10 @@ def _register_reader(variable: Variable, at: Position) -> Evaluate:
     slot = variable.slot
     if not variable.unset:
         return lambda t, m: t.slots[slot]
-    name = variable.name
 
     def checked(t: Team, m: Mask) -> Any:
-        defined = t.defined[slot]
-        if defined is not True:
-            _require_defined(t, m, defined, name, at)
+        if t.defined[slot] is not True:
+            require_defined(t, m.bits, variable, at)
         return t.slots[slot]
 
     return checked
@@ -240,15 +239,17 @@ def _define(t: Team, m: Mask, slot: int) -> None:
     t.defined[slot] = True if complete else union
 
 
-def _require_defined(t: Team, m: Mask, defined: Any, name: str, at: Position) -> None:
-    missing = m.bits if defined is None else m.bits & ~defined
+def require_defined(t: Team, lanes: Any, variable: Variable, at: Position) -> None:
+    """Fault if nothing has been assigned to a variable in one of these lanes."""
+    defined = t.defined[variable.slot]
+    missing = lanes if defined is None else lanes & ~defined
     if missing.any() and t.launch.limits.check_uninitialised:
         t.fault(
             UninitialisedReadError,
             at,
             int(missing.argmax()),
-            f"reads '{name}', a local variable that nothing has been assigned to",
-            array=name,
+            f"reads '{variable.name}', a local variable that nothing has been assigned to",
+            array=variable.name,
         )
 
 

@@ -82,8 +82,8 @@ class Shadow:
         self._reads()
         assert self._reader is not None
         before = self._reader.take(cells)
-        new = (before == _NOBODY) | (before == me)
-        if new.all():
+        new = (before == me) | (before == _NOBODY)
+        if new.all() and (self._readers.take(cells) <= _ONE).all():
             kinds = None
         else:
             kinds = self._merge_readers(team, mask, cells, me, before)
@@ -108,10 +108,12 @@ class Shadow:
         self, team: Team, mask: Mask, cells: Cells, me: NDArray[np.int64], before: NDArray[np.int64]
     ) -> NDArray[np.uint8]:
         kinds = self._readers.take(cells)
-        settled = (before >> 10 == me >> 10) & (
-            self._read_time.take(cells) <= mask.take(team.block_time)
-        )
-        fresh = (before == _NOBODY) | (settled & (kinds != _MANY))
+        when = self._read_time.take(cells)
+        # What a barrier has put behind this thread, it has put behind all that comes after: so the mark
+        # may be replaced, if that barrier was one of all who read.
+        settled = (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= mask.take(team.block_time))
+        settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= mask.take(team.warp_time))
+        fresh = (before == _NOBODY) | settled
         same = (before == me) & (kinds <= _ONE)
         grown = np.maximum(kinds, _relation(me, before))
         return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from asyncgpu_tutor.cuda_c.compile.builtins.common import (
 )
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, value
-from asyncgpu_tutor.cuda_c.compile.typed import Expr
+from asyncgpu_tutor.cuda_c.compile.storage import require_defined
+from asyncgpu_tutor.cuda_c.compile.typed import Expr, RegisterPlace
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import WARP, Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
@@ -67,7 +70,8 @@ def _shuffle(way: str) -> Handler:
         kind = number(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
         names = convert(c, args[0], UINT, args[0].at).run
-        offered = convert(c, args[1], kind, args[1].at).run
+        offering, given_by = _unread(args[1])
+        offered = convert(c, offering, kind, args[1].at).run
         distance = convert(c, args[2], INT, args[2].at).run
         width = convert(c, args[3], INT, args[3].at) if len(args) == 4 else None
         known = 32 if width is None or width.constant is None else int(width.constant)
@@ -84,6 +88,10 @@ def _shuffle(way: str) -> Handler:
             source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
             target = t.layout.index - t.layout.lane + source
             _present(t, m, source, target, at, name)
+            if given_by is not None and t.defined[given_by.slot] is not True:
+                asked = np.zeros(t.layout.lanes, np.bool_)
+                asked[target[m.index]] = True
+                require_defined(t, asked, given_by, args[1].at)
             if not varies(given):
                 return given
             return given.take(np.minimum(target, t.layout.lanes - 1))
@@ -91,6 +99,19 @@ def _shuffle(way: str) -> Handler:
         return value(c, kind, run, at, args)
 
     return handle
+
+
+def _unread(offered: Expr) -> tuple[Expr, Variable | None]:
+    """What is offered to a shuffle, not held to be read: that is for the lanes which are asked for it.
+
+    It is the idiom of atomics that one lane does for its warp: a variable that only this lane has set, and
+    from which a shuffle tells the others.
+    """
+    place = offered.place
+    if not isinstance(place, RegisterPlace) or place.count or not place.variable.unset:
+        return offered, None
+    slot = place.variable.slot
+    return replace(offered, run=lambda t, m: t.slots[slot]), place.variable
 
 
 def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:

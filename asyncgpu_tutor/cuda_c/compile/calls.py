@@ -19,7 +19,7 @@ from asyncgpu_tutor.cuda_c.compile.declarations import (
 )
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare
-from asyncgpu_tutor.cuda_c.compile.statements import sequence
+from asyncgpu_tutor.cuda_c.compile.statements import closing, sequence
 from asyncgpu_tutor.cuda_c.compile.storage import assigned, use
 from asyncgpu_tutor.cuda_c.compile.templates import bind_template
 from asyncgpu_tutor.cuda_c.compile.type_names import param_type, resolve, top_const
@@ -151,7 +151,7 @@ def _expand(
             c.unsupported(function.at, "functions that return references are not supported")
         frame.slot, frame.exit = c.new_slot(), c.new_exit()
         c.frame = frame
-        body = sequence(c, function.body.body)
+        body = closing(names, closing(c.scope, sequence(c, function.body.body)))
         c.frame = caller
     c.calls.pop()
     parts = frame.returned + [a for a in arguments if not isinstance(a.type, Array)]

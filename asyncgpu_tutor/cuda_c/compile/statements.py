@@ -13,14 +13,15 @@ from asyncgpu_tutor.cuda_c.compile.conversions import condition
 from asyncgpu_tutor.cuda_c.compile.declarations import nothing
 from asyncgpu_tutor.cuda_c.compile.record import Branch, Selection
 from asyncgpu_tutor.cuda_c.compile.type_names import integer_constant
-from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr
+from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, Scope
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.types import Scalar, Void, spelled
 
-__all__ = ["STATEMENTS", "block_of", "sequence", "tested"]
+__all__ = ["STATEMENTS", "block_of", "closing", "sequence", "tested"]
 
 
 def sequence(c: Context, statements: Sequence[ast.Statement]) -> Execute:
@@ -46,7 +47,25 @@ def sequence(c: Context, statements: Sequence[ast.Statement]) -> Execute:
 def block_of(c: Context, *statements: ast.Statement) -> Execute:
     """Statements whose names end with them."""
     with c.scoped():
-        return sequence(c, statements)
+        body = sequence(c, statements)
+        return closing(c.scope, body)
+
+
+def closing(scope: Scope, body: Execute) -> Execute:
+    """A body, behind which the variables of its scope are no more, even if a pointer is kept."""
+    slots = [v.slot for v in scope.names.values() if isinstance(v, Variable) and v.thread]
+    if not slots:
+        return body
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        out = body(t, m)
+        for slot in slots:
+            place = t.slots[slot]
+            if place is not None:
+                place.region.end(m)
+        return out
+
+    return run
 
 
 def _block(c: Context, node: ast.Block) -> Execute:

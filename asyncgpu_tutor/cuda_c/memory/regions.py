@@ -11,8 +11,10 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.memory.races import Element, Shadow
+from asyncgpu_tutor.cuda_c.memory.races import Accessed, Shadow
+from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import (
     MisalignedError,
@@ -38,6 +40,7 @@ def inside(part: NDArray[Any], limit: int) -> bool:
 
 
 def report_bounds(
+    region: Named,
     team: Team,
     mask: Mask,
     ptr: Ptr,
@@ -56,20 +59,40 @@ def report_bounds(
     bound = nbytes // size
     more = f" (and so do {len(bad) - 1} more threads)" if len(bad) > 1 else ""
     verb = "writes" if site.write else "reads"
-    valid = f"valid are 0 to {bound - 1}" if bound > 0 else "it is empty"
     team.fault(
         OutOfBoundsError,
         site.at,
         lane,
-        f"{verb} '{ptr.name}'[{index}], which is out of bounds: it has {bound} elements, "
-        f"{valid}{more}",
+        f"{verb} {region.spelled(ptr.name, int(where[bad[0]]), size)}, which is out of bounds: "
+        f"{region.extent(ptr.name, nbytes, size)}{more}",
         array=ptr.name,
         index=index,
         bound=bound,
     )
 
 
-class ByteRegion:
+def report_row(
+    team: Team, mask: Mask, row: Ptr, index: Any, length: int, step: int, at: Position
+) -> None:
+    """Raise for the first lane whose index is not one of its row of an array."""
+    part = np.broadcast_to(np.asarray(mask.take(index)), (mask.n,))
+    k = int(((part < 0) | (part >= length)).argmax())
+    number = int(part[k])
+    byte = int(np.broadcast_to(np.asarray(mask.take(row.address())), (mask.n,))[k])
+    known = row.region.row(row.name, byte, length * step) if isinstance(row.region, Named) else ""
+    team.fault(
+        OutOfBoundsError,
+        at,
+        int(mask.index[k]),
+        f"uses {known or repr(row.name)}[{number}], which leaves its row: that has {length} elements, "
+        f"valid are 0 to {length - 1}",
+        array=row.name,
+        index=number,
+        bound=length,
+    )
+
+
+class ByteRegion(Named):
     """What global and shared memory have in common: bytes, addressed element by element.
 
     A region says how to `place` an element of the block in the whole, what it counts (`count`), where
@@ -80,6 +103,7 @@ class ByteRegion:
     blocks = 1
 
     def __init__(self, nbytes: int, launch: Launch, cell: int, data: NDArray[np.uint8]) -> None:
+        super().__init__()
         self.nbytes = nbytes  # that a pointer may reach; of one block, if shared
         self.cell = cell
         self.data = data
@@ -113,7 +137,7 @@ class ByteRegion:
     ) -> None:
         """Remember a read, for the race detector."""
         for cells in self.race_cells(mask, shift, part, size):
-            self.watch().read(team, mask, cells, site, self.element(ptr, size))
+            self.watch().read(team, mask, cells, site, Accessed(self, ptr.name, size))
 
     def note_write(
         self,
@@ -129,8 +153,8 @@ class ByteRegion:
     ) -> None:
         """Remember a write, and hold it against what is remembered."""
         for cells in self.race_cells(mask, shift, part, size):
-            element = self.element(ptr, size)
-            self.watch().write(team, mask, cells, site, element, changes, atomic)
+            what = Accessed(self, ptr.name, size)
+            self.watch().write(team, mask, cells, site, what, changes, atomic)
 
     def mark(self, shift: int, part: Any, size: int) -> None:
         """Note that elements have been written."""
@@ -231,7 +255,7 @@ class ByteRegion:
                 return 0, shift + int(offset) * factor
         address = ptr.address()
         where = mask.take(address)
-        report_bounds(team, mask, ptr, address, size, self.nbytes, site)
+        report_bounds(self, team, mask, ptr, address, size, self.nbytes, site)
         wrong = np.flatnonzero(np.broadcast_to(np.asarray(where % size), (mask.n,)))
         if len(wrong):
             self._misaligned(team, mask, ptr, int(wrong[0]), where, scalar, site)
@@ -275,11 +299,10 @@ class ByteRegion:
             self.shadow = Shadow(self.data.size // self.cell)
         return self.shadow
 
-    def element(self, ptr: Ptr, size: int) -> Element:
-        """How messages name a cell."""
-        room = self.data.size // self.blocks // self.cell if self.shared else 0
-        per_element = max(1, size // self.cell)
-        return Element(ptr.name, per_element, self.nbytes // size, self.shared, room)
+    def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:
+        """What messages call the element of `size` bytes that a cell is in; its number; of how many."""
+        index = self.own_index(cell * self.cell // size, size)
+        return self.spelled(name, index * size, size), index, self.nbytes // size
 
     def require_written(
         self,
@@ -308,7 +331,8 @@ class ByteRegion:
             UninitialisedReadError,
             site.at,
             int(mask.index[k]),
-            f"reads '{ptr.name}'[{index}], which nothing has written",
+            f"reads {self.spelled(ptr.name, index * scalar.size, scalar.size)}, which nothing has "
+            "written",
             array=ptr.name,
             index=index,
             bound=bound,
@@ -353,8 +377,8 @@ def report_collision(
         RaceError,
         site.at,
         lane,
-        f"writes '{ptr.name}'[{index}], and so does {who} in the same instruction, with "
-        "another value: which of them stays is left to chance",
+        f"writes {region.spelled(ptr.name, index * scalar.size, scalar.size)}, and so does {who} in "
+        "the same instruction, with another value: which of them stays is left to chance",
         array=ptr.name,
         index=index,
         bound=region.nbytes // scalar.size,

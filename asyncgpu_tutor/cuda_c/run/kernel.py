@@ -143,6 +143,7 @@ class CompiledKernel:
             key = id(memory)
             if key not in regions:
                 regions[key] = GlobalRegion(memory, launch, cells[key], key in watched)
+            regions[key].declare(variable.name, variable.type)
             step = size_of(pointee(variable))
             values[variable.slot] = Ptr(regions[key], 0, step, 0, variable.name)
         return values

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments, fenced, need_count
+from asyncgpu_tutor.cuda_c.compile.builtins.warps import named
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, value
-from asyncgpu_tutor.cuda_c.compile.typed import Expr
+from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import BOOL, INT, VOID
+from asyncgpu_tutor.cuda_c.types import BOOL, INT, UINT, VOID
 from asyncgpu_tutor.errors import BarrierError
 
 
@@ -99,9 +100,14 @@ def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
 
 def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 0, 1)
+    names: Evaluate = lambda t, m: np.uint32(0xFFFFFFFF)
+    if args:
+        names = convert(c, args[0], UINT, args[0].at).run
     c.work()
+    at, name = node.at, node.name
 
     def run(t: Team, m: Mask) -> None:
+        named(t, m, names(t, m), at, name)
         if m.full:
             t.warp_time = t.clock
             return

@@ -40,15 +40,16 @@ from asyncgpu_tutor.cuda_c.types import (
 from asyncgpu_tutor.errors import WarpError
 
 
-def _named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
-    """Each lane that calls must be named in the mask that it gives.
+def named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
+    """Each lane that calls must be named in the mask that it gives, and each that is named must call.
 
     Raises
     ------
     WarpError
-        If one is not.
+        If one is not, or does not.
     """
-    if not varies(names) and int(names) == 0xFFFFFFFF:
+    everyone = not varies(names) and int(names) == 0xFFFFFFFF
+    if everyone and (m.full or (t.layout.even and m.n == WARP * m.n_warps)):
         return
     lanes = t.layout.lane.astype(np.uint32)
     mine = (names >> lanes) & np.uint32(1)
@@ -61,6 +62,20 @@ def _named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
             lane,
             f"calls {what} as lane {int(t.layout.lane[lane])}, which the mask "
             f"0x{int(t.array(names)[lane]):08x} does not name",
+        )
+    expected = t.layout.full.bits if t.exited is None else ~t.exited.bits
+    absent = m.bits & ((names & _by_warp(t, expected & ~m.bits)) != 0)
+    if absent.any():
+        lane = int(absent.argmax())
+        mask = int(t.array(names)[lane])
+        away = mask & int(_by_warp(t, expected & ~m.bits)[lane])
+        t.fault(
+            WarpError,
+            at,
+            lane,
+            f"calls {what} with the mask 0x{mask:08x}, and lane {(away & -away).bit_length() - 1}, which "
+            "it names, does not: what comes back is undefined, or the warp hangs. Name only the lanes "
+            "that get here, or move the call out of the branch",
         )
 
 
@@ -82,7 +97,7 @@ def _shuffle(way: str) -> Handler:
         at, name = node.at, node.name
 
         def run(t: Team, m: Mask) -> Any:
-            _named(t, m, names(t, m), at, name)
+            named(t, m, names(t, m), at, name)
             given = offered(t, m)
             size = np.int64(32) if group is None else np.asarray(group(t, m), np.int64)
             source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
@@ -111,7 +126,11 @@ def _unread(offered: Expr) -> tuple[Expr, Variable | None]:
     if not isinstance(place, RegisterPlace) or place.count or not place.variable.unset:
         return offered, None
     slot = place.variable.slot
-    return replace(offered, run=lambda t, m: t.slots[slot]), place.variable
+
+    def run(t: Team, m: Mask) -> Any:
+        return t.slots[slot]
+
+    return replace(offered, run=run), place.variable
 
 
 def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:
@@ -144,10 +163,10 @@ def _present(t: Team, m: Mask, source: Any, target: Any, at: Position, name: str
         )
 
 
-def _by_warp(t: Team, m: Mask, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
+def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
     """For each lane, the set lanes of its warp as a number."""
     layout = t.layout
-    powers = np.where(bits & m.bits, np.uint32(1) << layout.lane.astype(np.uint32), np.uint32(0))
+    powers = np.where(bits, np.uint32(1) << layout.lane.astype(np.uint32), np.uint32(0))
     words = np.bitwise_or.reduceat(powers, layout.warp_start)
     return words[layout.warp]
 
@@ -161,9 +180,9 @@ def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
         at, name = node.at, node.name
 
         def run(t: Team, m: Mask) -> Any:
-            _named(t, m, names(t, m), at, name)
-            yes = _by_warp(t, m, t.array(test(t, m)))
-            here = _by_warp(t, m, m.bits)
+            named(t, m, names(t, m), at, name)
+            yes = _by_warp(t, m.bits & t.array(test(t, m)))
+            here = _by_warp(t, m.bits)
             return finish(yes, here).astype(result.dtype)
 
         return value(c, result, run, at, args)
@@ -174,7 +193,7 @@ def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
 def _activemask(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 0)
     c.work()
-    return value(c, UINT, lambda t, m: _by_warp(t, m, m.bits), node.at)
+    return value(c, UINT, lambda t, m: _by_warp(t, m.bits), node.at)
 
 
 def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
@@ -198,7 +217,7 @@ def _match_any(c: Context, node: Call, used: bool) -> Expr:
     at, name = node.at, node.name
 
     def run(t: Team, m: Mask) -> Any:
-        _named(t, m, names(t, m), at, name)
+        named(t, m, names(t, m), at, name)
         return _groups(t, m, offered(t, m))
 
     return value(c, UINT, run, at, args)
@@ -218,8 +237,8 @@ def _match_all(c: Context, node: Call, used: bool) -> Expr:
     site = c.new_site(at, write=True)
 
     def run(t: Team, m: Mask) -> Any:
-        _named(t, m, names(t, m), at, name)
-        here = _by_warp(t, m, m.bits)
+        named(t, m, names(t, m), at, name)
+        here = _by_warp(t, m.bits)
         same = _groups(t, m, offered(t, m)) == here
         access.store(t, m, pointer(t, m), INT, same.astype(np.int32), site)
         return np.where(same, here, np.uint32(0))
@@ -239,7 +258,7 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> Handler:
         at, name = node.at, node.name
 
         def run(t: Team, m: Mask) -> Any:
-            _named(t, m, names(t, m), at, name)
+            named(t, m, names(t, m), at, name)
             given = t.array(offered(t, m))[m.index]
             warps = t.layout.warp[m.index]
             starts = np.flatnonzero(np.concatenate(([True], warps[1:] != warps[:-1])))

@@ -453,15 +453,8 @@ class TestOthers:
     def test_trap(self) -> None:
         fault(errors.KernelFault, "if (i == 7) __trap();")
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "while (n > 0) o[i] = 1;",
-            "__shared__ int lock; if (i == 0) lock = 0; __syncthreads(); while (atomicCAS(&lock, 0, 1)); o[0] += 1;",
-        ],
-    )
-    def test_a_kernel_that_never_ends(self, text: str) -> None:
-        program = compile_source(HEAD + text + "}")
+    def test_a_kernel_that_never_ends(self) -> None:
+        program = compile_source(HEAD + "while (n > 0) o[i] += 1; }")
         args = [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 32]
         with pytest.raises(errors.RunawayKernelError) as caught:
             program.launch("k", (1, 1, 1), (32, 1, 1), args, limits=Limits(step_budget=500))

@@ -10,7 +10,7 @@ from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
-from asyncgpu_tutor.cuda_c.compile.storage import assigned, put, spread, use
+from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, forget, put, spread, use
 from asyncgpu_tutor.cuda_c.compile.type_names import (
     array_type,
     define_struct,
@@ -176,9 +176,11 @@ def _unset(c: Context, item: Declarator, ctype: CType) -> Execute:
     nowhere = [None] * len(leaves(ctype)) if isinstance(ctype, Struct) else None
 
     def run(t: Team, m: Mask) -> Mask | None:
-        t.slots[slot] = zero
-        t.born[slot] = m
-        t.defined[slot] = nowhere
+        begin(t, m, slot, zero)
+        known = t.defined[slot]
+        if known is True and nowhere is not None:
+            known = [True] * len(nowhere)
+        t.defined[slot] = forget(m, known) if t.apart else nowhere
         return m
 
     return run
@@ -233,7 +235,7 @@ def bind_reference(
     )
 
     def run(t: Team, m: Mask) -> Mask | None:
-        t.slots[slot] = pointer(t, m)
+        begin(t, m, slot, pointer(t, m))
         return m
 
     alias = Expr(ctype, target.run, at, target.node, place=fixed, origin=target.origin)
@@ -291,7 +293,7 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
 
     def run(t: Team, m: Mask) -> Mask | None:
         base: Any = t.slots[slot]
-        if base is None or m.full or t.born[slot] is m:
+        if base is None or (not t.apart and (m.full or t.born[slot] is m)):
             base = Ptr(LocalRegion(name, ctype, unit, t), 0, unit, 0, name)
             t.slots[slot] = base
         else:

@@ -30,6 +30,8 @@ from asyncgpu_tutor.errors import UninitialisedReadError
 __all__ = [
     "Writer",
     "assigned",
+    "begin",
+    "forget",
     "load",
     "pick_leaves",
     "put",
@@ -192,12 +194,30 @@ def assigned(variable: Variable, new: Expr) -> None:
         variable.origin.unite(new.origin)
 
 
+def begin(t: Team, m: Mask, slot: int, first: Any) -> None:
+    """Give a variable its first value, in the lanes that declare it."""
+    if t.apart:
+        t.slots[slot] = access.merge(m, first, t.slots[slot])
+        t.born[slot] = None
+    else:
+        t.slots[slot] = first
+        t.born[slot] = m
+
+
+def forget(m: Mask, defined: Any) -> Any:
+    """Where a variable has a value, once the lanes of `m` have declared it anew."""
+    if isinstance(defined, list):
+        return [forget(m, state) for state in cast("list[Any]", defined)]
+    if defined is None:
+        return None
+    return ~m.bits if defined is True else defined & ~m.bits
+
+
 def put(slot: int, evaluate: Evaluate) -> Execute:
     """What gives a variable its first value."""
 
     def run(t: Team, m: Mask) -> Mask | None:
-        t.slots[slot] = evaluate(t, m)
-        t.born[slot] = m
+        begin(t, m, slot, evaluate(t, m))
         return m
 
     return run

@@ -53,6 +53,11 @@ class Layout:
         self.even = threads % WARP == 0
         self.full = Mask(self, np.ones(self.lanes, np.bool_), self.lanes)
 
+    def words(self, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
+        """For each warp, its lanes that are set, as a number."""
+        powers = np.where(bits, np.uint32(1) << self.lane.astype(np.uint32), np.uint32(0))
+        return np.bitwise_or.reduceat(powers, self.warp_start)
+
     def any_by_warp(self, bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """For each warp, whether one of its lanes is set."""
         if self.even:

@@ -85,6 +85,7 @@ class LocalRegion(Named):
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
     ) -> None:
         size = scalar.size
+        team.launch.changes += 1
         if self.ended is not None:
             self._require_alive(team, mask, ptr, site)
         if size != self.unit:

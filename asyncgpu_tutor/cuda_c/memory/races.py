@@ -88,7 +88,7 @@ class Shadow:
         if new.all() and (self._readers.take(cells) <= _ONE).all():
             kinds = None
         else:
-            kinds = self._merge_readers(team, mask, cells, me, before)
+            kinds = self._merge_readers(team, mask, cells, me, before, what)
         self._reader[cells] = me
         self._read_time[cells] = team.clock
         clash = self._reader.take(cells) != me
@@ -107,7 +107,13 @@ class Shadow:
                 self._readers[cells[chosen]] = kind
 
     def _merge_readers(
-        self, team: Team, mask: Mask, cells: Cells, me: NDArray[np.int64], before: NDArray[np.int64]
+        self,
+        team: Team,
+        mask: Mask,
+        cells: Cells,
+        me: NDArray[np.int64],
+        before: NDArray[np.int64],
+        what: Accessed,
     ) -> NDArray[np.uint8]:
         kinds = self._readers.take(cells)
         when = self._read_time.take(cells)
@@ -117,6 +123,8 @@ class Shadow:
             (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= mask.take(team.block_time))
         )
         settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= mask.take(team.warp_time))
+        never = np.zeros(len(me), np.bool_)
+        settled |= (kinds <= _ONE) & self._handed_over(team, mask, me, before, when, never, what)
         fresh = (before == _NOBODY) | settled
         same = (before == me) & (kinds <= _ONE)
         grown = np.maximum(kinds, _relation(me, before))
@@ -154,7 +162,7 @@ class Shadow:
                 self._check_readers(team, mask, cells, site, what)
         self._writer[cells] = me
         self._write_time[cells] = team.clock
-        self._by_atomic[cells] = atomic
+        self._by_atomic[cells] = atomic or (site.volatile and team.launch.watches)
 
     # -- the checks; they are slow, and run only where two threads met
 
@@ -175,12 +183,12 @@ class Shadow:
         when = self._write_time.take(cells)
         by_atomic = self._by_atomic.take(cells)
         bad = (other >= 0) & (other != me) & ~self._ordered(team, mask, me, other, when, site)
-        if atomic:
+        if atomic or (site.volatile and team.launch.watches):
             bad &= ~by_atomic
         elif writes and changes is not None:
             bad &= changes | by_atomic
-        if not what.memory.shared and bad.any():
-            bad &= ~self._handed_over(team, me, other, when, by_atomic)
+        if bad.any():
+            bad &= ~self._handed_over(team, mask, me, other, when, by_atomic, what)
         if bad.any():
             did = "updates atomically" if by_atomic[int(bad.argmax())] else "writes"
             self._report(team, mask, bad, cells, other, site, what, writes, did)
@@ -199,8 +207,15 @@ class Shadow:
         # holds them, and by none if other blocks read too.
         ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= mask.take(team.block_time)))
         bad = (other >= 0) & ~alone & ~ordered
-        if not what.memory.shared and bad.any():
-            bad &= ~self._handed_over(team, me, other, when, np.zeros(len(me), np.bool_))
+        if bad.any():
+            never = np.zeros(len(me), np.bool_)
+            handed = self._handed_over(team, mask, me, other, when, never, what)
+            if team.launch.watches and not what.memory.shared:
+                # Several blocks have read it. If all that this one knows is that it has met others since, by
+                # a fence and an atomic, then that it met all of them is taken on trust.
+                fence, atomic = team.launch.fence_time, team.launch.atomic_time
+                handed |= (kinds == _MANY) & (fence[me >> 10] >= when) & (atomic[me >> 10] >= when)
+            bad &= ~handed
         if bad.any():
             by_warp = bool((kinds[bad] <= _WARP).all())
             self._report(team, mask, bad, cells, other, site, what, True, "reads", by_warp)
@@ -217,18 +232,27 @@ class Shadow:
         return (same_block & by_block) | (same_warp & (when <= mask.take(team.warp_time)))
 
     def _handed_over(
-        self, team: Team, me: Any, other: Any, when: Any, by_atomic: Any
+        self, team: Team, mask: Mask, me: Any, other: Any, when: Any, by_atomic: Any, what: Accessed
     ) -> NDArray[np.bool_]:
-        """Whether the other block published what it did by a fence, and this one fetched it.
+        """Whether the other thread published what it did by a fence, and this one fetched it.
 
-        The pattern is: write, `__threadfence()`, atomic; and in the reading block an atomic, whose
-        result says that the other one is done. That the results were looked at is taken on trust.
+        The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
+        load, whose result says that the other one is done. That it was looked at is taken on trust. Between
+        two blocks it is enough that one thread of each does so, since a barrier tells the others.
         """
         mine, theirs = me >> 10, other >> 10
+        near = np.zeros(len(me), np.bool_)
+        if team.fenced is not None and team.fetched is not None:
+            lanes = mask.index
+            lane = np.where(mine == theirs, lanes - (me & 1023) + (other & 1023), 0)
+            fenced = team.fenced[lane]
+            near = (mine == theirs) & (fenced >= when) & (team.fetched[lanes] >= fenced)
+        if what.memory.shared:
+            return near
         fence, atomic = team.launch.fence_time, team.launch.atomic_time
         published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
         counted = by_atomic & (fence[mine] > 0) & (atomic[mine] >= when)
-        return (mine != theirs) & (published | counted)
+        return near | ((mine != theirs) & (published | counted))
 
     def _report(
         self,

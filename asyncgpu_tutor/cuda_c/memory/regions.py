@@ -180,7 +180,7 @@ class ByteRegion(Named):
         shift, part = self.place(team, mask, shift, part, size, False)
         if self.check_written:
             self.require_written(team, mask, ptr, scalar, site, shift, part)
-        if self.watched and not site.relaxed:
+        if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
             self.note_read(team, mask, shift, part, size, ptr, site)
         view = self.flat(scalar)
@@ -206,6 +206,8 @@ class ByteRegion(Named):
         if self.races:
             changes = np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
             self.note_write(team, mask, shift, part, size, ptr, site, changes)
+        if team.launch.watches:
+            team.launch.changes += int(np.any(differ(view[part], value)))
         if varies(part):
             view[part] = value
         else:

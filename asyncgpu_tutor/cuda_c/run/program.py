@@ -100,6 +100,11 @@ class Program:
         """
         return self._signatures[self._find(name).name]
 
+    def footprint(self, name: str) -> tuple[int, int]:
+        """Registers of a thread of a kernel, and bytes of static shared memory of a block."""
+        kernel = self._find(name)
+        return kernel.costs.registers, kernel.code.shared_bytes
+
     # -- compiling
 
     def _context(self) -> Context:

@@ -24,6 +24,7 @@ from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import WARP, Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
+from asyncgpu_tutor.cuda_c.lockstep.waiting import Apart
 from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.text.source import Position
@@ -40,11 +41,13 @@ from asyncgpu_tutor.cuda_c.types import (
 from asyncgpu_tutor.errors import WarpError
 
 
-def named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
+def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) -> None:
     """Each lane that calls must be named in the mask that it gives, and each that is named must call.
 
     Raises
     ------
+    Apart
+        If one may do so later: where threads wait for each other.
     WarpError
         If one is not, or does not.
     """
@@ -66,6 +69,8 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
     expected = t.layout.full.bits if t.exited is None else ~t.exited.bits
     absent = m.bits & ((names & _by_warp(t, expected & ~m.bits)) != 0)
     if absent.any():
+        if waits and not t.forced:
+            raise Apart(absent, True, t.array(names))
         lane = int(absent.argmax())
         mask = int(t.array(names)[lane])
         away = mask & int(_by_warp(t, expected & ~m.bits)[lane])
@@ -84,6 +89,7 @@ def _shuffle(way: str) -> Handler:
         args = arguments(c, node, 3, 4)
         kind = number(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
+        c.meetings += 1
         names = convert(c, args[0], UINT, args[0].at).run
         offering, given_by = _unread(args[1])
         offered = convert(c, offering, kind, args[1].at).run
@@ -94,10 +100,10 @@ def _shuffle(way: str) -> Handler:
             c.fail(args[3].at, "the width of a shuffle must be a power of two up to 32")
         group = width.run if width is not None else None
         c.work(kind.size // 4 if kind.size > 4 else 1)
-        at, name = node.at, node.name
+        at, name, waits = node.at, node.name, c.waits
 
         def run(t: Team, m: Mask) -> Any:
-            named(t, m, names(t, m), at, name)
+            named(t, m, names(t, m), at, name, waits)
             given = offered(t, m)
             size = np.int64(32) if group is None else np.asarray(group(t, m), np.int64)
             source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
@@ -165,22 +171,20 @@ def _present(t: Team, m: Mask, source: Any, target: Any, at: Position, name: str
 
 def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
     """For each lane, the set lanes of its warp as a number."""
-    layout = t.layout
-    powers = np.where(bits, np.uint32(1) << layout.lane.astype(np.uint32), np.uint32(0))
-    words = np.bitwise_or.reduceat(powers, layout.warp_start)
-    return words[layout.warp]
+    return t.layout.words(bits)[t.layout.warp]
 
 
 def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = arguments(c, node, 2)
+        c.meetings += 1
         names = convert(c, args[0], UINT, args[0].at).run
         test = convert(c, args[1], BOOL, args[1].at).run
         c.work()
-        at, name = node.at, node.name
+        at, name, waits = node.at, node.name, c.waits
 
         def run(t: Team, m: Mask) -> Any:
-            named(t, m, names(t, m), at, name)
+            named(t, m, names(t, m), at, name, waits)
             yes = _by_warp(t, m.bits & t.array(test(t, m)))
             here = _by_warp(t, m.bits)
             return finish(yes, here).astype(result.dtype)
@@ -211,13 +215,14 @@ def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
 def _match_any(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 2)
     number(c, node, args[1])
+    c.meetings += 1
     names = convert(c, args[0], UINT, args[0].at).run
     offered = args[1].run
     c.work(2)
-    at, name = node.at, node.name
+    at, name, waits = node.at, node.name, c.waits
 
     def run(t: Team, m: Mask) -> Any:
-        named(t, m, names(t, m), at, name)
+        named(t, m, names(t, m), at, name, waits)
         return _groups(t, m, offered(t, m))
 
     return value(c, UINT, run, at, args)
@@ -228,16 +233,17 @@ def _match_all(c: Context, node: Call, used: bool) -> Expr:
     number(c, node, args[1])
     if args[2].type != Pointer(INT):
         c.fail(args[2].at, f"{node.name}() needs an int* last, not a '{spelled(args[2].type)}'")
+    c.meetings += 1
     names = convert(c, args[0], UINT, args[0].at).run
     offered, pointer = args[1].run, args[2].run
     if args[2].origin is not None:
         args[2].origin.write()
     c.work(2)
-    at, name = node.at, node.name
+    at, name, waits = node.at, node.name, c.waits
     site = c.new_site(at, write=True)
 
     def run(t: Team, m: Mask) -> Any:
-        named(t, m, names(t, m), at, name)
+        named(t, m, names(t, m), at, name, waits)
         here = _by_warp(t, m.bits)
         same = _groups(t, m, offered(t, m)) == here
         access.store(t, m, pointer(t, m), INT, same.astype(np.int32), site)
@@ -252,13 +258,14 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> Handler:
         kind = number(c, node, args[1])
         if kind not in types:
             c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
+        c.meetings += 1
         names = convert(c, args[0], UINT, args[0].at).run
         offered = args[1].run
         c.work(2)
-        at, name = node.at, node.name
+        at, name, waits = node.at, node.name, c.waits
 
         def run(t: Team, m: Mask) -> Any:
-            named(t, m, names(t, m), at, name)
+            named(t, m, names(t, m), at, name, waits)
             given = t.array(offered(t, m))[m.index]
             warps = t.layout.warp[m.index]
             starts = np.flatnonzero(np.concatenate(([True], warps[1:] != warps[:-1])))

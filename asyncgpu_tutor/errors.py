@@ -35,7 +35,8 @@
              ├─ WarpError           a lane that is not there was asked for its value
              ├─ DivisionByZeroError
              ├─ DeviceAssertError   the kernel's own assert()
-             └─ RunawayKernelError  the step budget is used up
+             ├─ DeadlockError       threads wait for what nobody will do
+             └─ RunawayKernelError  the step budget is used up, or a loop can be seen not to end
 
     UserWarning
      └─ PageableCopyWarning         an asynchronous copy that will not be asynchronous
@@ -57,6 +58,7 @@ __all__ = [
     "BarrierError",
     "BorrowedSpawnError",
     "CaptureError",
+    "DeadlockError",
     "DeviceAssertError",
     "DeviceError",
     "DeviceMismatchError",
@@ -269,6 +271,10 @@ class DivisionByZeroError(KernelFault):
 
 class DeviceAssertError(KernelFault):
     """An `assert()` in a kernel failed."""
+
+
+class DeadlockError(KernelFault):
+    """Threads of a kernel wait for each other, or for blocks that have no place on the device."""
 
 
 class RunawayKernelError(KernelFault):

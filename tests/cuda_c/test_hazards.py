@@ -72,6 +72,62 @@ void relu(float* x, int n) {
     def test_null(self) -> None:
         assert "null" in str(fault(errors.OutOfBoundsError, "float* p = nullptr; x[i] = *p;"))
 
+    TILE = "__shared__ float tile[4][8]; tile[i / 8][i % 8] = 0; __syncthreads(); "
+
+    @pytest.mark.parametrize(
+        ("text", "named"),
+        [
+            (TILE + "x[i] = tile[i / 8][i % 8 + (i == 15)];", "'tile'[1][8]"),
+            (TILE + "tile[i / 8][i % 8 - (i == 16)] = 1;", "'tile'[2][-1]"),
+            ("int a[2][3] = {}; o[i] = a[0][n - 29];", "'a'[0][3]"),
+            ("struct S { int a[2]; int b; }; S s; s.b = 1; o[i] = s.a[n - 30];", "'s'.a[2]"),
+        ],
+    )
+    def test_an_index_stays_in_its_row(self, text: str, named: str) -> None:
+        assert named in str(fault(errors.OutOfBoundsError, text))
+
+    def test_rows_that_are_kept_to(self) -> None:
+        whole = "float* flat = &tile[0][0]; x[i] = flat[i]; float* end = &tile[1][8]; x[i] += end[-1 - i % 8];"
+        body(self.TILE + "x[i] = tile[i / 8][i % 8];" + whole)
+
+    def test_elements_are_called_as_in_the_source(self) -> None:
+        source = (
+            'extern "C" __global__ void k(float4* p, const float2* q) { int i = threadIdx.x; %s }'
+        )
+        for text, named in (
+            ("p[i + 1].w = 1;", "'p'[32].w"),
+            ("p[0].y = i;", "'p'[0].y"),
+            ("__shared__ float t[4][8]; p[i].x = t[i / 8][i % 8];", "'t'[0][0]"),
+            (
+                "__shared__ float t[4][8]; t[i / 8][i % 8] = 1; p[i].x = t[3 - i / 8][7];",
+                "'t'[3][7]",
+            ),
+        ):
+            with pytest.raises(errors.KernelFault) as caught:
+                launch(
+                    source % text, "k", 1, 32, np.zeros(128, np.float32), np.zeros(64, np.float32)
+                )
+            assert named in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "int* p; { int a = 3; p = &a; } o[i] = *p;",
+            "int* p; for (int j = 0; j < 2; j++) { int a[2] = {j, j}; p = a; } o[i] = p[1];",
+            "int* p = &o[i]; if (i == 7) { int a; p = &a; } *p = 1;",
+            "o[i] = *escape(i);",
+        ],
+    )
+    def test_a_pointer_to_what_is_no_more(self, text: str) -> None:
+        before = "__device__ int* escape(int a) { int b = a; return &b; }"
+        assert "is no more" in str(fault(errors.OutOfBoundsError, text, before=before))
+
+    def test_a_pointer_within_the_life_of_what_it_points_to(self) -> None:
+        text = "int s = 0; for (int j = 0; j < 3; j++) { int a = j; int* p = &a; *p += 1; s += a; } o[i] = s;"
+        assert body(text)[1].tolist() == [6] * 32
+        before = "__device__ void half(int* p) { int b = *p / 2; int* q = &b; *p = *q; }"
+        assert body("int a = 4; half(&a); half(&a); o[i] = a;", before=before)[1][0] == 1
+
     def test_misaligned(self) -> None:
         site = fault(
             errors.MisalignedError, "float4 v = *reinterpret_cast<float4*>(x + i); o[i] = v.x;"
@@ -111,10 +167,25 @@ class TestUninitialised:
         site = fault(errors.UninitialisedReadError, text).site
         assert (site.array, site.index) == (array, index)
 
+    def test_each_half_of_a_vector_counts(self) -> None:
+        error = fault(errors.UninitialisedReadError, "float2 v; v.x = 1; x[i] = v.y;")
+        assert "'v.y'" in str(error)
+        fault(errors.UninitialisedReadError, "float2 v; v.x = 1; if (i) v.y = 1; x[i] = v.y;")
+        fault(errors.UninitialisedReadError, "float2 v, w; w = v; x[i] = w.x;")
+        body("float2 v; v.x = 1; x[i] = v.x; v.y = 2; x[i] += v.y; float2 w = v; x[i] += w.x;")
+        body("float4 v; v.x = i; float4 w = v; x[i] = w.x;")
+
     def test_assigned_on_every_path_is_fine(self) -> None:
         body(
             "float a; if (i > 3) a = 1; else a = 2; x[i] = a; int b; for (int j = 0; j < 2; j++) b = j; o[i] = b;"
         )
+
+    AGGREGATED = "int r; if (i == 5) r = atomicAdd(&o[0], 32); r = __shfl_sync(0xffffffff, r, %d); x[i] = r + i;"
+
+    def test_a_shuffle_reads_only_in_the_lane_that_is_asked(self) -> None:
+        assert body(self.AGGREGATED % 5)[0].tolist() == list(range(32))
+        error = fault(errors.UninitialisedReadError, self.AGGREGATED % 4)
+        assert (error.site.array, error.site.thread) == ("r", (4, 0, 0))
 
     def test_global_memory(self) -> None:
         program = compile_source(HEAD + "o[i] = x[i + 8] > 0; }")
@@ -183,10 +254,21 @@ class TestRaces:
             "x[i / 2] = x[i];",
             "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i ^ 1];",
             "if (i < 16) x[i] = 1; else x[i - 16] = 2;",
+            "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; s[i] += v;",
+            (
+                "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; "
+                "for (int j = i; j < n; j += 32) x[j] = x[j] + v;"
+            ),
         ],
     )
     def test_within_a_block(self, text: str) -> None:
         fault(errors.RaceError, text)
+
+    def test_the_cure_is_a_barrier_of_those_who_race(self) -> None:
+        text = "__shared__ int s[64]; s[i] = i; o[i % 32] = s[i ^ %d];"
+        assert "without a __syncwarp()" in str(fault(errors.RaceError, text.replace("%d", "1")))
+        text = "__shared__ int s[64]; s[i] = i; if (i < 32) o[i] = s[i ^ 32];"
+        assert "without a __syncthreads()" in str(fault(errors.RaceError, text, threads=64))
 
     @pytest.mark.parametrize(
         "text",
@@ -200,6 +282,14 @@ class TestRaces:
             "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i];",
             "__shared__ volatile float s[32]; s[i] = 1; s[i] += s[(i + 16) % 32];",
             "if (i < 16) { __syncwarp(0xffff); o[i] = 1; } else o[i] = 2;",
+            (
+                "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; "
+                "__syncwarp(); s[i] += v;"
+            ),
+            (
+                "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; __syncthreads(); "
+                "for (int j = i; j < n; j += 32) x[j] = x[j] + v;"
+            ),
         ],
     )
     def test_no_false_alarm(self, text: str) -> None:
@@ -320,6 +410,29 @@ class TestBarriersAndWarps:
         fault(errors.WarpError, "if (i < 16) x[i] = __shfl_sync(0xffff, x[i], i + 16);")
         fault(errors.WarpError, "x[i] = __shfl_down_sync(0xffffffff, x[i], 20);", threads=24)
 
+    COLLECTIVES = (
+        "o[i] = __ballot_sync(0xffffffff, 1);",
+        "o[i] = __any_sync(0xffffffff, 1);",
+        "o[i] = __all_sync(0xffffffff, 1);",
+        "o[i] = __reduce_add_sync(0xffffffff, 1u);",
+        "o[i] = __shfl_sync(0xffffffff, i, 0);",
+        "o[i] = __match_any_sync(0xffffffff, i);",
+        "__syncwarp();",
+    )
+
+    @pytest.mark.parametrize("text", COLLECTIVES)
+    def test_a_mask_that_names_a_lane_which_is_absent(self, text: str) -> None:
+        error = fault(errors.WarpError, f"if (i < 16) {{ {text} }}")
+        assert error.site.thread == (0, 0, 0)
+        assert "lane 16" in str(error)
+        body(f"if (i < 16) {{ {text.replace('ffffffff', 'ffff').replace('()', '(0xffff)')} }}")
+        body(f"if (i > 15) return; {text}")
+        body(text, threads=24)
+
+    def test_a_warp_barrier_that_does_not_name_its_caller(self) -> None:
+        assert fault(errors.WarpError, "__syncwarp(0xffff);").site.thread == (16, 0, 0)
+        body("__syncwarp(0xffffffff);")
+
     def test_caller_missing_in_the_mask(self) -> None:
         assert fault(errors.WarpError, "x[i] = __shfl_sync(0xffff, x[i], 0);").site.thread == (
             16,
@@ -340,15 +453,8 @@ class TestOthers:
     def test_trap(self) -> None:
         fault(errors.KernelFault, "if (i == 7) __trap();")
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "while (n > 0) o[i] = 1;",
-            "__shared__ int lock; if (i == 0) lock = 0; __syncthreads(); while (atomicCAS(&lock, 0, 1)); o[0] += 1;",
-        ],
-    )
-    def test_a_kernel_that_never_ends(self, text: str) -> None:
-        program = compile_source(HEAD + text + "}")
+    def test_a_kernel_that_never_ends(self) -> None:
+        program = compile_source(HEAD + "while (n > 0) o[i] += 1; }")
         args = [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 32]
         with pytest.raises(errors.RunawayKernelError) as caught:
             program.launch("k", (1, 1, 1), (32, 1, 1), args, limits=Limits(step_budget=500))

@@ -39,7 +39,7 @@ def _assign(c: Context, node: Assign, used: bool) -> Expr:
     write = writer(c, target, node.at, new)
     evaluate = new.run
     if isinstance(place, MemoryPlace):
-        pointer = place.pointer
+        pointer = place.accessed
 
         def run(t: Team, m: Mask) -> Any:
             result = evaluate(t, m)  # the right side goes first, as C++17 has it
@@ -87,7 +87,7 @@ def _update(
     write = writer(c, target, at, result)
     new = result.run
     if isinstance(place, MemoryPlace):
-        pointer = place.pointer
+        pointer = place.accessed
         site = c.new_site(at, volatile=place.volatile)
 
         def run(t: Team, m: Mask) -> Any:

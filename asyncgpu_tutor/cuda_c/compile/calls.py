@@ -19,8 +19,8 @@ from asyncgpu_tutor.cuda_c.compile.declarations import (
 )
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare
-from asyncgpu_tutor.cuda_c.compile.statements import sequence
-from asyncgpu_tutor.cuda_c.compile.storage import assigned, use
+from asyncgpu_tutor.cuda_c.compile.statements import closing, sequence
+from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, use
 from asyncgpu_tutor.cuda_c.compile.templates import bind_template
 from asyncgpu_tutor.cuda_c.compile.type_names import param_type, resolve, top_const
 from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, Number, Scope
@@ -141,6 +141,8 @@ def _expand(
     if c.points > _MOST_POINTS:
         c.unsupported(node.at, "this kernel is too large once its functions are expanded")
     assert function.body is not None
+    waits, first = c.waits, c.places
+    c.waits = waits and node is c.resumable
     addressed = addressed_names(function.body)
     caller = c.frame
     c.calls.append(function.name)
@@ -151,14 +153,15 @@ def _expand(
             c.unsupported(function.at, "functions that return references are not supported")
         frame.slot, frame.exit = c.new_slot(), c.new_exit()
         c.frame = frame
-        body = sequence(c, function.body.body)
+        body = closing(names, closing(c.scope, sequence(c, function.body.body)))
         c.frame = caller
     c.calls.pop()
+    c.waits = waits
     parts = frame.returned + [a for a in arguments if not isinstance(a.type, Array)]
     origin = Origin()
     for result in frame.returned:
         origin.unite(result.origin)
-    run = _expanded(function.name, frame, entry, body, node.at)
+    run = _expanded(function.name, frame, entry, body, node.at, range(first, c.places))
     return value(c, frame.returns, run, node.at, parts, origin=origin)
 
 
@@ -206,16 +209,22 @@ def _bind_parameters(
 
 
 def _expanded(
-    name: str, frame: Frame, entry: list[Execute], body: Execute, at: Position
+    name: str,
+    frame: Frame,
+    entry: list[Execute],
+    body: Execute,
+    at: Position,
+    places: range,
 ) -> Evaluate:
     slot, target, void = frame.slot, frame.exit, isinstance(frame.returns, Void)
     unset = None if void else zero_of(frame.returns)
 
     def run(t: Team, m: Mask) -> Any:
-        for step in entry:
-            step(t, m)
+        if t.resume not in places:
+            for step in entry:
+                step(t, m)
         t.left[target] = None
-        t.slots[slot] = unset
+        begin(t, m, slot, unset)
         fell_off = body(t, m)
         if fell_off is not None and not void and t.launch.limits.check_uninitialised:
             t.fault(

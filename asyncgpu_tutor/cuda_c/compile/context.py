@@ -17,6 +17,7 @@ from asyncgpu_tutor.cuda_c.compile.contraction import Ranks
 from asyncgpu_tutor.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
 from asyncgpu_tutor.cuda_c.compile.typed import Execute, Expr, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
+from asyncgpu_tutor.cuda_c.compile.waiting import waiting_statement
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
@@ -93,6 +94,12 @@ class Context:
         Functions that are being expanded, outermost first.
     shared_bytes : int
         Static shared memory so far; `shared_seen` are the variables in it.
+    waits, may_wait, spins : bool
+        Whether threads may wait for each other here, or anywhere in the kernel; whether a loop may spin.
+    places, meetings : int
+        How many places have a number, and how many calls at which threads meet have been compiled.
+    resumable : Call, optional
+        The call in the statement at hand in which threads may wait.
     """
 
     source: Source
@@ -105,6 +112,12 @@ class Context:
     exits: int = 0
     points: int = 0
     shared_bytes: int = 0
+    waits: bool = False
+    may_wait: bool = False
+    places: int = 0
+    meetings: int = 0
+    resumable: Expression | None = None
+    spins: bool = False
     frame: Frame = field(default_factory=Frame)
     ranks: Ranks = field(default_factory=Ranks)
     sites: list[Site] = field(default_factory=list[Site])
@@ -136,6 +149,8 @@ class Context:
 
     def statement(self, node: Statement) -> Execute:
         """A statement as a closure that takes the lanes that come in and returns those that go on."""
+        if self.waits:
+            return waiting_statement(self, node, self.rules.statements[type(node)])
         return self.rules.statements[type(node)](self, node)
 
     # -- numbers

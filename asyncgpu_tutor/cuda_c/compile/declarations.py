@@ -10,7 +10,7 @@ from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
-from asyncgpu_tutor.cuda_c.compile.storage import assigned, put, spread, use
+from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, forget, put, spread, use
 from asyncgpu_tutor.cuda_c.compile.type_names import (
     array_type,
     define_struct,
@@ -173,11 +173,14 @@ def _unset(c: Context, item: Declarator, ctype: CType) -> Execute:
     _enter(c, item.name, variable, item.at)
     slot = variable.slot
     zero = zero_of(ctype)
+    nowhere = [None] * len(leaves(ctype)) if isinstance(ctype, Struct) else None
 
     def run(t: Team, m: Mask) -> Mask | None:
-        t.slots[slot] = zero
-        t.born[slot] = m
-        t.defined[slot] = None
+        begin(t, m, slot, zero)
+        known = t.defined[slot]
+        if known is True and nowhere is not None:
+            known = [True] * len(nowhere)
+        t.defined[slot] = forget(m, known) if t.apart else nowhere
         return m
 
     return run
@@ -232,7 +235,7 @@ def bind_reference(
     )
 
     def run(t: Team, m: Mask) -> Mask | None:
-        t.slots[slot] = pointer(t, m)
+        begin(t, m, slot, pointer(t, m))
         return m
 
     alias = Expr(ctype, target.run, at, target.node, place=fixed, origin=target.origin)
@@ -278,7 +281,6 @@ def _in_memory(c: Context, item: Declarator, ctype: CType, const: bool, volatile
 def local_memory(c: Context, variable: Variable, values: list[Expr], at: Position) -> Execute:
     """Make room for a variable of each thread, and fill it."""
     slot, name, ctype = variable.slot, variable.name, variable.type
-    nbytes = size_of(ctype)
     parts = leaves(ctype)
     unit = min(leaf.size if isinstance(leaf, Scalar) else 8 for leaf, _ in parts)
     site = c.new_site(at, write=True)
@@ -291,9 +293,11 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
 
     def run(t: Team, m: Mask) -> Mask | None:
         base: Any = t.slots[slot]
-        if base is None or m.full or t.born[slot] is m:
-            base = Ptr(LocalRegion(nbytes, unit, t), 0, unit, 0, name)
+        if base is None or (not t.apart and (m.full or t.born[slot] is m)):
+            base = Ptr(LocalRegion(name, ctype, unit, t), 0, unit, 0, name)
             t.slots[slot] = base
+        else:
+            base.region.begin(m)
         t.born[slot] = m
         for leaf, offset, value in fill:
             access.store(t, m, base.moved(offset), leaf, value(t, m), site)
@@ -344,6 +348,7 @@ def shared_variable(
         if not isinstance(region, SharedRegion):
             room = t.launch.dynamic_shared if dynamic else nbytes
             region = t.shared[key] = SharedRegion(room, t, cell)
+        region.declare(name, ctype)
         t.slots[slot] = Ptr(region, 0, cell, 0, name)
         return m
 

@@ -12,6 +12,7 @@ from asyncgpu_tutor.cuda_c.compile.storage import read_variable
 from asyncgpu_tutor.cuda_c.compile.type_names import param_type, resolve, top_const, top_volatile
 from asyncgpu_tutor.cuda_c.compile.typed import Execute, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.compile.waiting import may_wait
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Declarator, Function, Param
 from asyncgpu_tutor.cuda_c.syntax.names import addressed_names
@@ -38,6 +39,8 @@ class Code:
         The loads and stores that are counted.
     shared_bytes : int
         Static shared memory of a block.
+    watches : bool
+        Whether it has a loop that may spin.
     """
 
     parameters: list[Variable]
@@ -47,6 +50,7 @@ class Code:
     exits: int
     sites: list[Site]
     shared_bytes: int
+    watches: bool
 
 
 def compile_kernel(
@@ -64,10 +68,11 @@ def compile_kernel(
     c.frame.addressed = addressed_names(function.body)
     parameters = [_parameter(c, param, entry) for param in function.params]
     assert function.body is not None
+    c.waits = c.may_wait = may_wait(function, c.functions)
     body = sequence(c, function.body.body)
     for site, origin in c.watched:
         site.relaxed = origin.compared
-    code = Code(parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes)
+    code = Code(parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes, c.spins)
     return code, Record(c.steps, c.points, len(c.sites))
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.record import Loop, Node
 from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
 from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.compile.waiting import counts_none, decisive_names
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.lockstep.waiting import ENDLESS, NOWHERE, Apart, unchanged
 from asyncgpu_tutor.cuda_c.syntax.ast import Declaration, For, Statement
 from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
 
@@ -39,6 +42,8 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
                 test = None  # because it never ends the loop
     c.ranks.branch()
     leave, again = c.new_exit(), c.new_exit()
+    waits, head, meetings = c.waits, c.places, c.meetings
+    c.places += waits
     c.frame.breaks.append(leave)
     c.frame.continues.append(again)
     with c.recording() as body_steps:
@@ -46,7 +51,11 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     step: Evaluate | None = None
     with c.detached(node.at.line) as step_piece:
         if node.step is not None:
+            c.waits = False  # because nobody can go on in the middle of it
             step = c.expression(node.step, used=False).run
+            c.waits = waits
+    if c.places == head + 1 and c.meetings == meetings and not counts_none(node):
+        c.places = head  # since nobody waits in here
     c.frame.breaks.pop()
     c.frame.continues.pop()
     c.steps.append(
@@ -61,21 +70,43 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             step=step_piece,
         )
     )
+    watched: list[int] = []
+    often = 0
+    if counts_none(node):
+        decide = decisive_names(node)
+        watched = [v.slot for v in changed if v is not None and not v.memory and v.name in decide]
+        c.spins, often = True, 1 if waits else _SELDOM
+    spot = head if waits else NOWHERE if c.may_wait else ENDLESS
     at, after = node.at, node.after
     test_point, step_point = test_piece.point, step_piece.point
 
     def run(t: Team, entered: Mask) -> Mask | None:
         meter = t.meter
-        if init is not None:
+        resume = t.resume
+        if init is not None and resume < 0:
             init(t, entered)
         t.left[leave] = None
         finished: Mask | None = None
-        first = after
+        first = after if resume < 0 else resume > head
+        if resume == head:
+            t.resume = -1
         m: Mask | None = entered
+        turns = changes = 0
+        before: list[Any] | None = None
         while True:
+            turns += 1
+            if often and not turns % often:
+                changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
             if test is not None and not first:
                 meter.charge(test_point, m)
-                stay, stop = split(m, test(t, m))
+                try:
+                    condition = test(t, m)
+                except Apart as apart:
+                    m = t.part(head, m, at, apart)
+                    if m is None:
+                        break
+                    continue
+                stay, stop = split(m, condition)
                 if stop is not None:
                     meter.branch(test_point, stay, stop)
                     finished = join(finished, stop, entered)
@@ -94,6 +125,13 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
                 break
             if step is not None:
                 step(t, m)
+            if before is not None:
+                if changes == t.launch.changes:
+                    now = [t.slots[slot] for slot in watched]
+                    m = t.spun(spot, m, at, unchanged(m, before, now))
+                    if m is None:
+                        break
+                before = None
         return join(finished, t.left[leave], entered)
 
     return run
@@ -105,5 +143,7 @@ def _variable(c: Context, name: str) -> Variable | None:
         return binding.expr.place.variable
     return binding if isinstance(binding, Variable) else None
 
+
+_SELDOM = 64  # turns of a loop that cannot wait, until it is asked again whether it spins
 
 STATEMENTS: Mapping[type[Statement], CompileStatement] = {For: _for}

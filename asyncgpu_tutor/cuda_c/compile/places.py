@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -19,11 +19,20 @@ from asyncgpu_tutor.cuda_c.compile.storage import (
     reread,
     use,
 )
-from asyncgpu_tutor.cuda_c.compile.typed import Alias, Expr, MemoryPlace, Number, RegisterPlace
+from asyncgpu_tutor.cuda_c.compile.typed import (
+    Alias,
+    Evaluate,
+    Expr,
+    MemoryPlace,
+    Number,
+    RegisterPlace,
+)
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.memory.regions import inside, report_row
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Index, Member, Name, Unary
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
@@ -143,6 +152,9 @@ def _member(c: Context, node: Member) -> Expr:
             place.const,
             place.volatile,
         )
+        if place.checked is not None:
+            checked = place.checked
+            inner.checked = lambda t, m: checked(t, m).moved(offset)
         return read_memory(c, inner, field.type, node.at)
     first = sum(1 for _, o in leaves(base.type) if o < offset)
     count = len(leaves(field.type))
@@ -185,7 +197,7 @@ def _index(c: Context, node: Index) -> Expr:
     if isinstance(base.type, Pointer):
         use(c, base)
     index = index_value(c, c.expression(node.index), node.index.at)
-    return _element(c, base, base.type, index, node.at)
+    return _element(c, base, base.type, index, node.at, not isinstance(node.base, Name))
 
 
 def index_value(c: Context, index: Expr, at: Position) -> Expr:
@@ -195,8 +207,10 @@ def index_value(c: Context, index: Expr, at: Position) -> Expr:
     return convert(c, index, INT, at) if index.type.size < 4 else index
 
 
-def _element(c: Context, base: Expr, ctype: Pointer | Array, index: Expr, at: Position) -> Expr:
-    """`base[index]` as a place."""
+def _element(
+    c: Context, base: Expr, ctype: Pointer | Array, index: Expr, at: Position, part: bool
+) -> Expr:
+    """`base[index]` as a place; of an array that is `part` of another, the index has to stay within."""
     target = ctype.element if isinstance(ctype, Array) else ctype.target
     if isinstance(target, Void):
         c.fail(at, "a void pointer must be cast before it is indexed")
@@ -219,7 +233,29 @@ def _element(c: Context, base: Expr, ctype: Pointer | Array, index: Expr, at: Po
     parts = (base.node, index.node)
     address = c.note(Element(parts, array=isinstance(ctype, Array), volatile=volatile))
     place = MemoryPlace(pointer, address, base.origin or Origin(), const, volatile)
+    if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array) and ctype.length:
+        outer = base.place.checked
+        known = index.constant is not None and 0 <= int(index.constant) < ctype.length
+        if outer is not None or (part and not known):
+            place.checked = _row(outer or start, offset, ctype.length, step, at)
     return read_memory(c, place, target, at)
+
+
+def _row(
+    start: Callable[[Team, Mask], Ptr], offset: Evaluate, length: int, step: int, at: Position
+) -> Callable[[Team, Mask], Ptr]:
+    """The address of an element of an array within a declared array or struct."""
+
+    def checked(t: Team, m: Mask) -> Ptr:
+        index, row = offset(t, m), start(t, m)
+        if varies(index):
+            if not inside(index, length) and not inside(m.take(index), length):
+                report_row(t, m, row, index, length, step, at)
+        elif not 0 <= index < length:
+            report_row(t, m, row, index, length, step, at)
+        return row.plus(index, step)
+
+    return checked
 
 
 def _dereference(c: Context, node: Unary) -> Expr:

@@ -13,24 +13,33 @@ from asyncgpu_tutor.cuda_c.compile.conversions import condition
 from asyncgpu_tutor.cuda_c.compile.declarations import nothing
 from asyncgpu_tutor.cuda_c.compile.record import Branch, Selection
 from asyncgpu_tutor.cuda_c.compile.type_names import integer_constant
-from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr
+from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, Scope
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.compile.waiting import resumable_branch, resumable_sequence
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.types import Scalar, Void, spelled
 
-__all__ = ["STATEMENTS", "block_of", "sequence", "tested"]
+__all__ = ["STATEMENTS", "block_of", "closing", "sequence", "tested"]
 
 
 def sequence(c: Context, statements: Sequence[ast.Statement]) -> Execute:
     """Statements one after the other."""
-    body = [c.statement(n) for n in statements]
-    body = [b for b in body if b is not nothing]
+    body: list[Execute] = []
+    marks = [c.places]
+    for node in statements:
+        part = c.statement(node)
+        if part is not nothing:
+            body.append(part)
+            marks.append(c.places)
     if not body:
         return nothing
     if len(body) == 1:
         return body[0]
+    if marks[-1] != marks[0]:
+        return resumable_sequence(body, marks)
 
     def run(t: Team, m: Mask) -> Mask | None:
         current: Mask | None = m
@@ -46,7 +55,27 @@ def sequence(c: Context, statements: Sequence[ast.Statement]) -> Execute:
 def block_of(c: Context, *statements: ast.Statement) -> Execute:
     """Statements whose names end with them."""
     with c.scoped():
-        return sequence(c, statements)
+        body = sequence(c, statements)
+        return closing(c.scope, body)
+
+
+def closing(scope: Scope, body: Execute) -> Execute:
+    """A body, behind which the variables of its scope are no more, even if a pointer is kept."""
+    slots = [v.slot for v in scope.names.values() if isinstance(v, Variable) and v.thread]
+    if not slots:
+        return body
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        out = body(t, m)
+        for slot in slots:
+            place = t.slots[slot]
+            if place is not None:
+                over = t.waiters.without(m) if t.apart else m
+                if over is not None:
+                    place.region.end(over)
+        return out
+
+    return run
 
 
 def _block(c: Context, node: ast.Block) -> Execute:
@@ -85,8 +114,10 @@ def _if(c: Context, node: ast.If) -> Execute:
         chosen = node.then if expr.constant else node.otherwise
         return block_of(c, chosen) if chosen else nothing
     c.ranks.branch()
+    first = c.places
     with c.recording() as then_steps:
         then = block_of(c, node.then)
+    middle = c.places
     otherwise = otherwise_steps = None
     if node.otherwise is not None:
         with c.recording() as otherwise_steps:
@@ -108,7 +139,7 @@ def _if(c: Context, node: ast.If) -> Execute:
             no = otherwise(t, no)
         return join(yes, no, m)
 
-    return run
+    return resumable_branch(run, then, otherwise, (first, middle, c.places))
 
 
 def _switch(c: Context, node: ast.Switch) -> Execute:
@@ -116,12 +147,14 @@ def _switch(c: Context, node: ast.Switch) -> Execute:
         subject = c.expression(node.subject)
         values = _labels(c, node, subject)
         c.work(len(values))
-    leave = c.new_exit()
+    leave, first = c.new_exit(), c.places
     c.frame.breaks.append(leave)
     bodies: list[Execute] = []
+    marks: list[int] = []
     selection = Selection(piece.point, subject.node, [])
     with c.scoped():
         for case in node.cases:
+            marks.append(c.places)
             with c.recording() as steps:
                 bodies.append(sequence(c, case.body))
             selection.cases.append(steps)
@@ -142,6 +175,9 @@ def _switch(c: Context, node: ast.Switch) -> Execute:
                 taken, rest = split(rest, np.equal(value, wanted))
                 t.meter.branch(point, taken, rest)
             chosen.append(taken)
+        return through(t, m, rest, chosen)
+
+    def through(t: Team, m: Mask, rest: Mask | None, chosen: list[Mask | None]) -> Mask | None:
         current: Mask | None = None
         for wanted, taken, body in zip(values, chosen, bodies, strict=True):
             current = join(current, rest if wanted is None else taken, m)
@@ -150,7 +186,14 @@ def _switch(c: Context, node: ast.Switch) -> Execute:
         out = join(current, t.left[leave], m)
         return out if has_default else join(out, rest, m)
 
-    return run
+    def resumed(t: Team, m: Mask) -> Mask | None:
+        if t.resume < first:
+            return run(t, m)
+        t.left[leave] = None
+        here = max(k for k, mark in enumerate(marks) if mark <= t.resume)
+        return through(t, m, None, [m if k == here else None for k in range(len(bodies))])
+
+    return run if c.places == first else resumed
 
 
 def _labels(c: Context, node: ast.Switch, subject: Expr) -> list[int | None]:
@@ -197,7 +240,9 @@ def _return(c: Context, node: ast.Return) -> Execute:
         t.meter.charge(point, m)
         value: Any = evaluate(t, m)
         before = t.left[target]
-        t.slots[slot] = value if before is None else access.merge(m, value, t.slots[slot])
+        t.slots[slot] = (
+            value if before is None and not t.apart else access.merge(m, value, t.slots[slot])
+        )
         t.left[target] = join(before, m)
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -30,12 +30,15 @@ from asyncgpu_tutor.errors import UninitialisedReadError
 __all__ = [
     "Writer",
     "assigned",
+    "begin",
+    "forget",
     "load",
     "pick_leaves",
     "put",
     "read_member",
     "read_memory",
     "read_variable",
+    "require_defined",
     "reread",
     "spread",
     "use",
@@ -77,7 +80,8 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
 def read_member(c: Context, place: RegisterPlace, ctype: CType, at: Position) -> Expr:
     """Some leaves of a struct in registers."""
     variable, first = place.variable, place.first
-    run = pick_leaves(_register_reader(variable, at), ctype, first, place.count)
+    reader = _register_reader(variable, at, first, place.count)
+    run = pick_leaves(reader, ctype, first, place.count)
     node = c.note(record.Read(variable=variable, whole=False))
     rank = variable.rank + first / 64
     return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
@@ -99,9 +103,9 @@ def reread(c: Context, expr: Expr, at: Position) -> Expr:
 
 def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> Expr:
     """A place in memory as an expression. An array is not read: its value is its address."""
-    pointer = place.pointer
+    pointer = place.accessed
     if isinstance(ctype, Array):
-        return Expr(ctype, pointer, at, place.node, place=place, origin=place.origin)
+        return Expr(ctype, place.pointer, at, place.node, place=place, origin=place.origin)
     if isinstance(ctype, Void):
         c.fail(at, "a void pointer must be cast before it is followed")
     site = c.new_site(at, volatile=place.volatile)
@@ -128,16 +132,14 @@ def load(c: Context, address: Expr, origin: Origin | None, site: int | None = No
     return c.note(record.Load((address.node,), origin=origin, site=site))
 
 
-def _register_reader(variable: Variable, at: Position) -> Evaluate:
+def _register_reader(variable: Variable, at: Position, first: int = 0, count: int = 0) -> Evaluate:
     slot = variable.slot
     if not variable.unset:
         return lambda t, m: t.slots[slot]
-    name = variable.name
 
     def checked(t: Team, m: Mask) -> Any:
-        defined = t.defined[slot]
-        if defined is not True:
-            _require_defined(t, m, defined, name, at)
+        if t.defined[slot] is not True:
+            require_defined(t, m.bits, variable, at, first, count)
         return t.slots[slot]
 
     return checked
@@ -192,12 +194,30 @@ def assigned(variable: Variable, new: Expr) -> None:
         variable.origin.unite(new.origin)
 
 
+def begin(t: Team, m: Mask, slot: int, first: Any) -> None:
+    """Give a variable its first value, in the lanes that declare it."""
+    if t.apart:
+        t.slots[slot] = access.merge(m, first, t.slots[slot])
+        t.born[slot] = None
+    else:
+        t.slots[slot] = first
+        t.born[slot] = m
+
+
+def forget(m: Mask, defined: Any) -> Any:
+    """Where a variable has a value, once the lanes of `m` have declared it anew."""
+    if isinstance(defined, list):
+        return [forget(m, state) for state in cast("list[Any]", defined)]
+    if defined is None:
+        return None
+    return ~m.bits if defined is True else defined & ~m.bits
+
+
 def put(slot: int, evaluate: Evaluate) -> Execute:
     """What gives a variable its first value."""
 
     def run(t: Team, m: Mask) -> Mask | None:
-        t.slots[slot] = evaluate(t, m)
-        t.born[slot] = m
+        begin(t, m, slot, evaluate(t, m))
         return m
 
     return run
@@ -207,10 +227,17 @@ def _register_writer(place: RegisterPlace, ctype: CType) -> Writer:
     slot, first, count = place.variable.slot, place.first, place.count
     unset = place.variable.unset
     single = isinstance(ctype, (Scalar, Pointer))
+    struct = isinstance(place.variable.type, Struct)
 
     def write(t: Team, m: Mask, new: Any, ptr: Ptr | None) -> None:
-        if unset:
-            _define(t, m, slot)
+        if unset and t.defined[slot] is not True:
+            if not struct:
+                t.defined[slot] = _united(t, m, slot, t.defined[slot])
+            else:
+                states = list(t.defined[slot])
+                for k in range(first, first + (count or len(states))):
+                    states[k] = _united(t, m, slot, states[k])
+                t.defined[slot] = True if all(s is True for s in states) else states
         old = t.slots[slot]
         if count:
             whole = list(old)
@@ -227,28 +254,41 @@ def _register_writer(place: RegisterPlace, ctype: CType) -> Writer:
     return write
 
 
-def _define(t: Team, m: Mask, slot: int) -> None:
-    defined = t.defined[slot]
-    if defined is True:
-        return
-    if m.full or t.born[slot] is m:
-        t.defined[slot] = True
-        return
+def _united(t: Team, m: Mask, slot: int, defined: Any) -> Any:
+    """Where a variable has a value, once the lanes of `m` have been given one."""
     born = t.born[slot]
+    if defined is True or m.full or born is m:
+        return True
     union = m.bits if defined is None else defined | m.bits
     complete = born is not None and int(np.count_nonzero(union & born.bits)) == born.n
-    t.defined[slot] = True if complete else union
+    return True if complete else union
 
 
-def _require_defined(t: Team, m: Mask, defined: Any, name: str, at: Position) -> None:
-    missing = m.bits if defined is None else m.bits & ~defined
+def require_defined(
+    t: Team, lanes: Any, variable: Variable, at: Position, first: int = 0, count: int = 0
+) -> None:
+    """Fault if nothing has been assigned to a variable in one of these lanes.
+
+    A struct is copied as a whole even if some members have no value: only one without any is refused.
+    """
+    defined: Any = t.defined[variable.slot]
+    name = variable.name
+    if isinstance(variable.type, Struct):
+        states = cast("list[Any]", defined)[first : first + count] if count else defined
+        if any(state is True for state in states):
+            return
+        parts = [state for state in states if state is not None]
+        defined = np.logical_or.reduce(parts) if parts else None
+        if count and first < len(variable.type.fields):
+            name = f"{name}.{variable.type.fields[first].name}"
+    missing = lanes if defined is None else lanes & ~defined
     if missing.any() and t.launch.limits.check_uninitialised:
         t.fault(
             UninitialisedReadError,
             at,
             int(missing.argmax()),
             f"reads '{name}', a local variable that nothing has been assigned to",
-            array=name,
+            array=variable.name,
         )
 
 

@@ -45,13 +45,23 @@ class RegisterPlace:
 
 @dataclass
 class MemoryPlace:
-    """Something in memory; `node` is its address."""
+    """Something in memory; `node` is its address.
+
+    `checked` is its address as well, for what reads or writes there: it refuses an index that leaves its row
+    of a declared array.
+    """
 
     pointer: Callable[[Team, Mask], Ptr]
     node: Node
     origin: Origin
     const: bool = False
     volatile: bool = False
+    checked: Callable[[Team, Mask], Ptr] | None = None
+
+    @property
+    def accessed(self) -> Callable[[Team, Mask], Ptr]:
+        """The address, for an access."""
+        return self.checked or self.pointer
 
 
 Place: TypeAlias = RegisterPlace | MemoryPlace

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["NOT_SUMMED", "Counts", "LineCounts"]
-
 # These fields of `Counts` are of the longest warp, of one word, or of each block or thread, so that more
 # blocks and more launches do not add to them.
 NOT_SUMMED = frozenset((

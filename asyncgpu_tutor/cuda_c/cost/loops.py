@@ -11,8 +11,6 @@ from collections.abc import Callable
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
 
-__all__ = ["PARTLY", "is_plain", "partly_unrolled", "unrolled_turns"]
-
 UNROLLED = 32  # turns up to which a loop with known bounds counts as unrolled
 PARTLY = 4  # turns that are done at once where their number is not known: LLVM's choice
 

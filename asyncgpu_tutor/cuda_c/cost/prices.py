@@ -5,8 +5,6 @@ from __future__ import annotations
 from asyncgpu_tutor.cuda_c.compile.record import Constant, Operation, Price
 from asyncgpu_tutor.cuda_c.types import Scalar
 
-__all__ = ["price_of"]
-
 _INTEGER_DIVISION = 16
 _DIVISION_BY_CONSTANT = 4  # a multiplication by the reciprocal, and what corrects it
 _DIVISION_BY_POWER_OF_TWO = 2  # shifts

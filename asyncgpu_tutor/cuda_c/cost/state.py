@@ -11,8 +11,6 @@ from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.charges import Charge, SiteCost
 from asyncgpu_tutor.cuda_c.cost.waiting import Waiting
 
-__all__ = ["ANYWHERE", "KNOWN", "Facts", "State", "Surroundings"]
-
 ANYWHERE = 1 << 30  # the depth of what may change at any time, such as a load
 KNOWN = -1  # the depth of what a compiler knows
 

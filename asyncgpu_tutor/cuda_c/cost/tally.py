@@ -21,8 +21,6 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import WARP, Layout, Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 
-__all__ = ["Tally"]
-
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -108,6 +106,7 @@ class Tally:
         self.shared_atomic_passes = 0
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
+        self._batches: dict[Layout, NDArray[np.float64]] = {}
         self._chains: NDArray[np.float64] = np.zeros((4, 0), np.float64)
         self._sample: NDArray[np.int64] = np.zeros(0, np.int64)
         self._sampled_lane: NDArray[np.bool_] = np.zeros(0, np.bool_)
@@ -116,14 +115,20 @@ class Tally:
 
     def begin_batch(self, layout: Layout) -> None:
         """Start with another batch of blocks."""
-        self._chains = np.zeros((4, layout.warps), np.float64)
+        self._batches[layout] = np.zeros((4, layout.warps), np.float64)
+
+    def enter(self, layout: Layout) -> None:
+        """Go on with a batch."""
+        self.settle()
+        self._chains = self._batches[layout]
         count = min(_SAMPLED_WARPS, layout.warps)
         self._sample = np.unique(np.linspace(0, layout.warps - 1, count).astype(np.int64))
         self._sampled_lane = np.isin(layout.warp, self._sample)
 
-    def end_batch(self) -> None:
-        """Find the longest warp of the batch."""
+    def end_batch(self, layout: Layout) -> None:
+        """Find the longest warp of a batch."""
         self.settle()
+        del self._batches[layout]
         worst = int(self._chains[0].argmax())
         a, b, c, d = (round(float(x)) for x in self._chains[:, worst])
         self.longest = max(self.longest, (a, b, c, d))

@@ -11,8 +11,6 @@ from asyncgpu_tutor.cuda_c.cost.prices import price_of
 from asyncgpu_tutor.cuda_c.cost.state import ANYWHERE, KNOWN, Facts, State
 from asyncgpu_tutor.cuda_c.types import DOUBLE, Scalar
 
-__all__ = ["VALUES"]
-
 # Operators whose results are the same if their operands are.
 _KEYED = {"+", "-", "*", "&", "|", "^"}
 

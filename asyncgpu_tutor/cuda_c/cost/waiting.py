@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.charges import Charge
 
-__all__ = ["Waiting"]
-
 
 @dataclass
 class _History:

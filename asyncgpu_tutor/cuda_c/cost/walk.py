@@ -29,8 +29,6 @@ from asyncgpu_tutor.cuda_c.cost.values import VALUES
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.types import size_of
 
-__all__ = ["walk"]
-
 _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
 _TEMPORARIES = 8  # registers that a kernel needs besides its variables
 _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications

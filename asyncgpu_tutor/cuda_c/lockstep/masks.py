@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 
-__all__ = ["Layout", "Mask", "join", "split"]
-
 WARP = 32
 
 
@@ -54,6 +52,11 @@ class Layout:
         self.warp_start: NDArray[np.int64] = np.flatnonzero(self.lane == 0)
         self.even = threads % WARP == 0
         self.full = Mask(self, np.ones(self.lanes, np.bool_), self.lanes)
+
+    def words(self, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
+        """For each warp, its lanes that are set, as a number."""
+        powers = np.where(bits, np.uint32(1) << self.lane.astype(np.uint32), np.uint32(0))
+        return np.bitwise_or.reduceat(powers, self.warp_start)
 
     def any_by_warp(self, bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """For each warp, whether one of its lanes is set."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.text.source import Position
 
-__all__ = ["Meter", "Site"]
-
 
 @dataclass
 class Site:

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.cuda_c.lockstep.masks import Layout, Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Meter
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.lockstep.waiting import ENDLESS, NOWHERE, Apart, Waiters, some
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.errors import FaultSite, KernelFault, RunawayKernelError
-
-__all__ = ["Launch", "Limits", "Team"]
 
 Dim = tuple[int, int, int]
 
@@ -36,6 +35,8 @@ class Limits:
         Threads that run side by side. Affects speed and memory, and no result of a correct kernel.
     printed_lines : int
         Calls of printf that are kept; the ones beyond are counted only.
+    resident_blocks : int, optional
+        Blocks that fit on the device at once; matters where blocks wait for each other.
     """
 
     step_budget: int = 500_000
@@ -43,6 +44,7 @@ class Limits:
     check_uninitialised: bool = True
     batch_lanes: int = 16384
     printed_lines: int = 10_000
+    resident_blocks: int | None = None
 
 
 @dataclass
@@ -59,6 +61,9 @@ class Launch:
     printed: list[str] = field(default_factory=list[str])
     dropped_lines: int = 0
     clock: int = 1
+    # Counts what changes memory, in kernels whose loops may spin (`watches`).
+    changes: int = 0
+    watches: bool = False
     # The time at which each block last executed __threadfence(), or an atomic on global memory. They
     # order what two blocks do, see `races`.
     fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -105,6 +110,11 @@ class Team:
         Number of the memory access or barrier at hand; it orders them in time.
     block_time, warp_time : int or ndarray
         When each lane last passed a barrier of its block, or of its warp.
+    waiters : Waiters
+        Lanes that wait for others, see `waiting`; `resume` is the place at which those go on for whom the
+        kernel has been entered again, or -1, and `forced` says that nobody else will come there.
+    fenced, fetched : ndarray or None
+        When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """
 
     def __init__(self, launch: Launch, numbers: NDArray[np.int64], slots: int, exits: int):
@@ -121,6 +131,11 @@ class Team:
         self.clock = launch.clock
         self.block_time: Any = 0
         self.warp_time: Any = 0
+        self.waiters = Waiters(layout)
+        self.resume = -1
+        self.forced = False
+        self.fenced: NDArray[np.int64] | None = None
+        self.fetched: NDArray[np.int64] | None = None
         self.shared: dict[Any, BlockMemory] = {}
         bx, by, bz = launch.block
         t = layout.linear
@@ -151,6 +166,41 @@ class Team:
         if base is None:
             base = self._scaled_blocks[stride] = self.layout.block * stride
         return base
+
+    @property
+    def apart(self) -> bool:
+        """Whether lanes have been set aside: then variables hold values of theirs as well."""
+        return self.waiters.count > 0
+
+    def part(self, place: int, mask: Mask, at: Position, apart: Apart) -> Mask | None:
+        """Set lanes of `mask` aside, to meet others at a place; the rest goes on."""
+        bits = apart.bits & mask.bits
+        self.waiters.park(place, bits, at, apart, self.launch.changes)
+        return some(self.layout, mask.bits & ~bits)
+
+    def spun(self, place: int, mask: Mask, at: Position, stuck: NDArray[np.bool_]) -> Mask | None:
+        """Set lanes of `mask` aside that have looked in vain; the rest goes on."""
+        if not stuck.any():
+            return mask
+        if place == ENDLESS:
+            self.fault(
+                RunawayKernelError,
+                at,
+                int(stuck.argmax()),
+                "does not end: a turn of this loop changes nothing that it looks at, so all turns are the "
+                "same. If it waits for another thread, what it looks at must be volatile, or read by an "
+                "atomic, because a compiler may load it only once",
+            )
+        if place == NOWHERE:
+            self.fault(
+                RunawayKernelError,
+                at,
+                int(stuck.argmax()),
+                "waits here for another thread, in a function that is called within a larger expression, "
+                "where the simulated device cannot let others go on: give its result to a variable first",
+            )
+        self.waiters.park(place, stuck, at, None, self.launch.changes)
+        return some(self.layout, mask.bits & ~stuck)
 
     def array(self, value: Any) -> NDArray[Any]:
         """A value as an array over all lanes."""

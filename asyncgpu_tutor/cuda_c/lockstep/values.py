@@ -17,18 +17,6 @@ from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.types import BOOL, FLOAT, HALF, Scalar
 
-__all__ = [
-    "Binary",
-    "Value",
-    "arithmetic",
-    "choose",
-    "comparison",
-    "converter",
-    "fused",
-    "truth",
-    "varies",
-]
-
 Value: TypeAlias = Any
 Binary: TypeAlias = Callable[[Value, Value], Value]
 

@@ -17,8 +17,6 @@ from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
 from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, align_of, leaves, spelled
 from asyncgpu_tutor.errors import MisalignedError, OutOfBoundsError
 
-__all__ = ["NULL", "MixedRegion", "load", "merge", "region_of", "store"]
-
 NULL = Ptr(None, 0, 1, 0, "nullptr")
 
 
@@ -81,9 +79,18 @@ def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
     return ptr.region
 
 
+def fetch(team: Team, mask: Mask) -> None:
+    """Note that threads have looked at what others may have published (`races`)."""
+    if team.fetched is None:
+        team.fetched = np.zeros(team.layout.lanes, np.int64)
+    team.fetched[mask.index] = team.clock
+
+
 def load(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> Any:
     """The value of type `ctype` at an address: one array, or a list of them for a struct."""
     region = region_of(team, mask, ptr, site)
+    if site.volatile and team.launch.watches:
+        fetch(team, mask)
     if isinstance(ctype, Scalar):
         return region.load(team, mask, ptr, ctype, site, ctype.size)
     out: list[Any] = []

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["GlobalMemory", "MemoryState"]
-
 
 @dataclass(frozen=True, eq=False)
 class MemoryState:

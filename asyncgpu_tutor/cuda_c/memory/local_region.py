@@ -11,15 +11,14 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.regions import UNSIGNED, inside, report_bounds
-from asyncgpu_tutor.cuda_c.types import Scalar
-from asyncgpu_tutor.errors import KernelFault, UninitialisedReadError
-
-__all__ = ["LocalRegion"]
+from asyncgpu_tutor.cuda_c.types import CType, Scalar, size_of
+from asyncgpu_tutor.errors import KernelFault, OutOfBoundsError, UninitialisedReadError
 
 
-class LocalRegion:
+class LocalRegion(Named):
     """One local variable of every thread.
 
     Its words lie in rows, one row for each word and in it one column for each lane. As long as
@@ -29,16 +28,19 @@ class LocalRegion:
 
     Parameters
     ----------
-    nbytes : int
-        Size of the variable.
+    name, ctype : str, CType
+        What the source calls it, and its type.
     unit : int
         Bytes of its smallest element.
     team : Team
         The batch.
     """
 
-    def __init__(self, nbytes: int, unit: int, team: Team) -> None:
-        self.nbytes = nbytes
+    def __init__(self, name: str, ctype: CType, unit: int, team: Team) -> None:
+        super().__init__()
+        self.declare(name, ctype)
+        self.nbytes = nbytes = size_of(ctype)
+        self.ended: NDArray[np.bool_] | None = None
         self.unit = unit
         self.lanes = team.layout.lanes
         count = nbytes // unit
@@ -57,6 +59,8 @@ class LocalRegion:
 
     def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
         size = scalar.size
+        if self.ended is not None:
+            self._require_alive(team, mask, ptr, site)
         if size != self.unit:
             return self._load_other(team, mask, ptr, scalar, site)
         word = self._word(ptr, size)
@@ -81,6 +85,9 @@ class LocalRegion:
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
     ) -> None:
         size = scalar.size
+        team.launch.changes += 1
+        if self.ended is not None:
+            self._require_alive(team, mask, ptr, site)
         if size != self.unit:
             self._store_other(team, mask, ptr, scalar, value, site)
             return
@@ -207,17 +214,43 @@ class LocalRegion:
             self.written = np.repeat(self.written, ratio, axis=0)
         self.unit = size
 
+    # -- its life
+
+    def end(self, mask: Mask) -> None:
+        """The block that declares it is over for these lanes."""
+        self.ended = mask.bits if self.ended is None else self.ended | mask.bits
+
+    def begin(self, mask: Mask) -> None:
+        """These lanes declare it anew."""
+        if self.ended is not None:
+            self.ended = self.ended & ~mask.bits
+
+    def _require_alive(self, team: Team, mask: Mask, ptr: Ptr, site: Site) -> None:
+        assert self.ended is not None
+        gone = mask.bits & self.ended
+        if gone.any():
+            team.fault(
+                OutOfBoundsError,
+                site.at,
+                int(gone.argmax()),
+                f"{'writes' if site.write else 'reads'} '{ptr.name}' by a pointer, and '{ptr.name}' "
+                "is no more: the block that declares it has ended. Declare it where the pointer is "
+                "declared",
+                array=ptr.name,
+            )
+
     # -- faults
 
     def _outside(self, team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
-        report_bounds(team, mask, ptr, ptr.address(), size, self.nbytes, site)
+        report_bounds(self, team, mask, ptr, ptr.address(), size, self.nbytes, site)
 
     def _unwritten(self, team: Team, lane: int, index: int, ptr: Ptr, site: Site) -> None:
         team.fault(
             UninitialisedReadError,
             site.at,
             lane,
-            f"reads '{ptr.name}'[{index}], a local variable that nothing has written",
+            f"reads {self.spelled(ptr.name, index * self.unit, self.unit)}, a local variable that nothing "
+            "has written",
             array=ptr.name,
             index=index,
             bound=self.nbytes // self.unit,

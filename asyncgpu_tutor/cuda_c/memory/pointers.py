@@ -15,8 +15,6 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.types import Scalar
 
-__all__ = ["Ptr", "Region"]
-
 
 class Region(Protocol):
     """Memory that a pointer points into: global, shared, or of each thread."""

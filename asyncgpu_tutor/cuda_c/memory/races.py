@@ -11,7 +11,7 @@ Time is the number of the memory access (`Team.clock`). A thread's last barrier 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,28 +21,28 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.errors import RaceError
 
-__all__ = ["Element", "Shadow"]
-
 Cells = NDArray[np.int64]
 _NOBODY = -1
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
-@dataclass(frozen=True)
-class Element:
-    """How to name a cell in a message: its array, and how many cells one of its elements has."""
+class Watched(Protocol):
+    """The memory whose cells are watched."""
 
-    array: str
-    per_element: int
-    bound: int
     shared: bool
-    cells_per_block: int = 0
 
-    def index(self, cell: int) -> int:
-        """Index in the array of the element that a cell is in."""
-        if self.cells_per_block:
-            cell %= self.cells_per_block
-        return cell // self.per_element
+    def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:
+        """What messages call the element of `size` bytes that a cell is in; its number; of how many."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Accessed:
+    """What an access is to: a memory, by a name, in elements of a size."""
+
+    memory: Watched
+    name: str
+    size: int
 
 
 class Shadow:
@@ -74,21 +74,21 @@ class Shadow:
 
     # -- the accesses
 
-    def read(self, team: Team, mask: Mask, cells: Cells, site: Site, element: Element) -> None:
+    def read(self, team: Team, mask: Mask, cells: Cells, site: Site, what: Accessed) -> None:
         """Check a read against the last writes, and remember it."""
         me = mask.take(team.thread_id)
         if self._writer is not None:
             writer = self._writer.take(cells)
             if ((writer != me) & (writer >= 0)).any():
-                self._check_writer(team, mask, cells, site, element, False, False, None)
+                self._check_writer(team, mask, cells, site, what, False, False, None)
         self._reads()
         assert self._reader is not None
         before = self._reader.take(cells)
-        new = (before == _NOBODY) | (before == me)
-        if new.all():
+        new = (before == me) | (before == _NOBODY)
+        if new.all() and (self._readers.take(cells) <= _ONE).all():
             kinds = None
         else:
-            kinds = self._merge_readers(team, mask, cells, me, before)
+            kinds = self._merge_readers(team, mask, cells, me, before, what)
         self._reader[cells] = me
         self._read_time[cells] = team.clock
         clash = self._reader.take(cells) != me
@@ -107,13 +107,25 @@ class Shadow:
                 self._readers[cells[chosen]] = kind
 
     def _merge_readers(
-        self, team: Team, mask: Mask, cells: Cells, me: NDArray[np.int64], before: NDArray[np.int64]
+        self,
+        team: Team,
+        mask: Mask,
+        cells: Cells,
+        me: NDArray[np.int64],
+        before: NDArray[np.int64],
+        what: Accessed,
     ) -> NDArray[np.uint8]:
         kinds = self._readers.take(cells)
-        settled = (before >> 10 == me >> 10) & (
-            self._read_time.take(cells) <= mask.take(team.block_time)
+        when = self._read_time.take(cells)
+        # What a barrier has put behind this thread, it has put behind all that comes after: so the mark
+        # may be replaced, if that barrier was one of all who read.
+        settled = (
+            (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= mask.take(team.block_time))
         )
-        fresh = (before == _NOBODY) | (settled & (kinds != _MANY))
+        settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= mask.take(team.warp_time))
+        never = np.zeros(len(me), np.bool_)
+        settled |= (kinds <= _ONE) & self._handed_over(team, mask, me, before, when, never, what)
+        fresh = (before == _NOBODY) | settled
         same = (before == me) & (kinds <= _ONE)
         grown = np.maximum(kinds, _relation(me, before))
         return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)
@@ -124,7 +136,7 @@ class Shadow:
         mask: Mask,
         cells: Cells,
         site: Site,
-        element: Element,
+        what: Accessed,
         changes: NDArray[np.bool_] | None,
         atomic: bool = False,
     ) -> None:
@@ -143,14 +155,14 @@ class Shadow:
         assert self._writer is not None
         writer = self._writer.take(cells)
         if ((writer != me) & (writer >= 0)).any():
-            self._check_writer(team, mask, cells, site, element, True, atomic, changes)
+            self._check_writer(team, mask, cells, site, what, True, atomic, changes)
         if self._reader is not None:
             reader = self._reader.take(cells)
             if ((reader >= 0) & ((reader != me) | (self._readers.take(cells) > _ONE))).any():
-                self._check_readers(team, mask, cells, site, element)
+                self._check_readers(team, mask, cells, site, what)
         self._writer[cells] = me
         self._write_time[cells] = team.clock
-        self._by_atomic[cells] = atomic
+        self._by_atomic[cells] = atomic or (site.volatile and team.launch.watches)
 
     # -- the checks; they are slow, and run only where two threads met
 
@@ -160,7 +172,7 @@ class Shadow:
         mask: Mask,
         cells: Cells,
         site: Site,
-        element: Element,
+        what: Accessed,
         writes: bool,
         atomic: bool,
         changes: NDArray[np.bool_] | None,
@@ -171,18 +183,18 @@ class Shadow:
         when = self._write_time.take(cells)
         by_atomic = self._by_atomic.take(cells)
         bad = (other >= 0) & (other != me) & ~self._ordered(team, mask, me, other, when, site)
-        if atomic:
+        if atomic or (site.volatile and team.launch.watches):
             bad &= ~by_atomic
         elif writes and changes is not None:
             bad &= changes | by_atomic
-        if not element.shared and bad.any():
-            bad &= ~self._handed_over(team, me, other, when, by_atomic)
+        if bad.any():
+            bad &= ~self._handed_over(team, mask, me, other, when, by_atomic, what)
         if bad.any():
             did = "updates atomically" if by_atomic[int(bad.argmax())] else "writes"
-            self._report(team, mask, bad, cells, other, site, element, writes, did)
+            self._report(team, mask, bad, cells, other, site, what, writes, did)
 
     def _check_readers(
-        self, team: Team, mask: Mask, cells: Cells, site: Site, element: Element
+        self, team: Team, mask: Mask, cells: Cells, site: Site, what: Accessed
     ) -> None:
         assert self._reader is not None
         me = mask.take(team.thread_id)
@@ -195,10 +207,18 @@ class Shadow:
         # holds them, and by none if other blocks read too.
         ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= mask.take(team.block_time)))
         bad = (other >= 0) & ~alone & ~ordered
-        if not element.shared and bad.any():
-            bad &= ~self._handed_over(team, me, other, when, np.zeros(len(me), np.bool_))
         if bad.any():
-            self._report(team, mask, bad, cells, other, site, element, True, "reads")
+            never = np.zeros(len(me), np.bool_)
+            handed = self._handed_over(team, mask, me, other, when, never, what)
+            if team.launch.watches and not what.memory.shared:
+                # Several blocks have read it. If all that this one knows is that it has met others since, by
+                # a fence and an atomic, then that it met all of them is taken on trust.
+                fence, atomic = team.launch.fence_time, team.launch.atomic_time
+                handed |= (kinds == _MANY) & (fence[me >> 10] >= when) & (atomic[me >> 10] >= when)
+            bad &= ~handed
+        if bad.any():
+            by_warp = bool((kinds[bad] <= _WARP).all())
+            self._report(team, mask, bad, cells, other, site, what, True, "reads", by_warp)
 
     def _ordered(
         self, team: Team, mask: Mask, me: Any, other: Any, when: Any, site: Site
@@ -212,18 +232,27 @@ class Shadow:
         return (same_block & by_block) | (same_warp & (when <= mask.take(team.warp_time)))
 
     def _handed_over(
-        self, team: Team, me: Any, other: Any, when: Any, by_atomic: Any
+        self, team: Team, mask: Mask, me: Any, other: Any, when: Any, by_atomic: Any, what: Accessed
     ) -> NDArray[np.bool_]:
-        """Whether the other block published what it did by a fence, and this one fetched it.
+        """Whether the other thread published what it did by a fence, and this one fetched it.
 
-        The pattern is: write, `__threadfence()`, atomic; and in the reading block an atomic, whose
-        result says that the other one is done. That the results were looked at is taken on trust.
+        The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
+        load, whose result says that the other one is done. That it was looked at is taken on trust. Between
+        two blocks it is enough that one thread of each does so, since a barrier tells the others.
         """
         mine, theirs = me >> 10, other >> 10
+        near = np.zeros(len(me), np.bool_)
+        if team.fenced is not None and team.fetched is not None:
+            lanes = mask.index
+            lane = np.where(mine == theirs, lanes - (me & 1023) + (other & 1023), 0)
+            fenced = team.fenced[lane]
+            near = (mine == theirs) & (fenced >= when) & (team.fetched[lanes] >= fenced)
+        if what.memory.shared:
+            return near
         fence, atomic = team.launch.fence_time, team.launch.atomic_time
         published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
         counted = by_atomic & (fence[mine] > 0) & (atomic[mine] >= when)
-        return (mine != theirs) & (published | counted)
+        return near | ((mine != theirs) & (published | counted))
 
     def _report(
         self,
@@ -233,35 +262,38 @@ class Shadow:
         cells: Cells,
         other: NDArray[np.int64],
         site: Site,
-        element: Element,
+        what: Accessed,
         writes: bool,
         did: str,
+        by_warp: bool = True,
     ) -> None:
         k = int(bad.argmax())
         lane = int(mask.index[k])
         mine, theirs = int(team.thread_id[lane]), int(other[k])
         thread = team.launch.thread_name(theirs & 1023)
-        index = element.index(int(cells[k]))
+        text, index, bound = what.memory.element(what.name, int(cells[k]), what.size)
         if mine >> 10 == theirs >> 10:
             if mine == theirs:
                 who = "other threads"
                 did = {"reads": "read", "writes": "write"}.get(did, "update atomically")
             else:
                 who = f"thread {thread}"
-            cure = "without a __syncthreads() between them"
+            near = team.thread_id[mask.index[bad]] >> 5 == other[bad] >> 5
+            barrier = "__syncwarp" if by_warp and near.all() else "__syncthreads"
+            cure = f"without a {barrier}() between them"
         else:
             who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
             cure = "and nothing orders two blocks of one launch: use an atomic, or two launches"
         verb = "writes" if writes else "reads"
-        space = "shared memory" if element.shared else "global memory"
+        space = "shared memory" if what.memory.shared else "global memory"
         team.fault(
             RaceError,
             site.at,
             lane,
-            f"{verb} '{element.array}'[{index}] in {space}, which {who} {did}, {cure}",
-            array=element.array,
+            f"{verb} {text} in {space}, which {who} {did}, {cure}",
+            array=what.name,
             index=index,
-            bound=element.bound,
+            bound=bound,
         )
 
 

@@ -11,8 +11,10 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.memory.races import Element, Shadow
+from asyncgpu_tutor.cuda_c.memory.races import Accessed, Shadow
+from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import (
     MisalignedError,
@@ -20,16 +22,6 @@ from asyncgpu_tutor.errors import (
     RaceError,
     UninitialisedReadError,
 )
-
-__all__ = [
-    "UNSIGNED",
-    "WRITTEN",
-    "ByteRegion",
-    "differ",
-    "inside",
-    "report_bounds",
-    "report_collision",
-]
 
 WRITTEN: dict[int, Any] = {
     1: np.uint8(0x01),
@@ -48,6 +40,7 @@ def inside(part: NDArray[Any], limit: int) -> bool:
 
 
 def report_bounds(
+    region: Named,
     team: Team,
     mask: Mask,
     ptr: Ptr,
@@ -66,30 +59,178 @@ def report_bounds(
     bound = nbytes // size
     more = f" (and so do {len(bad) - 1} more threads)" if len(bad) > 1 else ""
     verb = "writes" if site.write else "reads"
-    valid = f"valid are 0 to {bound - 1}" if bound > 0 else "it is empty"
     team.fault(
         OutOfBoundsError,
         site.at,
         lane,
-        f"{verb} '{ptr.name}'[{index}], which is out of bounds: it has {bound} elements, "
-        f"{valid}{more}",
+        f"{verb} {region.spelled(ptr.name, int(where[bad[0]]), size)}, which is out of bounds: "
+        f"{region.extent(ptr.name, nbytes, size)}{more}",
         array=ptr.name,
         index=index,
         bound=bound,
     )
 
 
-class ByteRegion:
-    """What global and shared memory have in common: bytes, addressed element by element."""
+def report_row(
+    team: Team, mask: Mask, row: Ptr, index: Any, length: int, step: int, at: Position
+) -> None:
+    """Raise for the first lane whose index is not one of its row of an array."""
+    part = np.broadcast_to(np.asarray(mask.take(index)), (mask.n,))
+    k = int(((part < 0) | (part >= length)).argmax())
+    number = int(part[k])
+    byte = int(np.broadcast_to(np.asarray(mask.take(row.address())), (mask.n,))[k])
+    known = row.region.row(row.name, byte, length * step) if isinstance(row.region, Named) else ""
+    team.fault(
+        OutOfBoundsError,
+        at,
+        int(mask.index[k]),
+        f"uses {known or repr(row.name)}[{number}], which leaves its row: that has {length} elements, "
+        f"valid are 0 to {length - 1}",
+        array=row.name,
+        index=number,
+        bound=length,
+    )
+
+
+class ByteRegion(Named):
+    """What global and shared memory have in common: bytes, addressed element by element.
+
+    A region says how to `place` an element of the block in the whole, what it counts (`count`), where
+    nothing has been written (`unwritten`), and what it remembers of reads and writes.
+    """
 
     shared = False
+    blocks = 1
 
-    def __init__(self, nbytes: int, launch: Launch, cell: int) -> None:
+    def __init__(self, nbytes: int, launch: Launch, cell: int, data: NDArray[np.uint8]) -> None:
+        super().__init__()
         self.nbytes = nbytes  # that a pointer may reach; of one block, if shared
         self.cell = cell
+        self.data = data
         self.shadow: Shadow | None = None
         self.check_written = launch.limits.check_uninitialised
+        self.races = launch.limits.check_races
+        self.watched = self.races  # whether reads are remembered
         self.views: dict[str, NDArray[Any]] = {}
+
+    # -- what differs
+
+    @property
+    def unwritten(self) -> NDArray[np.uint8] | None:
+        """One byte for each byte, 1 where something was written; None if it was everywhere."""
+        raise NotImplementedError
+
+    def count(
+        self, team: Team, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int
+    ) -> None:
+        """Report an access to the meter."""
+        raise NotImplementedError
+
+    def place(
+        self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool
+    ) -> tuple[int, Any]:
+        """Element of the flat view, of an element of the block."""
+        raise NotImplementedError
+
+    def note_read(
+        self, team: Team, mask: Mask, shift: int, part: Any, size: int, ptr: Ptr, site: Site
+    ) -> None:
+        """Remember a read, for the race detector."""
+        for cells in self.race_cells(mask, shift, part, size):
+            self.watch().read(team, mask, cells, site, Accessed(self, ptr.name, size))
+
+    def note_write(
+        self,
+        team: Team,
+        mask: Mask,
+        shift: int,
+        part: Any,
+        size: int,
+        ptr: Ptr,
+        site: Site,
+        changes: NDArray[np.bool_] | None,
+        atomic: bool = False,
+    ) -> None:
+        """Remember a write, and hold it against what is remembered."""
+        for cells in self.race_cells(mask, shift, part, size):
+            what = Accessed(self, ptr.name, size)
+            self.watch().write(team, mask, cells, site, what, changes, atomic)
+
+    def mark(self, shift: int, part: Any, size: int) -> None:
+        """Note that elements have been written."""
+        marks = self.unwritten
+        if marks is not None:
+            marks.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
+
+    # -- accesses
+
+    def flat(self, scalar: Scalar) -> NDArray[Any]:
+        """All of it as elements of a type."""
+        view = self.views.get(scalar.name)
+        if view is None:
+            whole = self.data.size // scalar.size * scalar.size
+            view = self.views[scalar.name] = self.data[:whole].view(scalar.dtype)
+        return view
+
+    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
+        size = scalar.size
+        shift, part = self.locate(team, mask, ptr, scalar, site)
+        if wide:
+            self.count(team, site, mask, shift, part, size, wide)
+        shift, part = self.place(team, mask, shift, part, size, False)
+        if self.check_written:
+            self.require_written(team, mask, ptr, scalar, site, shift, part)
+        if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
+            team.clock += 1
+            self.note_read(team, mask, shift, part, size, ptr, site)
+        view = self.flat(scalar)
+        if shift:
+            view = view[shift:]
+        if not varies(part):
+            return view[part]
+        return mask.spread(view.take(part))
+
+    def store(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
+    ) -> None:
+        size = scalar.size
+        shift, part = self.locate(team, mask, ptr, scalar, site)
+        if wide:
+            self.count(team, site, mask, shift, part, size, wide)
+        shift, part = self.place(team, mask, shift, part, size, True)
+        view = self.flat(scalar)
+        if shift:
+            view = view[shift:]
+        value = mask.take(value)
+        team.clock += 1
+        if self.races:
+            changes = np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
+            self.note_write(team, mask, shift, part, size, ptr, site, changes)
+        if team.launch.watches:
+            team.launch.changes += int(np.any(differ(view[part], value)))
+        if varies(part):
+            view[part] = value
+        else:
+            view[part] = value[-1] if varies(value) else value
+        if self.races and varies(value):
+            lost = differ(view[part], value)
+            if lost.any():
+                report_collision(team, mask, lost, part, shift, ptr, scalar, site, self)
+        self.mark(shift, part, size)
+
+    def cells(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        size = scalar.size
+        shift, part = self.locate(team, mask, ptr, scalar, site)
+        shift, part = self.place(team, mask, shift, part, size, True)
+        index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
+        if self.check_written:
+            self.require_written(team, mask, ptr, scalar, site, 0, index)
+        team.clock += 1
+        if self.races:
+            self.note_write(team, mask, 0, index, size, ptr, site, None, True)
+        return self.flat(scalar), index
 
     def locate(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
@@ -116,7 +257,7 @@ class ByteRegion:
                 return 0, shift + int(offset) * factor
         address = ptr.address()
         where = mask.take(address)
-        report_bounds(team, mask, ptr, address, size, self.nbytes, site)
+        report_bounds(self, team, mask, ptr, address, size, self.nbytes, site)
         wrong = np.flatnonzero(np.broadcast_to(np.asarray(where % size), (mask.n,)))
         if len(wrong):
             self._misaligned(team, mask, ptr, int(wrong[0]), where, scalar, site)
@@ -154,13 +295,16 @@ class ByteRegion:
         self.cell = size
         self.shadow = None
 
-    def element(self, ptr: Ptr, size: int) -> Element:
-        return Element(
-            ptr.name,
-            max(1, size // self.cell),
-            self.nbytes // size,
-            self.shared,
-        )
+    def watch(self) -> Shadow:
+        """The race detector's memory of this one."""
+        if self.shadow is None:
+            self.shadow = Shadow(self.data.size // self.cell)
+        return self.shadow
+
+    def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:
+        """What messages call the element of `size` bytes that a cell is in; its number; of how many."""
+        index = self.own_index(cell * self.cell // size, size)
+        return self.spelled(name, index * size, size), index, self.nbytes // size
 
     def require_written(
         self,
@@ -169,13 +313,15 @@ class ByteRegion:
         ptr: Ptr,
         scalar: Scalar,
         site: Site,
-        shadow: NDArray[np.uint8],
         shift: int,
         part: Any,
     ) -> None:
         """Fault if an element was never written."""
+        written = self.unwritten
+        if written is None:
+            return
         ones = WRITTEN[scalar.size]
-        marks = shadow.view(UNSIGNED[scalar.size])[shift:]
+        marks = written.view(UNSIGNED[scalar.size])[shift:]
         got = marks.take(part) if varies(part) else marks[part]
         if np.all(got == ones):
             return
@@ -187,7 +333,8 @@ class ByteRegion:
             UninitialisedReadError,
             site.at,
             int(mask.index[k]),
-            f"reads '{ptr.name}'[{index}], which nothing has written",
+            f"reads {self.spelled(ptr.name, index * scalar.size, scalar.size)}, which nothing has "
+            "written",
             array=ptr.name,
             index=index,
             bound=bound,
@@ -195,7 +342,7 @@ class ByteRegion:
 
     def own_index(self, element: int, size: int) -> int:
         """Index that a source would use for an element of the flat view."""
-        return element
+        return element % (self.data.size // self.blocks // size) if self.shared else element
 
 
 def differ(a: Any, b: Any) -> Any:
@@ -232,8 +379,8 @@ def report_collision(
         RaceError,
         site.at,
         lane,
-        f"writes '{ptr.name}'[{index}], and so does {who} in the same instruction, with "
-        "another value: which of them stays is left to chance",
+        f"writes {region.spelled(ptr.name, index * scalar.size, scalar.size)}, and so does {who} in "
+        "the same instruction, with another value: which of them stays is left to chance",
         array=ptr.name,
         index=index,
         bound=region.nbytes // scalar.size,

@@ -12,8 +12,6 @@ from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
 from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar
 from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError
 
-__all__ = ["Argument", "check_shape", "memory_for", "number_for", "pointee"]
-
 Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.compile.kernels import Code
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.charges import Costs
 from asyncgpu_tutor.cuda_c.cost.counts import Counts
 from asyncgpu_tutor.cuda_c.cost.tally import Tally
-from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Launch, Limits, Team
+from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Launch, Limits
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
 from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
@@ -25,11 +24,10 @@ from asyncgpu_tutor.cuda_c.run.arguments import (
     number_for,
     pointee,
 )
+from asyncgpu_tutor.cuda_c.run.blocks import Blocks
 from asyncgpu_tutor.cuda_c.text.source import Source
 from asyncgpu_tutor.cuda_c.types import Pointer, Scalar, leaves, size_of
 from asyncgpu_tutor.errors import UsageError
-
-__all__ = ["CompiledKernel", "LaunchResult"]
 
 
 @dataclass(frozen=True)
@@ -77,13 +75,12 @@ class CompiledKernel:
         blocks = grid[0] * grid[1] * grid[2]
         launch.fence_time = np.zeros(blocks, np.int64)
         launch.atomic_time = np.zeros(blocks, np.int64)
+        launch.watches = self.code.watches
         regions: dict[int, GlobalRegion] = {}
         values = self._bind(variables, args, launch, regions)
-        step = max(1, limits.batch_lanes // launch.threads)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
         with np.errstate(all="ignore"):
-            for first in range(0, len(wanted), step):
-                self._run_batch(launch, tally, wanted[first : first + step], values)
+            Blocks(launch, self.code, tally, values, wanted).run()
         for region in regions.values():
             region.memory.settle()
         facts = {
@@ -98,20 +95,6 @@ class CompiledKernel:
         if launch.dropped_lines:
             printed += f"... and {launch.dropped_lines} more calls of printf\n"
         return LaunchResult(tally.counts(facts, (needed[0], needed[1])), printed)
-
-    def _run_batch(
-        self, launch: Launch, tally: Tally, numbers: NDArray[np.int64], values: dict[int, Any]
-    ) -> None:
-        team = Team(launch, numbers, self.code.slots, self.code.exits)
-        tally.begin_batch(team.layout)
-        for slot, value in values.items():
-            team.slots[slot] = value
-            team.born[slot] = team.full
-        for step in self.code.entry:
-            step(team, team.full)
-        self.code.body(team, team.full)
-        launch.clock = team.clock
-        tally.end_batch()
 
     def _bind(
         self,
@@ -145,6 +128,7 @@ class CompiledKernel:
             key = id(memory)
             if key not in regions:
                 regions[key] = GlobalRegion(memory, launch, cells[key], key in watched)
+            regions[key].declare(variable.name, variable.type)
             step = size_of(pointee(variable))
             values[variable.slot] = Ptr(regions[key], 0, step, 0, variable.name)
         return values

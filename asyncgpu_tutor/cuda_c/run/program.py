@@ -35,8 +35,6 @@ from asyncgpu_tutor.cuda_c.text.preprocessor import preprocess
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import Array, Scalar, leaves, size_of
 
-__all__ = ["Program", "compile_source"]
-
 
 @dataclass
 class _Global:
@@ -101,6 +99,11 @@ class Program:
             If there is no such kernel, or the instance cannot be compiled.
         """
         return self._signatures[self._find(name).name]
+
+    def footprint(self, name: str) -> tuple[int, int]:
+        """Registers of a thread of a kernel, and bytes of static shared memory of a block."""
+        kernel = self._find(name)
+        return kernel.costs.registers, kernel.code.shared_bytes
 
     # -- compiling
 

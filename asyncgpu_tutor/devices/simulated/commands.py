@@ -9,12 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, Parameter, Program, Signature
+from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, Limits, Parameter, Program, Signature
 from asyncgpu_tutor.devices.protocol import Argument, Dim3, HostBuffer, Memory
 from asyncgpu_tutor.devices.simulated.engine import Work
 from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
 from asyncgpu_tutor.devices.simulated.memory import SimMemory
-from asyncgpu_tutor.devices.simulated.model import copy_time, kernel_time
+from asyncgpu_tutor.devices.simulated.model import copy_time, kernel_time, resident_blocks
 from asyncgpu_tutor.devices.simulated.observation import Launched
 from asyncgpu_tutor.devices.simulated.sampled_reference import StandIn
 from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
@@ -217,8 +217,12 @@ def kernel_launch(
         done = stand_in.launch(grid, block, values, shared_mem) if stand_in is not None else None
         if done is not None:
             return done
+        registers, shared = function.program.footprint(function.name)
+        fit = spec.sms * resident_blocks(spec, math.prod(block), shared + shared_mem, registers)
+        limits = Limits(resident_blocks=fit)
         launch = function.program.launch
-        return launch(function.name, grid, block, values, dynamic_shared=shared_mem), None
+        done = launch(function.name, grid, block, values, dynamic_shared=shared_mem, limits=limits)
+        return done, None
 
     def begin(found: dict[str, object]) -> Work:
         if function.remembered is None:

@@ -26,7 +26,7 @@ from asyncgpu_tutor.cuda_c import (
     Signature,
 )
 from asyncgpu_tutor.devices.protocol import Dim3
-from asyncgpu_tutor.errors import ReferenceMismatchError
+from asyncgpu_tutor.errors import DeadlockError, ReferenceMismatchError
 
 __all__ = ["LARGE", "TOLERANCE", "Reference", "StandIn", "Values", "work"]
 
@@ -102,19 +102,21 @@ class StandIn:
         if blocks < WORTH * count or not known or not apart:
             return None
         copies = {id(memory): memory.copy() for _, memory in outputs}
-        tried = self.program.launch(
-            self.signature.name,
-            grid,
-            block,
-            [
-                copies[id(value)]
-                if isinstance(value, GlobalMemory) and id(value) in copies
-                else value
-                for value in values
-            ],
-            dynamic_shared=shared_mem,
-            sample=_sample(blocks, count),
-        )
+        given = [
+            copies.get(id(value), value) if isinstance(value, GlobalMemory) else value
+            for value in values
+        ]
+        try:
+            tried = self.program.launch(
+                self.signature.name,
+                grid,
+                block,
+                given,
+                dynamic_shared=shared_mem,
+                sample=_sample(blocks, count),
+            )
+        except DeadlockError:
+            return None  # because some may wait for blocks that are not in the sample
         # Blocks that meet in an atomic need each other; and all are to print.
         alone = not tried.counts.atomics and not tried.printed
         if not alone or work(tried.counts, blocks) <= self.above:

@@ -23,7 +23,7 @@ from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose
-from asyncgpu_tutor.cuda_c.memory.access import region_of
+from asyncgpu_tutor.cuda_c.memory.access import fetch, region_of
 from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
 from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
@@ -40,8 +40,6 @@ from asyncgpu_tutor.cuda_c.types import (
     Scalar,
     spelled,
 )
-
-__all__ = ["TABLE"]
 
 Ints = (INT, UINT, ULLONG)
 
@@ -108,11 +106,14 @@ def _simple(name: str) -> Handler:
             view, index = region.cells(t, m, ptr, kind, site)
             _note(t, m, region, index)
             part = np.broadcast_to(np.asarray(m.take(amount)), (m.n,))
+            before = view[index] if t.launch.watches else None
             if not used and ufunc is not None:
                 ufunc.at(view, index, part)
                 out = None
             else:
                 out = m.spread(_in_turn(view, index, part, operation))
+            if before is not None:
+                _watch(t, m, before, view[index])
             if isinstance(region, (GlobalRegion, SharedRegion)):
                 region.mark(0, index, kind.size)
             return out
@@ -141,7 +142,10 @@ def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
         _note(t, m, region, index)
         wanted = np.broadcast_to(np.asarray(m.take(want)), (m.n,))
         news = np.broadcast_to(np.asarray(m.take(new)), (m.n,))
+        before = view[index] if t.launch.watches else None
         out = _swap_in_turn(view, index, wanted, news)
+        if before is not None:
+            _watch(t, m, before, view[index])
         if isinstance(region, (GlobalRegion, SharedRegion)):
             region.mark(0, index, kind.size)
         return m.spread(out)
@@ -160,6 +164,12 @@ def _exchange(
 
 def _note(t: Team, m: Mask, region: Any, index: NDArray[np.int64]) -> None:
     t.meter.atomic(m, index, isinstance(region, SharedRegion), id(region))
+
+
+def _watch(t: Team, m: Mask, before: NDArray[Any], after: NDArray[Any]) -> None:
+    """Note whether an atomic changed anything, and that these threads have looked at memory."""
+    t.launch.changes += int(np.any(before != after))
+    fetch(t, m)
 
 
 def _ranks(index: NDArray[np.int64]) -> NDArray[np.int64]:

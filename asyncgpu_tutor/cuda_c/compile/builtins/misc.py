@@ -37,8 +37,6 @@ from asyncgpu_tutor.cuda_c.types import (
 )
 from asyncgpu_tutor.errors import DeviceAssertError, KernelFault
 
-__all__ = ["TABLE"]
-
 
 def _make(ctype: Struct) -> Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
@@ -55,7 +53,13 @@ def _load(c: Context, node: Call, used: bool) -> Expr:
     if not isinstance(pointer.type, Pointer):
         c.fail(node.at, f"{node.name}() needs an address, not a '{spelled(pointer.type)}'")
     address = c.note(Followed((pointer.node,)))
-    place = MemoryPlace(pointer.run, address, pointer.origin or Origin(), const=True)
+    place = MemoryPlace(
+        pointer.run,
+        address,
+        pointer.origin or Origin(),
+        const=True,
+        volatile=node.name in ("__ldcg", "__ldcv"),
+    )
     out = use(c, read_memory(c, place, pointer.type.target, node.at))
     out.place = None
     return out
@@ -107,6 +111,7 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
 
     def run(t: Team, m: Mask) -> Any:
         launch = t.launch
+        launch.changes += 1
         room = launch.limits.printed_lines - len(launch.printed)
         values = [None if x is not None else r(t, m) for r, x in zip(runs, texts, strict=True)]
         for lane in m.index[: max(room, 0)]:
@@ -179,9 +184,12 @@ def _clock(result: Scalar) -> Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
         need_count(c, node, 0)
         c.work()
-        return value(
-            c, result, lambda t, m: t.meter.chain().astype(result.dtype)[t.layout.warp], node.at
-        )
+
+        def run(t: Team, m: Mask) -> Any:
+            t.launch.changes += 1  # since time goes on, a loop that looks at it does not spin
+            return t.meter.chain().astype(result.dtype)[t.layout.warp]
+
+        return value(c, result, run, node.at)
 
     return handle
 

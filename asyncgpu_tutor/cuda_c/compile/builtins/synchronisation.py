@@ -8,25 +8,27 @@ from typing import Any
 import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments, fenced, need_count
+from asyncgpu_tutor.cuda_c.compile.builtins.warps import named
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, value
-from asyncgpu_tutor.cuda_c.compile.typed import Expr
+from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.lockstep.waiting import Apart
 from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import BOOL, INT, VOID
+from asyncgpu_tutor.cuda_c.types import BOOL, INT, UINT, VOID
 from asyncgpu_tutor.errors import BarrierError
 
-__all__ = ["TABLE", "barrier"]
 
-
-def barrier(t: Team, m: Mask, at: Position) -> None:
+def barrier(t: Team, m: Mask, at: Position, waits: bool = False) -> None:
     """Let the blocks of `m` pass a barrier together.
 
     Raises
     ------
+    Apart
+        If a thread is missing that may come later: where threads wait for each other.
     BarrierError
         If a thread that has not left the kernel does not arrive.
     """
@@ -45,6 +47,8 @@ def barrier(t: Team, m: Mask, at: Position) -> None:
         live -= np.bincount(layout.block[t.exited.index], minlength=layout.blocks)
     short = (arrived > 0) & (arrived < live)
     if short.any():
+        if waits and not t.forced:
+            raise Apart(m.bits & short[layout.block], by_warp=False)
         _report(t, m, at, int(short.argmax()), arrived, live)
     t.meter.barriers += int(np.count_nonzero(arrived))
     times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
@@ -73,8 +77,9 @@ def _report(t: Team, m: Mask, at: Position, block: int, arrived: Any, live: Any)
 def _syncthreads(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 0)
     c.work()
-    at = node.at
-    return value(c, VOID, lambda t, m: barrier(t, m, at), at)
+    c.meetings += 1
+    at, waits = node.at, c.waits
+    return value(c, VOID, lambda t, m: barrier(t, m, at, waits), at)
 
 
 def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
@@ -84,11 +89,12 @@ def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
         (x,) = arguments(c, node, 1)
         test = convert(c, x, BOOL, x.at).run
         c.work(2)
-        at = node.at
+        c.meetings += 1
+        at, waits = node.at, c.waits
 
         def run(t: Team, m: Mask) -> Any:
             bits = m.bits & t.array(test(t, m))
-            barrier(t, m, at)
+            barrier(t, m, at, waits)
             layout = t.layout
             yes = np.bincount(layout.block[bits], minlength=layout.blocks)
             came = np.bincount(layout.block[m.index], minlength=layout.blocks)
@@ -101,9 +107,15 @@ def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
 
 def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 0, 1)
+    names: Evaluate = lambda t, m: np.uint32(0xFFFFFFFF)
+    if args:
+        names = convert(c, args[0], UINT, args[0].at).run
     c.work()
+    c.meetings += 1
+    at, name, waits = node.at, node.name, c.waits
 
     def run(t: Team, m: Mask) -> None:
+        named(t, m, names(t, m), at, name, waits)
         if m.full:
             t.warp_time = t.clock
             return
@@ -121,14 +133,23 @@ def _fence(c: Context, node: Call, used: bool) -> Expr:
     def run(t: Team, m: Mask) -> None:
         blocks = t.layout.numbers[np.unique(t.layout.block[m.index])]
         t.launch.fence_time[blocks] = t.clock
+        publish(t, m)
 
     return value(c, VOID, run, node.at)
+
+
+def publish(t: Team, m: Mask) -> None:
+    """Note that what these threads did is seen by whoever fetches it."""
+    if t.launch.watches:
+        if t.fenced is None:
+            t.fenced = np.zeros(t.layout.lanes, np.int64)
+        t.fenced[m.index] = t.clock
 
 
 def _block_fence(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 0)
     c.work()
-    return value(c, VOID, lambda t, m: None, node.at)
+    return value(c, VOID, publish, node.at)
 
 
 TABLE: dict[str, Handler] = {

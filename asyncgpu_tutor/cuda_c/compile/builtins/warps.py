@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,13 @@ from asyncgpu_tutor.cuda_c.compile.builtins.common import (
 )
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, value
-from asyncgpu_tutor.cuda_c.compile.typed import Expr
+from asyncgpu_tutor.cuda_c.compile.storage import require_defined
+from asyncgpu_tutor.cuda_c.compile.typed import Expr, RegisterPlace
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import WARP, Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
+from asyncgpu_tutor.cuda_c.lockstep.waiting import Apart
 from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.text.source import Position
@@ -36,18 +40,19 @@ from asyncgpu_tutor.cuda_c.types import (
 )
 from asyncgpu_tutor.errors import WarpError
 
-__all__ = ["TABLE"]
 
-
-def _named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
-    """Each lane that calls must be named in the mask that it gives.
+def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) -> None:
+    """Each lane that calls must be named in the mask that it gives, and each that is named must call.
 
     Raises
     ------
+    Apart
+        If one may do so later: where threads wait for each other.
     WarpError
-        If one is not.
+        If one is not, or does not.
     """
-    if not varies(names) and int(names) == 0xFFFFFFFF:
+    everyone = not varies(names) and int(names) == 0xFFFFFFFF
+    if everyone and (m.full or (t.layout.even and m.n == WARP * m.n_warps)):
         return
     lanes = t.layout.lane.astype(np.uint32)
     mine = (names >> lanes) & np.uint32(1)
@@ -61,6 +66,22 @@ def _named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
             f"calls {what} as lane {int(t.layout.lane[lane])}, which the mask "
             f"0x{int(t.array(names)[lane]):08x} does not name",
         )
+    expected = t.layout.full.bits if t.exited is None else ~t.exited.bits
+    absent = m.bits & ((names & _by_warp(t, expected & ~m.bits)) != 0)
+    if absent.any():
+        if waits and not t.forced:
+            raise Apart(absent, True, t.array(names))
+        lane = int(absent.argmax())
+        mask = int(t.array(names)[lane])
+        away = mask & int(_by_warp(t, expected & ~m.bits)[lane])
+        t.fault(
+            WarpError,
+            at,
+            lane,
+            f"calls {what} with the mask 0x{mask:08x}, and lane {(away & -away).bit_length() - 1}, which "
+            "it names, does not: what comes back is undefined, or the warp hangs. Name only the lanes "
+            "that get here, or move the call out of the branch",
+        )
 
 
 def _shuffle(way: str) -> Handler:
@@ -68,8 +89,10 @@ def _shuffle(way: str) -> Handler:
         args = arguments(c, node, 3, 4)
         kind = number(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
+        c.meetings += 1
         names = convert(c, args[0], UINT, args[0].at).run
-        offered = convert(c, args[1], kind, args[1].at).run
+        offering, given_by = _unread(args[1])
+        offered = convert(c, offering, kind, args[1].at).run
         distance = convert(c, args[2], INT, args[2].at).run
         width = convert(c, args[3], INT, args[3].at) if len(args) == 4 else None
         known = 32 if width is None or width.constant is None else int(width.constant)
@@ -77,15 +100,19 @@ def _shuffle(way: str) -> Handler:
             c.fail(args[3].at, "the width of a shuffle must be a power of two up to 32")
         group = width.run if width is not None else None
         c.work(kind.size // 4 if kind.size > 4 else 1)
-        at, name = node.at, node.name
+        at, name, waits = node.at, node.name, c.waits
 
         def run(t: Team, m: Mask) -> Any:
-            _named(t, m, names(t, m), at, name)
+            named(t, m, names(t, m), at, name, waits)
             given = offered(t, m)
             size = np.int64(32) if group is None else np.asarray(group(t, m), np.int64)
             source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
             target = t.layout.index - t.layout.lane + source
             _present(t, m, source, target, at, name)
+            if given_by is not None and t.defined[given_by.slot] is not True:
+                asked = np.zeros(t.layout.lanes, np.bool_)
+                asked[target[m.index]] = True
+                require_defined(t, asked, given_by, args[1].at)
             if not varies(given):
                 return given
             return given.take(np.minimum(target, t.layout.lanes - 1))
@@ -93,6 +120,23 @@ def _shuffle(way: str) -> Handler:
         return value(c, kind, run, at, args)
 
     return handle
+
+
+def _unread(offered: Expr) -> tuple[Expr, Variable | None]:
+    """What is offered to a shuffle, not held to be read: that is for the lanes which are asked for it.
+
+    It is the idiom of atomics that one lane does for its warp: a variable that only this lane has set, and
+    from which a shuffle tells the others.
+    """
+    place = offered.place
+    if not isinstance(place, RegisterPlace) or place.count or not place.variable.unset:
+        return offered, None
+    slot = place.variable.slot
+
+    def run(t: Team, m: Mask) -> Any:
+        return t.slots[slot]
+
+    return replace(offered, run=run), place.variable
 
 
 def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:
@@ -125,26 +169,24 @@ def _present(t: Team, m: Mask, source: Any, target: Any, at: Position, name: str
         )
 
 
-def _by_warp(t: Team, m: Mask, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
+def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
     """For each lane, the set lanes of its warp as a number."""
-    layout = t.layout
-    powers = np.where(bits & m.bits, np.uint32(1) << layout.lane.astype(np.uint32), np.uint32(0))
-    words = np.bitwise_or.reduceat(powers, layout.warp_start)
-    return words[layout.warp]
+    return t.layout.words(bits)[t.layout.warp]
 
 
 def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = arguments(c, node, 2)
+        c.meetings += 1
         names = convert(c, args[0], UINT, args[0].at).run
         test = convert(c, args[1], BOOL, args[1].at).run
         c.work()
-        at, name = node.at, node.name
+        at, name, waits = node.at, node.name, c.waits
 
         def run(t: Team, m: Mask) -> Any:
-            _named(t, m, names(t, m), at, name)
-            yes = _by_warp(t, m, t.array(test(t, m)))
-            here = _by_warp(t, m, m.bits)
+            named(t, m, names(t, m), at, name, waits)
+            yes = _by_warp(t, m.bits & t.array(test(t, m)))
+            here = _by_warp(t, m.bits)
             return finish(yes, here).astype(result.dtype)
 
         return value(c, result, run, at, args)
@@ -155,7 +197,7 @@ def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
 def _activemask(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 0)
     c.work()
-    return value(c, UINT, lambda t, m: _by_warp(t, m, m.bits), node.at)
+    return value(c, UINT, lambda t, m: _by_warp(t, m.bits), node.at)
 
 
 def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
@@ -173,13 +215,14 @@ def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
 def _match_any(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 2)
     number(c, node, args[1])
+    c.meetings += 1
     names = convert(c, args[0], UINT, args[0].at).run
     offered = args[1].run
     c.work(2)
-    at, name = node.at, node.name
+    at, name, waits = node.at, node.name, c.waits
 
     def run(t: Team, m: Mask) -> Any:
-        _named(t, m, names(t, m), at, name)
+        named(t, m, names(t, m), at, name, waits)
         return _groups(t, m, offered(t, m))
 
     return value(c, UINT, run, at, args)
@@ -190,17 +233,18 @@ def _match_all(c: Context, node: Call, used: bool) -> Expr:
     number(c, node, args[1])
     if args[2].type != Pointer(INT):
         c.fail(args[2].at, f"{node.name}() needs an int* last, not a '{spelled(args[2].type)}'")
+    c.meetings += 1
     names = convert(c, args[0], UINT, args[0].at).run
     offered, pointer = args[1].run, args[2].run
     if args[2].origin is not None:
         args[2].origin.write()
     c.work(2)
-    at, name = node.at, node.name
+    at, name, waits = node.at, node.name, c.waits
     site = c.new_site(at, write=True)
 
     def run(t: Team, m: Mask) -> Any:
-        _named(t, m, names(t, m), at, name)
-        here = _by_warp(t, m, m.bits)
+        named(t, m, names(t, m), at, name, waits)
+        here = _by_warp(t, m.bits)
         same = _groups(t, m, offered(t, m)) == here
         access.store(t, m, pointer(t, m), INT, same.astype(np.int32), site)
         return np.where(same, here, np.uint32(0))
@@ -214,13 +258,14 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> Handler:
         kind = number(c, node, args[1])
         if kind not in types:
             c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
+        c.meetings += 1
         names = convert(c, args[0], UINT, args[0].at).run
         offered = args[1].run
         c.work(2)
-        at, name = node.at, node.name
+        at, name, waits = node.at, node.name, c.waits
 
         def run(t: Team, m: Mask) -> Any:
-            _named(t, m, names(t, m), at, name)
+            named(t, m, names(t, m), at, name, waits)
             given = t.array(offered(t, m))[m.index]
             warps = t.layout.warp[m.index]
             starts = np.flatnonzero(np.concatenate(([True], warps[1:] != warps[:-1])))

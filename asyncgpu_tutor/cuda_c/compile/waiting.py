@@ -1,0 +1,186 @@
+"""Compiling kernels whose threads may wait for each other.
+
+Where a kernel has a loop that may spin (`may_wait`), each of its statements has a number, its place, and so
+has the test of each loop. Places are numbered in the order of the source, hence those within a statement are
+a range, and a statement that is entered again for lanes which wait inside knows where to pass them on.
+`lockstep.waiting` has the whole story. Kernels without such a loop pay nothing for any of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from asyncgpu_tutor.cuda_c.compile.typed import Execute
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.lockstep.waiting import Apart
+from asyncgpu_tutor.cuda_c.syntax import ast
+from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.cuda_c.compile.context import Context
+
+_LOOKS = ("atomic", "__ldcg", "__ldcv", "__ldca", "__ldlu")
+
+
+def may_wait(function: ast.Function, functions: dict[str, list[ast.Function]]) -> bool:
+    """Whether a loop of a kernel, or of a function that it calls, may wait for another thread.
+
+    Such a loop counts no turns, and looks at memory by an atomic, a volatile or an uncached load.
+    """
+    reached = _reached(function, functions)
+    volatile = {
+        item.name
+        for body in reached
+        for item in ast.parts_of(body)
+        if isinstance(item, ast.Declarator | ast.Param) and item.type.volatile
+    }
+    looking: set[str] = set()
+    grown = True
+    while grown:  # functions that look, or call one that does
+        found = {f.name for f in reached if _looks(f, volatile, looking)}
+        grown, looking = found != looking, found
+    return any(
+        isinstance(item, ast.For) and counts_none(item) and _looks(item, volatile, looking)
+        for body in reached
+        for item in ast.parts_of(body)
+    )
+
+
+def counts_none(loop: ast.For) -> bool:
+    """Whether a loop has no counter of its own, and so may go on for ever."""
+    return loop.step is None
+
+
+def decisive_names(loop: ast.For) -> set[str]:
+    """Variables on which it depends whether a loop goes on; their values decide together with memory."""
+    parts = list(ast.parts_of([loop.body, loop.step]))
+    if any(isinstance(item, ast.Jump | ast.Return) for item in parts):
+        return _names([loop.test, loop.body, loop.step])
+    found = _names(loop.test)
+    grown = True
+    while grown:
+        before = len(found)
+        for item in parts:
+            if isinstance(item, ast.Assign | ast.Increment | ast.Call | ast.Declarator):
+                own = {item.name} if isinstance(item, ast.Declarator) else assigned_names(item)
+                if found & own:
+                    found |= _names(item)
+        grown = len(found) > before
+    return found
+
+
+def _names(node: object) -> set[str]:
+    return {item.name for item in ast.parts_of(node) if isinstance(item, ast.Name)}
+
+
+def _reached(
+    function: ast.Function, functions: dict[str, list[ast.Function]]
+) -> list[ast.Function]:
+    out, todo = [function], [function]
+    while todo:
+        for item in ast.parts_of(todo.pop()):
+            for other in functions.get(item.name, []) if isinstance(item, ast.Call) else []:
+                if not any(other is known for known in out):
+                    out.append(other)
+                    todo.append(other)
+    return out
+
+
+def _looks(node: object, volatile: set[str], looking: set[str]) -> bool:
+    return any(_look(item, volatile, looking) for item in ast.parts_of(node))
+
+
+def _look(item: object, volatile: set[str], looking: set[str]) -> bool:
+    if isinstance(item, ast.Call):
+        return item.name.startswith(_LOOKS) or item.name in looking
+    if isinstance(item, ast.TypeName):
+        return item.volatile
+    return isinstance(item, ast.Name) and item.name in volatile
+
+
+# -- statements
+
+
+def waiting_statement(
+    c: Context, node: ast.Statement, rule: Callable[[Context, Any], Execute]
+) -> Execute:
+    """A statement at which lanes may be set aside, and may go on later."""
+    place = c.places
+    c.places += 1
+    meetings = c.meetings
+    outer, c.resumable = c.resumable, _call_of(node)
+    run = rule(c, node)
+    c.resumable = outer
+    if c.places == place + 1 and c.meetings == meetings:
+        c.places = place  # since nobody waits in here
+        return run
+    at = node.at
+
+    def attempt(t: Team, m: Mask) -> Mask | None:
+        if t.resume == place:
+            t.resume = -1
+        current: Mask | None = m
+        while current is not None:
+            count = t.waiters.count
+            try:
+                out = run(t, current)
+            except Apart as apart:
+                current = t.part(place, current, at, apart)
+                continue
+            return out if t.waiters.count == count else t.waiters.without(out)
+        return None
+
+    return attempt
+
+
+def _call_of(node: ast.Statement) -> ast.Expression | None:
+    """The call that is all of a statement, but for an assignment of its value to a variable."""
+    expression = None
+    if isinstance(node, ast.ExpressionStatement):
+        expression = node.expression
+        if isinstance(expression, ast.Assign):
+            plain = not expression.op and isinstance(expression.target, ast.Name)
+            expression = expression.value if plain else None
+    elif isinstance(node, ast.Declaration) and len(node.items) == 1:
+        expression = node.items[0].init
+    return expression if isinstance(expression, ast.Call) else None
+
+
+def resumable_sequence(body: Sequence[Execute], marks: Sequence[int]) -> Execute:
+    """Statements one after the other; the places of number `k` begin at `marks[k]`."""
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        parts: Iterable[Execute] = body
+        if t.resume >= 0:
+            first = 0
+            while marks[first + 1] <= t.resume:
+                first += 1
+            parts = body[first:]
+        current: Mask | None = m
+        for part in parts:
+            current = part(t, current)
+            if current is None:
+                return None
+        return current
+
+    return run
+
+
+def resumable_branch(
+    run: Execute, then: Execute, otherwise: Execute | None, marks: tuple[int, int, int]
+) -> Execute:
+    """An `if`, whose sides have the places from `marks[0]` and from `marks[1]` on."""
+    first, middle, last = marks
+    if first == last:
+        return run
+
+    def resumed(t: Team, m: Mask) -> Mask | None:
+        if t.resume < first:
+            return run(t, m)
+        if t.resume < middle or otherwise is None:
+            return then(t, m)
+        return otherwise(t, m)
+
+    return resumed

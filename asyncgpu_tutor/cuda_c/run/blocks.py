@@ -1,0 +1,143 @@
+"""Running the blocks of a launch: batch after batch, and those again who had to wait for others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.compile.kernels import Code
+from asyncgpu_tutor.cuda_c.cost.tally import Tally
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join
+from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
+from asyncgpu_tutor.errors import DeadlockError
+
+
+class Blocks:
+    """The blocks of a launch, of which as many are under way as fit on the device.
+
+    Parameters
+    ----------
+    launch, code, tally
+        The launch, its kernel, and who counts.
+    values : mapping of int to value
+        What the slots of the parameters hold.
+    wanted : ndarray of int
+        Numbers of the blocks, in the order in which they begin.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        code: Code,
+        tally: Tally,
+        values: Mapping[int, Any],
+        wanted: NDArray[np.int64],
+    ) -> None:
+        self._launch = launch
+        self._code = code
+        self._tally = tally
+        self._values = values
+        self._wanted = wanted
+        self._waiting: list[Team] = []
+
+    def run(self) -> None:
+        """Run all of them to their end.
+
+        Raises
+        ------
+        KernelFault
+            `DeadlockError` if all that are under way wait, and others have no place or there are none.
+        """
+        limits = self._launch.limits
+        most = max(1, limits.batch_lanes // self._launch.threads)
+        first = 0
+        while first < len(self._wanted):
+            count = min(most, self._free())
+            if count < 1:
+                self._stuck(len(self._wanted) - first)
+            self._begin(self._wanted[first : first + count])
+            first += count
+            self._go_on()
+        if self._waiting:
+            self._stuck(0)
+
+    def _free(self) -> int:
+        """Blocks that may begin now."""
+        resident = self._launch.limits.resident_blocks
+        if resident is None or not self._code.watches:
+            return len(self._wanted)
+        return resident - sum(_alive(team) for team in self._waiting)
+
+    def _begin(self, numbers: NDArray[np.int64]) -> None:
+        team = Team(self._launch, numbers, self._code.slots, self._code.exits)
+        self._tally.begin_batch(team.layout)
+        for slot, value in self._values.items():
+            team.slots[slot] = value
+            team.born[slot] = team.full
+        for step in self._code.entry:
+            step(team, team.full)
+        self._enter(team, team.full)
+
+    def _enter(self, team: Team, mask: Mask) -> None:
+        """Run lanes of a team until they end or wait."""
+        self._tally.enter(team.layout)
+        team.clock = self._launch.clock
+        team.exited = join(self._code.body(team, mask), team.exited)
+        self._launch.clock = team.clock
+        if not team.waiters.groups:
+            self._tally.end_batch(team.layout)
+        elif team not in self._waiting:
+            self._waiting.append(team)
+
+    def _go_on(self) -> None:
+        """Run whoever need not wait any more, until there is none."""
+        while True:
+            for team in self._waiting:
+                found = team.waiters.ready(self._launch.changes, team.exited)
+                if found is not None:
+                    break
+            else:
+                return
+            group, bits = found
+            team.resume = group.place
+            self._enter(team, team.waiters.take(group, bits))
+            self._waiting = [t for t in self._waiting if t.waiters.groups]
+
+    def _stuck(self, left: int) -> NoReturn:
+        """Report that nobody can go on; `left` blocks have not begun."""
+        groups = [(team, g) for team in self._waiting for g in team.waiters.groups.values()]
+        spinning = [(team, g) for team, g in groups if g.meets is None]
+        if not spinning:
+            team, group = groups[0]
+            team.resume, team.forced = group.place, True
+            self._enter(team, team.waiters.take(group, group.bits))
+            raise AssertionError("threads that were waited for have come")
+        team, group = spinning[0]
+        more = int(sum(np.count_nonzero(g.bits) for _, g in groups)) - 1
+        others = f" (and {more} more threads wait)" if more else ""
+        why = "whoever could change that has ended, or waits itself"
+        if left:
+            resident = self._launch.limits.resident_blocks
+            why = (
+                f"{resident} blocks fit on the device at once, all of them wait, and the {left} others "
+                "begin only when one of these ends. Launch no more blocks than fit, or let blocks wait only "
+                "for such as have begun before, by numbers from an atomic counter"
+            )
+        team.fault(
+            DeadlockError,
+            group.at,
+            int(group.bits.argmax()),
+            f"waits for ever in this loop for memory to change{others}: {why}",
+        )
+
+
+def _alive(team: Team) -> int:
+    """Blocks of a team that have not ended."""
+    layout = team.layout
+    if team.exited is None:
+        return layout.blocks
+    ended = team.exited.bits.reshape(layout.blocks, layout.threads).all(axis=1)
+    return layout.blocks - int(np.count_nonzero(ended))

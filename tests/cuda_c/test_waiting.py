@@ -1,0 +1,315 @@
+"""Programs whose threads wait for each other: each with its result, and each with a twin that is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asyncgpu_tutor import errors
+from asyncgpu_tutor.cuda_c import Limits
+from tests.cuda_c.support import launch
+
+LOCK = """
+__device__ void acquire(int* lock) { while (atomicCAS(lock, 0, 1) != 0); }
+__device__ void release(int* lock) { __threadfence(); atomicExch(lock, 0); }
+"""
+
+BY_LOCK = (
+    LOCK
+    + """extern "C" __global__ void k(int* lock, int* total, const int* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    acquire(lock);
+    *total = *total + x[i];
+    release(lock);
+}"""
+)
+
+IN_PLACE = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    while (atomicCAS(lock, 0, 1) != 0) { __nanosleep(100); }
+    *total = *total + x[i];
+    __threadfence();
+    atomicExch(lock, 0);
+}"""
+
+ONE_A_BLOCK = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
+    __shared__ int part; int t = threadIdx.x;
+    if (t == 0) part = 0;
+    __syncthreads();
+    atomicAdd(&part, x[blockIdx.x * blockDim.x + t]);
+    __syncthreads();
+    if (t == 0) {
+        while (atomicCAS(lock, 0, 1) != 0);
+        *total += part;
+        __threadfence();
+        atomicExch(lock, 0);
+    }
+}"""
+
+DONE = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool done = false;
+    while (!done) {
+        if (atomicCAS(lock, 0, 1) == 0) {
+            *total = *total + x[i];
+            __threadfence();
+            atomicExch(lock, 0);
+            done = true;
+        }
+    }
+}"""
+
+TICKETS = """extern "C" __global__ void k(int* lock, int* total, const int* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int mine = atomicAdd(&lock[0], 1);
+    while (atomicAdd(&lock[1], 0) != mine);
+    *total = *total + x[i];
+    __threadfence();
+    atomicAdd(&lock[1], 1);
+}"""
+
+CRITICAL = {
+    "lock in functions": BY_LOCK,
+    "lock in place": IN_PLACE,
+    "one a block": ONE_A_BLOCK,
+    "done": DONE,
+    "tickets": TICKETS,
+}
+
+
+def total(source: str, limits: Limits | None = None) -> int:
+    x, sum_, lock = np.arange(96, dtype=np.int32), np.zeros(1, np.int32), np.zeros(2, np.int32)
+    launch(source, "k", 3, 32, lock, sum_, x, limits=limits)
+    return int(sum_[0])
+
+
+@pytest.mark.parametrize("lanes", [32, 16384])
+@pytest.mark.parametrize("name", CRITICAL)
+class TestCriticalSections:
+    """Whether the blocks run side by side or one after the other."""
+
+    def test_sum(self, name: str, lanes: int) -> None:
+        assert total(CRITICAL[name], Limits(batch_lanes=lanes)) == 96 * 95 // 2
+
+    def test_without_a_fence_it_is_a_race(self, name: str, lanes: int) -> None:
+        with pytest.raises(errors.RaceError) as caught:
+            total(CRITICAL[name].replace("__threadfence();", ""), Limits(batch_lanes=lanes))
+        assert caught.value.site.array == "total"
+
+    def test_without_a_release_it_is_a_deadlock(self, name: str, lanes: int) -> None:
+        source = (
+            CRITICAL[name].replace("atomicExch(lock, 0)", "").replace("atomicAdd(&lock[1], 1)", "")
+        )
+        with pytest.raises(errors.DeadlockError) as caught:
+            total(source, Limits(batch_lanes=lanes))
+        assert "while" in str(caught.value)
+
+
+SCAN = """__device__ int next = 0;
+extern "C" __global__ void scan(const int* x, int* y, volatile int* ends, int* flags) {
+    __shared__ int s[64]; __shared__ int block; __shared__ int before;
+    int t = threadIdx.x;
+    if (t == 0) block = atomicAdd(&next, 1);
+    __syncthreads();
+    int b = block;
+    s[t] = x[b * 64 + t];
+    __syncthreads();
+    for (int d = 1; d < 64; d *= 2) {
+        int v = t >= d ? s[t - d] : 0;
+        __syncthreads();
+        s[t] += v;
+        __syncthreads();
+    }
+    if (t == 63) {
+        int sum = 0;
+        if (b > 0) {
+            while (atomicAdd(&flags[b - 1], 0) == 0);
+            sum = ends[b - 1];
+        }
+        before = sum;
+        ends[b] = sum + s[63];
+        __threadfence();
+        atomicExch(&flags[b], 1);
+    }
+    __syncthreads();
+    y[b * 64 + t] = s[t] + before;
+}"""
+
+
+def scan(source: str, blocks: int = 12, **limits: int) -> tuple[list[int], list[int]]:
+    x = np.random.default_rng(3).integers(0, 9, blocks * 64).astype(np.int32)
+    y, ends, flags = np.zeros_like(x), np.zeros(blocks, np.int32), np.zeros(blocks, np.int32)
+    launch(source, "scan", blocks, 64, x, y, ends, flags, limits=Limits(**limits))
+    return y.tolist(), np.cumsum(x).tolist()
+
+
+class TestDominoScan:
+    @pytest.mark.parametrize("lanes", [64, 256, 16384])
+    @pytest.mark.parametrize("resident", [1, 5, None])
+    def test_each_block_waits_for_the_one_before(self, lanes: int, resident: int | None) -> None:
+        more = {} if resident is None else {"resident_blocks": resident}
+        found, right = scan(SCAN, batch_lanes=lanes, **more)
+        assert found == right
+
+    def test_flags_that_are_volatile(self) -> None:
+        source = SCAN.replace("int* flags", "volatile int* flags")
+        source = source.replace("atomicAdd(&flags[b - 1], 0)", "flags[b - 1]")
+        source = source.replace("atomicExch(&flags[b], 1)", "flags[b] = 1")
+        found, right = scan(source)
+        assert found == right
+        with pytest.raises(errors.RunawayKernelError):
+            scan(source.replace("volatile int* flags", "int* flags"))
+
+    def test_waiting_in_a_function_whose_value_is_used(self) -> None:
+        source = """__device__ int fetch(volatile int* ends, int* flags, int b) {
+            while (atomicAdd(&flags[b], 0) == 0) { if (b < 0) return 0; } return ends[b]; }
+        """ + SCAN.replace(
+            "while (atomicAdd(&flags[b - 1], 0) == 0);\n            sum = ends[b - 1];",
+            "sum = fetch(ends, flags, b - 1);",
+        )
+        found, right = scan(source)
+        assert found == right
+        with pytest.raises(errors.RunawayKernelError, match="give its result to a variable first"):
+            scan(source.replace("sum = fetch", "sum = 0 + fetch"))
+
+    def test_without_a_fence_it_is_a_race(self) -> None:
+        with pytest.raises(errors.RaceError):
+            scan(SCAN.replace("volatile", "").replace("__threadfence();", ""))
+
+    def test_without_the_flag_it_is_a_deadlock(self) -> None:
+        with pytest.raises(errors.DeadlockError) as caught:
+            scan(SCAN.replace("atomicExch(&flags[b], 1);", ""))
+        assert caught.value.site.thread == (63, 0, 0)
+
+    def test_blocks_that_wait_for_later_ones_need_a_place_for_all(self) -> None:
+        source = SCAN.replace("block = atomicAdd(&next, 1)", "block = 11 - blockIdx.x")
+        found, right = scan(source, batch_lanes=128, resident_blocks=12)
+        assert found == right
+        with pytest.raises(errors.DeadlockError, match="11 blocks fit") as caught:
+            scan(source, batch_lanes=128, resident_blocks=11)
+        assert "the 1 others" in str(caught.value)
+
+
+GRID = """
+__device__ void meet(int* count, int goal) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(count, 1);
+        while (atomicAdd(count, 0) < goal);
+    }
+    __syncthreads();
+}
+extern "C" __global__ void smooth(float* a, float* b, int* count, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int step = 0; step < 4; step++) {
+        float l = i > 0 ? a[i - 1] : 0.0f, r = i < n - 1 ? a[i + 1] : 0.0f;
+        b[i] = l + r;
+        meet(count, (step + 1) * gridDim.x);
+        float* c = a; a = b; b = c;
+    }
+}"""
+
+
+def smooth(source: str, **limits: int) -> tuple[list[float], list[float]]:
+    a = np.random.default_rng(5).integers(0, 9, 128).astype(np.float32)
+    want = a.copy()
+    for _ in range(4):
+        want = np.append(0, want[:-1]) + np.append(want[1:], 0)
+    launch(source, "smooth", 4, 32, a, np.zeros(128, np.float32), np.zeros(1, np.int32), 128,
+           limits=Limits(**limits))  # fmt: skip
+    return a.tolist(), want.tolist()
+
+
+class TestGridBarrier:
+    @pytest.mark.parametrize("lanes", [32, 64, 16384])
+    def test_stencil(self, lanes: int) -> None:
+        found, right = smooth(GRID, batch_lanes=lanes)
+        assert found == right
+
+    def test_without_the_barrier_it_is_a_race(self) -> None:
+        with pytest.raises(errors.RaceError):
+            smooth(GRID.replace("meet(count, (step + 1) * gridDim.x);", ""))
+
+    def test_a_goal_that_is_too_high_is_a_deadlock(self) -> None:
+        with pytest.raises(errors.DeadlockError, match="has ended, or waits itself"):
+            smooth(GRID.replace("(step + 1)", "(step + 2)"))
+
+    @pytest.mark.parametrize("lanes", [32, 16384])
+    def test_more_blocks_than_fit(self, lanes: int) -> None:
+        with pytest.raises(errors.DeadlockError, match="3 blocks fit") as caught:
+            smooth(GRID, batch_lanes=lanes, resident_blocks=3)
+        assert caught.value.site.line == 7
+
+
+WITHIN = """extern "C" __global__ void k(int* o) {
+    __shared__ volatile int flag; int i = threadIdx.x;
+    if (i == 31) flag = 0;
+    __syncthreads();
+    if (i < 31) { while (flag == 0); }
+    else { flag = 1; }
+    __syncwarp();
+    o[i] = i + __shfl_sync(0xffffffff, i + flag, 31);
+}"""
+
+
+class TestWithinAWarp:
+    """Threads of one warp make progress independently, as since Volta."""
+
+    def test_a_lane_waits_for_another(self) -> None:
+        o = np.zeros(32, np.int32)
+        launch(WITHIN, "k", 1, 32, o)
+        assert o.tolist() == [32 + i for i in range(32)]
+
+    def test_nobody_sets_the_flag(self) -> None:
+        with pytest.raises(errors.DeadlockError):
+            launch(WITHIN.replace("flag = 1", ""), "k", 1, 32, np.zeros(32, np.int32))
+
+    def test_a_lane_that_does_not_come_to_the_shuffle(self) -> None:
+        source = WITHIN.replace("__syncwarp();", "if (i == 3) return;")
+        launch(source, "k", 1, 32, np.zeros(32, np.int32))
+        source = WITHIN.replace("__syncwarp();", "if (i != 3)").replace(
+            "31);", "31); __syncthreads();"
+        )
+        with pytest.raises(errors.WarpError, match="lane 3"):
+            launch(source, "k", 1, 32, np.zeros(32, np.int32))
+
+    def test_a_barrier_waits_for_those_who_spin(self) -> None:
+        source = """extern "C" __global__ void k(int* o, int* flag) { int i = threadIdx.x;
+            if (i == 0) { while (atomicAdd(flag, 0) == 0); o[0] = 5; }
+            if (i == 40) { atomicExch(flag, 1); }
+            %s int v = __syncthreads_count(o[0] == 5);
+            o[i + 1] = v; }"""
+        o, flag = np.zeros(65, np.int32), np.zeros(1, np.int32)
+        launch(source % "__syncthreads();", "k", 1, 64, o, flag)
+        assert o.tolist() == [5] + [64] * 64
+        with pytest.raises(errors.RaceError):
+            launch(source % "", "k", 1, 64, o * 0, flag * 0)
+        source = source.replace("o[0] == 5", "1")
+        with pytest.raises(errors.BarrierError):
+            launch(source % "if (i != 7) __syncthreads();", "k", 1, 64, o * 0, flag * 0)
+
+
+class TestEndless:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "while (true) {}",
+            "int j = 3; while (j == i) { int k = j; k++; }",
+            "while (o[1] == 0) { }",
+            "int j = 0; while (o[1] == 0) { j++; }",
+            "int j = i; do { j = j % 2 ? j : 1; } while (j);",
+        ],
+    )
+    def test_a_loop_that_changes_nothing_is_seen_at_once(self, text: str) -> None:
+        source = f'extern "C" __global__ void k(int* o) {{ int i = threadIdx.x; {text} o[i] = 1; }}'
+        with pytest.raises(errors.RunawayKernelError, match="all turns are the same"):
+            launch(source, "k", 1, 32, np.zeros(32, np.int32), limits=Limits(step_budget=1000))
+
+    def test_a_long_loop_is_none(self) -> None:
+        source = """extern "C" __global__ void k(int* o) { int i = threadIdx.x, n = 0;
+            long long start = clock64(); while (clock64() - start < 5000);
+            while (n < 1000 + i) { n++; } o[i] = n; }"""
+        o = np.zeros(32, np.int32)
+        launch(source, "k", 1, 32, o)
+        assert o.tolist() == [1000 + i for i in range(32)]

@@ -262,7 +262,9 @@ class DeviceOp(Generic[T]):
         result can be read after `stream.synchronize()`.
         """
         mine = adopt_stream(stream)
-        return submit(partial(evaluate, self), mine, None, self._label).release()
+        submission = submit(partial(evaluate, self), mine, None, self._label)
+        submission.forsaken = True
+        return submission.release()
 
     def schedule(self, policy: SchedulingPolicy | None = None) -> DeviceFuture[T]:
         """Let the policy, or the current one, choose the stream now; run when the future is first awaited."""

@@ -39,9 +39,11 @@ class Submission(Run, Generic[T]):
         Behind all of its work. None before that is enqueued, and again once somebody has seen it pass.
     settled : bool
         Whether somebody has seen it complete.
+    forsaken : bool
+        Whether nobody will ask how it went.
     """
 
-    __slots__ = ("event", "handles", "settled")
+    __slots__ = ("event", "forsaken", "handles", "settled")
 
     def __init__(
         self, label: str, stream: Stream, blocking: bool = False, spawned: bool = False
@@ -50,6 +52,7 @@ class Submission(Run, Generic[T]):
         self.handles: T | None = None
         self.event: Event | None = None
         self.settled = False
+        self.forsaken = False
 
     def completed(self) -> bool:
         """Whether the device is done with it. Never blocks."""
@@ -190,7 +193,10 @@ def _settle_retired() -> None:
     for submission in list(_in_flight.values()):
         event = submission.event
         if event is not None and event.retired:
-            submission.let_go()  # a future may still want to ask the event how it went
+            if submission.forsaken:
+                submission.settle()
+            else:
+                submission.let_go()  # a future may still want to ask the event how it went
 
 
 def _reap() -> None:

@@ -267,6 +267,9 @@ class TestRaces:
     def test_the_cure_is_a_barrier_of_those_who_race(self) -> None:
         text = "__shared__ int s[64]; s[i] = i; o[i % 32] = s[i ^ %d];"
         assert "without a __syncwarp()" in str(fault(errors.RaceError, text.replace("%d", "1")))
+        several = str(fault(errors.RaceError, text.replace("%d", "1"), threads=64))
+        assert "without a __syncthreads() between them" in several
+        assert "in one warp, for which __syncwarp() is enough" in several
         text = "__shared__ int s[64]; s[i] = i; if (i < 32) o[i] = s[i ^ 32];"
         assert "without a __syncthreads()" in str(fault(errors.RaceError, text, threads=64))
 

@@ -279,8 +279,16 @@ class Shadow:
             else:
                 who = f"thread {thread}"
             near = team.thread_id[mask.index[bad]] >> 5 == other[bad] >> 5
-            barrier = "__syncwarp" if by_warp and near.all() else "__syncthreads"
-            cure = f"without a {barrier}() between them"
+            # Which others may race in a block of several warps is not known yet: the first to do so end the run.
+            if not by_warp or not near.all():
+                cure = "without a __syncthreads() between them"
+            elif team.launch.threads <= 32:
+                cure = "without a __syncwarp() between them"
+            else:
+                cure = (
+                    "without a __syncthreads() between them (these two are in one warp, for which "
+                    "__syncwarp() is enough)"
+                )
         else:
             who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
             cure = "and nothing orders two blocks of one launch: use an atomic, or two launches"

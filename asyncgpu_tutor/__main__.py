@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import NamedTuple, cast
 
 from asyncgpu_tutor import __version__
+from asyncgpu_tutor.errors import AsyncGpuError
 
 __all__ = ["main"]
 
@@ -59,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0 for success.
+        The exit code: 0 for success, 2 if what was asked for cannot be had, which is said in a line.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     chosen = next((word for word in words if not word.startswith("-")), None)
@@ -78,7 +79,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     args = parser.parse_args(words)
     run = cast("Callable[[argparse.Namespace], int]", args.run)
-    return run(args)
+    try:
+        return run(args)
+    except (AsyncGpuError, OSError) as error:
+        print(f"asyncgpu-tutor {chosen}: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from asyncgpu_tutor.errors import DeviceUnavailableError
 from asyncgpu_tutor.run.current import resolve
 
 mpl.use("Agg")
-# One machine's slowness is no counterexample, and a found one must come back.
+# No example has a deadline, because a slow machine is no counterexample. Examples are the same each time, so
+# that one which was found comes back.
 settings.register_profile(
     "project",
     deadline=None,

@@ -211,7 +211,8 @@ class Server(Generic[T]):
             while under_way or not (failure or source.ended):
                 # Answers that are there go first: a lane that is used again soon is still in the cache.
                 while not (failure or source.ended) and (
-                    not under_way or (source.ready and self._free and not under_way[0].done)
+                    not under_way
+                    or (source.ready and not self._turns.locked() and not under_way[0].done)
                 ):
                     try:
                         failure = await self._begin(under_way, source, pace.size)

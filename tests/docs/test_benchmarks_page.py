@@ -33,7 +33,7 @@ def test_each_row_is_described_and_no_other(found: dict[str, Any]) -> None:
     sources = "".join(p.read_text(encoding="utf-8") for p in (FOLDER / "peers").glob("*.py"))
 
     assert {row["way"] for row in found["pipeline"]} <= told
-    # The names of these are put together there.
+    # These names are put together in the source, so it does not have them as one string.
     named = {name for name in told if not name.startswith("everyday CuPy")}
     assert len(told) - len(named) == 4
     assert [name for name in named if f'"{name}"' not in sources] == []

@@ -20,7 +20,7 @@ HEADINGS = {
     for source in (ROOT / "course").glob("*.py")
     for found in re.findall(r"^# ##+ (.+)$", source.read_text(encoding="utf-8"), re.MULTILINE)
 }
-# What is said in quotes and is no title.
+# The page has these in quotes, and they are no titles.
 SAID = {"but it worked", "more streams are faster", "but I thought", "what does it say?"}
 
 

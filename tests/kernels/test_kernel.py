@@ -1,13 +1,15 @@
-"""What a `Kernel` can be made of, on every device: templates, and arithmetic that is the source's."""
+"""What a `Kernel` can be made of and launched with: templates, arithmetic that is the source's, limits."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import ArrayDTypeError
+from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError, OutOfBoundsError
 
 TEMPLATE = r"""
 #define THREADS 64
@@ -91,3 +93,48 @@ def test_arithmetic_is_numpys_below_the_normal_floats_too(device: Device) -> Non
     below = (expected[:, 0] > 0) & (expected[:, 0] < np.finfo(np.float32).tiny)
     assert below.sum() > 100, "these inputs test nothing"
     np.testing.assert_array_equal(found, expected)
+
+
+DYNAMIC = r"""
+extern "C" __global__ void dynamic(float* x) {
+    extern __shared__ char room[];
+    room[0] = 1;
+    x[0] = room[0];
+}
+"""
+
+
+def test_a_launch_by_a_context_has_the_shared_memory_that_it_asks_for(sim: Device) -> None:
+    def op(**options: Any) -> agt.DeviceOp[Any]:
+        def enqueue(context: agt.types.ExecutionContext) -> agt.DeviceOp[Any]:
+            function = context.device.get_function(DYNAMIC, "dynamic")
+            x = context.empty((1,))
+            context.launch(function, (1, 1, 1), (1, 1, 1), [x], **options)
+            return agt.value(x)
+
+        return agt.with_context(enqueue).to_host()
+
+    assert op(shared_mem=1).sync().tolist() == [1.0]
+    with pytest.raises(OutOfBoundsError, match="room"):
+        op().sync()
+
+
+@pytest.mark.parametrize(
+    ("grid", "block"),
+    [
+        ((2**31, 1, 1), 1),
+        ((1, 65536, 1), 1),
+        ((1, 1, 65536), 1),
+        (1, (1, 1, 65)),
+        ((0, 1, 1), 1),
+        ((1, 0, 1), 1),
+        ((1, 1, 0), 1),
+        (1, (1, 1, 0)),
+    ],
+)
+def test_each_dimension_has_limits_of_its_own(device: Device, grid: Any, block: Any) -> None:
+    x = agt.zeros((1,)).sync()
+    kernel = agt.Kernel('extern "C" __global__ void one(float* x) { x[0] = 1.0f; }')
+    with pytest.raises(LaunchConfigError, match=r"is the limit|at least 1"):
+        kernel(x, grid=grid, block=block)
+    assert kernel(x, grid=1, block=1).output().to_host().sync().tolist() == [1.0]

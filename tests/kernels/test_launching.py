@@ -224,7 +224,7 @@ def test_it_says_what_the_general_functions_say_one_by_one(case: Case) -> None:
     for parameter, arg, expected in zip(signature.parameters, args, values, strict=True):
         if parameter.pointer:
             assert arg is expected
-        else:  # what the C type makes of them
+        else:  # the C type makes the same of both
             with np.errstate(over="ignore"):
                 one, other = (np.array(v, parameter.dtype).tobytes() for v in (arg, expected))
             assert one == other
@@ -237,7 +237,7 @@ def test_it_says_what_the_general_functions_say_one_by_one(case: Case) -> None:
     for handle, count in zip(handles, shares, strict=True):
         times = sum(other is handle for other in handles)
         assert handle.share_count == count + (times if handle.mode == "shared" else 0)
-    for buffer in shared:  # which a launch does that goes
+    for buffer in shared:  # a launch does so when it is collected
         buffer.shares -= 1
     assert [handle.share_count for handle in handles] == shares
 

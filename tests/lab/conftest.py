@@ -118,7 +118,7 @@ def lab(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
                 address = found[0]
                 break
         assert address, "".join(said)
-        # Somebody has to read on, or the server stops when the pipe is full.
+        # A thread reads on, because the server stops when the pipe is full.
         reader = threading.Thread(target=said.extend, args=(server.stderr,), daemon=True)
         reader.start()
         yield address

@@ -20,7 +20,7 @@ CHAPTER = "01_sync_kernels"
 
 # JupyterLab keeps the notebooks of earlier visits open, behind the one in front.
 FRONT = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
-# What the notebook in front says of itself. Cells that are off the screen are not in the page, but in here.
+# Asks the notebook in front for its cells, because those that are off the screen are not in the page.
 CELLS = """() => {
     const panel = window.jupyterapp.shell.currentWidget;
     return Array.from(panel.content.model.cells).map(cell => ({

@@ -67,7 +67,7 @@ def test_the_device_waits_for_all_streams_before_it_reports(sim: SimDevice) -> N
 
 def test_a_fault_of_a_forgotten_stream_is_reported_by_the_device(sim: SimDevice) -> None:
     faulty().async_on(agt.create_stream())
-    for _ in range(200):  # by then what nobody waited for has been let go
+    for _ in range(200):  # after so many, work that nobody waited for has been let go
         agt.ones((3,)).async_on(agt.create_stream())
     with pytest.raises(OutOfBoundsError, match="stray"):
         agt.synchronize()
@@ -140,7 +140,7 @@ def test_a_loop_that_was_closed_on_a_sleeper_disturbs_no_other(sim: Device) -> N
         return (await asyncio.wait_for(slow().to_host(), 20)).tolist()[:1]
 
     assert asyncio.run(main()) == [256.0]
-    task._log_destroy_pending = False  # it is pending for ever
+    task._log_destroy_pending = False  # the task stays pending for ever, since its loop is closed
 
 
 def test_a_loop_can_be_left_and_entered_again(sim: Device) -> None:
@@ -179,7 +179,7 @@ def test_threads_may_run_operations_at_the_same_time(device: Device) -> None:
 
     threads = [threading.Thread(target=run, args=(n,)) for n in range(6)]
     usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # so that they do meet
+    sys.setswitchinterval(1e-5)  # threads change so often that they do meet
     try:
         for thread in threads:
             thread.start()
@@ -423,7 +423,7 @@ def test_recordings_that_cross_see_what_ran_while_they_were_open(sim: Device) ->
 
     short, long = asyncio.run(main())
     assert short >= 4
-    assert long == 2 * (1 + 5)  # the other's first operation was there before it
+    assert long == 2 * (1 + 5)  # it has missed the other's first operation, which came before it
     assert sim.log is None
 
 

@@ -83,12 +83,12 @@ def test_a_failed_arm_fails_the_overlap(sim: Device) -> None:
     stream = agt.create_stream()
     with pytest.raises(
         OutOfBoundsError, match="stray"
-    ):  # its own failure: nothing was upstream of it
+    ):  # the arm's own failure, since nothing before it had failed
         arms().sync()
     arms().async_on(stream)
     with pytest.raises(OutOfBoundsError, match="stray"):
         stream.synchronize()
-    agt.synchronize()  # it has been told
+    agt.synchronize()  # the error has been told, so there is nothing to raise
 
     prepared = arms().prepare()
     for captured in (prepared, prepared.launch().graph_on(agt.create_stream())):
@@ -166,7 +166,7 @@ def test_a_real_fault_is_reported_and_never_hangs(way: str) -> None:
     from tests.conftest import open_or_skip
 
     open_or_skip("cuda")
-    # In a process of its own: after a fault its CUDA context is dead.
+    # It runs in a process of its own, because after a fault the process's CUDA context is dead.
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, way],

@@ -137,7 +137,7 @@ def test_the_output_is_taken_once(device: Device) -> None:
     graph = into(*arrays(1, 0)).graph_on(agt.create_stream())
     y = graph.take_output()
     graph.launch().sync()
-    assert agt.d2h(y).sync()[0] == 2  # gone, and the graph still has its memory
+    assert agt.d2h(y).sync()[0] == 2  # the array is gone now, and the graph still has its memory
     graph.launch().sync()
     with pytest.raises(CaptureError, match="taken already"):
         graph.take_output()
@@ -205,7 +205,7 @@ def test_what_allocates_is_refused_by_name(
     with pytest.raises(CaptureError, match=name) as caught:
         make().graph_on(stream)
     assert "agt.d2h(x, out=host)" in str(caught.value)
-    # Nothing is left of it: the stream takes work, and another capture.
+    # The refused capture has left nothing behind: the stream takes work, and another capture.
     x, y = arrays(1, 0)
     into(x, y).graph_on(stream).launch().sync_on(stream)
     assert agt.d2h(y.borrow()).sync_on(stream)[0] == 2

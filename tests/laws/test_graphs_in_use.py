@@ -258,7 +258,7 @@ def test_a_run_makes_no_calls_that_order_nothing(device: Device) -> None:
         return agt.zip(shared, shared)
 
     assert calls(into(x, y)) == calls(twice()) == 2
-    # Work on a branch: there and back. A branch without work: nothing.
+    # A branch with work costs four more calls, there and back. A branch without work costs none.
     assert calls(agt.overlap(into(x, y))) == 2 + 4
     assert calls(agt.overlap(into(x, y), agt.value(1))) == 2 + 4
     assert calls(agt.overlap(agt.value(1), agt.overlap(agt.value(2)))) == 0

@@ -43,6 +43,12 @@ def test_a_host_result_cannot_be_read_while_it_is_submitted(
         op.named("the answer").sync()
 
 
+def test_a_host_result_cannot_be_read_in_a_capture(device: Device) -> None:
+    op = agt.ones((4,)).to_host().named("mine").map(lambda host: host[0])
+    with pytest.raises(NotReadyError, match="operation 'mine', which is captured and not run"):
+        op.named("mine").prepare()
+
+
 def test_shape_and_dtype_are_known_from_the_start(device: Device) -> None:
     seen = agt.ones((2, 3)).to_host()
     facts = seen.map(lambda host: (host.shape, host.ndim, host.size, str(host.dtype), host.nbytes))

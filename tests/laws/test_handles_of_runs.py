@@ -63,7 +63,7 @@ def test_a_run_where_the_last_but_one_was_comes_after_the_last(
     for number in (3.0, 4.0):
         new = agt.pin(np.full(N, number, np.float32))
         what.launch().sync_on(left)
-        if between == "update":  # on the graph's own stream
+        if between == "update":  # an update runs on the graph's own stream
             graph.update(agt.memcpy(x.borrow(), new))
         else:
             agt.memcpy(x.borrow(), new).sync_on(left)

@@ -90,7 +90,7 @@ def test_overlap_puts_each_arm_on_a_stream_of_its_own_and_joins(device: Device) 
 
 
 def test_arms_of_overlap_run_at_once_on_the_simulated_device(sim: Device) -> None:
-    # A kernel that outlasts the launch of the next one, so that there is something to overlap with.
+    # This kernel outlasts the launch of the next one, so that there is something to overlap with.
     def slow() -> agt.DeviceOp[agt.DeviceArray]:
         n = 1024
         out = agt.zeros((n,)).partition(n)

@@ -334,7 +334,7 @@ def test_used_as_data_it_says_what_to_write(device: Device, kind: str) -> None:
     for misuse in MISUSES:
         with pytest.raises(NotDataError, match=r"mine.*op\.sync\(\) or await op runs it"):
             misuse(op)
-    op.sync()  # and it is as good as before
+    op.sync()  # the misuse has not harmed it
 
 
 def test_it_is_found_by_itself_and_by_no_other(device: Device) -> None:
@@ -370,6 +370,6 @@ def test_a_task_of_an_operation_says_how_to_make_one(device: Device) -> None:
             NotAnOperationError, match=r"pass the operation, as in agt\.spawn\(op\)"
         ):
             agt.spawn(future)
-        assert await asyncio.ensure_future(future) == 1  # what else the message says
+        assert await asyncio.ensure_future(future) == 1  # the message offers this, too
 
     asyncio.run(main())

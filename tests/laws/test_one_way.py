@@ -64,7 +64,7 @@ async def _spawned(op: Any, policy: Any) -> Any:
 
 
 def _async_on(op: Any, policy: Any) -> Any:
-    # One decision for the chain, as in the other ways; arms ask the current policy.
+    # The chain takes one decision, as in the other ways, and its arms ask the current policy.
     with agt.using(policy=policy):
         handle = op.async_on(policy.next_stream())
     agt.synchronize()
@@ -145,7 +145,7 @@ def _madd(contract: bool, x: Any, y: Any, z: Any, how: str) -> Any:
 def test_contracted_a_product_and_a_sum_are_rounded_once(
     device: Device, how: str, rows: list[tuple[float, float, float]]
 ) -> None:
-    # What cancels shows the difference: z is the rounded product, with its sign turned.
+    # The difference shows where terms cancel, so in some rows z is the rounded product with its sign turned.
     rows = rows + [(x, y, -float(np.float32(x) * np.float32(y))) for x, y, _ in rows]
     x, y, z = (list(column) for column in zip(*rows, strict=True))
     once = [nearest(Fraction(a) * Fraction(b) + Fraction(c)) for a, b, c in rows]

@@ -82,7 +82,7 @@ def test_cancelling_stops_the_waiting_and_not_the_work(device: Device, cancel_af
 
 
 def test_a_loop_that_closes_while_work_is_in_flight(device: Device) -> None:
-    n = 128 if device.simulated else 2048  # some ms on a GPU, and one call
+    n = 128 if device.simulated else 2048  # on a GPU it takes some ms, after one call
     a = agt.ones((n, n)).sync().share()
     out = agt.zeros((n, n)).sync().partition(16, 16)
     work = agt.sgemm_naive(n, n, n, 1.0, a, a, 0.0, out)
@@ -255,7 +255,7 @@ def test_the_end_of_the_work_is_told_once(device: Device, monkeypatch: pytest.Mo
 
     async def main() -> Any:
         result = await future
-        for wake in told:  # a watcher that comes late, behind who has looked himself
+        for wake in told:  # a watcher may come late, when somebody has looked and seen the end
             wake(None)
         return result
 

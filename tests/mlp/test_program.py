@@ -37,7 +37,7 @@ def test_values_are_those_of_the_seed(device: Device, mlp: Mlp) -> None:
 
     assert len(ran.first_eight) == 4
     for batch, expected in SEED.items():
-        # The shortest decimals that name these float32 numbers, as the seed prints them.
+        # The seed prints the shortest decimals that name these float32 numbers.
         assert [float(str(np.float32(x))) for x in ran.first_eight[batch][:2]] == expected
 
 
@@ -97,7 +97,7 @@ def test_each_batch_has_a_stream_and_its_stages_in_order(
 
 @pytest.mark.slow
 def test_batches_overlap_at_dim_448(sim: Device, mlp: Mlp, tmp_path: Path) -> None:
-    # Only here is it a law: on a GPU it depends on how fast the host is.
+    # It is a law on this device alone: on a GPU it depends on how fast the host is.
     mlp("--dim", 448, "--how", "streams", "--trace", tmp_path / "trace.json")
 
     assert agt.Trace.load(tmp_path / "trace.json").metrics().max_concurrency > 1

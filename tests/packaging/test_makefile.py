@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or shutil.which("make") is None, reason="needs make and a POSIX shell"
 )
 
-# `python -m venv DIR` fills DIR with copies of itself; everything else is only written down.
+# Called with `-m venv DIR` it fills DIR with copies of itself; every other call is only written down.
 STAND_IN = """#!/bin/sh
 echo "$(basename "$0") $*" >>"$LOG"
 case "$*" in

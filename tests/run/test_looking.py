@@ -71,7 +71,8 @@ def test_who_is_out_of_patience_is_woken(patient: Watched, monkeypatch: pytest.M
 def test_what_failed_is_told_to_who_looked_too(
     patient: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SimDevice, "patience_us", 500.0)  # a look cannot tell: it never succeeds
+    # The event of what failed never succeeds, so looking has to end.
+    monkeypatch.setattr(SimDevice, "patience_us", 500.0)
 
     async def main() -> None:
         far = kernel(STRAY)(1 << 30, agt.zeros((4,)), grid=1, block=4)

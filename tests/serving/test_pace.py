@@ -60,7 +60,7 @@ def test_a_host_that_is_late_because_of_its_requests_launches_them_one_by_one(
 ) -> None:
     pace = Pace(8, lanes)
     now = 0.0
-    for _ in range(4 * lanes):  # it was quick once
+    for _ in range(4 * lanes):  # the host has been quick before
         pace.found_done(now)
     assert pace.size == 8
     for step in steps:

@@ -264,7 +264,8 @@ def test_memory_does_not_grow(sim: SimDevice) -> None:
     async def main() -> tuple[int, int]:
         async with agt.Server(pipeline, N, lanes=2) as server:
             await server(request(0.0))
-            before, floor = sim.heap.live, agt.in_flight()  # of the whole process
+            # `in_flight` counts for the whole process, so what earlier tests left is in it.
+            before, floor = sim.heap.live, agt.in_flight()
             async for _ in server.map(request(n) for n in range(200)):
                 assert agt.in_flight() < floor + 100
             return before, sim.heap.live
@@ -436,6 +437,6 @@ def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: SimDevic
             await asyncio.wait({task})
             for _ in range(3):
                 assert (await server(request(0.0)))[0] == 0.0
-            assert "1 of 2 lanes busy" in repr(server)  # the cancelled one, still
+            assert "1 of 2 lanes busy" in repr(server)  # the cancelled request still holds it
 
     asyncio.run(main())

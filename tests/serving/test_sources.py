@@ -67,7 +67,8 @@ def test_what_was_asked_before_a_failure_is_answered(
 
     async def main() -> None:
         async with agt.Server(pipeline, N, lanes=3, together=together) as server:
-            for count in range(5, 13):  # it is the first of those launched together, and another
+            # The failing one is the first of those launched together, or another.
+            for count in range(5, 13):
                 requests = arriving(source(count)) if asynchronous else source(count)
                 got, error = await read(server, requests)
                 assert got == [2.0 * n for n in range(count)]
@@ -121,7 +122,7 @@ def test_nothing_runs_after_the_end_of_the_server(sim: SimDevice) -> None:
             await asyncio.sleep(0)
             first.cancel()
             await asyncio.wait({first})
-            # Both want the lane, which the cancelled run still holds.
+            # Both of these want the lane that the cancelled run still holds.
             single = asyncio.ensure_future(server(request(2.0)))
             several = asyncio.ensure_future(read(server, [request(3.0)]))
             await asyncio.sleep(0)
@@ -161,7 +162,8 @@ def test_a_function_that_returns_its_data_is_told_to_write_it(device: Device) ->
             with pytest.raises(UsageError, match="asynchronous"):
                 await server(lambda slot: task)
             await task
-            y = await server(lambda slot: np.multiply(request(2.0), 2.0, out=slot))  # is the slot
+            # What this function returns is the slot itself.
+            y = await server(lambda slot: np.multiply(request(2.0), 2.0, out=slot))
             z = await server(lambda slot: io.BytesIO(request(5.0).tobytes()).readinto(slot))
             return float(y[0]), float(z[0])
 

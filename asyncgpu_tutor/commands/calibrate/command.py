@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from asyncgpu_tutor.commands.calibrate.gpu import measured_spec
 from asyncgpu_tutor.devices.simulated import save_spec
-from asyncgpu_tutor.errors import AsyncGpuError
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run import resolve
 
 if TYPE_CHECKING:
@@ -26,23 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print, and write.
-
-    Returns
-    -------
-    int
-        0 if the file was written; 2 if not.
-    """
+    """Measure, print, and write."""
     if args.file.suffix != ".json":
-        return _complain(f"{args.file} should end in .json, by which ASYNCGPU_SPEC knows a file")
-    try:
-        device = resolve(args.device)
-        if device.simulated:
-            return _complain(f"{device.name} is simulated: there is nothing to measure")
-        spec = measured_spec(cast("CupyDevice", device))
-        save_spec(spec, args.file)
-    except (AsyncGpuError, OSError) as error:
-        return _complain(str(error))
+        raise UsageError(f"{args.file} should end in .json, by which ASYNCGPU_SPEC knows a file")
+    device = resolve(args.device)
+    if device.simulated:
+        raise UsageError(f"{device.name} is simulated: there is nothing to measure")
+    spec = measured_spec(cast("CupyDevice", device))
+    save_spec(spec, args.file)
     sources = dict(spec.sources)
     for field in dataclasses.fields(spec):
         if field.name in sources:
@@ -50,8 +40,3 @@ def run(args: argparse.Namespace) -> int:
             print(f"{field.name:20} {value:>14.6g}   {sources[field.name][:60]}")
     print(f"Written to {args.file}. To simulate this GPU: ASYNCGPU_SPEC={args.file}")
     return 0
-
-
-def _complain(what: str) -> int:
-    print(f"asyncgpu-tutor calibrate: {what}", file=sys.stderr)
-    return 2

@@ -21,12 +21,10 @@ from pathlib import Path
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.profile.programs import RUNS, Run, find_run, record_run
-from asyncgpu_tutor.errors import AsyncGpuError, UsageError
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run.recording import Source
 
 __all__ = ["add_arguments", "machine_facts", "run"]
-
-SUCCESS, MISUSE = 0, 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,25 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Record, and write the files.
-
-    Returns
-    -------
-    int
-        0, or 2 if what was asked for cannot be had.
-    """
-    try:
-        if args.list:
-            for name, program in RUNS.items():
-                print(f"{name:<40} {program.about}")
-            return SUCCESS
-        programs = [find_run(name) for name in args.only] if args.only else list(RUNS.values())
-        with agt.using(args.device):
-            _record_all(programs, args)
-    except AsyncGpuError as error:
-        print(f"asyncgpu-tutor record-course: {error}", file=sys.stderr)
-        return MISUSE
-    return SUCCESS
+    """Record, and write the files."""
+    if args.list:
+        for name, program in RUNS.items():
+            print(f"{name:<40} {program.about}")
+        return 0
+    programs = [find_run(name) for name in args.only] if args.only else list(RUNS.values())
+    with agt.using(args.device):
+        _record_all(programs, args)
+    return 0
 
 
 def _record_all(programs: Sequence[Run], args: argparse.Namespace) -> None:

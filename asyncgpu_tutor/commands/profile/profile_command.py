@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from asyncgpu_tutor import Trace, analyse
 from asyncgpu_tutor.commands.profile import nsys
-from asyncgpu_tutor.errors import AsyncGpuError
 from asyncgpu_tutor.types import Analysis
 
 __all__ = ["add_arguments", "run"]
-
-SUCCESS, MISUSE = 0, 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,26 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do the round trip, or the second half of it.
-
-    Returns
-    -------
-    int
-        0, or 2 if what was asked for cannot be had.
-    """
-    try:
-        trace = _trace(args)
-        analysis = analyse(trace)
-        print(analysis.table())
-        args.out.mkdir(parents=True, exist_ok=True)
-        _draw(analysis, args.out / "analysis.png")
-        trace.save(args.out / "trace.json")
-        trace.to_perfetto(args.out / "trace.pftrace")
-    except (AsyncGpuError, OSError) as error:
-        print(f"asyncgpu-tutor profile: {error}", file=sys.stderr)
-        return MISUSE
+    """Do the round trip, or the second half of it."""
+    trace = _trace(args)
+    analysis = analyse(trace)
+    print(analysis.table())
+    args.out.mkdir(parents=True, exist_ok=True)
+    _draw(analysis, args.out / "analysis.png")
+    trace.save(args.out / "trace.json")
+    trace.to_perfetto(args.out / "trace.pftrace")
     print(f"\nPicture, trace and a file for https://ui.perfetto.dev are in {args.out}")
-    return SUCCESS
+    return 0
 
 
 def _trace(args: argparse.Namespace) -> Trace:

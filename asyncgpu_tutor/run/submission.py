@@ -177,6 +177,9 @@ def wait(submission: Submission[T]) -> T:
         submission.settle()
         blamed = submission.blame(error)
         raise blamed from blamed.__cause__
+    except KeyboardInterrupt:
+        _settle_retired()  # the simulated device has given it up; a GPU goes on with it
+        raise
     submission.settle()
     return submission.deliver()
 

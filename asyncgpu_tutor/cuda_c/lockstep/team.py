@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
@@ -37,6 +39,8 @@ class Limits:
         Calls of printf that are kept; the ones beyond are counted only.
     resident_blocks : int, optional
         Blocks that fit on the device at once; matters where blocks wait for each other.
+    patience : float
+        Seconds until a line on stderr says that this takes long.
     """
 
     step_budget: int = 500_000
@@ -45,6 +49,7 @@ class Limits:
     batch_lanes: int = 16384
     printed_lines: int = 10_000
     resident_blocks: int | None = None
+    patience: float = 2.0
 
 
 @dataclass
@@ -68,6 +73,26 @@ class Launch:
     # order what two blocks do, see `races`.
     fence_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     atomic_time: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    begun: int = 0  # blocks
+    since: float = field(default_factory=time.monotonic)
+    at: Position | None = None  # the loop whose turn was counted last
+    told: bool = False
+
+    def progress(self) -> str:
+        """How far it is, in words."""
+        x, y, z = self.grid
+        line = f", in the loop of line {self.at.line}" if self.at is not None else ""
+        return (
+            f"kernel '{self.kernel}' has been interpreted for {time.monotonic() - self.since:.1f} s: "
+            f"{self.begun} of {x * y * z} blocks have begun{line}"
+        )
+
+    def look(self) -> None:
+        """Say once that this takes long, if it does."""
+        if not self.told and time.monotonic() - self.since > self.limits.patience:
+            self.told = True
+            sys.stderr.write(f"{self.progress()}. An interrupt (Ctrl-C, or Stop) ends it.\n")
 
     @property
     def threads(self) -> int:
@@ -211,6 +236,9 @@ class Team:
     def step(self, at: Position, mask: Mask) -> None:
         """Count one loop iteration of the lanes of `mask`."""
         self.steps += 1
+        self.launch.at = at
+        if not self.steps & 15:
+            self.launch.look()
         if self.steps > self.launch.limits.step_budget:
             self.fault(
                 RunawayKernelError,

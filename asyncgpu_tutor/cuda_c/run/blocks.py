@@ -51,6 +51,13 @@ class Blocks:
         KernelFault
             `DeadlockError` if all that are under way wait, and others have no place or there are none.
         """
+        try:
+            self._run()
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(self._launch.progress())
+            raise
+
+    def _run(self) -> None:
         limits = self._launch.limits
         most = max(1, limits.batch_lanes // self._launch.threads)
         first = 0
@@ -73,6 +80,7 @@ class Blocks:
 
     def _begin(self, numbers: NDArray[np.int64]) -> None:
         team = Team(self._launch, numbers, self._code.slots, self._code.exits)
+        self._launch.begun += len(numbers)
         self._tally.begin_batch(team.layout)
         for slot, value in self._values.items():
             team.slots[slot] = value

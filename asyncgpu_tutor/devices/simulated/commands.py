@@ -12,6 +12,7 @@ import numpy as np
 from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, Limits, Parameter, Program, Signature
 from asyncgpu_tutor.devices.protocol import Argument, Dim3, HostBuffer, Memory
 from asyncgpu_tutor.devices.simulated.engine import Work
+from asyncgpu_tutor.devices.simulated.interrupts import interruptible
 from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
 from asyncgpu_tutor.devices.simulated.memory import SimMemory
 from asyncgpu_tutor.devices.simulated.model import copy_time, kernel_time, resident_blocks
@@ -212,6 +213,7 @@ def kernel_launch(
         for arg, parameter in zip(args, parameters, strict=True)
     ]
 
+    @interruptible()
     def execute() -> tuple[LaunchResult, str | None]:
         stand_in = function.stand_in
         done = stand_in.launch(grid, block, values, shared_mem) if stand_in is not None else None

@@ -297,7 +297,11 @@ class Engine:
             self._fail(queue, command, error)
             return
         except BaseException as error:  # of the interpreter, or Ctrl-C while it ran
-            self._fail(queue, command, DeviceError(f"the simulation was interrupted by {error!r}"))
+            failure = DeviceError(f"the simulation was interrupted by {error!r}")
+            failure.__cause__ = error.with_traceback(None)
+            for note in getattr(error, "__notes__", ()):
+                failure.add_note(note)
+            self._fail(queue, command, failure)
             raise
         queue.running = True
         self._running.append(_Running(command, queue, self.now, max(work.us, 0.0), work.demand))

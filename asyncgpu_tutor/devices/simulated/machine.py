@@ -123,7 +123,14 @@ class Machine:
         self._calls += 1
         self._forget_closed()
         start = self.host
-        if not self.engine.run_to(event):
+        try:
+            passes = self.engine.run_to(event)
+        except KeyboardInterrupt:
+            self.engine.run_to(
+                event
+            )  # by now what was interrupted has failed, and the rest is skipped
+            raise
+        if not passes:
             raise DeviceError("the simulated device waits for something that can never happen")
         self.host = max(self.host, event.at) + delay
         return start, self.host
@@ -247,6 +254,10 @@ class Machine:
                 self._advance()
             else:  # a task that keeps the host busy does not keep others from what is done by now
                 self._wake()
+        except KeyboardInterrupt:
+            # What was interrupted has failed, and tells so who awaits it. Raised from here, a notebook's loop
+            # would end with it.
+            pass
         finally:  # an interrupt must not stop time for good
             if any(waiter.loop is loop for waiter in self._waiters):
                 loop.call_soon(self._turn, loop, self._calls, quiet)

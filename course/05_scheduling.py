@@ -811,8 +811,9 @@ who_gains.reveal(
 # %% [markdown] id=misconception-size
 # > **Misconception: on several streams, kernels run at the same time.**
 # >
-# > - *What you see:* bars side by side, and next to nothing gained. Most of them just got longer.
-# > - *Why:* a kernel takes as many SMs as its blocks need. What is full has no room for a second one, and the two share.
+# > - *What you see:* bars on four lanes, and still one after the other: only their ends overlap. Next to nothing is gained.
+# > - *Why:* a kernel takes as many SMs as its blocks need. A device that is full has no place for a block of another one. That waits, and
+# >   begins when the last blocks of the first are under way.
 # > - *What helps:* nothing, and nothing is wrong. The device is busy: that is what you have paid for.
 
 # %% id=full-picture
@@ -824,6 +825,9 @@ one, four = runs["full"]
 if device.simulated:
     assert gain("full") < 1.1
     assert all(span.detail["fills"] == 1 for span in one.find("relu"))
+    assert 0 < four.metrics().overlap_fraction < 0.15
+    assert four.metrics().max_concurrency == 2
+    assert all(span.waited_for_room > 0 for span in four.find("relu")[1:])
 print(f"the gain: {gain('full'):.2f}")
 
 # %% [markdown] id=uploads-text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -371,12 +372,14 @@ class SimDevice:
                         f"{memory.cells.name!r} had failed: {memory.spoiled}"
                     ) from memory.spoiled
             work = piece.begin(found)
-            return Work(work.us * whim.stretch, work.demand)
+            return replace(work, us=work.us * whim.stretch, drain=work.drain * whim.stretch)
 
-        def end(started: float, ended: float) -> None:
+        def end(started: float, ended: float, waited: float) -> None:
             if piece.at_end is not None and piece.fills is not None:
                 self.machine.fill(access, before, piece.fills, piece.at_end)
             if log is not None and draft is not None:
+                if waited:
+                    found["waited_for_room"] = waited
                 log.finish(draft, started, ended, **found)
 
         def skipped(error: DeviceError) -> None:

@@ -38,7 +38,7 @@ class Span:
     name : str
         For people: the kernel's name, or what is copied.
     start, end : float
-        In us since the trace began.
+        In us since the trace began. A kernel's bar begins when its first block has a place.
     device : str
         Such as ``"sim:0"`` or ``"cuda:0"``.
     stream : int or None
@@ -76,6 +76,15 @@ class Span:
     def on_device(self) -> bool:
         """Whether the device, not the host, was busy."""
         return self.kind in DEVICE_KINDS
+
+    @property
+    def waited_for_room(self) -> float:
+        """How long before `start`, in us, a kernel was ready and its first block found no place.
+
+        It is no work, and so in no sum. 0 where nobody knows: a GPU does not tell.
+        """
+        waited = self.detail.get("waited_for_room", 0.0)
+        return float(waited) if isinstance(waited, int | float) else 0.0
 
     @property
     def lane(self) -> str:

@@ -22,6 +22,7 @@ __all__ = ["key", "render", "strips"]
 
 _COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
 _LONGEST_PATH = 12  # steps that are named one by one
+_NO_ROOM = ":"  # where a kernel waits for its first place, which is no work
 
 
 def render(spans: Sequence[Span], *, device: str, clock: str, limit: int | None, width: int) -> str:
@@ -143,8 +144,11 @@ def strips(
 
 def key(traces: Iterable[Iterable[Span]]) -> str:
     """What the letters in `strips` mean."""
-    kinds = {span.kind for trace in traces for span in trace}
+    spans = [span for trace in traces for span in trace]
+    kinds = {span.kind for span in spans}
     letters = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
+    if any(span.waited_for_room for span in spans):
+        letters.append(f"{_NO_ROOM} = no room yet")
     return "Key: " + ", ".join([*letters, "2 = so many at once", ". = idle"])
 
 
@@ -159,6 +163,10 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
     spans = [s for s in lane.spans if s.kind != "range"] or list(lane.spans)
     together = [0] * width
     for span in spans:
+        if lane.group == "streams" and span.waited_for_room:
+            since = max(0, int((span.start - span.waited_for_room - begin) / column))
+            for i in range(since, min(int((span.start - begin) / column), width)):
+                strip[i] = _NO_ROOM if strip[i] == "." else strip[i]
         first = min(int((span.start - begin) / column), width - 1)
         last = max(first, min(math.ceil((span.end - begin) / column), width) - 1)
         for i in range(first, last + 1):

@@ -4,9 +4,9 @@ Time is virtual, in us, and moves only when something asks for it. Nothing depen
 or hashes: one program gives one sequence of events.
 
 Kernels share a device in two ways. Places for blocks are handed out in the order in which the kernels came: a
-later one gets its first place when all blocks of those before it have one, and there is room. (This queue was
-found by Amert et al., "GPU scheduling on the NVIDIA TX2: hidden details revealed", RTSS 2017.) What the SMs and
-the memory get done goes to the blocks that have places, in equal parts, as warps take turns.
+later one gets its first place when all blocks of those before it have one, and there is room. (Amert
+et al. found this queue: "GPU scheduling on the NVIDIA TX2: hidden details revealed", RTSS 2017.) What SMs and
+memory get done goes to the blocks that have places, in equal parts, as warps take turns.
 """
 
 from __future__ import annotations

@@ -268,8 +268,8 @@ in_words(by_size[2], by_size[4], by_size[8])
 # %% [markdown] id=pool-read
 # With two streams, a job comes and both are busy: it waits behind another. With four, whenever a job comes, one stream
 # has just become free. With eight the picture is the same staircase, only drawn on more lanes: **the host cannot fill
-# more streams than length divided by pace.** (Each policy makes streams of its own, and the device numbers all streams
-# that it ever made. So the numbers in the pictures climb. What counts is how many lanes there are. On a real GPU the steps of the staircase are
+# more streams than length divided by pace.** (Each policy makes streams of its own. The device numbers all that it ever made; a picture
+# numbers its lanes in the order of their first use. On a real GPU the steps of the staircase are
 # less even, as Python is not always equally quick: there a job may find its stream busy now and then.)
 #
 # There is a second limit. A job needs room on the device. What computes there are its **SMs**, *streaming multiprocessors*; a GPU

@@ -87,9 +87,17 @@ class Span:
         return float(waited) if isinstance(waited, int | float) else 0.0
 
     @property
-    def lane(self) -> str:
-        """Name of the lane that it is drawn on, without the device."""
-        return "host" if self.stream is None else f"stream {self.stream}"
+    def title(self) -> str:
+        """What is written on its bar.
+
+        The name that the program gave to the operation, if it gave one; a host's call in one word. The whole
+        of it is in `name`.
+        """
+        if self.kind == "wait":
+            return "wait"
+        if self.kind == "call":
+            return self.name.removeprefix("enqueue ").partition(" ")[0]
+        return f"{self.label}: {self.name}" if self.detail.get("named") else self.name
 
 
 def call_name(kind: SpanKind, name: str) -> str:

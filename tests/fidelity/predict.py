@@ -41,6 +41,9 @@ class Kept:
     name: str
     counted: Counted
 
+    def footprint(self, name: str) -> tuple[int, int]:
+        return self.program.footprint(name)
+
     def launch(self, name: str, grid: Any, block: Any, values: Any, **more: Any) -> LaunchResult:
         size = int(values[0]) if isinstance(values[0], np.generic) else 0
         if name in ("sgemm_naive", "matvec_naive") and size >= KEPT:

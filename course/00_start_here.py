@@ -196,7 +196,7 @@ in_words(blocking, overlapped)
 
 # %% [markdown] id=timeline-read
 # The device does the same in both: a copy in, a fill with zeros, the (short) kernel, a copy back. Look at the host. With
-# `sync` there is a stretch of **waiting** above the device's work (dotted, and called `synchronize event`), and the job comes after it. With `spawn` the job *is*
+# `sync` there is a stretch of **waiting** above the device's work (dotted, and called `wait`), and the job comes after it. With `spawn` the job *is*
 # above the device's work: the two overlap. Python did not get quicker. It stopped waiting. (What is blank after the job
 # is the `await`. Python would be free for other tasks there.)
 #

@@ -472,7 +472,7 @@ in_words(stepwise)
 # The upper lane is the host. Each step is the same story: a call or two, then a stretch of waiting while the device works. And
 # look at the streams: after each step the device has nothing to do, until Python has come back from its wait and made the next
 # call. **They take turns. When one works, the other is idle.** (Each `sync` takes the next of four streams, so each
-# step is on another lane. Lanes are sorted by number, so the first step need not be on the uppermost.)
+# step is on another lane. Lanes are numbered in the order of their first use.)
 
 # %% id=steps-check
 waits = [span for span in stepwise if span.kind == "wait"]

@@ -268,8 +268,8 @@ in_words(by_size[2], by_size[4], by_size[8])
 # %% [markdown] id=pool-read
 # With two streams, a job comes and both are busy: it waits behind another. With four, whenever a job comes, one stream
 # has just become free. With eight the picture is the same staircase, only drawn on more lanes: **the host cannot fill
-# more streams than length divided by pace.** (Each policy makes streams of its own, and the device numbers all streams
-# that it ever made. So the numbers in the pictures climb. What counts is how many lanes there are. On a real GPU the steps of the staircase are
+# more streams than length divided by pace.** (Each policy makes streams of its own. The device numbers all that it ever made; a picture
+# numbers its lanes in the order of their first use. On a real GPU the steps of the staircase are
 # less even, as Python is not always equally quick: there a job may find its stream busy now and then.)
 #
 # There is a second limit. A job needs room on the device. What computes there are its **SMs**, *streaming multiprocessors*; a GPU
@@ -811,8 +811,9 @@ who_gains.reveal(
 # %% [markdown] id=misconception-size
 # > **Misconception: on several streams, kernels run at the same time.**
 # >
-# > - *What you see:* bars side by side, and next to nothing gained. Most of them just got longer.
-# > - *Why:* a kernel takes as many SMs as its blocks need. What is full has no room for a second one, and the two share.
+# > - *What you see:* bars on four lanes, and still one after the other: only their ends overlap. Next to nothing is gained.
+# > - *Why:* a kernel takes as many SMs as its blocks need. A device that is full has no place for a block of another one. That waits, and
+# >   begins when the last blocks of the first are under way.
 # > - *What helps:* nothing, and nothing is wrong. The device is busy: that is what you have paid for.
 
 # %% id=full-picture
@@ -824,6 +825,9 @@ one, four = runs["full"]
 if device.simulated:
     assert gain("full") < 1.1
     assert all(span.detail["fills"] == 1 for span in one.find("relu"))
+    assert 0 < four.metrics().overlap_fraction < 0.15
+    assert four.metrics().max_concurrency == 2
+    assert all(span.waited_for_room > 0 for span in four.find("relu")[1:])
 print(f"the gain: {gain('full'):.2f}")
 
 # %% [markdown] id=uploads-text

@@ -345,7 +345,8 @@ in_words(looped)
 # %% id=token-check
 for token, answer in zip(tokens, answers):
     assert np.allclose(answer, in_numpy(host, token), atol=1e-4)
-calls = [span.name for span in looped if span.kind == "call"]
+marks = ("record", "wait_event")  # with which an update puts itself before the next launch
+calls = [span.name for span in looped if span.kind == "call" and span.name not in marks]
 assert calls == ["enqueue h2d", "launch graph step"] * 5
 print("five tokens, five answers, two calls for each")
 

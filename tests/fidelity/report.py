@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from asyncgpu_tutor.devices.simulated import SPECS
 
+from .bars import compared
 from .cases import COPIES, COPY_BYTES, DIMS, VARIANTS, MlpCase, kernel_cases
 from .counting import load
 
@@ -140,6 +141,8 @@ def _lines(predicted: dict[str, dict[str, float]], measured: dict[str, Any]) -> 
     yield ""
     yield from _table(predicted["copies"], measured["copies"])
     yield ""
+    yield from _bars()
+    yield ""
     yield "## Registers of a thread"
     yield ""
     yield "The compiler's on the H200, and the interpreter's estimate. Up to 32 never limit occupancy there."
@@ -150,6 +153,19 @@ def _lines(predicted: dict[str, dict[str, float]], measured: dict[str, Any]) -> 
     sizes = {case.kernel: case.name for case in kernel_cases()}
     for kernel, real in measured["registers"].items():
         yield f"| {kernel} | {real} | {counted[sizes[kernel]].registers} |"
+
+
+def _bars() -> Iterator[str]:
+    yield "## Bars of recorded programs"
+    yield ""
+    yield (
+        "| program | pieces | overlap, measured | predicted | begins: median off | worst "
+        "| ends: median off | worst |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
+    for row in compared():
+        shares = (*row.overlap, *row.begin, *row.end)
+        yield f"| {row.name} | {row.pieces} | " + " | ".join(f"{s:.0%}" for s in shares) + " |"
 
 
 def _table(predicted: dict[str, float], measured: dict[str, float]) -> Iterator[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 
 import pytest
 
 from asyncgpu_tutor.devices.simulated import SPECS
 
+from .bars import compared
 from .cases import kernel_cases
 from .counting import count, load
 from .predict import everything
@@ -20,15 +22,19 @@ Predicted = dict[str, dict[str, float]]
 # host path is another one, may begin with higher ones. (Pageable copies: the worst is one of 64 KiB,
 # which took 13 us in one recording and 7 in the next.)
 PRESENT = {
-    ("mlp", True): (3.4, 16.6),
+    ("mlp", True): (3.3, 16.8),
     ("mlp", False): (4.0, 15.3),
-    (BY_CALIBRATE, True): (8.8, 26.6),
-    (BY_CALIBRATE, False): (9.1, 24.6),
+    (BY_CALIBRATE, True): (8.8, 26.5),
+    (BY_CALIBRATE, False): (9.0, 24.5),
     ("kernels", True): (6.4, 57.5),
     ("kernels", False): (9.7, 59.5),
     ("copies", True): (7.7, 138.9),
     ("copies", False): (6.3, 109.7),
 }
+# The same for bars: median and worst of all programs, as parts of their makespan; and how far overlap is
+# off at most.
+PRESENT_BARS = {"begin": (0.132, 0.537), "end": (0.144, 0.537)}
+PRESENT_OVERLAP = 0.272
 GROUPS = ("mlp", BY_CALIBRATE, "kernels", "copies")
 WRONG = 0  # pairs of variants
 
@@ -50,6 +56,15 @@ def test_errors_do_not_rise(predicted: Predicted, group: str, half: bool) -> Non
 @pytest.mark.slow
 def test_no_more_variants_of_the_mlp_are_in_the_wrong_order(predicted: Predicted) -> None:
     assert len(misordered(predicted["mlp"], recording()["mlp"])) <= WRONG
+
+
+@pytest.mark.slow
+def test_bars_begin_and_end_no_further_off() -> None:
+    for edge, (median, worst) in PRESENT_BARS.items():
+        off = [getattr(row, edge) for row in compared()]
+        assert statistics.median(one[0] for one in off) <= median
+        assert max(one[1] for one in off) <= worst
+    assert max(abs(row.overlap[0] - row.overlap[1]) for row in compared()) <= PRESENT_OVERLAP
 
 
 @pytest.mark.slow

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from asyncgpu_tutor.devices.simulated.specs import find_spec
 from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UpstreamError
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog, call_name
-from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
+from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag, forbid_nested_wait
 
 __all__ = ["SimDevice", "SimFunction"]
 
@@ -131,10 +132,21 @@ class SimDevice:
             self._submission = op
             self.spend(self.spec.submit_us)
 
-    def call(self, name: str, us: float) -> int | None:
+    def call(self, name: str, us: float, **detail: object) -> int | None:
         """The host makes a call; id of its span, if there is a recording."""
         self.begin_submission()
-        return self._host_span("call", name, *self.spend(us))
+        return self._host_span("call", name, *self.spend(us), detail=detail)
+
+    def event_call(self, name: str, **detail: object) -> None:
+        """The host records an event, or lets a stream wait for one.
+
+        Those of a submission are not seen as calls, because the program did not make them.
+        """
+        if current_tag() is None:
+            self.call(name, self.spec.call_event_us, **detail)
+        else:
+            self.begin_submission()
+            self.spend(self.spec.call_event_us)
 
     def work(self, us: float, name: str) -> None:
         """Keep the host busy for `us` microseconds."""
@@ -325,11 +337,14 @@ class SimDevice:
         start: float,
         end: float,
         waits_for: tuple[int, ...] = (),
+        detail: Mapping[str, object] | None = None,
     ) -> int | None:
         if self.log is None:
             return None
         op, label = current_operation()
-        draft = self.log.draft(kind, name, None, op=op, label=label, waits_for=waits_for)
+        draft = self.log.draft(
+            kind, name, None, op=op, label=label, waits_for=waits_for, detail=detail
+        )
         return self.log.finish(draft, start, end).id
 
     # ------------------------------------------------------------------ enqueueing
@@ -371,12 +386,14 @@ class SimDevice:
                         f"{memory.cells.name!r} had failed: {memory.spoiled}"
                     ) from memory.spoiled
             work = piece.begin(found)
-            return Work(work.us * whim.stretch, work.demand)
+            return replace(work, us=work.us * whim.stretch, drain=work.drain * whim.stretch)
 
-        def end(started: float, ended: float) -> None:
+        def end(started: float, ended: float, waited: float) -> None:
             if piece.at_end is not None and piece.fills is not None:
                 self.machine.fill(access, before, piece.fills, piece.at_end)
             if log is not None and draft is not None:
+                if waited:
+                    found["waited_for_room"] = waited
                 log.finish(draft, started, ended, **found)
 
         def skipped(error: DeviceError) -> None:

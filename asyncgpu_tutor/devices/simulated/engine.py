@@ -2,6 +2,11 @@
 
 Time is virtual, in us, and moves only when something asks for it. Nothing depends on wall clocks, threads
 or hashes: one program gives one sequence of events.
+
+Kernels share a device in two ways. Places for blocks are handed out in the order in which the kernels came: a
+later one gets its first place when all blocks of those before it have one, and there is room. (Amert
+et al. found this queue: "GPU scheduling on the NVIDIA TX2: hidden details revealed", RTSS 2017.) What SMs and
+memory get done goes to the blocks that have places, in equal parts, as warps take turns.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from asyncgpu_tutor.errors import DeviceError, UpstreamError
 __all__ = ["Command", "Engine", "EngineEvent", "Queue", "Work"]
 
 INFINITY = float("inf")
+_NO_ROOM = 1e-9  # what rounding leaves of a device that is full
 Resource = Literal["compute", "h2d", "d2h", "none"]
 
 
@@ -27,12 +33,19 @@ class Work:
     ----------
     us : float
         How long it takes when it gets all that it demands.
+    places : float
+        Which part of the device's places for blocks it fills, 0 to 1. Only kernels have one.
     demand : float
-        Which part of the device's block slots it fills, 0 to 1. Only kernels have one.
+        Which part of the device's throughput it uses meanwhile, 0 to 1, and above 0 for what has places.
+    drain : float
+        How long before its end, in us, its last block gets a place. From then on its blocks end one by one,
+        and it holds half of its places on average. 0 where all blocks start at once.
     """
 
     us: float
+    places: float = 0.0
     demand: float = 0.0
+    drain: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
@@ -60,7 +73,7 @@ class Command:
     begin : callable
         Takes effect when the command starts; says how long it takes.
     end : callable
-        Called with start and end, in us.
+        Called with start, end, and for how long it had to wait for a place before the start, in us.
     skipped : callable
         Called with the error in place of `begin` where an earlier command had failed, or after
         `begin` has raised one.
@@ -73,7 +86,7 @@ class Command:
     ready: float
     op: int | None = None
     begin: Callable[[], Work] | None = None
-    end: Callable[[float, float], None] | None = None
+    end: Callable[[float, float, float], None] | None = None
     skipped: Callable[[DeviceError], None] | None = None
     records: EngineEvent | None = None
     awaits: EngineEvent | None = None
@@ -85,10 +98,23 @@ class Command:
 class _Running:
     command: Command
     queue: Queue
-    start: float
-    left: float
-    demand: float
+    work: Work
+    came: float
+    left: float  # us of its own
+    goal: float  # how much of that is left when it starts to drain; then 0
+    start: float | None = None  # when it got its first place
+    held: float = 0.0  # places
     speed: float = 1.0
+
+    @property
+    def wants(self) -> float:
+        """How many places it could use now."""
+        return self.work.places if self.goal or not self.work.drain else self.work.places / 2
+
+    @property
+    def most(self) -> float:
+        """Its speed if the blocks that have places get all that they demand."""
+        return self.held / self.wants
 
 
 @dataclass(eq=False, slots=True)
@@ -200,8 +226,8 @@ class Engine:
         """When something happens next, in us; None if nothing ever will."""
         now, soonest = self.now, INFINITY
         for run in self._running:
-            if run.speed > 0 and (end := now + run.left / run.speed) < soonest:
-                soonest = end
+            if run.speed > 0 and (then := now + (run.left - run.goal) / run.speed) < soonest:
+                soonest = then
         for queue in self._queues:
             if queue.waiting and not queue.running and now < (start := _earliest(queue)) < soonest:
                 soonest = start
@@ -223,18 +249,18 @@ class Engine:
         going: list[_Running] = []
         shared = False
         for run in self._running:
-            speed, left = run.speed, run.left
+            speed = run.speed
             # The expression for "when" in `next_time`, so that rounding cannot part the two.
-            if speed > 0 and now + left / speed <= moment:
-                done.append(run)
-                shared = shared or run.demand > 0
-                continue
-            left -= step * speed
-            run.left = max(0.0, left)
+            if speed > 0 and now + (run.left - run.goal) / speed <= moment:
+                shared = shared or run.work.places > 0
+                if not run.goal:
+                    done.append(run)
+                    continue
+                run.left, run.goal = run.goal, 0.0
+            else:
+                run.left = max(run.goal, run.left - step * speed)
             going.append(run)
         self.now = moment
-        if not done:
-            return
         self._running = going
         if shared:
             self._share()
@@ -242,7 +268,8 @@ class Engine:
             run.queue.running = False
             run.queue.last, run.queue.ended = run.command.resource, self.now
             if run.command.end is not None:
-                run.command.end(run.start, self.now)
+                start = run.came if run.start is None else run.start
+                run.command.end(start, self.now, start - run.came)
 
     # ------------------------------------------------------------------ starting
     def _start_all(self) -> bool:
@@ -304,8 +331,9 @@ class Engine:
             self._fail(queue, command, failure)
             raise
         queue.running = True
-        self._running.append(_Running(command, queue, self.now, max(work.us, 0.0), work.demand))
-        if work.demand:
+        goal = min(work.drain, work.us)
+        self._running.append(_Running(command, queue, work, self.now, max(work.us, 0.0), goal))
+        if work.places:
             self._share()
 
     def _fail(self, queue: Queue, command: Command, error: DeviceError) -> None:
@@ -326,19 +354,38 @@ class Engine:
         )
 
     def _share(self) -> None:
-        """Give the SMs to the kernels in the order in which they started.
+        """Give places to the kernels of each device, and throughput to those that have some."""
+        kernels: dict[int, list[_Running]] = {}
+        for run in self._running:  # in the order in which they came
+            if run.work.places:
+                kernels.setdefault(run.queue.device, []).append(run)
+        for runs in kernels.values():
+            room = 1.0
+            for run in runs:
+                run.held = min(run.wants, room)
+                room -= run.held
+                if room < _NO_ROOM:
+                    room = 0.0
+                if run.held and run.start is None:
+                    run.start = self.now
+            _divide(runs)
 
-        The block scheduler places blocks of a later kernel only where earlier ones leave room, so a
-        kernel that finds a part of its demand free runs at that part of its speed.
-        """
-        free: dict[int, float] = {}
-        for run in self._running:
-            if run.demand <= 0.0:
-                continue
-            left = free.get(run.queue.device, 1.0)
-            given = min(run.demand, left)
-            run.speed = given / run.demand
-            free[run.queue.device] = left - given
+
+def _divide(runs: list[_Running]) -> None:
+    """Divide the throughput of a device by the places that each holds; nobody gets more than it could use."""
+    for run in runs:
+        run.speed = run.most
+    left = 1.0
+    hungry: list[_Running] = [run for run in runs if run.held]
+    while hungry:
+        part = left / sum(run.held for run in hungry)
+        too_much = [run for run in hungry if run.most * run.work.demand > part * run.held]
+        if len(too_much) == len(hungry):
+            for run in hungry:
+                run.speed = part * run.held / run.work.demand
+            return
+        left -= sum(run.most * run.work.demand for run in hungry if run not in too_much)
+        hungry = too_much
 
 
 def _serial(head: tuple[int, Queue]) -> int:

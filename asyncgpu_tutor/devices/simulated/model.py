@@ -44,14 +44,20 @@ class KernelTime:
         or device memory).
     us : float
         The largest of them, and more the nearer the chain is to it, behind the shortest time of a launch.
+    places : float
+        The part of the device's places for blocks that the launch fills, 0 to 1.
     demand : float
-        The part of the device that the launch fills, 0 to 1: of its block slots, or of the throughput of
-        its SMs or its memory, whichever is most.
+        The part of the device that it leaves to nobody else, 0 to 1: of the places, or of the throughput of
+        the SMs or the memory, whichever is most.
+    drain : float
+        How long before the end, in us, the last block gets a place.
     """
 
     bounds: dict[str, float]
     us: float
+    places: float
     demand: float
+    drain: float
 
     @property
     def bound(self) -> str:
@@ -61,7 +67,7 @@ class KernelTime:
     @property
     def work(self) -> Work:
         """For the engine."""
-        return Work(self.us, self.demand)
+        return Work(self.us, self.places, self.demand, self.drain)
 
 
 def blocks_by_registers(spec: DeviceSpec, threads: int, registers: int) -> int:
@@ -111,10 +117,11 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     p = spec.overlap
     us = spec.launch_us + (bounds["latency"] ** p + throughput**p) ** (1 / p)
     busy = max(bounds[name] for name in PER_SM) / us
-    demand = max(
-        counts.blocks / slots, busy * min(spec.sms, counts.blocks) / spec.sms, bounds["memory"] / us
-    )
-    return KernelTime(bounds, us, min(1.0, demand))
+    places = min(1.0, counts.blocks / slots)
+    demand = max(places, busy * min(spec.sms, counts.blocks) / spec.sms, bounds["memory"] / us)
+    # When the last block gets a place, those before it are at all stages: on average half of a block is left.
+    drain = us / (1 + later) / 2 if waves > 1 else 0.0
+    return KernelTime(bounds, us, places, min(1.0, demand), drain)
 
 
 def _chain(spec: DeviceSpec, counts: Counts) -> float:

@@ -17,8 +17,9 @@ GRAPHS = "measured by asyncgpu_tutor/devices/cuda/measure.py: H200, driver 580.1
 FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-21"
 MLP = "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-21"
 CALLS = (
-    "measured by asyncgpu_tutor/calibrate through this package's own calls (H200, Python 3.12, 2026-11-21), "
-    "times a factor fitted to one half of the runs of the MLP: what runs once is slower than a loop"
+    "measured by asyncgpu_tutor/commands/calibrate through this package's own calls (H200, Python 3.12, "
+    "2026-11-21), times a factor "
+    "fitted to one half of the runs of the MLP: what runs once is slower than a loop"
 )
 MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
 

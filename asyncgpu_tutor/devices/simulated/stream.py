@@ -22,13 +22,19 @@ class SimEvent:
     """A point in the work of a simulated stream."""
 
     def __init__(
-        self, device: SimDevice, state: EngineEvent, before: Clock, heads: tuple[int, ...]
+        self,
+        device: SimDevice,
+        state: EngineEvent,
+        before: Clock,
+        heads: tuple[int, ...],
+        stream: int,
     ) -> None:
         self.device = device
         self.machine = device.machine
         self.state = state
         self.before = before
         self.heads = heads
+        self.stream = stream  # that it was recorded on
 
     @property
     @exclusive
@@ -87,15 +93,14 @@ class SimStream:
     @exclusive
     def record(self) -> SimEvent:
         """An event behind all work enqueued so far."""
-        self.device.begin_submission()
-        self.device.spend(self.device.spec.call_event_us)
+        self.device.event_call("record", stream=self.number)
         return self.mark()
 
     def mark(self) -> SimEvent:
         """As `record`, where it costs the host nothing: in a graph."""
         log = self.device.log
         heads = log.heads(self.number) if log else ()
-        event = SimEvent(self.device, EngineEvent(), self.clock.copy(), heads)
+        event = SimEvent(self.device, EngineEvent(), self.clock.copy(), heads, self.number)
         self.submit(Command("none", self.device.now(), current_operation()[0], records=event.state))
         return event
 
@@ -110,7 +115,7 @@ class SimStream:
                 f"{self!r} cannot wait for {event!r}: it is not an event of a simulated device. "
                 "stream.record() makes one"
             )
-        self.device.spend(self.device.spec.call_event_us)
+        self.device.event_call("wait_event", stream=self.number, event_of=event.stream)
         self.follow(event)
 
     def follow(self, event: SimEvent) -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.traces.analysis.idle import calls_of
 from asyncgpu_tutor.traces.spans.intervals import common, length, union
+from asyncgpu_tutor.traces.spans.lanes import StreamKey, stream_numbers
 from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Depth", "OverlapMatrix", "overlap_matrix", "queue_depth"]
@@ -70,16 +71,14 @@ class OverlapMatrix:
         What rows and columns are.
     us : array, float64, shape (streams, streams)
         Symmetric. The diagonal is how long each stream was at work.
+    names : list of str
+        What to call rows and columns: ``"s1"`` for the lane of stream 1, with the device where there are
+        several.
     """
 
-    streams: tuple[tuple[str, int], ...]
+    streams: tuple[StreamKey, ...]
     us: npt.NDArray[np.float64]
-
-    @property
-    def names(self) -> list[str]:
-        """What to call rows and columns: ``"s1"``, with the device where there are several."""
-        several = len({device for device, _ in self.streams}) > 1
-        return [f"{d} s{n}" if several else f"s{n}" for d, n in self.streams]
+    names: list[str]
 
     def lines(self) -> Iterable[str]:
         """As a table of text."""
@@ -92,7 +91,9 @@ class OverlapMatrix:
 
 def overlap_matrix(trace: Trace) -> OverlapMatrix:
     """Which streams were at work together, and for how long."""
-    keys = sorted({(s.device, s.stream) for s in trace.device_spans if s.stream is not None})
+    numbers = stream_numbers(trace)
+    keys = list(numbers)
+    several = len({device for device, _ in keys}) > 1
     busy = [
         union((s.start, s.end) for s in trace.device_spans if (s.device, s.stream) == key)
         for key in keys
@@ -101,4 +102,5 @@ def overlap_matrix(trace: Trace) -> OverlapMatrix:
     for i, one in enumerate(busy):
         for j, other in enumerate(busy):
             us[i, j] = length(one) if i == j else length(common(one, other))
-    return OverlapMatrix(tuple(keys), us)
+    names = [f"{key[0]} s{n}" if several else f"s{n}" for key, n in numbers.items()]
+    return OverlapMatrix(tuple(keys), us, names)

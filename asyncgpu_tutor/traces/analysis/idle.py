@@ -93,8 +93,9 @@ def idle_of_streams(trace: Trace) -> list[Idle]:
 
     - until the last span on another stream that it had to wait for ended: ``"dependency"``;
     - from then until the host's call that asked for it returned: ``"host late"``;
-    - from then on, as long as another stream's copy in its direction ran: ``"engine busy"``; for a kernel,
-      if the pause is longer than 10 us, as long as other kernels ran: ``"occupancy"``;
+    - from then on, as long as another stream's copy in its direction ran: ``"engine busy"``; for a kernel
+      that is known to have waited for room, or paused for more than 10 us, as long as other kernels ran:
+      ``"occupancy"``;
     - the rest: ``"start-up"``.
     """
     if not trace.spans:
@@ -188,7 +189,7 @@ def _split(
         return
     rivals = engines.rivals(span, now)
     copies = ENGINE_OF[span.kind] != "compute"
-    if not rivals or not (copies or span.start - now > _START):
+    if not rivals or not (copies or span.waited_for_room or span.start - now > _START):
         yield part(now, span.start, "start-up")
         return
     window: list[Interval] = [(now, span.start)]

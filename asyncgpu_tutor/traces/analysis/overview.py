@@ -19,6 +19,7 @@ from asyncgpu_tutor.traces.analysis.idle import (
     idle_of_streams,
 )
 from asyncgpu_tutor.traces.spans import Metrics
+from asyncgpu_tutor.traces.spans.lanes import stream_numbers
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -84,8 +85,12 @@ class Analysis:
         from asyncgpu_tutor.traces.analysis._overview_picture import draw
 
         idle = {"device": self.idle_by_cause}
-        idle |= {f"stream {n}": self.stream_idle_by_cause(n) for n in self.trace.streams}
+        idle |= {name: self.stream_idle_by_cause(n) for n, name in self._names().items()}
         return draw(self.trace, self.depth, idle, self.overlap, width=width)
+
+    def _names(self) -> dict[int, str]:
+        """What the lane of each stream is called."""
+        return {n: f"stream {number}" for (_, n), number in stream_numbers(self.trace).items()}
 
     def _lines(self) -> Iterator[str]:
         m = self.metrics
@@ -101,10 +106,10 @@ class Analysis:
         yield ""
         yield "Why the device stood still:"
         yield from _causes(self.idle_by_cause)
-        for number in self.trace.streams:
+        for number, name in self._names().items():
             parts = self.stream_idle_by_cause(number)
             told = ", ".join(f"{cause} {us:.1f}" for cause, us in parts.items() if us)
-            yield f"  stream {number}: {told or 'never'}"
+            yield f"  {name}: {told or 'never'}"
         if len(self.overlap.streams) > 1:
             yield ""
             yield "Together at work (the diagonal: at work at all):"

@@ -38,7 +38,9 @@ class Bar:
     @property
     def text(self) -> str:
         """What is written in it. An engine's bars say whose they are: the names stand above."""
-        return f"s{self.span.stream}" if self.lane.group == "engines" else self.span.name
+        if self.lane.group == "engines" and self.span.stream is not None:
+            return f"s{self.lane.numbers[self.span.device, self.span.stream]}"
+        return self.span.title
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from asyncgpu_tutor.traces.spans.span import Span
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINE_WORDS, ENGINES
 
-__all__ = ["GROUPS", "Group", "Lane", "lanes", "packed", "rows"]
+__all__ = [
+    "GROUPS",
+    "Group",
+    "Lane",
+    "StreamKey",
+    "lanes",
+    "packed",
+    "rows",
+    "stream_name",
+    "stream_numbers",
+]
+
+StreamKey = tuple[str, int]  # a device, and the number that it gave to the stream
 
 Group = Literal["host", "streams", "engines"]
 
@@ -32,12 +44,40 @@ class Lane:
         For people, without the device.
     spans : tuple of Span
         By start.
+    stream : int or None
+        The number that the device gave to the stream, where it is one's lane.
+    numbers : mapping of (device, stream) to int
+        On an engine's lane, what `stream_numbers` says of the trace: its bars are of several streams.
     """
 
     group: Group
     device: str
     name: str
     spans: tuple[Span, ...]
+    stream: int | None = None
+    numbers: Mapping[StreamKey, int] = field(default_factory=dict[StreamKey, int], repr=False)
+
+
+def stream_numbers(spans: Iterable[Span]) -> dict[StreamKey, int]:
+    """What to call the streams of each device: 1, 2, ... in the order of their first use.
+
+    A device counts all streams that were ever made, so a program that makes new ones for each run would have
+    other lanes each time. CUDA's null stream stays 0, because it is unlike all others.
+    """
+    found: dict[StreamKey, int] = {}
+    used: dict[str, int] = {}
+    for span in sorted(spans, key=lambda s: s.id):
+        if span.stream is None or (span.device, span.stream) in found:
+            continue
+        if span.stream:
+            used[span.device] = used.get(span.device, 0) + 1
+        found[span.device, span.stream] = used[span.device] if span.stream else 0
+    return dict(sorted(found.items(), key=lambda item: (item[0][0], item[1])))
+
+
+def stream_name(span: Span, numbers: Mapping[StreamKey, int]) -> str:
+    """The name of the lane that a span is drawn on, without the device."""
+    return "host" if span.stream is None else f"stream {numbers[span.device, span.stream]}"
 
 
 def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lane]:
@@ -46,20 +86,27 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
     A lane without spans is left out.
     """
     spans = list(trace)
+    numbers = stream_numbers(spans)
     found: list[Lane] = []
     if "host" in groups:
-        found.append(_lane("host", "", "host", (s for s in spans if not s.on_device)))
+        found.append(Lane("host", "", "host", _ordered(s for s in spans if not s.on_device)))
     device_spans = [span for span in spans if span.on_device]
     for device in sorted({span.device for span in device_spans}):
         own = [span for span in device_spans if span.device == device]
         if "streams" in groups:
-            for stream in sorted({s.stream for s in own if s.stream is not None}):
-                mine = (s for s in own if s.stream == stream)
-                found.append(_lane("streams", device, f"stream {stream}", mine))
+            by_stream: dict[int | None, list[Span]] = {}
+            for span in own:
+                by_stream.setdefault(span.stream, []).append(span)
+            for (of, stream), number in numbers.items():
+                if of == device:
+                    mine = _ordered(by_stream.get(stream, ()))
+                    found.append(Lane("streams", device, f"stream {number}", mine, stream))
         if "engines" in groups:
             for engine in ENGINES:
                 mine = (s for s in own if ENGINE_OF[s.kind] == engine)
-                found.append(_lane("engines", device, ENGINE_WORDS[engine], mine))
+                found.append(
+                    Lane("engines", device, ENGINE_WORDS[engine], _ordered(mine), None, numbers)
+                )
     return [lane for lane in found if lane.spans]
 
 
@@ -84,9 +131,9 @@ def rows(lane: Lane) -> list[int]:
     return row
 
 
-def _lane(group: Group, device: str, name: str, spans: Iterable[Span]) -> Lane:
+def _ordered(spans: Iterable[Span]) -> tuple[Span, ...]:
     # Of two spans that start together the longer comes first, so that it gets the upper row.
-    return Lane(group, device, name, tuple(sorted(spans, key=lambda s: (s.start, -s.end, s.id))))
+    return tuple(sorted(spans, key=lambda s: (s.start, -s.end, s.id)))
 
 
 def packed(spans: Sequence[Span]) -> list[int]:

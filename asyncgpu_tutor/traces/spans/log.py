@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind
+from asyncgpu_tutor.traces.spans.tag import Name
 
 __all__ = ["Draft", "SpanLog"]
 
@@ -73,6 +74,8 @@ class SpanLog:
             For a wait of the host: ids of the device spans without which it cannot end, as `heads`
             gave them.
         """
+        if isinstance(label, Name):
+            label, detail = str(label), {**(detail or {}), "named": True}
         after = waits_for if call is None else (*waits_for, call)
         number = next(self.numbers)
         if stream is not None:

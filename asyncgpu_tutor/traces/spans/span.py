@@ -38,7 +38,7 @@ class Span:
     name : str
         For people: the kernel's name, or what is copied.
     start, end : float
-        In us since the trace began.
+        In us since the trace began. A kernel's bar begins when its first block has a place.
     device : str
         Such as ``"sim:0"`` or ``"cuda:0"``.
     stream : int or None
@@ -78,9 +78,26 @@ class Span:
         return self.kind in DEVICE_KINDS
 
     @property
-    def lane(self) -> str:
-        """Name of the lane that it is drawn on, without the device."""
-        return "host" if self.stream is None else f"stream {self.stream}"
+    def waited_for_room(self) -> float:
+        """How long before `start`, in us, a kernel was ready and its first block found no place.
+
+        It is no work, and so in no sum. 0 where nobody knows: a GPU does not tell.
+        """
+        waited = self.detail.get("waited_for_room", 0.0)
+        return float(waited) if isinstance(waited, int | float) else 0.0
+
+    @property
+    def title(self) -> str:
+        """What is written on its bar.
+
+        The name that the program gave to the operation, if it gave one; a host's call in one word. The whole
+        of it is in `name`.
+        """
+        if self.kind == "wait":
+            return "wait"
+        if self.kind == "call":
+            return self.name.removeprefix("enqueue ").partition(" ")[0]
+        return f"{self.label}: {self.name}" if self.detail.get("named") else self.name
 
 
 def call_name(kind: SpanKind, name: str) -> str:

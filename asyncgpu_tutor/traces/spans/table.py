@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
-from asyncgpu_tutor.traces.spans.lanes import GROUPS, Group, Lane, lanes
+from asyncgpu_tutor.traces.spans.lanes import (
+    GROUPS,
+    Group,
+    Lane,
+    StreamKey,
+    lanes,
+    stream_name,
+    stream_numbers,
+)
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
 from asyncgpu_tutor.traces.spans.path import Step
 from asyncgpu_tutor.traces.spans.span import Span
@@ -22,6 +30,7 @@ __all__ = ["key", "render", "strips"]
 
 _COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
 _LONGEST_PATH = 12  # steps that are named one by one
+_NO_ROOM = ":"  # where a kernel waits for its first place, which is no work
 
 
 def render(spans: Sequence[Span], *, device: str, clock: str, limit: int | None, width: int) -> str:
@@ -45,7 +54,9 @@ def render(spans: Sequence[Span], *, device: str, clock: str, limit: int | None,
     """
     parts = [_heading(spans, device, clock)]
     if spans:
-        parts += [_spans(spans, limit), _lanes(spans, width), _metrics(measure(spans), clock)]
+        numbers = stream_numbers(spans)
+        metrics = _metrics(measure(spans), clock, numbers)
+        parts += [_spans(spans, limit, numbers), _lanes(spans, width), metrics]
     return "\n\n".join(parts)
 
 
@@ -59,29 +70,43 @@ def _heading(spans: Sequence[Span], device: str, clock: str) -> str:
         f"{title} ({clock_words(clock)})\n"
         f"{count(len(spans), 'span')}: {len(work):,} on the device, in {count(streams, 'stream')}; "
         f"{len(spans) - len(work):,} on the host. Times in us."
-    )
+    ) + _counted_otherwise(spans)
+
+
+def _counted_otherwise(spans: Sequence[Span]) -> str:
+    """Which number the device itself has given to each stream, where that is another one."""
+    numbers = stream_numbers(spans)
+    if all(stream == number for (_, stream), number in numbers.items()):
+        return ""
+    several = len({device for device, _ in numbers}) > 1
+    told = [
+        f"{number} is {device + ' ' if several else ''}{stream}"
+        for (device, stream), number in numbers.items()
+    ]
+    return f"\nStreams are numbered by first use; by the device's own numbers {', '.join(told)}."
 
 
 # ------------------------------------------------------------------ the spans
-def _spans(spans: Sequence[Span], limit: int | None) -> str:
+def _spans(spans: Sequence[Span], limit: int | None, numbers: Mapping[StreamKey, int]) -> str:
     ordered = sorted(spans, key=lambda s: (s.start, s.end, s.id))
     shown = ordered[:limit]
     several = len({span.device for span in spans}) > 1
-    cells = [_COLUMNS, *(_row(span, several) for span in shown)]
+    cells = [_COLUMNS, *(_row(span, several, numbers) for span in shown)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(_COLUMNS))]
     lines: list[str] = []
     for row in cells:
-        numbers = [text.rjust(size) for text, size in zip(row[:2], widths, strict=False)]
+        times = [text.rjust(size) for text, size in zip(row[:2], widths, strict=False)]
         words = [text.ljust(size) for text, size in zip(row[2:], widths[2:], strict=True)]
-        lines.append("  ".join(numbers + words).rstrip())
+        lines.append("  ".join(times + words).rstrip())
     lines.insert(1, "  ".join("-" * size for size in widths))
     if len(shown) < len(ordered):
         lines.append(f"... and {count(len(ordered) - len(shown), 'more span')}")
     return "\n".join(lines)
 
 
-def _row(span: Span, several: bool) -> tuple[str, ...]:
-    lane = f"{span.device} {span.lane}" if several and span.on_device else span.lane
+def _row(span: Span, several: bool, numbers: Mapping[StreamKey, int]) -> tuple[str, ...]:
+    name = stream_name(span, numbers)
+    lane = f"{span.device} {name}" if several and span.on_device else name
     parts = ([] if span.op is None else [f"#{span.op}"]) + ([span.label] if span.label else [])
     return (
         f"{span.start:.2f}",
@@ -143,8 +168,11 @@ def strips(
 
 def key(traces: Iterable[Iterable[Span]]) -> str:
     """What the letters in `strips` mean."""
-    kinds = {span.kind for trace in traces for span in trace}
+    spans = [span for trace in traces for span in trace]
+    kinds = {span.kind for span in spans}
     letters = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
+    if any(span.waited_for_room for span in spans):
+        letters.append(f"{_NO_ROOM} = no room yet")
     return "Key: " + ", ".join([*letters, "2 = so many at once", ". = idle"])
 
 
@@ -159,6 +187,10 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
     spans = [s for s in lane.spans if s.kind != "range"] or list(lane.spans)
     together = [0] * width
     for span in spans:
+        if lane.group == "streams" and span.waited_for_room:
+            since = max(0, int((span.start - span.waited_for_room - begin) / column))
+            for i in range(since, min(int((span.start - begin) / column), width)):
+                strip[i] = _NO_ROOM if strip[i] == "." else strip[i]
         first = min(int((span.start - begin) / column), width - 1)
         last = max(first, min(math.ceil((span.end - begin) / column), width) - 1)
         for i in range(first, last + 1):
@@ -175,7 +207,7 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
 
 
 # ------------------------------------------------------------------ the metrics
-def _metrics(m: Metrics, clock: str) -> str:
+def _metrics(m: Metrics, clock: str, numbers: Mapping[StreamKey, int]) -> str:
     several = len({device for device, _ in m.stream_busy}) > 1
 
     def of(device: str, name: str) -> str:
@@ -192,23 +224,26 @@ def _metrics(m: Metrics, clock: str) -> str:
             ("at once", f"at most {count(m.max_concurrency, 'stream')}"),
             ("serial", f"{m.serial:.2f} end to end: {m.speedup:.2f} times the device's makespan"),
         ]
-        for (device, stream), busy in m.stream_busy.items():
-            idle = math.fsum(end - start for start, end in m.gaps[device, stream])
-            gaps = f"{count(len(m.gaps[device, stream]), 'gap')}, {idle:.2f}" if idle else "no gap"
-            rows.append((of(device, f"stream {stream}"), f"busy {busy:.2f}, {gaps}"))
+        for (device, stream), number in numbers.items():
+            if (device, stream) not in m.stream_busy:
+                continue
+            busy, pauses = m.stream_busy[device, stream], m.gaps[device, stream]
+            idle = math.fsum(end - start for start, end in pauses)
+            gaps = f"{count(len(pauses), 'gap')}, {idle:.2f}" if idle else "no gap"
+            rows.append((of(device, f"stream {number}"), f"busy {busy:.2f}, {gaps}"))
         for (device, engine), busy in m.engine_busy.items():
             rows.append((of(device, ENGINE_WORDS[engine]), f"busy {busy:.2f}"))
     host = [f"{KIND_WORDS[kind]} {time:.2f}" for kind, time in m.host.items() if time]
     if host:
         rows.append(("host", ", ".join(host)))
     if m.critical_path:
-        rows.append(("critical path", _path(m.critical_path)))
+        rows.append(("critical path", _path(m.critical_path, numbers)))
     size = max(len(name) for name, _ in rows)
     lines = [f"Metrics ({clock_words(clock)}):"]
     return "\n".join(lines + [f"  {name.ljust(size)}  {text}" for name, text in rows])
 
 
-def _path(path: Sequence[Step]) -> str:
+def _path(path: Sequence[Step], numbers: Mapping[StreamKey, int]) -> str:
     length = path[-1].end - path[0].start
     shares = {
         words: math.fsum(step.end - step.start for step in path if step.span.kind == kind)
@@ -216,7 +251,7 @@ def _path(path: Sequence[Step]) -> str:
     }
     shares["idle"] = math.fsum(step.idle for step in path)
     parts = [f"{words} {time / length:.0%}" for words, time in shares.items() if time and length]
-    shown = [(step.span.lane, step.span.name) for step in path]
+    shown = [(stream_name(step.span, numbers), step.span.name) for step in path]
     if len(shown) > _LONGEST_PATH:
         half = _LONGEST_PATH // 2
         left_out = ("...", count(len(shown) - 2 * half, "more step"))

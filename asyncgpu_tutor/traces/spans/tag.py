@@ -10,7 +10,13 @@ from contextvars import ContextVar
 
 from asyncgpu_tutor.errors import NestedSyncError
 
-__all__ = ["CURRENT", "Tag", "current_operation", "current_tag", "forbid_nested_wait"]
+__all__ = ["CURRENT", "Name", "Tag", "current_operation", "current_tag", "forbid_nested_wait"]
+
+
+class Name(str):
+    """A label that the program gave, and that is not just what the operation does."""
+
+    __slots__ = ()
 
 
 class Tag:

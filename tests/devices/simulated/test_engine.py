@@ -19,6 +19,7 @@ from asyncgpu_tutor.devices.simulated.engine import (
 from asyncgpu_tutor.errors import DeviceError, UpstreamError
 
 Spans = dict[str, tuple[float, float]]
+Job = tuple[int, float, float, Resource, float, float]
 
 
 class Bench:
@@ -27,6 +28,7 @@ class Bench:
     def __init__(self) -> None:
         self.engine = Engine()
         self.spans: Spans = {}
+        self.waited: dict[str, float] = {}
         self.skipped: dict[str, DeviceError] = {}
 
     def run(
@@ -39,14 +41,17 @@ class Bench:
         ready: float = 0.0,
         op: int | None = None,
         fault: DeviceError | None = None,
+        drain: float = 0.0,
     ) -> None:
         def begin() -> Work:
             if fault is not None:
                 raise fault
-            return Work(us, demand)
+            return Work(us, demand, demand, drain)
 
-        def end(start: float, stop: float) -> None:
+        def end(start: float, stop: float, waited: float) -> None:
             self.spans[name] = (start, stop)
+            if waited:
+                self.waited[name] = waited
 
         def skip(error: DeviceError) -> None:
             self.skipped[name] = error
@@ -84,8 +89,46 @@ def test_a_kernel_that_fills_the_device_leaves_nothing_to_the_next() -> None:
     bench.run(bench.engine.queue(0), "first", 5.0, 1.0)
     bench.run(bench.engine.queue(0), "second", 5.0, 1.0)
     bench.engine.run_dry()
-    assert bench.spans["first"] == (0.0, 5.0)
-    assert bench.spans["second"][1] == pytest.approx(10.0)
+    assert bench.spans == {"first": (0.0, 5.0), "second": (5.0, 10.0)}
+    assert bench.waited == {"second": 5.0}
+
+
+def test_a_later_kernel_begins_while_the_last_blocks_of_an_earlier_one_end() -> None:
+    bench = Bench()
+    for name in ("first", "second"):
+        bench.run(bench.engine.queue(0), name, 10.0, 1.0, drain=2.0)
+    bench.engine.run_dry()
+    # The first has 2 us of work left when it has handed out its last block; both get half of the device then.
+    assert bench.spans == {"first": (0.0, 12.0), "second": (8.0, 20.0)}
+    assert bench.waited == {"second": 8.0}
+
+
+def test_a_drain_is_no_longer_than_ever_where_nobody_waits() -> None:
+    bench = Bench()
+    bench.run(bench.engine.queue(0), "alone", 10.0, 1.0, drain=4.0)
+    bench.engine.run_dry()
+    assert bench.spans == {"alone": (0.0, 10.0)}
+
+
+def test_places_are_handed_out_in_the_order_in_which_kernels_came() -> None:
+    """The small one would fit, but the block scheduler has not come to it."""
+    bench = Bench()
+    bench.run(bench.engine.queue(0), "first", 4.0, 0.75)
+    bench.run(bench.engine.queue(0), "large", 4.0, 0.5)
+    bench.run(bench.engine.queue(0), "small", 1.0, 0.1)
+    bench.engine.run_dry()
+    assert bench.spans["large"] == (0.0, 6.0)
+    assert bench.spans["small"] == (4.0, 5.0)
+
+
+def test_kernels_that_have_places_share_what_throughput_there_is() -> None:
+    engine, ends = Engine(), list[float]()
+    for _ in range(2):
+        work = Work(3.0, places=0.25, demand=1.0)
+        note = lambda start, end, waited: ends.append(end)  # noqa: E731
+        engine.submit(engine.queue(0), Command("compute", 0.0, begin=lambda w=work: w, end=note))
+    engine.run_dry()
+    assert ends == [6.0, 6.0]
 
 
 def test_a_kernel_gets_what_earlier_ones_leave() -> None:
@@ -183,23 +226,24 @@ def test_an_error_travels_along_events() -> None:
 JOB = st.tuples(
     st.integers(0, 3),  # queue
     st.floats(0.0, 50.0),
-    st.floats(0.0, 1.0),
+    st.just(0.0) | st.floats(1e-6, 1.0),  # no GPU has places for a million blocks
     st.sampled_from(["compute", "h2d", "d2h"]),
     st.floats(0.0, 20.0),  # since the last one was enqueued
+    st.floats(0.0, 1.0),  # the part of it that is left when its last block has a place
 )
 
 
 @given(jobs=st.lists(JOB, max_size=25))
-def test_whatever_is_submitted(jobs: list[tuple[int, float, float, Resource, float]]) -> None:
+def test_whatever_is_submitted(jobs: list[Job]) -> None:
     bench = Bench()
     queues = [bench.engine.queue(0) for _ in range(4)]
     clock = 0.0
     order: dict[int, list[str]] = {}
     facts: dict[str, tuple[float, float, Resource]] = {}
-    for number, (queue, us, demand, resource, later) in enumerate(jobs):
+    for number, (queue, us, demand, resource, later, drain) in enumerate(jobs):
         clock += later
         share = demand if resource == "compute" else 0.0
-        bench.run(queues[queue], str(number), us, share, resource, ready=clock)
+        bench.run(queues[queue], str(number), us, share, resource, clock, drain=drain * us)
         order.setdefault(queue, []).append(str(number))
         facts[str(number)] = (us, clock, resource)
     bench.engine.run_dry()
@@ -219,15 +263,14 @@ def test_whatever_is_submitted(jobs: list[tuple[int, float, float, Resource, flo
 
 @given(st.lists(JOB, max_size=15))
 def test_looking_more_often_changes_nothing(
-    jobs: list[tuple[int, float, float, Resource, float]],
+    jobs: list[Job],
 ) -> None:
     def run(step: float | None) -> Spans:
         bench = Bench()
         queues = [bench.engine.queue(0) for _ in range(4)]
-        for number, (queue, us, demand, resource, _) in enumerate(jobs):
-            bench.run(
-                queues[queue], str(number), us, demand if resource == "compute" else 0.0, resource
-            )
+        for number, (queue, us, demand, resource, _, drain) in enumerate(jobs):
+            share = demand if resource == "compute" else 0.0
+            bench.run(queues[queue], str(number), us, share, resource, drain=drain * us)
         if step is not None:
             for turn in range(1, 20):
                 bench.engine.run_until(step * turn)

@@ -95,7 +95,25 @@ def test_one_span_without_duration() -> None:
 def test_a_span_shorter_than_a_column_is_seen() -> None:
     short = Span(3, "d2h", "y", 8.1, 8.2, "sim:0", 3)
     lanes = section(trace([*SPANS[:3], short, SPANS[4]]).table(width=16), "Lanes")
-    assert "stream 3 |........D.......|" in lanes
+    assert "stream 2 |........D.......|" in lanes  # the second that is used
+
+
+def test_streams_are_numbered_by_first_use_and_their_own_numbers_are_told() -> None:
+    spans = [
+        Span(0, "kernel", "b", 4, 8, "sim:0", 12),
+        Span(1, "kernel", "a", 0, 4, "sim:0", 7),
+        Span(2, "kernel", "n", 8, 9, "sim:0", 0),
+    ]
+    text = trace(spans).table(width=9)
+    lanes = section(text, "Lanes")
+    assert [line[:8] for line in lanes if line.startswith("stream")] == [
+        "stream 0",  # CUDA's null stream keeps its number
+        "stream 1",
+        "stream 2",
+    ]
+    assert "stream 1 |....KKKK.|" in lanes
+    assert "by the device's own numbers 0 is 0, 1 is 12, 2 is 7." in text
+    assert "own numbers" not in trace([Span(0, "kernel", "a", 0, 1, "sim:0", 1)]).table()
 
 
 def test_what_is_left_out_is_counted() -> None:

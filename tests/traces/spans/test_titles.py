@@ -1,0 +1,59 @@
+"""What stands on a bar: the program's own name, or one word for a call of the host."""
+
+from __future__ import annotations
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.traces.spans import Span, SpanKind, SpanLog
+from asyncgpu_tutor.traces.spans.tag import Name
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "title"),
+    [
+        ("call", "launch relu", "launch"),
+        ("call", "enqueue h2d", "h2d"),
+        ("call", "malloc x", "malloc"),
+        ("call", "record", "record"),
+        ("wait", "synchronize stream 3", "wait"),
+        ("kernel", "relu", "relu"),
+        ("range", "a part of it", "a part of it"),
+    ],
+)
+def test_a_bar_has_a_short_title(kind: SpanKind, name: str, title: str) -> None:
+    assert Span(0, kind, name, 0, 1, "sim:0").title == title
+
+
+def test_a_name_that_the_program_gave_is_on_the_bar_and_the_kernels_is_kept() -> None:
+    log = SpanLog("sim:0")
+    given = log.finish(log.draft("kernel", "relu", 1, label=Name("activation")), 0, 1)
+    usual = log.finish(log.draft("kernel", "relu", 1, label="relu"), 1, 2)
+    assert (given.title, given.name, given.label) == ("activation: relu", "relu", "activation")
+    assert usual.title == "relu"
+    (read,) = agt.Trace.from_json(agt.Trace([given]).to_json())
+    assert read.title == given.title
+
+
+def test_the_programs_own_events_are_calls_of_the_host_and_those_of_a_submission_are_not() -> None:
+    device = SimDevice(machine=Machine())
+    with agt.using(device):
+        one, two = agt.create_stream(), agt.create_stream()
+        with agt.record() as trace:
+            agt.zeros(4).async_on(one)
+            event = one.record()
+            two.wait_event(event)
+            agt.zeros(4).async_on(two)
+    calls = [span for span in trace if span.kind == "call" and "malloc" not in span.name]
+    assert [span.name for span in calls] == [
+        "enqueue memset",
+        "record",
+        "wait_event",
+        "enqueue memset",
+    ]
+    assert calls[1].detail["stream"] == one.number
+    assert calls[2].detail == {"stream": two.number, "event_of": one.number}
+    assert calls[2].duration == pytest.approx(device.spec.call_event_us)
+    first, second = trace.find("memset")
+    assert trace.happens_before(first, second)

@@ -8,42 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = [
-    "BOOL",
-    "CHAR",
-    "DOUBLE",
-    "FLOAT",
-    "HALF",
-    "INT",
-    "LLONG",
-    "LONG",
-    "NULLPTR",
-    "SCALARS",
-    "SCHAR",
-    "SHORT",
-    "UCHAR",
-    "UINT",
-    "ULLONG",
-    "ULONG",
-    "USHORT",
-    "VECTORS",
-    "VOID",
-    "Array",
-    "CType",
-    "Field",
-    "Pointer",
-    "Scalar",
-    "Struct",
-    "Void",
-    "align_of",
-    "common",
-    "has_array",
-    "leaves",
-    "promoted",
-    "size_of",
-    "spelled",
-]
-
 
 @dataclass(frozen=True)
 class Scalar:

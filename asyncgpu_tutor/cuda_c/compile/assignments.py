@@ -20,8 +20,6 @@ from asyncgpu_tutor.cuda_c.syntax.ast import Assign, Braces, Expression, Increme
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import BOOL, FLOAT, HALF, INT, Pointer, Scalar, Struct, spelled
 
-__all__ = ["EXPRESSIONS"]
-
 
 def _assign(c: Context, node: Assign, used: bool) -> Expr:
     target = place_of(c, node.target)

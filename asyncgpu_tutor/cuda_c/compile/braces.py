@@ -13,8 +13,6 @@ from asyncgpu_tutor.cuda_c.syntax.ast import Braces, Expression
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, Struct, leaves, spelled
 
-__all__ = ["EXPRESSIONS", "converted", "initialise", "listed"]
-
 
 def converted(c: Context, node: Expression, ctype: CType, at: Position) -> Expr:
     """What is assigned or returned where a `ctype` is wanted; a bare list makes one."""

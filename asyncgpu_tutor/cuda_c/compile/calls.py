@@ -42,8 +42,6 @@ from asyncgpu_tutor.cuda_c.types import (
 )
 from asyncgpu_tutor.errors import UninitialisedReadError
 
-__all__ = ["EXPRESSIONS"]
-
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
 
 

@@ -22,8 +22,6 @@ from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import VOID, CType
 
-__all__ = ["Compile", "CompileStatement", "Context", "Frame", "Rules"]
-
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
 CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
 N = TypeVar("N", bound=Node)

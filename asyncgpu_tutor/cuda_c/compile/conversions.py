@@ -27,8 +27,6 @@ from asyncgpu_tutor.cuda_c.types import (
     spelled,
 )
 
-__all__ = ["condition", "constant", "convert", "decay", "fold", "nodes", "null", "recast", "value"]
-
 
 def nodes(parts: Iterable[Expr]) -> tuple[Node, ...]:
     """What the record calls these expressions."""

@@ -50,16 +50,6 @@ from asyncgpu_tutor.cuda_c.types import (
     spelled,
 )
 
-__all__ = [
-    "STATEMENTS",
-    "bind_reference",
-    "local_memory",
-    "nothing",
-    "parameter_entry",
-    "shared_variable",
-    "zero_of",
-]
-
 
 def nothing(t: Team, m: Mask) -> Mask | None:
     """A statement that does nothing; known by its identity, so that it can be left out."""

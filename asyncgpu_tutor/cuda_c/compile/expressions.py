@@ -44,8 +44,6 @@ from asyncgpu_tutor.cuda_c.types import (
     spelled,
 )
 
-__all__ = ["EXPRESSIONS"]
-
 
 def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
     if node.type is not None:

@@ -17,8 +17,6 @@ from asyncgpu_tutor.cuda_c.syntax.ast import Declarator, Function, Param
 from asyncgpu_tutor.cuda_c.syntax.names import addressed_names
 from asyncgpu_tutor.cuda_c.types import Pointer
 
-__all__ = ["Code", "compile_kernel"]
-
 
 @dataclass(frozen=True)
 class Code:

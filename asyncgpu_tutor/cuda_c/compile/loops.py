@@ -14,8 +14,6 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.syntax.ast import Declaration, For, Statement
 from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
 
-__all__ = ["STATEMENTS"]
-
 
 def _for(c: Context, node: For) -> Execute:
     with c.scoped():

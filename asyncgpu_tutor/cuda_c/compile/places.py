@@ -40,8 +40,6 @@ from asyncgpu_tutor.cuda_c.types import (
     spelled,
 )
 
-__all__ = ["EXPRESSIONS", "address_of", "index_value", "place_of"]
-
 _BUILTIN_VARIABLES = {
     "threadIdx": "thread_index",
     "blockIdx": "block_index",

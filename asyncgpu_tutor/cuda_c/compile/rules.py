@@ -14,8 +14,6 @@ from asyncgpu_tutor.cuda_c.compile import (
 )
 from asyncgpu_tutor.cuda_c.compile.context import Rules
 
-__all__ = ["RULES"]
-
 RULES = Rules(
     expressions={
         **expressions.EXPRESSIONS,

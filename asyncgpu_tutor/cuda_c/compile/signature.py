@@ -23,8 +23,6 @@ from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, spelled
 from asyncgpu_tutor.errors import KernelCompileError
 
-__all__ = ["Parameter", "Signature", "instance_of", "read_signature", "signature_of"]
-
 
 @dataclass(frozen=True)
 class Parameter:

@@ -20,8 +20,6 @@ from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.types import Scalar, Void, spelled
 
-__all__ = ["STATEMENTS", "block_of", "sequence", "tested"]
-
 
 def sequence(c: Context, statements: Sequence[ast.Statement]) -> Execute:
     """Statements one after the other."""

@@ -10,8 +10,6 @@ from asyncgpu_tutor.cuda_c.syntax.ast import Call, Expression, Function, TypeNam
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar
 
-__all__ = ["bind_template", "template_argument", "template_defaults"]
-
 
 def bind_template(c: Context, function: Function, types: list[CType], node: Call) -> Scope | None:
     """The names of a function's template parameters, for a call with arguments of these types."""

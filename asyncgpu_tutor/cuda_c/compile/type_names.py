@@ -20,16 +20,6 @@ from asyncgpu_tutor.cuda_c.types import (
     spelled,
 )
 
-__all__ = [
-    "array_type",
-    "define_struct",
-    "integer_constant",
-    "param_type",
-    "resolve",
-    "top_const",
-    "top_volatile",
-]
-
 
 def resolve(c: Context, name: TypeName) -> CType:
     """The type that a type name means here; a reference is that of what it refers to.

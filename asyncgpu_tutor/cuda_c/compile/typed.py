@@ -15,20 +15,6 @@ from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import CType
 
-__all__ = [
-    "Alias",
-    "Binding",
-    "Evaluate",
-    "Execute",
-    "Expr",
-    "MemoryPlace",
-    "Number",
-    "Place",
-    "RegisterPlace",
-    "Scope",
-    "TypeBinding",
-]
-
 Evaluate: TypeAlias = Callable[[Team, Mask], Any]
 Execute: TypeAlias = Callable[[Team, Mask], "Mask | None"]
 

@@ -8,8 +8,6 @@ from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.literals import parse_char, parse_number, parse_string
 from asyncgpu_tutor.cuda_c.types import BOOL, CHAR
 
-__all__ = ["ExpressionParser"]
-
 # Modules that people who know Python reach for, and what a message tells them to write instead.
 PYTHON = dict.fromkeys(
     ("np", "numpy"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from asyncgpu_tutor.cuda_c.syntax import ast
 
-__all__ = ["addressed_names", "assigned_names"]
-
 
 def assigned_names(node: object) -> set[str]:
     """Variables that something below a node may change; arguments of calls are among them."""

@@ -9,8 +9,6 @@ from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed
 from asyncgpu_tutor.cuda_c.text.source import Source
 from asyncgpu_tutor.errors import KernelCompileError
 
-__all__ = ["parse"]
-
 
 def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> ast.Unit:
     """Syntax tree of a source.

@@ -10,8 +10,6 @@ from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.source import Source
 from asyncgpu_tutor.cuda_c.types import INT
 
-__all__ = ["StatementParser"]
-
 _REFUSED = {
     "goto": "'goto' is not supported",
     "asm": "inline assembly is not supported",

@@ -11,8 +11,6 @@ from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import VECTORS
 
-__all__ = ["TypeParser"]
-
 _WORDS = {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed"}
 _ALIASES = {"size_t": "unsigned long", "ptrdiff_t": "long", "clock_t": "long"}
 _HALF_NAMES = {"half", "__half", "half2", "__half2"}

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 
-__all__ = ["Token", "tokenise"]
-
 _PATTERN = re.compile(
     r"""
     (?P<space>[ \t\r\f\v]+|\\\r?\n)

@@ -8,8 +8,6 @@ from asyncgpu_tutor.cuda_c.text.condition import evaluate_condition
 from asyncgpu_tutor.cuda_c.text.lexer import Token, tokenise
 from asyncgpu_tutor.cuda_c.text.source import Source
 
-__all__ = ["Preprocessed", "preprocess"]
-
 # What NVRTC finds when it is given the CUDA headers and nothing else (tried with NVRTC 12.9).
 _HEADERS = {
     "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "device_launch_parameters.h",

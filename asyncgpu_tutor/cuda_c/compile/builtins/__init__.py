@@ -15,8 +15,6 @@ from asyncgpu_tutor.cuda_c.compile.builtins import (
 )
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler
 
-__all__ = ["advice", "find", "refused"]
-
 _TABLE: dict[str, Handler] = {
     **mathematics.TABLE,
     **bits.TABLE,

@@ -41,8 +41,6 @@ from asyncgpu_tutor.cuda_c.types import (
     spelled,
 )
 
-__all__ = ["TABLE"]
-
 Ints = (INT, UINT, ULLONG)
 
 

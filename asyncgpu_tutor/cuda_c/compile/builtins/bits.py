@@ -14,8 +14,6 @@ from asyncgpu_tutor.cuda_c.lockstep.values import choose
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, Scalar
 
-__all__ = ["TABLE"]
-
 
 def _of(
     types: list[Scalar], result: Scalar, function: Callable[..., Any], cost: int = 1

@@ -17,8 +17,6 @@ from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.types import CType, Scalar, spelled
 
-__all__ = ["Handler", "arguments", "elementwise", "fenced", "need_count", "number", "typed"]
-
 Handler: TypeAlias = Callable[[Context, Call, bool], Expr]
 
 

@@ -28,8 +28,6 @@ from asyncgpu_tutor.cuda_c.types import (
     Scalar,
 )
 
-__all__ = ["TABLE"]
-
 HALF2 = VECTORS["half2"]
 FLOAT2 = VECTORS["float2"]
 

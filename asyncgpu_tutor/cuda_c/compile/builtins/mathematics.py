@@ -41,8 +41,6 @@ from asyncgpu_tutor.cuda_c.types import (
     spelled,
 )
 
-__all__ = ["TABLE"]
-
 Function = Callable[..., Any]
 
 SLOW = 8  # instructions of a function that the hardware only begins with

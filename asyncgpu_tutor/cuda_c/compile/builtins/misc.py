@@ -37,8 +37,6 @@ from asyncgpu_tutor.cuda_c.types import (
 )
 from asyncgpu_tutor.errors import DeviceAssertError, KernelFault
 
-__all__ = ["TABLE"]
-
 
 def _make(ctype: Struct) -> Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:

@@ -19,8 +19,6 @@ from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import BOOL, INT, VOID
 from asyncgpu_tutor.errors import BarrierError
 
-__all__ = ["TABLE", "barrier"]
-
 
 def barrier(t: Team, m: Mask, at: Position) -> None:
     """Let the blocks of `m` pass a barrier together.

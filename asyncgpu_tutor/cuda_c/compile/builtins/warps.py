@@ -36,8 +36,6 @@ from asyncgpu_tutor.cuda_c.types import (
 )
 from asyncgpu_tutor.errors import WarpError
 
-__all__ = ["TABLE"]
-
 
 def _named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
     """Each lane that calls must be named in the mask that it gives.

@@ -21,10 +21,12 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Limits
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, MemoryState
 from asyncgpu_tutor.cuda_c.run.kernel import LaunchResult
 from asyncgpu_tutor.cuda_c.run.program import Program, compile_source
+from asyncgpu_tutor.cuda_c.text.published import DeviceCode, device_code, for_compiler
 
 __all__ = [
     "NOT_SUMMED",
     "Counts",
+    "DeviceCode",
     "GlobalMemory",
     "LaunchResult",
     "Limits",
@@ -34,5 +36,7 @@ __all__ = [
     "Program",
     "Signature",
     "compile_source",
+    "device_code",
+    "for_compiler",
     "read_signature",
 ]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
 from types import FrameType
 from typing import Any, cast
 from weakref import ref
@@ -15,6 +15,7 @@ from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function
 from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
 from asyncgpu_tutor.kernels.arguments import HasOperationError, array_acceptor, scalar_acceptor
 from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
+from asyncgpu_tutor.kernels.files import is_file_name, only_kernel, read_source
 from asyncgpu_tutor.kernels.launching import gatherer, launcher
 from asyncgpu_tutor.kernels.source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp
@@ -23,19 +24,20 @@ from asyncgpu_tutor.run import ExecutionContext, current_device
 
 __all__ = ["Kernel", "Launch"]
 
-HEAD = re.compile(r"__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(\w+)\s*\(")
-
 
 class Kernel:
     """CUDA C source, and what the host knows of it.
 
     Parameters
     ----------
-    source : str or KernelSource
-        CUDA C. Pointers to const are inputs, other pointers outputs.
+    source : str, path or KernelSource
+        CUDA C, or the name of a ``.cu`` file. Pointers to const are inputs, other pointers outputs. A whole
+        published file will do: its host code is set aside, and C's names are there without their headers.
     name : str, optional
         Which `__global__` function; needed where there are several. An instance of a template as C++
         writes it: ``"scale<float, 16>"``.
+    include : sequence of path
+        Where else to look for the headers of a file, as with ``nvcc -I``.
     shapes : mapping of str to tuple of str, optional
         For array parameters: the scalar parameters that give their shape, as in ``{"a": ("m", "k")}``. Calls
         are then checked. A shape of one size fits any array of that many elements.
@@ -68,13 +70,16 @@ class Kernel:
 
     def __init__(
         self,
-        source: str | KernelSource,
+        source: str | PathLike[str] | KernelSource,
         name: str | None = None,
         *,
+        include: Sequence[str | PathLike[str]] = (),
         shapes: Mapping[str, tuple[str, ...]] | None = None,
         reference: Callable[..., Any] | None = None,
         contract: bool = False,
     ) -> None:
+        if is_file_name(source):
+            source = read_source(cast("str", source), include)
         if isinstance(source, KernelSource):
             self._facts = source
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
@@ -83,7 +88,7 @@ class Kernel:
             )
         else:
             self._facts = KernelSource(
-                name or _only_kernel(source), source, dict(shapes or {}), reference, contract
+                name or only_kernel(source), source, dict(shapes or {}), reference, contract
             )
         facts = self._facts
         self._signature: Signature = read_signature(facts.source, facts.name)
@@ -401,14 +406,3 @@ def _check_shapes(facts: KernelSource, signature: Signature) -> None:
                 f"shapes of {facts.name}() says {name!r}: {symbols!r}, and needs the name of an array and "
                 f"those of scalars among the parameters ({listed})"
             )
-
-
-def _only_kernel(source: str) -> str:
-    names = HEAD.findall(source)
-    if len(names) != 1:
-        listed = ", ".join(names) or "none"
-        raise UsageError(
-            f"the source has {len(names)} kernels ({listed}), so the name of the one that is meant has "
-            "to be given: Kernel(source, name)"
-        )
-    return str(names[0])

@@ -55,7 +55,11 @@ def _call(c: Context, node: ast.Call, used: bool) -> Expr:
         reason = builtins.refused(node.name)
         if reason is not None:
             c.unsupported(node.at, reason)
-        advice = builtins.advice(node.name, set(c.functions))
+        advice = builtins.advice(node.name, set(c.functions)) or c.elsewhere(node.name)
+        if node.name in c.text.aside:
+            advice = (
+                f"{c.elsewhere(node.name)}: write __device__ in front, so that a kernel can call it"
+            )
         c.fail(node.at, f"there is no function '{node.name}'{advice}")
     return builtin(c, node, used)
 

@@ -19,6 +19,7 @@ from asyncgpu_tutor.cuda_c.compile.typed import Execute, Expr, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
+from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import VOID, CType
 
@@ -77,8 +78,8 @@ class Context:
         What compiles which node.
     contract : bool
         Whether a product and a sum become one fused operation.
-    has_half : bool
-        Whether `cuda_fp16.h` is included.
+    text : Preprocessed
+        For the headers that are included, and for what of the file was set aside.
     slots, exits, points : int
         How many variables, ways out and pieces of code have been given a number.
     sites : list of Site
@@ -98,7 +99,7 @@ class Context:
     file_scope: Scope
     rules: Rules
     contract: bool = False
-    has_half: bool = False
+    text: Preprocessed = field(default_factory=Preprocessed)
     slots: int = 0
     exits: int = 0
     points: int = 0
@@ -125,6 +126,17 @@ class Context:
     def unsupported(self, at: Position, message: str) -> NoReturn:
         """Refuse what a GPU would run, and this interpreter would not run rightly."""
         self.source.unsupported(at, message)
+
+    def elsewhere(self, name: str) -> str:
+        """Where a name that is not known may come from: the host's code, or a header that is not at hand."""
+        if name in self.text.aside:
+            return f": {self.text.aside[name]} has it for the host"
+        if self.text.missing:
+            headers = ", ".join(f'"{header}"' for header in self.text.missing)
+            return (
+                f"; it may be in {headers}, not found: say where, as in Kernel(path, include=[...])"
+            )
+        return ""
 
     # -- any node
 

@@ -46,10 +46,6 @@ _BUILTIN_VARIABLES = {
     "blockDim": "block_dim",
     "gridDim": "grid_dim",
 }
-_C_HEADERS = {
-    "INFINITY", "NAN", "FLT_MAX", "FLT_MIN", "INT_MAX", "INT_MIN", "UINT_MAX", "FLT_EPSILON",
-    "DBL_MAX", "M_PI", "HUGE_VALF",
-}  # fmt: skip
 
 
 def place_of(c: Context, node: Expression) -> Expr:
@@ -99,11 +95,10 @@ def _name(c: Context, node: Name) -> Expr:
 
 def _unknown(c: Context, node: Name) -> NoReturn:
     name = node.name
-    if name in _C_HEADERS:
-        advice = "write the number, or #include <math_constants.h> for CUDART_INF_F and its like"
-        c.fail(node.at, f"'{name}' is not declared: NVRTC has no C headers; {advice}")
     close = _closest(name, c.scope.visible() | set(_BUILTIN_VARIABLES))
-    hint = f" (did you mean '{close}'?)" if close else ""
+    hint = f" (did you mean '{close}'?)" if close else c.elsewhere(name)
+    if name in c.text.aside:
+        hint = f"{c.elsewhere(name)}: write __device__, __constant__ or const there, or pass it to the kernel"
     c.fail(node.at, f"'{name}' is not declared{hint}")
 
 

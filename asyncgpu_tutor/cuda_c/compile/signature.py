@@ -179,7 +179,7 @@ def read_signature(source: str, name: str) -> Signature:
         If there is no such kernel, or its head cannot be read.
     """
     text = Source(source)
-    prepared = preprocess(text, lenient=True)
+    prepared = preprocess(text)
     unit = parse(text, prepared, heads_only=True)
     functions: dict[str, list[Function]] = {}
     for function in unit.functions:

@@ -31,7 +31,7 @@ from asyncgpu_tutor.cuda_c.run.arguments import Argument
 from asyncgpu_tutor.cuda_c.run.kernel import CompiledKernel, LaunchResult
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.parser import parse
-from asyncgpu_tutor.cuda_c.text.preprocessor import preprocess
+from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed, preprocess
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import Array, Scalar, leaves, size_of
 
@@ -53,12 +53,10 @@ class Program:
     Kernels are compiled when the source is; instances of template kernels when first asked for.
     """
 
-    def __init__(
-        self, source: Source, unit: ast.Unit, headers: frozenset[str], contract: bool
-    ) -> None:
+    def __init__(self, source: Source, unit: ast.Unit, text: Preprocessed, contract: bool) -> None:
         self._source = source
         self._contract = contract
-        self._headers = headers
+        self._text = text
         self._functions: dict[str, list[ast.Function]] = {}
         self._scope = Scope()
         self._globals: list[_Global] = []
@@ -112,7 +110,7 @@ class Program:
             Scope(self._scope),
             RULES,
             contract=self._contract,
-            has_half="cuda_fp16.h" in self._headers,
+            text=self._text,
             slots=len(self._globals),
         )
 
@@ -254,7 +252,7 @@ class Program:
 def _compile_cached(source: str, contract: bool) -> Program:
     text = Source(source)
     prepared = preprocess(text)
-    return Program(text, parse(text, prepared), prepared.headers, contract)
+    return Program(text, parse(text, prepared), prepared, contract)
 
 
 def compile_source(source: str, *, contract: bool = False) -> Program:

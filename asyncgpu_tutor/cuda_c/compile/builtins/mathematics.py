@@ -202,9 +202,12 @@ _PAIRS = [
 ]  # fmt: skip
 
 
-def _extreme(whole: Function, fraction: Function) -> Handler:
+def _extreme(whole: Function, fraction: Function, only: Scalar | None = None) -> Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
         given = arguments(c, node, 2)
+        if only is not None:
+            args = [convert(c, e, only, e.at) for e in given]
+            return elementwise(c, node, args, only, whole)
         a, b = (number(c, node, e) for e in given)
         if a is HALF and b is HALF:
             c.fail(node.at, f"{node.name}() has no form for half: use __hmax or __hmin")
@@ -315,6 +318,9 @@ def _build() -> dict[str, Handler]:
     table["labs"] = table["llabs"] = _abs
     table["max"] = _extreme(np.maximum, _greater)
     table["min"] = _extreme(np.minimum, _lesser)
+    for prefix, kind in (("u", UINT), ("ll", LLONG), ("ull", ULLONG)):
+        table[f"{prefix}max"] = _extreme(np.maximum, _greater, kind)
+        table[f"{prefix}min"] = _extreme(np.minimum, _lesser, kind)
     for name, function in (
         ("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite),
         ("signbit", np.signbit),

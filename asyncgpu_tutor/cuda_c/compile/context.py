@@ -15,13 +15,13 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from asyncgpu_tutor.cuda_c.compile.contraction import Ranks
 from asyncgpu_tutor.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
-from asyncgpu_tutor.cuda_c.compile.typed import Execute, Expr, Scope
+from asyncgpu_tutor.cuda_c.compile.typed import Class, Execute, Expr, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import VOID, CType
+from asyncgpu_tutor.cuda_c.types import VOID, CType, Struct
 
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
 CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
@@ -30,10 +30,23 @@ N = TypeVar("N", bound=Node)
 
 @dataclass(frozen=True)
 class Rules:
-    """What compiles a node, by its class. For expressions, also whether the value is wanted."""
+    """What compiles a node, by its class. For expressions, also whether the value is wanted.
+
+    Attributes
+    ----------
+    call : callable
+        A call whose result is not read yet: it may be a reference.
+    overloaded : callable
+        Calls an operator of the file's own; None if there is none for these operands.
+    construct : callable
+        Makes a struct by its constructor, as a value; or, given a place, there.
+    """
 
     expressions: Mapping[type[Expression], Compile]
     statements: Mapping[type[Statement], CompileStatement]
+    call: Callable[[Context, Any], Expr]
+    overloaded: Callable[[Context, str, list[Expr], Position], Expr | None]
+    construct: Callable[[Context, Class, list[Expr], Position, Expr | None], Expr]
 
 
 @dataclass
@@ -44,8 +57,9 @@ class Frame:
     ----------
     kernel : bool
         It is the kernel itself, and `return` ends the thread.
-    returns : CType
-        What any other function returns, by `slot` and `exit`; `returned` are the values.
+    returns : CType, optional
+        What any other function returns, by `slot` and `exit`; `returned` are the values. None for `auto`
+        until the first `return`. With `reference`, a place in memory is returned as its address.
     addressed : set of str
         Variables whose address is taken in it.
     breaks, continues : list of int
@@ -53,7 +67,8 @@ class Frame:
     """
 
     kernel: bool = True
-    returns: CType = VOID
+    returns: CType | None = VOID
+    reference: bool = False
     slot: int = -1
     exit: int = -1
     addressed: set[str] = field(default_factory=set[str])
@@ -88,8 +103,10 @@ class Context:
         Loads, and what they may read from: those that atomicCAS also works on race by design.
     steps : list of Step
         Where the record goes on.
-    calls : list of str
-        Functions that are being expanded, outermost first.
+    calls : list of object
+        Functions that are being expanded, outermost first, with the arguments of their templates.
+    classes : dict
+        What belongs to structs, for those that have more than data.
     shared_bytes : int
         Static shared memory so far; `shared_seen` are the variables in it.
     """
@@ -109,7 +126,8 @@ class Context:
     sites: list[Site] = field(default_factory=list[Site])
     watched: list[tuple[Site, Origin]] = field(default_factory=list[tuple[Site, Origin]])
     steps: list[Step] = field(default_factory=list[Step])
-    calls: list[str] = field(default_factory=list[str])
+    calls: list[object] = field(default_factory=list[object])
+    classes: dict[Struct, Class] = field(default_factory=dict["Struct", "Class"])
     shared_seen: set[tuple[int, CType | None]] = field(
         default_factory=set[tuple[int, CType | None]]
     )
@@ -147,6 +165,10 @@ class Context:
     def statement(self, node: Statement) -> Execute:
         """A statement as a closure that takes the lanes that come in and returns those that go on."""
         return self.rules.statements[type(node)](self, node)
+
+    def class_of(self, ctype: CType) -> Class | None:
+        """What belongs to a type, if it is a struct of the file's own."""
+        return self.classes.get(ctype) if isinstance(ctype, Struct) else None
 
     # -- numbers
 
@@ -214,10 +236,10 @@ class Context:
         self.steps.append(Scoped(steps))
 
     @contextmanager
-    def seen_from(self, scope: Scope) -> Generator[None]:
+    def seen_from(self, scope: Scope) -> Generator[Scope]:
         """Names mean inside what they mean in another scope."""
         outer, self.scope = self.scope, scope
         try:
-            yield
+            yield scope
         finally:
             self.scope = outer

@@ -19,12 +19,20 @@ from asyncgpu_tutor.cuda_c.compile.storage import (
     reread,
     use,
 )
-from asyncgpu_tutor.cuda_c.compile.typed import Alias, Expr, MemoryPlace, Number, RegisterPlace
+from asyncgpu_tutor.cuda_c.compile.typed import (
+    THIS,
+    Alias,
+    Expr,
+    MemoryPlace,
+    Number,
+    RegisterPlace,
+    Shorthand,
+)
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Index, Member, Name, Unary
+from asyncgpu_tutor.cuda_c.syntax.ast import Call, Expression, Index, Member, Name, Unary
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
     INT,
@@ -58,6 +66,8 @@ def place_of(c: Context, node: Expression) -> Expr:
         return _index(c, node)
     if isinstance(node, Unary) and node.op == "*":
         return _dereference(c, node)
+    if isinstance(node, Call):
+        return c.rules.call(c, node)
     return c.expression(node)
 
 
@@ -77,6 +87,10 @@ def _name(c: Context, node: Name) -> Expr:
         return Expr(known.type, known.run, node.at, known.node, constant=known.constant)
     if isinstance(found, Alias):
         return reread(c, found.expr, node.at)
+    if isinstance(found, Shorthand):
+        return place_of(c, found.node)
+    if node.name == "this" and c.scope.find(THIS) is not None:
+        return address_of(c, Unary(at=node.at, op="&", operand=Name(at=node.at, name=THIS)))
     if found is not None:
         c.fail(node.at, f"'{node.name}' is a type: a value is expected here")
     if node.name == "warpSize":
@@ -123,7 +137,7 @@ def _member(c: Context, node: Member) -> Expr:
         c.fail(node.at, f"'{spelled(base.type)}' has no members{hint}")
     field = base.type.member(node.name)
     if field is None:
-        have = ", ".join(f.name for f in base.type.fields)
+        have = ", ".join(base.type.members())
         c.fail(node.at, f"'{base.type.name}' has no member '{node.name}'; it has {have}")
     place = base.place
     offset = field.offset
@@ -169,6 +183,10 @@ def _builtin_member(c: Context, node: Member, name: str) -> Expr:
 
 def _index(c: Context, node: Index) -> Expr:
     base = place_of(c, node.base)
+    if isinstance(base.type, Struct):
+        found = c.rules.overloaded(c, "operator[]", [base, place_of(c, node.index)], node.at)
+        if found is not None:
+            return found
     if isinstance(base.type, Scalar) and not isinstance(node.index, Name):
         flipped = place_of(c, node.index)
         if isinstance(flipped.type, (Pointer, Array)):
@@ -216,7 +234,15 @@ def _element(c: Context, base: Expr, ctype: Pointer | Array, index: Expr, at: Po
 
 
 def _dereference(c: Context, node: Unary) -> Expr:
+    if isinstance(node.operand, Name) and node.operand.name == "this":
+        this = c.scope.find(THIS)
+        if this is not None:
+            return _name(c, Name(at=node.at, name=THIS))
     base = decay(c.expression(node.operand))
+    if isinstance(base.type, Struct):
+        found = c.rules.overloaded(c, "operator*", [base], node.at)
+        if found is not None:
+            return found
     if not isinstance(base.type, Pointer):
         c.fail(node.at, f"a value of type '{spelled(base.type)}' cannot be dereferenced")
     address = c.note(Followed((base.node,)))

@@ -9,6 +9,7 @@ from asyncgpu_tutor.cuda_c.compile import (
     declarations,
     expressions,
     loops,
+    objects,
     places,
     statements,
 )
@@ -23,4 +24,7 @@ RULES = Rules(
         **calls.EXPRESSIONS,
     },
     statements={**statements.STATEMENTS, **declarations.STATEMENTS, **loops.STATEMENTS},
+    call=calls.call,
+    overloaded=objects.overloaded,
+    construct=objects.construct,
 )

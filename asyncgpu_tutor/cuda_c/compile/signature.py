@@ -11,9 +11,23 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.rules import RULES
-from asyncgpu_tutor.cuda_c.compile.templates import template_argument, template_defaults
-from asyncgpu_tutor.cuda_c.compile.type_names import define_struct, param_type, resolve
-from asyncgpu_tutor.cuda_c.compile.typed import Number, Scope, TypeBinding
+from asyncgpu_tutor.cuda_c.compile.templates import template_defaults
+from asyncgpu_tutor.cuda_c.compile.type_names import (
+    array_type,
+    declare_type,
+    param_type,
+    resolve,
+    spelled_arguments,
+    template_argument,
+)
+from asyncgpu_tutor.cuda_c.compile.typed import (
+    Number,
+    Refused,
+    Scope,
+    StructTemplate,
+    TypeBinding,
+)
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.ast import Declaration, Function, StructDef, Unit
 from asyncgpu_tutor.cuda_c.syntax.expressions import ExpressionParser
 from asyncgpu_tutor.cuda_c.syntax.parser import parse
@@ -21,7 +35,7 @@ from asyncgpu_tutor.cuda_c.text.lexer import tokenise
 from asyncgpu_tutor.cuda_c.text.preprocessor import preprocess
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, spelled
-from asyncgpu_tutor.errors import KernelCompileError
+from asyncgpu_tutor.errors import KernelCompileError, UnsupportedFeatureError
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,8 @@ class Signature:
 
 def signature_of(source: Source, function: Function, c: Context, name: str) -> Signature:
     """Signature of a kernel whose types mean something in the scope of `c`."""
+    if function.refusal is not None:
+        raise function.refusal
     parameters: list[Parameter] = []
     for param in function.params:
         ctype = param_type(c, param)
@@ -96,7 +112,10 @@ def instance_of(
     kernels = [f for f in functions.get(stem, []) if f.kernel]
     if not kernels:
         _no_kernel(source, functions, stem)
-    function = next((f for f in kernels if f.body is not None), kernels[0])
+    defined = [f for f in kernels if f.body is not None and f.specialises is None]
+    function = (defined or kernels)[0]
+    if len(defined) > 1:
+        function = _told_apart(source, defined, stem, rest)
     if function.template is None:
         if rest:
             raise KernelCompileError(f"kernel '{stem}' is not a template: call it '{stem}'")
@@ -108,8 +127,11 @@ def instance_of(
         )
     text = Source("<" + rest, f"name '{name}'")
     parser = ExpressionParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
-    known = c.file_scope.names.items()
-    parser.type_names.append({n for n, meaning in known if isinstance(meaning, TypeBinding)})
+    for word in c.file_scope.visible():
+        meaning = c.file_scope.find(word)
+        parser.type_names[0][word] = isinstance(meaning, TypeBinding | StructTemplate)
+        if isinstance(meaning, StructTemplate):
+            parser.struct_templates.add(word)
     given = parser.template_arguments()
     c.source = text
     scope = Scope(c.file_scope)
@@ -121,15 +143,21 @@ def instance_of(
         scope.names[param.name] = template_argument(c, param.type, argument, at)
     template_defaults(c, function, scope, at)
     c.source = source
-    parts: list[str] = []
-    for param in params:
-        binding = scope.names[param.name]
-        if isinstance(binding, TypeBinding):
-            parts.append(spelled(binding.type))
-        else:
-            assert isinstance(binding, Number), "what template_argument makes"
-            parts.append(str(binding.expr.constant))
-    return function, scope, f"{stem}<{', '.join(parts)}>"
+    bound = map(scope.names.get, [p.name for p in params])
+    arguments = [b for b in bound if isinstance(b, TypeBinding | Number)]
+    return function, scope, f"{stem}<{spelled_arguments(arguments)}>"
+
+
+def _told_apart(source: Source, kernels: list[Function], stem: str, rest: str) -> Function:
+    """The one of several kernels of a name that is a template, or is none, as the name says."""
+    fitting = [f for f in kernels if (f.template is not None) == bool(rest)]
+    if len(fitting) != 1:
+        lines = ", ".join(str(f.at.line) for f in kernels)
+        raise UnsupportedFeatureError(
+            f"{source.filename} has several kernels '{stem}' (lines {lines}), which the simulated device "
+            "does not tell apart: give each a name of its own"
+        )
+    return fitting[0]
 
 
 def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: str) -> NoReturn:
@@ -149,12 +177,15 @@ def _declare_types(unit: Unit, c: Context, scope: Scope) -> None:
     """Enter the types and plain constants of a file, as far as they can be understood."""
     for node in unit.order:
         try:
-            if isinstance(node, StructDef) and node.template is None:
-                scope.names[node.name] = TypeBinding(define_struct(c, node))
+            if isinstance(node, ast.Refused):
+                scope.names[node.name] = Refused(node.error)
+            elif isinstance(node, StructDef):
+                declare_type(c, node)
             elif isinstance(node, Declaration):
                 for item in node.items:
                     if "typedef" in node.storage:
-                        scope.names[item.name] = TypeBinding(resolve(c, item.type))
+                        whole = array_type(c, resolve(c, item.type), item.dims)
+                        scope.names[item.name] = TypeBinding(whole)
                     elif item.init is not None and not item.dims:
                         scope.names[item.name] = Number(c.expression(item.init))
         except KernelCompileError:

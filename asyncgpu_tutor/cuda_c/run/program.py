@@ -18,11 +18,11 @@ from asyncgpu_tutor.cuda_c.compile.rules import RULES
 from asyncgpu_tutor.cuda_c.compile.signature import Signature, instance_of, signature_of
 from asyncgpu_tutor.cuda_c.compile.type_names import (
     array_type,
-    define_struct,
+    declare_type,
     resolve,
     top_const,
 )
-from asyncgpu_tutor.cuda_c.compile.typed import Expr, Number, Scope, TypeBinding
+from asyncgpu_tutor.cuda_c.compile.typed import Class, Expr, Number, Refused, Scope, TypeBinding
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.walk import walk
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Limits
@@ -33,7 +33,8 @@ from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.parser import parse
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed, preprocess
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import Array, Scalar, leaves, size_of
+from asyncgpu_tutor.cuda_c.types import Array, Scalar, Struct, leaves, size_of
+from asyncgpu_tutor.errors import UnsupportedFeatureError
 
 __all__ = ["Program", "compile_source"]
 
@@ -63,6 +64,8 @@ class Program:
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
         self._signatures: dict[str, Signature] = {}
+        self._refused: dict[str, UnsupportedFeatureError] = {}
+        self._classes: dict[Struct, Class] = {}
         for node in unit.order:
             self._define(node)
         for function in unit.functions:
@@ -70,8 +73,16 @@ class Program:
         self._memory = self._place_globals()
         for function in unit.functions:
             if function.kernel and function.template is None and function.body is not None:
-                c = self._context()
-                self._compile(c, function, c.file_scope, function.name)
+                self._compile_early(function)
+        if self._refused and not self._compiled:
+            raise next(iter(self._refused.values()))
+
+    def _compile_early(self, function: ast.Function) -> None:
+        """Compile a kernel; if it is one that only a GPU runs, say so when it is asked for."""
+        try:
+            self._find(function.name)
+        except UnsupportedFeatureError as error:
+            self._refused[function.name] = error
 
     @property
     def kernels(self) -> Mapping[str, Signature]:
@@ -112,14 +123,16 @@ class Program:
             contract=self._contract,
             text=self._text,
             slots=len(self._globals),
+            classes=self._classes,
         )
 
     def _define(self, node: ast.Node) -> None:
         c = self._context()
-        if isinstance(node, ast.StructDef):
-            if node.template is not None:
-                self._source.unsupported(node.at, "templates of structs are not supported")
-            self._scope.names[node.name] = TypeBinding(define_struct(c, node))
+        c.file_scope = c.scope = self._scope
+        if isinstance(node, ast.Refused):
+            self._scope.names[node.name] = Refused(node.error)
+        elif isinstance(node, ast.StructDef):
+            declare_type(c, node)
         elif isinstance(node, ast.Declaration):
             for item in node.items:
                 self._define_name(c, item, node.storage)
@@ -127,7 +140,7 @@ class Program:
     def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
         ctype = resolve(c, item.type)
         if "typedef" in storage:
-            self._scope.names[item.name] = TypeBinding(ctype)
+            self._scope.names[item.name] = TypeBinding(array_type(c, ctype, item.dims))
             return
         if "__shared__" in storage:
             self._shared.append((item, storage))

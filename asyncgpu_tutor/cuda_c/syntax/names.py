@@ -15,7 +15,7 @@ def assigned_names(node: object) -> set[str]:
         elif isinstance(item, ast.Increment):
             targets = [item.operand]
         elif isinstance(item, ast.Call):
-            targets = item.arguments
+            targets = [*item.arguments, *([item.object] if item.object else [])]
         for target in targets:
             inner = target
             while isinstance(inner, (ast.Member, ast.Index)):

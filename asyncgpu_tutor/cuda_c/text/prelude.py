@@ -73,3 +73,63 @@ typedef unsigned int uint; typedef unsigned long ulong;
 #define M_SQRT2 1.41421356237309504880
 #define M_SQRT1_2 0.70710678118654752440
 """
+
+# What kernels use of namespace std. NVRTC gets it with a source that names the namespace.
+_FLOATS = """
+    static __host__ __device__ constexpr T min() { return SMALLEST; }
+    static __host__ __device__ constexpr T max() { return LARGEST; }
+    static __host__ __device__ constexpr T lowest() { return LOWEST; }
+    static __host__ __device__ constexpr T infinity() { return INFINITE; }
+    static __host__ __device__ constexpr T epsilon() { return STEP; }
+    static constexpr bool is_integer = WHOLE;
+"""
+
+
+def _limits(
+    name: str,
+    lowest: str,
+    largest: str,
+    *,
+    smallest: str = "",
+    step: str = "0",
+    infinite: str = "0",
+) -> str:
+    body = (
+        _FLOATS.replace("T ", f"{name} ")
+        .replace("SMALLEST", smallest or lowest)
+        .replace("LARGEST", largest)
+    )
+    body = body.replace("LOWEST", lowest).replace("INFINITE", infinite).replace("STEP", step)
+    body = body.replace("WHOLE", "false" if smallest else "true")
+    return f"template <> struct numeric_limits<{name}> {{ {body} }};\n"
+
+
+STANDARD = (
+    "namespace std {\ntemplate <typename T> struct numeric_limits;\n"
+    + _limits(
+        "float", "-FLT_MAX", "FLT_MAX", smallest="FLT_MIN", step="FLT_EPSILON", infinite="INFINITY"
+    )
+    + _limits(
+        "double", "-DBL_MAX", "DBL_MAX", smallest="DBL_MIN", step="DBL_EPSILON", infinite="HUGE_VAL"
+    )
+    + _limits("char", "CHAR_MIN", "CHAR_MAX")
+    + _limits("signed char", "SCHAR_MIN", "SCHAR_MAX")
+    + _limits("unsigned char", "0", "UCHAR_MAX")
+    + _limits("short", "SHRT_MIN", "SHRT_MAX")
+    + _limits("unsigned short", "0", "USHRT_MAX")
+    + _limits("int", "INT_MIN", "INT_MAX")
+    + _limits("unsigned int", "0", "UINT_MAX")
+    + _limits("long", "LONG_MIN", "LONG_MAX")
+    + _limits("unsigned long", "0", "ULONG_MAX")
+    + _limits("long long", "LLONG_MIN", "LLONG_MAX")
+    + _limits("unsigned long long", "0", "ULLONG_MAX")
+    + """
+template <typename A, typename B> struct is_same { static constexpr bool value = false; };
+template <typename A> struct is_same<A, A> { static constexpr bool value = true; };
+template <typename T> __device__ inline void swap(T& a, T& b) { T c = a; a = b; b = c; }
+using ::abs; using ::fabs; using ::sqrt; using ::pow; using ::exp; using ::log; using ::sin; using ::cos;
+using ::tan; using ::tanh; using ::floor; using ::ceil; using ::round; using ::fmin; using ::fmax;
+using ::fmod; using ::isnan; using ::isinf; using ::isfinite; using ::min; using ::max;
+}
+"""
+)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from asyncgpu_tutor.cuda_c.text.condition import evaluate_condition
 from asyncgpu_tutor.cuda_c.text.lexer import Token, tokenise
-from asyncgpu_tutor.cuda_c.text.prelude import PRELUDE
+from asyncgpu_tutor.cuda_c.text.prelude import PRELUDE, STANDARD
 from asyncgpu_tutor.cuda_c.text.published import device_code
 from asyncgpu_tutor.cuda_c.text.source import Source
 
@@ -66,8 +66,7 @@ def preprocess(source: Source) -> Preprocessed:
         Malformed directives, `#error`.
     """
     code = device_code(source.text)
-    out = _Preprocessor(source, dict(_prelude().macros)).run(code.text)
-    tokens = [*_prelude().tokens, *out]
+    tokens = _Preprocessor(source, dict(_prelude().macros)).run(code.text)
     headers = frozenset(re.findall(r'#\s*include\s*[<"]([^>"]+)', code.text))
     return Preprocessed(tokens, headers, code.aside, code.missing)
 
@@ -79,10 +78,15 @@ class _Prelude(NamedTuple):
 
 @cache
 def _prelude() -> _Prelude:
-    reader = _Preprocessor(Source(PRELUDE, "prelude"), {})
+    reader = _Preprocessor(Source(PRELUDE + STANDARD, "prelude"), {})
     for name, value in _PREDEFINED.items():
         reader.define_text(name, value)
-    return _Prelude(reader.run(PRELUDE)[:-1], reader.macros)
+    return _Prelude(reader.run(PRELUDE + STANDARD), reader.macros)
+
+
+def prelude_tokens() -> list[Token]:
+    """Tokens of what stands in front of every source."""
+    return _prelude().tokens
 
 
 class _Preprocessor:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from asyncgpu_tutor.cuda_c.text.lexer import PATTERN
-from asyncgpu_tutor.cuda_c.text.prelude import PRELUDE
+from asyncgpu_tutor.cuda_c.text.prelude import PRELUDE, STANDARD
 
 MARKS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 _TYPES = {"struct", "class", "union", "enum"}
@@ -39,6 +39,7 @@ _HEADERS = {
     "cuComplex.h": r"cu\w*[cC]omplex\w*|cuC\w+",
 }
 _STAYING_NAMESPACES = {"cooperative_groups", "nvcuda"}
+_STD = re.compile(r"\bstd\s*::")
 _DIRECTIVE = re.compile(r"#[ \t]*(\w*)(?:\\\r?\n|/\*.*?\*/|//[^\n]*|[^\n])*", re.DOTALL)
 
 
@@ -93,7 +94,8 @@ def for_compiler(source: str) -> str:
 
     Lines are counted from the source's own first.
     """
-    return f"{PRELUDE}#line 1\n{device_code(source).text}"
+    text = device_code(source).text
+    return f"{PRELUDE}{STANDARD if _STD.search(text) else ''}#line 1\n{text}"
 
 
 class _Reader:
@@ -265,7 +267,7 @@ class _Reader:
             (self.kept if words[2] in self.namespaces else self.dropped).append(item)
         elif (words[0] == "template" and words[1:2] != ["<"]) or first == "static_assert":
             self.dropped.append(item)  # an instance that the host asks for; a check of it
-        elif set(head) & self.marks:
+        elif set(head) & self.marks or (_is_type(head) and set(words) & self.marks):
             self.kept.append(item)
             if set(head) & self.launched and "(" in head:
                 self.kernels[head[head.index("(") - 1]] = None

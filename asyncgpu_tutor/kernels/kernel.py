@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from os import PathLike
 from types import FrameType
 from typing import Any, cast
@@ -12,9 +14,20 @@ from weakref import ref
 from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function
-from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
-from asyncgpu_tutor.kernels.arguments import HasOperationError, array_acceptor, scalar_acceptor
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.kernels.arguments import (
+    HasNullError,
+    HasOperationError,
+    array_acceptor,
+    check_shapes,
+    forbid_rerun,
+    null_acceptor,
+    scalar_acceptor,
+    settle,
+    take,
+)
 from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
+from asyncgpu_tutor.kernels.constants import Constants
 from asyncgpu_tutor.kernels.files import is_file_name, only_kernel, read_source
 from asyncgpu_tutor.kernels.launching import gatherer, launcher
 from asyncgpu_tutor.kernels.source import KernelSource
@@ -91,18 +104,11 @@ class Kernel:
                 name or only_kernel(source), source, dict(shapes or {}), reference, contract
             )
         facts = self._facts
-        self._signature: Signature = read_signature(facts.source, facts.name)
-        parameters = self._signature.parameters
-        _check_shapes(facts, self._signature)
-        self._count = len(parameters)
-        self._places = [i for i, p in enumerate(parameters) if p.pointer]
-        written = [n for n, place in enumerate(self._places) if not parameters[place].const]
-        self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
-        self._acceptors = [
-            (array_acceptor if p.pointer else scalar_acceptor)(facts.name, p) for p in parameters
-        ]
-        self._launch = launcher(self._signature, facts.shapes, self._acceptors, Launch, self)
-        self._gather = gatherer(self._signature)
+        signature = read_signature(facts.source, facts.name)
+        check_shapes(facts, signature)
+        self._count = len(signature.parameters)
+        self._take_on(signature, set())
+        self._variants: dict[tuple[int, ...], Kernel] = {}  # by the places of null pointers
         self._home: Callable[[], Device | None] = _nowhere  # where its function is loaded
         self._function: Any = None
         if isinstance(source, str):
@@ -117,6 +123,11 @@ class Kernel:
     def source(self) -> str:
         """CUDA C."""
         return self._facts.source
+
+    @property
+    def constants(self) -> Constants:
+        """Its `__constant__` and `__device__` variables, to set and read: ``kernel.constants["c"] = x``."""
+        return Constants(self.name, self._signature.variables, self._load)
 
     def __repr__(self) -> str:
         listed = ", ".join(
@@ -138,8 +149,9 @@ class Kernel:
         ----------
         *args
             One for each parameter of the kernel. Arrays: `DeviceArray` (owned, shared or borrowed),
-            `Partition`, an operation that yields one of them, or an array of another CUDA library.
-            Scalars: numbers, or an operation that yields one.
+            `Partition`, an operation that yields one of them, or an array of another CUDA library; None is
+            the null pointer. Scalars: numbers, or an operation that yields one. Vectors and structs: tuples,
+            or NumPy records.
         grid, block : int or tuple of int, optional
             Number of blocks and threads of a block, (x, y, z). Without them a partitioned argument
             gives both; `block` alone replaces the partition's.
@@ -162,7 +174,7 @@ class Kernel:
             If the number of arguments is wrong, or a shared array would be written.
         """
         if len(args) != self._count:
-            _settle(args)
+            settle(args)
             names = ", ".join(parameter.name for parameter in self._signature.parameters)
             raise UsageError(
                 f"{self.name}() takes {self._count} arguments ({names}), and got {len(args)}"
@@ -177,8 +189,48 @@ class Kernel:
         frame = sys._getframe(1)
         try:
             return self._launch(frame, grid, block, shared_mem, *args)
+        except HasNullError:
+            kernel = self._without(tuple([i for i, arg in enumerate(args) if arg is None]))
+            try:
+                return kernel._launch(frame, grid, block, shared_mem, *args)
+            except HasOperationError:
+                return _Deferred(kernel, args, cast(Any, (grid, block)), shared_mem, frame)
         except HasOperationError:
-            return _Deferred(self, args, cast(Any, (grid, block)), shared_mem, frame)
+            kernel = self._without(tuple([i for i, arg in enumerate(args) if arg is None]))
+            return _Deferred(kernel, args, cast(Any, (grid, block)), shared_mem, frame)
+
+    def _without(self, nulls: tuple[int, ...]) -> Kernel:
+        """The kernel as it is called with null pointers in these places: it has fewer arrays."""
+        if not nulls:
+            return self
+        if nulls not in self._variants:
+            parameters = list(self._signature.parameters)
+            for place in nulls:
+                if parameters[place].pointer:
+                    parameters[place] = replace(parameters[place], pointer=False, dtype=None)
+            other = self._variants[nulls] = copy(self)
+            other._take_on(replace(self._signature, parameters=tuple(parameters)), set(nulls))
+        return self._variants[nulls]
+
+    def _take_on(self, signature: Signature, nulls: set[int]) -> None:
+        """Write out the checks of a call; `nulls` are pointers that are null."""
+        self._signature = signature
+        parameters, name = signature.parameters, self._facts.name
+        self._places = [i for i, p in enumerate(parameters) if p.pointer]
+        written = [n for n, place in enumerate(self._places) if not parameters[place].const]
+        self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
+        self._acceptors = [
+            null_acceptor
+            if i in nulls
+            else (array_acceptor if p.pointer else scalar_acceptor)(name, p)
+            for i, p in enumerate(parameters)
+        ]
+        shapes = self._facts.shapes
+        if nulls:
+            here = {parameters[place].name for place in self._places}
+            shapes = {array: sizes for array, sizes in shapes.items() if array in here}
+        self._launch = launcher(signature, shapes, self._acceptors, Launch, self)
+        self._gather = gatherer(signature)
 
     def _load(self, device: Device) -> Function:
         """Compiled for this device, which is asked once: it has to find the whole source in its table."""
@@ -314,16 +366,6 @@ class Launch(DeviceOp[Any]):
         self._ran = False
 
 
-def forbid_rerun(arrays: Iterable[Any], kernel: str) -> None:
-    """Raise `UseAfterMoveError` if an earlier run has given an array away."""
-    for array in arrays:
-        if array.mode == "owned":
-            raise UseAfterMoveError(
-                f"array {array.name!r} was moved into an earlier run of {kernel}(). Build the operation "
-                "again, with what that run returned."
-            )
-
-
 class _Deferred(Launch):
     """A launch with operations among its arguments: it is checked when those have results."""
 
@@ -337,14 +379,14 @@ class _Deferred(Launch):
         shared_mem: int,
         frame: FrameType,
     ) -> None:
-        _settle(args)
+        settle(args)
         if shape[1] is not None:
             check_limits(kernel.name, (1, 1, 1), shape[1], shared_mem, USUAL_LIMITS)
         known: list[Any] = [
             arg if isinstance(arg, DeviceOp) else accept(arg)
             for accept, arg in zip(kernel._acceptors, args, strict=True)
         ]
-        taken = _taken(known, f"into {kernel.name}()")
+        taken = take(known, f"into {kernel.name}()")
         arrays = [arg.array if type(arg) is Partition else arg for arg in taken]
         held = tuple([array for array in arrays if type(array) is DeviceArray])
         how: Any = (*shape, shared_mem)
@@ -375,34 +417,3 @@ class _Deferred(Launch):
 
 def _nowhere() -> None:
     """In place of a reference to a device."""
-
-
-def _settle(args: Iterable[Any]) -> None:
-    """Operations among the arguments have met their fate: a call that is refused says enough about them."""
-    for arg in args:
-        if isinstance(arg, DeviceOp):
-            arg._used = True
-
-
-def _taken(args: list[Any], where: str) -> list[Any]:
-    """The arguments, with all arrays taken; one handle that is given twice is taken once."""
-    taken: dict[int, Any] = {}
-    for arg in args:
-        if type(arg) is DeviceArray:
-            taken.setdefault(id(arg), arg if arg.moved else arg._take(where))
-        elif type(arg) is Partition:
-            taken.setdefault(id(arg), arg if arg.array.moved else arg._of(arg.array._take(where)))
-    return [taken.get(id(arg), arg) for arg in args]
-
-
-def _check_shapes(facts: KernelSource, signature: Signature) -> None:
-    """`UsageError` unless `shapes` names array parameters, and scalars for their sizes."""
-    pointers = {parameter.name: parameter.pointer for parameter in signature.parameters}
-    for name, symbols in facts.shapes.items():
-        wrong = [symbol for symbol in symbols if pointers.get(symbol, True)]
-        if not pointers.get(name, False) or wrong:
-            listed = ", ".join(pointers)
-            raise UsageError(
-                f"shapes of {facts.name}() says {name!r}: {symbols!r}, and needs the name of an array and "
-                f"those of scalars among the parameters ({listed})"
-            )

@@ -45,6 +45,7 @@ class GlobalRegion(ByteRegion):
     def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
         super().__init__(memory.nbytes, launch, cell)
         self.memory = memory
+        self.advice = memory.advice
         self.watched = watched and launch.limits.check_races
         self.races = launch.limits.check_races
         self.meter = launch.meter

@@ -187,11 +187,13 @@ class ByteRegion:
             UninitialisedReadError,
             site.at,
             int(mask.index[k]),
-            f"reads '{ptr.name}'[{index}], which nothing has written",
+            f"reads '{ptr.name}'[{index}], which nothing has written{self.advice}",
             array=ptr.name,
             index=index,
             bound=bound,
         )
+
+    advice = ""  # what a message about a read of what nothing has written adds
 
     def own_index(self, element: int, size: int) -> int:
         """Index that a source would use for an element of the flat view."""

@@ -15,7 +15,14 @@ from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert
 from asyncgpu_tutor.cuda_c.compile.kernels import compile_kernel
 from asyncgpu_tutor.cuda_c.compile.rules import RULES
-from asyncgpu_tutor.cuda_c.compile.signature import Signature, instance_of, signature_of
+from asyncgpu_tutor.cuda_c.compile.signature import (
+    PLACED,
+    Global,
+    Signature,
+    declared_variable,
+    instance_of,
+    signature_of,
+)
 from asyncgpu_tutor.cuda_c.compile.type_names import (
     array_type,
     declare_type,
@@ -46,6 +53,8 @@ class _Global:
     variable: Variable
     initial: NDArray[np.uint8] | None
     readonly: bool
+    known: Global | None  # to the host
+    awaited: bool = False  # has no value until the host gives it one
 
 
 class Program:
@@ -71,6 +80,7 @@ class Program:
         for function in unit.functions:
             self._functions.setdefault(function.name, []).append(function)
         self._memory = self._place_globals()
+        self._known = tuple(g.known for g in self._globals if g.known is not None)
         for function in unit.functions:
             if function.kernel and function.template is None and function.body is not None:
                 self._compile_early(function)
@@ -146,7 +156,7 @@ class Program:
             self._shared.append((item, storage))
             return
         const = top_const(item.type)
-        placed = bool(storage & {"__constant__", "__device__", "__managed__"})
+        placed = bool(storage & PLACED)
         if not placed and not item.dims and isinstance(ctype, Scalar):
             if item.init is None:
                 self._source.fail(item.at, f"'{item.name}' is const and needs a value")
@@ -164,7 +174,9 @@ class Program:
         if item.init is not None:
             initial = self._initial(initialise(c, item.init, whole), variable, item.at)
         self._scope.names[item.name] = variable
-        self._globals.append(_Global(variable, initial, readonly))
+        known = declared_variable(c, item, storage) if placed else None
+        awaited = "__constant__" in storage and item.init is None
+        self._globals.append(_Global(variable, initial, readonly, known, awaited))
 
     def _initial(self, values: list[Expr], variable: Variable, at: Position) -> NDArray[np.uint8]:
         data = np.zeros(size_of(variable.type), np.uint8)
@@ -182,7 +194,10 @@ class Program:
             memory = placed[name] = GlobalMemory(size_of(item.variable.type), name)
             if item.initial is not None:
                 memory.data[:] = item.initial
-            memory.mark_written()  # because variables without a value are zero
+            if item.awaited:
+                memory.advice = f": set it first, as in kernel.constants['{name}'] = array"
+            else:
+                memory.mark_written()  # because variables without a value are zero
             memory.readonly = item.readonly
         return placed
 
@@ -201,7 +216,7 @@ class Program:
         self, c: Context, function: ast.Function, scope: Scope, name: str
     ) -> CompiledKernel:
         with c.seen_from(scope):
-            signature = signature_of(self._source, function, c, name)
+            signature = signature_of(self._source, function, c, name, self._known)
         code, record = compile_kernel(c, function, scope, self._shared)
         variables = [g.variable for g in self._globals]
         kernel = CompiledKernel(name, code, walk(record), variables)

@@ -15,16 +15,24 @@ It knows nothing of devices or time. No Python source is made from a kernel's te
 
 from __future__ import annotations
 
-from asyncgpu_tutor.cuda_c.compile.signature import Parameter, Signature, read_signature
+from asyncgpu_tutor.cuda_c.compile.signature import (
+    Global,
+    Parameter,
+    Signature,
+    read_signature,
+)
 from asyncgpu_tutor.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from asyncgpu_tutor.cuda_c.lockstep.team import Limits
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, MemoryState
 from asyncgpu_tutor.cuda_c.run.kernel import LaunchResult
 from asyncgpu_tutor.cuda_c.run.program import Program, compile_source
+from asyncgpu_tutor.cuda_c.text.published import DeviceCode, device_code, for_compiler
 
 __all__ = [
     "NOT_SUMMED",
     "Counts",
+    "DeviceCode",
+    "Global",
     "GlobalMemory",
     "LaunchResult",
     "Limits",
@@ -34,5 +42,7 @@ __all__ = [
     "Program",
     "Signature",
     "compile_source",
+    "device_code",
+    "for_compiler",
     "read_signature",
 ]

@@ -8,42 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = [
-    "BOOL",
-    "CHAR",
-    "DOUBLE",
-    "FLOAT",
-    "HALF",
-    "INT",
-    "LLONG",
-    "LONG",
-    "NULLPTR",
-    "SCALARS",
-    "SCHAR",
-    "SHORT",
-    "UCHAR",
-    "UINT",
-    "ULLONG",
-    "ULONG",
-    "USHORT",
-    "VECTORS",
-    "VOID",
-    "Array",
-    "CType",
-    "Field",
-    "Pointer",
-    "Scalar",
-    "Struct",
-    "Void",
-    "align_of",
-    "common",
-    "has_array",
-    "leaves",
-    "promoted",
-    "size_of",
-    "spelled",
-]
-
 
 @dataclass(frozen=True)
 class Scalar:
@@ -115,7 +79,8 @@ class Field:
 class Struct:
     """A struct, or one of CUDA's vector types.
 
-    Two structs are the same type only if they are the same definition, so `key` tells them apart.
+    Two structs are the same type only if they are the same definition, so `key` tells them apart. A field
+    without a name is a struct or union whose members count as this one's.
     """
 
     name: str
@@ -124,10 +89,31 @@ class Struct:
     align: int
     vector: bool = False
     key: int = 0
+    union: bool = False
 
     def member(self, name: str) -> Field | None:
         """The field of this name, if there is one."""
-        return next((f for f in self.fields if f.name == name), None)
+        for field in self.fields:
+            if field.name == name:
+                return field
+            inner = (
+                field.type.member(name)
+                if not field.name and isinstance(field.type, Struct)
+                else None
+            )
+            if inner is not None:
+                return Field(name, inner.type, field.offset + inner.offset)
+        return None
+
+    def members(self) -> list[str]:
+        """The names that `member` knows."""
+        return [
+            name
+            for f in self.fields
+            for name in (
+                f.type.members() if not f.name and isinstance(f.type, Struct) else [f.name]
+            )
+        ]
 
 
 @dataclass(frozen=True)
@@ -232,8 +218,13 @@ def align_of(ctype: CType) -> int:
 
 
 def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
-    """The numbers and pointers that a value is made of, in order, each with its byte offset."""
+    """The numbers and pointers that a value is made of, in order, each with its byte offset.
+
+    Those of a union are those of its largest member.
+    """
     match ctype:
+        case Struct(union=True):
+            return leaves(max((f.type for f in ctype.fields), key=size_of))
         case Struct():
             return [(s, f.offset + o) for f in ctype.fields for s, o in leaves(f.type)]
         case Array():
@@ -246,10 +237,12 @@ def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
             return []
 
 
-def has_array(ctype: CType) -> bool:
-    """Whether a struct holds an array, at any depth."""
+def needs_memory(ctype: CType) -> bool:
+    """Whether a value cannot be kept in registers: a struct that holds an array or a union, at any depth."""
     if isinstance(ctype, Struct):
-        return any(isinstance(f.type, Array) or has_array(f.type) for f in ctype.fields)
+        return ctype.union or any(
+            isinstance(f.type, Array) or needs_memory(f.type) for f in ctype.fields
+        )
     return False
 
 

@@ -79,6 +79,16 @@ class Memory(Protocol):
         ...
 
 
+class NullMemory:
+    """What is passed to a kernel for the null pointer."""
+
+    nbytes = 0
+    ptr = 0
+
+
+NULL = NullMemory()
+
+
 class Function(Protocol):
     """A compiled kernel."""
 
@@ -328,6 +338,10 @@ class Device(Enqueuer, Protocol):
         With a `reference` a simulated device need not interpret large launches whole; with `contract`
         products and sums become fused multiply-adds: see `Kernel`.
         """
+        ...
+
+    def variable(self, function: Function, name: str, nbytes: int) -> Memory:
+        """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
         ...
 
     def prepare(self, calls: Sequence[Call]) -> Replay:

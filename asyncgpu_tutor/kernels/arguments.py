@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.cuda_c import Parameter
-from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
+from asyncgpu_tutor.cuda_c import Parameter, Signature
+from asyncgpu_tutor.devices.protocol import NULL, NullMemory
+from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
+from asyncgpu_tutor.kernels.source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp, asarray, is_foreign
 
-__all__ = ["Acceptor", "HasOperationError", "array_acceptor", "scalar_acceptor", "shape_check"]
+__all__ = [
+    "Acceptor",
+    "HasNullError",
+    "HasOperationError",
+    "array_acceptor",
+    "check_shapes",
+    "forbid_rerun",
+    "null_acceptor",
+    "scalar_acceptor",
+    "settle",
+    "shape_check",
+    "take",
+]
 
 Acceptor = Callable[[Any], Any]
 
 
 class HasOperationError(Exception):
     """An argument is an operation, so the launch is checked when that has a result; never seen outside."""
+
+
+class HasNullError(HasOperationError):
+    """An argument is the null pointer, so the launch has an array less; never seen outside."""
 
 
 def array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
@@ -34,6 +52,8 @@ def array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
             array = given.array
         elif type(given) is DeviceArray:
             array = given
+        elif given is None:
+            raise HasNullError
         elif isinstance(given, DeviceOp):
             raise HasOperationError
         elif is_foreign(given):
@@ -71,9 +91,32 @@ def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
 
 
+def null_acceptor(given: Any) -> NullMemory:
+    """As `array_acceptor`, for a pointer that was found to be null."""
+    return NULL
+
+
 def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
     """As `array_acceptor`, for a number."""
     wanted = f"{kernel}() takes a {parameter.ctype} as {parameter.name!r}"
+    record = parameter.record
+    if record is not None:
+
+        def accept_record(given: Any) -> Any:
+            if isinstance(given, DeviceOp):
+                raise HasOperationError
+            try:
+                known: Any = given
+                plain = not hasattr(known, "dtype") or known.dtype.names is None
+                made = np.array(tuple(known) if plain else known, record)
+            except (TypeError, ValueError):
+                made = np.empty(0, record)
+            if made.shape:
+                names = ", ".join(record.names or ())
+                raise ArrayDTypeError(f"{wanted}, and got {given!r}: pass a tuple of ({names})")
+            return made[()]
+
+        return accept_record
     if parameter.dtype is None:
 
         def refuse(given: Any) -> Any:
@@ -127,3 +170,44 @@ def shape_check(kernel: str, name: str, symbols: tuple[str, ...]) -> Callable[..
             )
 
     return check
+
+
+def settle(args: Iterable[Any]) -> None:
+    """Operations among the arguments have met their fate: a call that is refused says enough about them."""
+    for arg in args:
+        if isinstance(arg, DeviceOp):
+            arg._used = True
+
+
+def take(args: list[Any], where: str) -> list[Any]:
+    """The arguments, with all arrays taken; one handle that is given twice is taken once."""
+    taken: dict[int, Any] = {}
+    for arg in args:
+        if type(arg) is DeviceArray:
+            taken.setdefault(id(arg), arg if arg.moved else arg._take(where))
+        elif type(arg) is Partition:
+            taken.setdefault(id(arg), arg if arg.array.moved else arg._of(arg.array._take(where)))
+    return [taken.get(id(arg), arg) for arg in args]
+
+
+def forbid_rerun(arrays: Iterable[Any], kernel: str) -> None:
+    """Raise `UseAfterMoveError` if an earlier run has given an array away."""
+    for array in arrays:
+        if array.mode == "owned":
+            raise UseAfterMoveError(
+                f"array {array.name!r} was moved into an earlier run of {kernel}(). Build the operation "
+                "again, with what that run returned."
+            )
+
+
+def check_shapes(facts: KernelSource, signature: Signature) -> None:
+    """`UsageError` unless `shapes` names array parameters, and scalars for their sizes."""
+    pointers = {parameter.name: parameter.pointer for parameter in signature.parameters}
+    for name, symbols in facts.shapes.items():
+        wrong = [symbol for symbol in symbols if pointers.get(symbol, True)]
+        if not pointers.get(name, False) or wrong:
+            listed = ", ".join(pointers)
+            raise UsageError(
+                f"shapes of {facts.name}() says {name!r}: {symbols!r}, and needs the name of an array and "
+                f"those of scalars among the parameters ({listed})"
+            )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from os import PathLike
 from types import FrameType
 from typing import Any, cast
 from weakref import ref
@@ -12,9 +14,21 @@ from weakref import ref
 from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function
-from asyncgpu_tutor.errors import UsageError, UseAfterMoveError
-from asyncgpu_tutor.kernels.arguments import HasOperationError, array_acceptor, scalar_acceptor
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.kernels.arguments import (
+    HasNullError,
+    HasOperationError,
+    array_acceptor,
+    check_shapes,
+    forbid_rerun,
+    null_acceptor,
+    scalar_acceptor,
+    settle,
+    take,
+)
 from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
+from asyncgpu_tutor.kernels.constants import Constants
+from asyncgpu_tutor.kernels.files import is_file_name, only_kernel, read_source
 from asyncgpu_tutor.kernels.launching import gatherer, launcher
 from asyncgpu_tutor.kernels.source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp
@@ -23,19 +37,20 @@ from asyncgpu_tutor.run import ExecutionContext, current_device
 
 __all__ = ["Kernel", "Launch"]
 
-HEAD = re.compile(r"__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(\w+)\s*\(")
-
 
 class Kernel:
     """CUDA C source, and what the host knows of it.
 
     Parameters
     ----------
-    source : str or KernelSource
-        CUDA C. Pointers to const are inputs, other pointers outputs.
+    source : str, path or KernelSource
+        CUDA C, or the name of a ``.cu`` file. Pointers to const are inputs, other pointers outputs. A whole
+        published file will do: its host code is set aside, and C's names are there without their headers.
     name : str, optional
         Which `__global__` function; needed where there are several. An instance of a template as C++
         writes it: ``"scale<float, 16>"``.
+    include : sequence of path
+        Where else to look for the headers of a file, as with ``nvcc -I``.
     shapes : mapping of str to tuple of str, optional
         For array parameters: the scalar parameters that give their shape, as in ``{"a": ("m", "k")}``. Calls
         are then checked. A shape of one size fits any array of that many elements.
@@ -68,13 +83,16 @@ class Kernel:
 
     def __init__(
         self,
-        source: str | KernelSource,
+        source: str | PathLike[str] | KernelSource,
         name: str | None = None,
         *,
+        include: Sequence[str | PathLike[str]] = (),
         shapes: Mapping[str, tuple[str, ...]] | None = None,
         reference: Callable[..., Any] | None = None,
         contract: bool = False,
     ) -> None:
+        if is_file_name(source):
+            source = read_source(cast("str", source), include)
         if isinstance(source, KernelSource):
             self._facts = source
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
@@ -83,21 +101,14 @@ class Kernel:
             )
         else:
             self._facts = KernelSource(
-                name or _only_kernel(source), source, dict(shapes or {}), reference, contract
+                name or only_kernel(source), source, dict(shapes or {}), reference, contract
             )
         facts = self._facts
-        self._signature: Signature = read_signature(facts.source, facts.name)
-        parameters = self._signature.parameters
-        _check_shapes(facts, self._signature)
-        self._count = len(parameters)
-        self._places = [i for i, p in enumerate(parameters) if p.pointer]
-        written = [n for n, place in enumerate(self._places) if not parameters[place].const]
-        self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
-        self._acceptors = [
-            (array_acceptor if p.pointer else scalar_acceptor)(facts.name, p) for p in parameters
-        ]
-        self._launch = launcher(self._signature, facts.shapes, self._acceptors, Launch, self)
-        self._gather = gatherer(self._signature)
+        signature = read_signature(facts.source, facts.name)
+        check_shapes(facts, signature)
+        self._count = len(signature.parameters)
+        self._take_on(signature, set())
+        self._variants: dict[tuple[int, ...], Kernel] = {}  # by the places of null pointers
         self._home: Callable[[], Device | None] = _nowhere  # where its function is loaded
         self._function: Any = None
         if isinstance(source, str):
@@ -112,6 +123,11 @@ class Kernel:
     def source(self) -> str:
         """CUDA C."""
         return self._facts.source
+
+    @property
+    def constants(self) -> Constants:
+        """Its `__constant__` and `__device__` variables, to set and read: ``kernel.constants["c"] = x``."""
+        return Constants(self.name, self._signature.variables, self._load)
 
     def __repr__(self) -> str:
         listed = ", ".join(
@@ -133,8 +149,9 @@ class Kernel:
         ----------
         *args
             One for each parameter of the kernel. Arrays: `DeviceArray` (owned, shared or borrowed),
-            `Partition`, an operation that yields one of them, or an array of another CUDA library.
-            Scalars: numbers, or an operation that yields one.
+            `Partition`, an operation that yields one of them, or an array of another CUDA library; None is
+            the null pointer. Scalars: numbers, or an operation that yields one. Vectors and structs: tuples,
+            or NumPy records.
         grid, block : int or tuple of int, optional
             Number of blocks and threads of a block, (x, y, z). Without them a partitioned argument
             gives both; `block` alone replaces the partition's.
@@ -157,7 +174,7 @@ class Kernel:
             If the number of arguments is wrong, or a shared array would be written.
         """
         if len(args) != self._count:
-            _settle(args)
+            settle(args)
             names = ", ".join(parameter.name for parameter in self._signature.parameters)
             raise UsageError(
                 f"{self.name}() takes {self._count} arguments ({names}), and got {len(args)}"
@@ -172,8 +189,48 @@ class Kernel:
         frame = sys._getframe(1)
         try:
             return self._launch(frame, grid, block, shared_mem, *args)
+        except HasNullError:
+            kernel = self._without(tuple([i for i, arg in enumerate(args) if arg is None]))
+            try:
+                return kernel._launch(frame, grid, block, shared_mem, *args)
+            except HasOperationError:
+                return _Deferred(kernel, args, cast(Any, (grid, block)), shared_mem, frame)
         except HasOperationError:
-            return _Deferred(self, args, cast(Any, (grid, block)), shared_mem, frame)
+            kernel = self._without(tuple([i for i, arg in enumerate(args) if arg is None]))
+            return _Deferred(kernel, args, cast(Any, (grid, block)), shared_mem, frame)
+
+    def _without(self, nulls: tuple[int, ...]) -> Kernel:
+        """The kernel as it is called with null pointers in these places: it has fewer arrays."""
+        if not nulls:
+            return self
+        if nulls not in self._variants:
+            parameters = list(self._signature.parameters)
+            for place in nulls:
+                if parameters[place].pointer:
+                    parameters[place] = replace(parameters[place], pointer=False, dtype=None)
+            other = self._variants[nulls] = copy(self)
+            other._take_on(replace(self._signature, parameters=tuple(parameters)), set(nulls))
+        return self._variants[nulls]
+
+    def _take_on(self, signature: Signature, nulls: set[int]) -> None:
+        """Write out the checks of a call; `nulls` are pointers that are null."""
+        self._signature = signature
+        parameters, name = signature.parameters, self._facts.name
+        self._places = [i for i, p in enumerate(parameters) if p.pointer]
+        written = [n for n, place in enumerate(self._places) if not parameters[place].const]
+        self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
+        self._acceptors = [
+            null_acceptor
+            if i in nulls
+            else (array_acceptor if p.pointer else scalar_acceptor)(name, p)
+            for i, p in enumerate(parameters)
+        ]
+        shapes = self._facts.shapes
+        if nulls:
+            here = {parameters[place].name for place in self._places}
+            shapes = {array: sizes for array, sizes in shapes.items() if array in here}
+        self._launch = launcher(signature, shapes, self._acceptors, Launch, self)
+        self._gather = gatherer(signature)
 
     def _load(self, device: Device) -> Function:
         """Compiled for this device, which is asked once: it has to find the whole source in its table."""
@@ -309,16 +366,6 @@ class Launch(DeviceOp[Any]):
         self._ran = False
 
 
-def forbid_rerun(arrays: Iterable[Any], kernel: str) -> None:
-    """Raise `UseAfterMoveError` if an earlier run has given an array away."""
-    for array in arrays:
-        if array.mode == "owned":
-            raise UseAfterMoveError(
-                f"array {array.name!r} was moved into an earlier run of {kernel}(). Build the operation "
-                "again, with what that run returned."
-            )
-
-
 class _Deferred(Launch):
     """A launch with operations among its arguments: it is checked when those have results."""
 
@@ -332,14 +379,14 @@ class _Deferred(Launch):
         shared_mem: int,
         frame: FrameType,
     ) -> None:
-        _settle(args)
+        settle(args)
         if shape[1] is not None:
             check_limits(kernel.name, (1, 1, 1), shape[1], shared_mem, USUAL_LIMITS)
         known: list[Any] = [
             arg if isinstance(arg, DeviceOp) else accept(arg)
             for accept, arg in zip(kernel._acceptors, args, strict=True)
         ]
-        taken = _taken(known, f"into {kernel.name}()")
+        taken = take(known, f"into {kernel.name}()")
         arrays = [arg.array if type(arg) is Partition else arg for arg in taken]
         held = tuple([array for array in arrays if type(array) is DeviceArray])
         how: Any = (*shape, shared_mem)
@@ -370,45 +417,3 @@ class _Deferred(Launch):
 
 def _nowhere() -> None:
     """In place of a reference to a device."""
-
-
-def _settle(args: Iterable[Any]) -> None:
-    """Operations among the arguments have met their fate: a call that is refused says enough about them."""
-    for arg in args:
-        if isinstance(arg, DeviceOp):
-            arg._used = True
-
-
-def _taken(args: list[Any], where: str) -> list[Any]:
-    """The arguments, with all arrays taken; one handle that is given twice is taken once."""
-    taken: dict[int, Any] = {}
-    for arg in args:
-        if type(arg) is DeviceArray:
-            taken.setdefault(id(arg), arg if arg.moved else arg._take(where))
-        elif type(arg) is Partition:
-            taken.setdefault(id(arg), arg if arg.array.moved else arg._of(arg.array._take(where)))
-    return [taken.get(id(arg), arg) for arg in args]
-
-
-def _check_shapes(facts: KernelSource, signature: Signature) -> None:
-    """`UsageError` unless `shapes` names array parameters, and scalars for their sizes."""
-    pointers = {parameter.name: parameter.pointer for parameter in signature.parameters}
-    for name, symbols in facts.shapes.items():
-        wrong = [symbol for symbol in symbols if pointers.get(symbol, True)]
-        if not pointers.get(name, False) or wrong:
-            listed = ", ".join(pointers)
-            raise UsageError(
-                f"shapes of {facts.name}() says {name!r}: {symbols!r}, and needs the name of an array and "
-                f"those of scalars among the parameters ({listed})"
-            )
-
-
-def _only_kernel(source: str) -> str:
-    names = HEAD.findall(source)
-    if len(names) != 1:
-        listed = ", ".join(names) or "none"
-        raise UsageError(
-            f"the source has {len(names)} kernels ({listed}), so the name of the one that is meant has "
-            "to be given: Kernel(source, name)"
-        )
-    return str(names[0])

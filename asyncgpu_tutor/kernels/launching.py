@@ -155,10 +155,10 @@ def _note(where: str, arrays: Iterable[DeviceArray]) -> None:
 def _scalar(index: int, parameter: Parameter, space: dict[str, Any]) -> list[str]:
     dtype, given = parameter.dtype, f"p{index}"
     # Which of Python's numbers fits, from where to where; what does not is looked at more closely.
-    if dtype is not None and dtype.kind in "iu":
+    if parameter.record is None and dtype is not None and dtype.kind in "iu":
         limits: Any = np.iinfo(dtype)
         plain = f"type({given}) is int and {int(limits.min)} <= {given} <= {int(limits.max)}"
-    elif dtype is not None and dtype.kind == "f":
+    elif parameter.record is None and dtype is not None and dtype.kind == "f":
         limits = np.finfo(dtype)
         plain = (
             f"type({given}) is float and {float(limits.min)!r} <= {given} <= {float(limits.max)!r}"

@@ -15,7 +15,7 @@ INCLUDE = "#include <cuda_fp16.h>\n"
 
 def refuse(source: str, kind: type[errors.KernelCompileError]) -> errors.KernelCompileError:
     with pytest.raises(kind) as caught:
-        compile_source(source)
+        compile_source(source).instantiate("k")
     if kind is errors.KernelCompileError:
         assert not isinstance(caught.value, errors.UnsupportedFeatureError)
     assert caught.value.line is not None
@@ -25,10 +25,6 @@ def refuse(source: str, kind: type[errors.KernelCompileError]) -> errors.KernelC
 
 # Each of these NVRTC 12.9 refuses too (compiled for compute_90 with the CUDA headers).
 WRONG = [
-    "x[i] = INFINITY;",
-    "x[i] = FLT_MAX;",
-    "uint8_t z = 1;",
-    "uint z = 1;",
     "x[i] = max(1.0f, n);",
     "o[i] = max(1ll, n);",
     "x[1.5f] = 1;",
@@ -58,7 +54,6 @@ WRONG = [
     "x[i] = zz;",
     "x + 1.5f;",
     "o[i] = 1.5f << 2;",
-    "x[i] = M_PI;",
     "int f() { return 1; }",
     "o[i] = ~1.5f;",
     "x[i] = 1.0f & 2;",
@@ -100,21 +95,18 @@ WRONG = [
 _SOME_ARE_UNSUPPORTED = {"kernel<<<1, 1>>>();", "case 1: o[i] = 1;"}
 
 FILES_WRONG = [
-    "#include <stdio.h>\n",
-    "#include <math.h>\n",
-    "#include <stdint.h>\n",
     "#if 1\n",
     "#endif\n",
     "#define F(a) a\n__device__ int g() { return F(1, 2); }\n",
     "#error stop\n",
     "#wrong\n",
     "__global__ int bad() { return 1; }\n",
-    "int host() { return 1; }\n",
-    "int variable = 3;\n",
+    "int host() { return 1; }\n" + HEAD + "o[i] = host(); }",
+    "int variable = 3;\n" + HEAD + "o[i] = variable; }",
     "__device__ void f(int a) { a(); }\n" + HEAD + "f(1, 2); }",
     "__device__ int f(float* p) { return 1; }\n" + HEAD + "o[i] = f(1.0f); }",
-    "struct S { int a; int a; };\n",
-    "struct S { int a };\n",
+    "struct S { int a; int a; };\n" + HEAD + "S s; }",
+    "struct S { int a };\n" + HEAD + "S s; }",
     "template <int N> __device__ int f() { return N; }\n" + HEAD + "o[i] = f(); }",
     "template <int N> __device__ int f() { return N; }\n" + HEAD + "o[i] = f<n>(); }",
     "__device__ void f(int& a) { a = 1; }\n" + HEAD + "f(1); }",
@@ -137,6 +129,10 @@ UNSUPPORTED = [
     "static int s = 0;",
     "float (*p)[4];",
     "union { int a; float f; } u;",
+    "wmma::fragment<int> f;",
+    "auto b = cub::BlockReduce<int, 32>();",
+    "__nv_bfloat16 b;",
+    "nvcuda::wmma::mma_sync(x, x, x, x);",
     "int* p[4];",
     "long double d;",
     "float* p = new float[4];",
@@ -148,15 +144,9 @@ UNSUPPORTED = [
     "x[i] = tex2D(0, 1, 2);",
 ]
 FILES_UNSUPPORTED = [
-    "#include <cooperative_groups.h>\n",
-    "#include <curand_kernel.h>\n",
-    "namespace a { }\n",
-    "class A { };\n",
-    "struct S { int f() { return 1; } };\n",
-    "struct A { int a; }; struct B : A { };\n",
+    "struct A { int a; }; struct B : A { };\n" + HEAD + "B b; }",
     "__device__ int f(int a) { return f(a - 1); }\n" + HEAD + "o[i] = f(1); }",
     "template <typename... T> __device__ void f(T... t) {}\n",
-    "__device__ int g; __device__ int& f() { return g; }\n" + HEAD + "f() = 1; }",
     "__global__ void inner() {}\n" + HEAD + "inner(); }",
     '__global__ void k(float** p) { p[0][0] = 1; }\n',
 ]  # fmt: skip
@@ -252,7 +242,7 @@ def test_an_alignment_of_a_struct_that_cannot_be(
     bytes_given: str, kind: type[errors.KernelCompileError], why: str
 ) -> None:
     with pytest.raises(kind, match=why):
-        compile_source(f"struct alignas({bytes_given}) P {{ float x; }}; {HEAD} }}")
+        compile_source(f"struct alignas({bytes_given}) P {{ float x; }}; {HEAD} P p; }}")
 
 
 def test_unknown_kernel_lists_those_there_are() -> None:

@@ -20,12 +20,13 @@ from asyncgpu_tutor.cuda_c.syntax.ast import Assign, Braces, Expression, Increme
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import BOOL, FLOAT, HALF, INT, Pointer, Scalar, Struct, spelled
 
-__all__ = ["EXPRESSIONS"]
-
 
 def _assign(c: Context, node: Assign, used: bool) -> Expr:
     target = place_of(c, node.target)
     ctype, place = target.type, target.place
+    own = _own_operator(c, node, target)
+    if own is not None:
+        return own
     writable(c, target, node.at)
     if node.op:
         if isinstance(node.value, Braces) and node.value.type is None:
@@ -55,8 +56,26 @@ def _assign(c: Context, node: Assign, used: bool) -> Expr:
     return value(c, ctype, run, node.at, [target, new], origin=new.origin)
 
 
+def _own_operator(c: Context, node: Assign, target: Expr) -> Expr | None:
+    """`a += b` or `a = b`, if the file says itself what it means for this struct."""
+    bare = isinstance(node.value, Braces) and node.value.type is None
+    if not isinstance(target.type, Struct) or bare:
+        return None
+    known = c.class_of(target.type)
+    name = f"operator{node.op}="
+    if name not in c.functions and (known is None or name not in known.methods):
+        return None
+    found = c.rules.overloaded(c, name, [target, c.expression(node.value)], node.at)
+    return None if found is None else use(c, found)
+
+
 def _increment(c: Context, node: Increment, used: bool) -> Expr:
     target = place_of(c, node.operand)
+    if isinstance(target.type, Struct):
+        dummy = [constant(INT, 0, node.at)] if node.postfix else []
+        found = c.rules.overloaded(c, f"operator{node.op * 2}", [target, *dummy], node.at)
+        if found is not None:
+            return use(c, found)
     writable(c, target, node.at)
     kind = target.type
     if isinstance(kind, Struct) or kind is BOOL:

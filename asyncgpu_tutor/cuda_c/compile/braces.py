@@ -6,14 +6,13 @@ from collections.abc import Mapping
 
 from asyncgpu_tutor.cuda_c.compile.context import Compile, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import constant, convert, null, value
+from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.storage import spread
 from asyncgpu_tutor.cuda_c.compile.type_names import resolve
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
 from asyncgpu_tutor.cuda_c.syntax.ast import Braces, Expression
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, Struct, leaves, spelled
-
-__all__ = ["EXPRESSIONS", "converted", "initialise", "listed"]
+from asyncgpu_tutor.cuda_c.types import UINT, Array, CType, Pointer, Scalar, Struct, leaves, spelled
 
 
 def converted(c: Context, node: Expression, ctype: CType, at: Position) -> Expr:
@@ -37,8 +36,25 @@ def listed(c: Context, node: Braces, ctype: CType) -> Expr:
         if not node.items:
             return constant(ctype, 0, node.at)
         return convert(c, c.expression(node.items[0]), ctype, node.at)
+    if isinstance(ctype, Pointer) and len(node.items) <= 1:
+        return (
+            convert(c, c.expression(node.items[0]), ctype, node.at)
+            if node.items
+            else null(ctype, node.at)
+        )
     if not isinstance(ctype, Struct):
         c.fail(node.at, f"'{spelled(ctype)}' cannot be made from a list")
+    known = c.class_of(ctype)
+    if known is not None and known.constructs:
+        return c.rules.construct(
+            c, known, [place_of(c, item) for item in node.items], node.at, None
+        )
+    if (
+        len(node.items) == 1
+        and not isinstance(node.items[0], Braces)
+        and _type_of(c, node.items[0]) == ctype
+    ):
+        return c.expression(node.items[0])
     parts = initialise(c, node, ctype)
     runs = [p.run for p in parts]
     return value(c, ctype, lambda t, m: [r(t, m) for r in runs], node.at, parts)
@@ -57,6 +73,8 @@ def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
         return spread(c, whole, ctype)
     if node.type is not None and resolve(c, node.type) == ctype:
         node = Braces(at=node.at, items=node.items)
+    if len(node.items) == 1 and isinstance(ctype, Struct) and _copies(c, node.items[0], ctype):
+        return spread(c, c.expression(node.items[0]), ctype)
     items = list(node.items)
     out = _fill(c, items, ctype, node.at)
     if items:
@@ -71,11 +89,19 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
     else:
         assert isinstance(ctype, Struct)
         parts = [f.type for f in ctype.fields]
+        if ctype.union:
+            parts = parts[:1]
+            if leaves(parts[0]) != leaves(ctype):
+                c.unsupported(
+                    at,
+                    "a union whose first member is not its largest, in braces: assign to the member",
+                )
     out: list[Expr] = []
     for k, part in enumerate(parts):
         if not items:
             rest = [leaf for p in parts[k:] for leaf, _ in leaves(p)]
-            return out + [_zero(leaf, at) for leaf in rest]
+            one = isinstance(ctype, Struct) and ctype.name == "dim3"
+            return out + [constant(UINT, 1, at) if one else _zero(leaf, at) for leaf in rest]
         if (
             isinstance(part, (Scalar, Pointer))
             or isinstance(items[0], Braces)
@@ -85,6 +111,10 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
         else:
             out += _fill(c, items, part, at)  # C lets inner braces be left out
     return out
+
+
+def _copies(c: Context, node: Expression, ctype: CType) -> bool:
+    return not (isinstance(node, Braces) and node.type is None) and _type_of(c, node) == ctype
 
 
 def _type_of(c: Context, node: Expression) -> CType:

@@ -6,7 +6,8 @@ functions; it makes references and templates simple, and it is why recursion is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from asyncgpu_tutor.cuda_c.compile import builtins
@@ -18,12 +19,31 @@ from asyncgpu_tutor.cuda_c.compile.declarations import (
     zero_of,
 )
 from asyncgpu_tutor.cuda_c.compile.places import place_of
-from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare
-from asyncgpu_tutor.cuda_c.compile.statements import closing, sequence
-from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, use
-from asyncgpu_tutor.cuda_c.compile.templates import bind_template
-from asyncgpu_tutor.cuda_c.compile.type_names import param_type, resolve, top_const
-from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, Number, Scope
+from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
+from asyncgpu_tutor.cuda_c.compile.statements import ADDRESS, closing, sequence
+from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, put, read_memory, use
+from asyncgpu_tutor.cuda_c.compile.templates import bind_template, specialised
+from asyncgpu_tutor.cuda_c.compile.type_names import (
+    array_type,
+    identity,
+    param_type,
+    resolve,
+    top_const,
+)
+from asyncgpu_tutor.cuda_c.compile.typed import (
+    INSIDE,
+    THIS,
+    Alias,
+    Class,
+    Evaluate,
+    Execute,
+    Expr,
+    MemoryPlace,
+    Number,
+    Scope,
+    Shorthand,
+    TypeBinding,
+)
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -31,78 +51,171 @@ from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.names import addressed_names
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
+    VOID,
     Array,
     CType,
     Pointer,
     Scalar,
+    Struct,
     Void,
-    has_array,
+    needs_memory,
     promoted,
     spelled,
 )
-from asyncgpu_tutor.errors import UninitialisedReadError
+from asyncgpu_tutor.errors import KernelCompileError, UninitialisedReadError
 
-__all__ = ["EXPRESSIONS"]
-
+_IMPOSSIBLE = 1_000_000  # for arguments that do not fit at all
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
 
 
-def _call(c: Context, node: ast.Call, used: bool) -> Expr:
+def call(c: Context, node: ast.Call, used: bool = True) -> Expr:
+    """A call whose result is not read yet: it may be a reference."""
+    if node.owner is not None:
+        return _call_of_type(c, node, node.owner)
+    if node.object is not None:
+        return call_method(c, node, place_of(c, node.object))
+    found = c.scope.find(node.name)
+    if isinstance(found, Variable | Alias | Shorthand):
+        callee = place_of(c, ast.Name(at=node.at, name=node.name))
+        if isinstance(callee.type, Struct):
+            return call_method(c, replace(node, name="operator()"), callee)
+    own = c.scope.find(INSIDE)
+    if isinstance(own, Class) and node.name in own.methods:
+        this = None
+        if c.scope.find(THIS) is not None:
+            this = place_of(c, ast.Name(at=node.at, name=THIS))
+        return _call_in(c, node, own, this)
     if node.name in c.functions:
-        return _call_own(c, node)
-    if c.scope.find(node.name) is not None:
+        arguments = [argument(c, a) for a in node.arguments]
+        return call_with(c, node, c.functions[node.name], arguments)
+    if found is not None:
         c.fail(node.at, f"'{node.name}' is not a function")
     builtin = builtins.find(node.name)
     if builtin is None:
         reason = builtins.refused(node.name)
         if reason is not None:
             c.unsupported(node.at, reason)
-        advice = builtins.advice(node.name, set(c.functions))
+        advice = builtins.advice(node.name, set(c.functions)) or c.elsewhere(node.name)
+        if node.name in c.text.aside:
+            advice = (
+                f"{c.elsewhere(node.name)}: write __device__ in front, so that a kernel can call it"
+            )
         c.fail(node.at, f"there is no function '{node.name}'{advice}")
     return builtin(c, node, used)
+
+
+def _value(c: Context, node: ast.Call, used: bool) -> Expr:
+    return use(c, call(c, node, used))
+
+
+# -- members
+
+
+def call_method(c: Context, node: ast.Call, this: Expr) -> Expr:
+    """`this.name(...)`."""
+    known = c.class_of(this.type)
+    if known is not None and node.name in known.methods:
+        return _call_in(c, node, known, this)
+    if known is not None and known.type.member(node.name) is not None and node.object is not None:
+        member = ast.Member(at=node.at, base=node.object, name=node.name)
+        return call_method(c, replace(node, name="operator()"), place_of(c, member))
+    if node.name == "operator()":
+        c.fail(node.at, f"a value of type '{spelled(this.type)}' cannot be called")
+    c.fail(node.at, f"'{spelled(this.type)}' has no member function '{node.name}'")
+
+
+def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> Expr:
+    ctype = resolve(c, owner)
+    known = c.class_of(ctype)
+    if known is None or node.name not in known.methods:
+        c.fail(node.at, f"'{spelled(ctype)}' has no member function '{node.name}'")
+    return _call_in(c, node, known, None)
+
+
+def _call_in(c: Context, node: ast.Call, known: Class, this: Expr | None) -> Expr:
+    arguments = [argument(c, a) for a in node.arguments]
+    return call_with(c, node, known.methods[node.name], arguments, known, this)
 
 
 # -- choosing
 
 
-def _call_own(c: Context, node: ast.Call) -> Expr:
-    arguments = [_argument(c, a) for a in node.arguments]
-    types = [a.type for a in arguments]
-    candidates = [f for f in c.functions[node.name] if f.body is not None]
-    if not candidates:
+def call_with(
+    c: Context,
+    node: ast.Call,
+    functions: Sequence[ast.Function],
+    arguments: list[Expr],
+    known: Class | None = None,
+    this: Expr | None = None,
+) -> Expr:
+    """Call the one of some functions that fits the arguments best; of a class, for an object or without."""
+    best = choose(c, node, functions, [a.type for a in arguments], known, this)
+    if best is None:
+        _no_fit(c, node, functions, [a.type for a in arguments])
+    function, names = best
+    if function.kernel:
+        c.unsupported(node.at, "a kernel cannot be called from device code")
+    if known is not None and this is None and not function.static:
+        c.fail(node.at, f"'{node.name}' is called without an object of '{spelled(known.type)}'")
+    return expand(c, function, names, node, arguments, known, None if function.static else this)
+
+
+def choose(
+    c: Context,
+    node: ast.Call,
+    functions: Sequence[ast.Function],
+    types: list[CType],
+    known: Class | None = None,
+    this: Expr | None = None,
+) -> tuple[ast.Function, Scope] | None:
+    """The function whose parameters are nearest to arguments of these types; None if none fits."""
+    outer = c.file_scope if known is None else known.scope
+    fitting: list[tuple[tuple[int, bool], ast.Function, Scope]] = []
+    bodies = [f for f in functions if f.body is not None]
+    if not bodies:
         c.fail(node.at, f"'{node.name}' is declared, but has no body in this file")
-    fitting: list[tuple[int, ast.Function, Scope]] = []
-    for function in candidates:
+    constant = this is not None and this.place is not None and this.place.const
+    for function in bodies:
         least = sum(p.default is None for p in function.params)
         if not least <= len(types) <= len(function.params):
             continue
-        names = bind_template(c, function, types, node)
-        if names is None:
-            continue
-        with c.seen_from(names):
-            score = _score(c, function, types)
-        fitting.append((score, function, names))
+        if function.template is not None and not function.template.params:
+            continue  # found by way of its template
+        try:
+            names = bind_template(c, function, types, node.templates, node.at, outer)
+            if names is None:
+                continue
+            with c.seen_from(names):
+                score = _score(c, function, types)
+        except KernelCompileError:
+            if len(bodies) == 1:
+                raise
+            continue  # a template that these arguments do not fit
+        if score < _IMPOSSIBLE:
+            score += function.const != constant if this is not None else 0
+            fitting.append(((score, function.template is not None), function, names))
     if not fitting:
-        _no_fit(c, node, candidates, types)
-    best = min(score for score, _, _ in fitting)
-    chosen = [(f, n) for score, f, n in fitting if score == best]
+        refused = next((f.refusal for f in bodies if f.refusal is not None), None)
+        if refused is not None:
+            raise refused
+        return None
+    best = min(rank for rank, _, _ in fitting)
+    chosen = [(f, n) for rank, f, n in fitting if rank == best]
     if len(chosen) > 1:
         c.fail(node.at, f"the call of '{node.name}' is ambiguous: cast the arguments")
     function, names = chosen[0]
-    if function.kernel:
-        c.unsupported(node.at, "a kernel cannot be called from device code")
-    return _expand(c, function, names, node, arguments)
+    return specialised(c, function, names, bodies, node.at), names
 
 
-def _argument(c: Context, node: ast.Expression) -> Expr:
+def argument(c: Context, node: ast.Expression) -> Expr:
     """An argument; a place stays one, since the parameter may be a reference."""
     if isinstance(node, ast.Braces) and node.type is None:
-        c.unsupported(node.at, "lists in braces as arguments are not supported")
+        c.unsupported(node.at, "lists in braces as arguments are not supported: write the type")
     return place_of(c, node)
 
 
 def _no_fit(
-    c: Context, node: ast.Call, candidates: list[ast.Function], types: list[CType]
+    c: Context, node: ast.Call, candidates: Sequence[ast.Function], types: list[CType]
 ) -> NoReturn:
     given = ", ".join(spelled(t) for t in types)
     if len(candidates) == 1:
@@ -121,7 +234,9 @@ def _score(c: Context, function: ast.Function, types: list[CType]) -> int:
             source = Pointer(source.element, source.const, source.volatile)
         if source == target:
             continue
-        if isinstance(source, Scalar) and isinstance(target, Scalar):
+        if isinstance(source, Struct) or isinstance(target, Struct):
+            score += 50 if _converts(c, source, target) else _IMPOSSIBLE
+        elif isinstance(source, Scalar) and isinstance(target, Scalar):
             score += 1 if promoted(source) == target else 10
         elif isinstance(source, Pointer) and isinstance(target, Pointer):
             score += 1 if source.target == target.target else 100
@@ -130,13 +245,40 @@ def _score(c: Context, function: ast.Function, types: list[CType]) -> int:
     return score
 
 
+def _converts(c: Context, source: CType, target: CType) -> bool:
+    """Whether a struct is made of, or into, something else without a cast."""
+    into, out_of = c.class_of(target), c.class_of(source)
+    made = into is not None and any(
+        len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1
+        for f in into.constructors
+    )
+    vector = isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar)
+    return (
+        made or vector or (out_of is not None and f"operator {spelled(target)}" in out_of.methods)
+    )
+
+
 # -- expansion
 
 
-def _expand(
-    c: Context, function: ast.Function, names: Scope, node: ast.Call, arguments: list[Expr]
+def expand(
+    c: Context,
+    function: ast.Function,
+    names: Scope,
+    node: ast.Call,
+    arguments: list[Expr],
+    known: Class | None = None,
+    this: Expr | None = None,
 ) -> Expr:
-    if function.name in c.calls:
+    """The body of a function, compiled as if it stood where it is called."""
+    if function.refusal is not None:
+        raise function.refusal
+    bound = [b for b in names.names.values() if isinstance(b, TypeBinding | Number)]
+    key = (
+        function.at,
+        *[identity(b) for b in bound if isinstance(b, TypeBinding) or b.expr.constant is not None],
+    )
+    if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
     if c.points > _MOST_POINTS:
         c.unsupported(node.at, "this kernel is too large once its functions are expanded")
@@ -145,12 +287,15 @@ def _expand(
     c.waits = waits and node is c.resumable
     addressed = addressed_names(function.body)
     caller = c.frame
-    c.calls.append(function.name)
+    c.calls.append(key)
+    entry: list[Execute] = []
+    if known is not None:
+        names.outer = _inside(c, known, this, function, entry)
     with c.seen_from(names), c.scoped():
-        entry = _bind_parameters(c, function, names, node, arguments, addressed)
-        frame = Frame(False, resolve(c, function.returns), addressed=addressed)
-        if function.returns.reference:
-            c.unsupported(function.at, "functions that return references are not supported")
+        entry += _bind_parameters(c, function, names, node, arguments, addressed)
+        auto = function.returns.base == "auto"
+        frame = Frame(False, None if auto else resolve(c, function.returns), addressed=addressed)
+        frame.reference = function.returns.reference
         frame.slot, frame.exit = c.new_slot(), c.new_exit()
         c.frame = frame
         body = closing(names, closing(c.scope, sequence(c, function.body.body)))
@@ -161,8 +306,46 @@ def _expand(
     origin = Origin()
     for result in frame.returned:
         origin.unite(result.origin)
-    run = _expanded(function.name, frame, entry, body, node.at, range(first, c.places))
-    return value(c, frame.returns, run, node.at, parts, origin=origin)
+    returns = VOID if frame.returns is None else frame.returns
+    address = (
+        frame.reference and bool(frame.returned) and all(r.text == ADDRESS for r in frame.returned)
+    )
+    if frame.reference and not address and any(r.text == ADDRESS for r in frame.returned):
+        c.unsupported(function.at, "a reference to different kinds of variables is not supported")
+    yields = Pointer(returns) if address else returns
+    places = range(first, c.places)
+    run = _expanded(function.name, frame, yields, entry, body, node.at, places)
+    if not address:
+        return value(c, returns, run, node.at, parts, origin=origin)
+    where = c.note(Followed(tuple(part.node for part in parts)))
+    place = MemoryPlace(run, where, origin, function.returns.const)
+    return read_memory(c, place, returns, node.at)
+
+
+def _inside(
+    c: Context, known: Class, this: Expr | None, function: ast.Function, entry: list[Execute]
+) -> Scope:
+    """What names mean in a member function: members of its object, then what belongs to the class."""
+    scope = Scope(known.scope)
+    scope.names[INSIDE] = known
+    if this is None:
+        return scope
+    place = this.place
+    if place is None:  # a value that has no name yet
+        variable = Variable("this", known.type, c.new_slot())
+        assigned(variable, this)
+        c.steps += [Bind(variable, this.node), Declare(variable, parameter=True)]
+        scope.names[THIS] = variable
+        entry.append(put(variable.slot, this.run))
+    else:
+        if place.const and not function.const:
+            c.fail(this.at, f"'{function.name}' may change its object, and this one is const")
+        scope.names[THIS], fix = bind_reference(c, THIS, this, known.type, function.const, this.at)
+        entry.append(fix)
+    for name in known.type.members():
+        at = this.at
+        scope.names[name] = Shorthand(ast.Member(at=at, base=ast.Name(at=at, name=THIS), name=name))
+    return scope
 
 
 def _bind_parameters(
@@ -184,6 +367,9 @@ def _bind_parameters(
                 argument = c.expression(param.default)
         const = top_const(param.type)
         if param.type.reference:
+            if param.dims:
+                with c.seen_from(names):
+                    ctype = array_type(c, resolve(c, param.type), list(param.dims), const)
             binding, fix = bind_reference(c, param.name, argument, ctype, const, node.at)
             names.names[param.name] = binding
             if isinstance(binding, Variable):
@@ -198,7 +384,7 @@ def _bind_parameters(
             continue
         variable = Variable(param.name, ctype, c.new_slot(), const=const)
         wanted = param.name in addressed and not isinstance(ctype, Pointer)
-        variable.memory = variable.thread = wanted or has_array(ctype)
+        variable.memory = variable.thread = wanted or needs_memory(ctype)
         if variable.memory:
             variable.origin.place(near=True)
         assigned(variable, new)
@@ -211,13 +397,14 @@ def _bind_parameters(
 def _expanded(
     name: str,
     frame: Frame,
+    returns: CType,
     entry: list[Execute],
     body: Execute,
     at: Position,
     places: range,
 ) -> Evaluate:
-    slot, target, void = frame.slot, frame.exit, isinstance(frame.returns, Void)
-    unset = None if void else zero_of(frame.returns)
+    slot, target, void = frame.slot, frame.exit, isinstance(returns, Void)
+    unset = None if void else zero_of(returns)
 
     def run(t: Team, m: Mask) -> Any:
         if t.resume not in places:
@@ -239,4 +426,4 @@ def _expanded(
     return run
 
 
-EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {ast.Call: _call}
+EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {ast.Call: _value}

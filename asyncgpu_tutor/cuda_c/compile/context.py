@@ -15,15 +15,14 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from asyncgpu_tutor.cuda_c.compile.contraction import Ranks
 from asyncgpu_tutor.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
-from asyncgpu_tutor.cuda_c.compile.typed import Execute, Expr, Scope
+from asyncgpu_tutor.cuda_c.compile.typed import Class, Execute, Expr, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.compile.waiting import waiting_statement
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
+from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import VOID, CType
-
-__all__ = ["Compile", "CompileStatement", "Context", "Frame", "Rules"]
+from asyncgpu_tutor.cuda_c.types import VOID, CType, Struct
 
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
 CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
@@ -32,10 +31,23 @@ N = TypeVar("N", bound=Node)
 
 @dataclass(frozen=True)
 class Rules:
-    """What compiles a node, by its class. For expressions, also whether the value is wanted."""
+    """What compiles a node, by its class. For expressions, also whether the value is wanted.
+
+    Attributes
+    ----------
+    call : callable
+        A call whose result is not read yet: it may be a reference.
+    overloaded : callable
+        Calls an operator of the file's own; None if there is none for these operands.
+    construct : callable
+        Makes a struct by its constructor, as a value; or, given a place, there.
+    """
 
     expressions: Mapping[type[Expression], Compile]
     statements: Mapping[type[Statement], CompileStatement]
+    call: Callable[[Context, Any], Expr]
+    overloaded: Callable[[Context, str, list[Expr], Position], Expr | None]
+    construct: Callable[[Context, Class, list[Expr], Position, Expr | None], Expr]
 
 
 @dataclass
@@ -46,8 +58,9 @@ class Frame:
     ----------
     kernel : bool
         It is the kernel itself, and `return` ends the thread.
-    returns : CType
-        What any other function returns, by `slot` and `exit`; `returned` are the values.
+    returns : CType, optional
+        What any other function returns, by `slot` and `exit`; `returned` are the values. None for `auto`
+        until the first `return`. With `reference`, a place in memory is returned as its address.
     addressed : set of str
         Variables whose address is taken in it.
     breaks, continues : list of int
@@ -55,7 +68,8 @@ class Frame:
     """
 
     kernel: bool = True
-    returns: CType = VOID
+    returns: CType | None = VOID
+    reference: bool = False
     slot: int = -1
     exit: int = -1
     addressed: set[str] = field(default_factory=set[str])
@@ -80,8 +94,8 @@ class Context:
         What compiles which node.
     contract : bool
         Whether a product and a sum become one fused operation.
-    has_half : bool
-        Whether `cuda_fp16.h` is included.
+    text : Preprocessed
+        For the headers that are included, and for what of the file was set aside.
     slots, exits, points : int
         How many variables, ways out and pieces of code have been given a number.
     sites : list of Site
@@ -90,8 +104,10 @@ class Context:
         Loads, and what they may read from: those that atomicCAS also works on race by design.
     steps : list of Step
         Where the record goes on.
-    calls : list of str
-        Functions that are being expanded, outermost first.
+    calls : list of object
+        Functions that are being expanded, outermost first, with the arguments of their templates.
+    classes : dict
+        What belongs to structs, for those that have more than data.
     shared_bytes : int
         Static shared memory so far; `shared_seen` are the variables in it.
     waits, may_wait, spins : bool
@@ -107,7 +123,7 @@ class Context:
     file_scope: Scope
     rules: Rules
     contract: bool = False
-    has_half: bool = False
+    text: Preprocessed = field(default_factory=Preprocessed)
     slots: int = 0
     exits: int = 0
     points: int = 0
@@ -123,7 +139,8 @@ class Context:
     sites: list[Site] = field(default_factory=list[Site])
     watched: list[tuple[Site, Origin]] = field(default_factory=list[tuple[Site, Origin]])
     steps: list[Step] = field(default_factory=list[Step])
-    calls: list[str] = field(default_factory=list[str])
+    calls: list[object] = field(default_factory=list[object])
+    classes: dict[Struct, Class] = field(default_factory=dict["Struct", "Class"])
     shared_seen: set[tuple[int, CType | None]] = field(
         default_factory=set[tuple[int, CType | None]]
     )
@@ -141,6 +158,17 @@ class Context:
         """Refuse what a GPU would run, and this interpreter would not run rightly."""
         self.source.unsupported(at, message)
 
+    def elsewhere(self, name: str) -> str:
+        """Where a name that is not known may come from: the host's code, or a header that is not at hand."""
+        if name in self.text.aside:
+            return f": {self.text.aside[name]} has it for the host"
+        if self.text.missing:
+            headers = ", ".join(f'"{header}"' for header in self.text.missing)
+            return (
+                f"; it may be in {headers}, not found: say where, as in Kernel(path, include=[...])"
+            )
+        return ""
+
     # -- any node
 
     def expression(self, node: Expression, used: bool = True) -> Expr:
@@ -152,6 +180,10 @@ class Context:
         if self.waits:
             return waiting_statement(self, node, self.rules.statements[type(node)])
         return self.rules.statements[type(node)](self, node)
+
+    def class_of(self, ctype: CType) -> Class | None:
+        """What belongs to a type, if it is a struct of the file's own."""
+        return self.classes.get(ctype) if isinstance(ctype, Struct) else None
 
     # -- numbers
 
@@ -219,10 +251,10 @@ class Context:
         self.steps.append(Scoped(steps))
 
     @contextmanager
-    def seen_from(self, scope: Scope) -> Generator[None]:
+    def seen_from(self, scope: Scope) -> Generator[Scope]:
         """Names mean inside what they mean in another scope."""
         outer, self.scope = self.scope, scope
         try:
-            yield
+            yield scope
         finally:
             self.scope = outer

@@ -15,8 +15,6 @@ from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr
 from asyncgpu_tutor.cuda_c.lockstep.values import fused
 from asyncgpu_tutor.cuda_c.types import Scalar
 
-__all__ = ["Ranks", "contracted"]
-
 
 class Ranks:
     """Hands out the ranks of parameters and of what is loaded."""

@@ -27,8 +27,6 @@ from asyncgpu_tutor.cuda_c.types import (
     spelled,
 )
 
-__all__ = ["condition", "constant", "convert", "decay", "fold", "nodes", "null", "recast", "value"]
-
 
 def nodes(parts: Iterable[Expr]) -> tuple[Node, ...]:
     """What the record calls these expressions."""
@@ -94,6 +92,13 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
         x = convert(c, expr, target.fields[0].type, at).run
         one = np.uint32(1)
         return value(c, target, lambda t, m: [x(t, m), one, one], at, [expr])
+    into, out_of = c.class_of(target), c.class_of(source)
+    if into is not None and into.constructors:
+        return c.rules.construct(c, into, [expr], at, None)
+    if out_of is not None:
+        made = c.rules.overloaded(c, f"operator {spelled(target)}", [expr], at)
+        if made is not None:
+            return made
     c.fail(at, f"no conversion from '{spelled(source)}' to '{spelled(target)}'")
 
 
@@ -162,6 +167,8 @@ def decay(expr: Expr) -> Expr:
 
 def condition(c: Context, expr: Expr) -> Evaluate:
     """An expression as a test."""
-    if isinstance(expr.type, (Struct, Void)):
+    if isinstance(expr.type, Void) or (
+        isinstance(expr.type, Struct) and c.class_of(expr.type) is None
+    ):
         c.fail(expr.at, f"'{spelled(expr.type)}' is neither true nor false")
     return convert(c, expr, BOOL, expr.at).run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile.braces import converted, initialise
@@ -13,7 +14,7 @@ from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
 from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, forget, put, spread, use
 from asyncgpu_tutor.cuda_c.compile.type_names import (
     array_type,
-    define_struct,
+    declare_type,
     resolve,
     top_const,
     top_volatile,
@@ -21,6 +22,7 @@ from asyncgpu_tutor.cuda_c.compile.type_names import (
 from asyncgpu_tutor.cuda_c.compile.typed import (
     Alias,
     Binding,
+    Class,
     Execute,
     Expr,
     MemoryPlace,
@@ -34,7 +36,14 @@ from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.memory.local_region import LocalRegion
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
-from asyncgpu_tutor.cuda_c.syntax.ast import Braces, Declaration, Declarator, Statement, StructDef
+from asyncgpu_tutor.cuda_c.syntax.ast import (
+    Braces,
+    Declaration,
+    Declarator,
+    Name,
+    Statement,
+    StructDef,
+)
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
     Array,
@@ -44,21 +53,11 @@ from asyncgpu_tutor.cuda_c.types import (
     Struct,
     Void,
     align_of,
-    has_array,
     leaves,
+    needs_memory,
     size_of,
     spelled,
 )
-
-__all__ = [
-    "STATEMENTS",
-    "bind_reference",
-    "local_memory",
-    "nothing",
-    "parameter_entry",
-    "shared_variable",
-    "zero_of",
-]
 
 
 def nothing(t: Team, m: Mask) -> Mask | None:
@@ -76,7 +75,9 @@ def _enter(c: Context, name: str, binding: Binding, at: Position) -> None:
 def _declaration(c: Context, node: Declaration) -> Execute:
     if "typedef" in node.storage:
         for item in node.items:
-            _enter(c, item.name, TypeBinding(resolve(c, item.type)), item.at)
+            _enter(
+                c, item.name, TypeBinding(array_type(c, resolve(c, item.type), item.dims)), item.at
+            )
         return nothing
     parts: list[Execute] = []
     for item in node.items:
@@ -107,7 +108,9 @@ def _charging(point: int, part: Execute) -> Execute:
 
 
 def _struct(c: Context, node: StructDef) -> Execute:
-    _enter(c, node.name, TypeBinding(define_struct(c, node)), node.at)
+    if node.name in c.scope.names:
+        c.fail(node.at, f"'{node.name}' has already been declared in this scope")
+    declare_type(c, node)
     return nothing
 
 
@@ -126,9 +129,15 @@ def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
         return _reference(c, item, ctype, const)
     if "static" in storage and not const:
         c.unsupported(item.at, "static variables in functions are not supported")
+    if isinstance(ctype, Array):  # under a name of its own
+        return _in_memory(c, item, array_type(c, ctype, item.dims, const), const, volatile)
     if item.dims:
         return _array(c, item, ctype, const, volatile)
-    if has_array(ctype) or item.name in c.frame.addressed:
+    known = c.class_of(ctype)
+    direct = item.init is None or isinstance(item.init, Braces)
+    if known is not None and known.constructs and direct:
+        return _object(c, item, known, const)
+    if needs_memory(ctype) or item.name in c.frame.addressed:
         return _in_memory(c, item, ctype, const, volatile)
     if item.init is not None:
         return _bind(c, item, ctype, converted(c, item.init, ctype, item.init.at), const)
@@ -137,18 +146,43 @@ def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
     return _unset(c, item, ctype)
 
 
+def _object(c: Context, item: Declarator, known: Class, const: bool) -> Execute:
+    """A struct that is made in its place, by its constructor."""
+    ctype, items = known.type, item.init.items if isinstance(item.init, Braces) else []
+    arguments = [place_of(c, one) for one in items]
+    if needs_memory(ctype) or item.name in c.frame.addressed:
+        begin = _in_memory(c, replace(item, init=None), ctype, False, False)
+    else:
+        begin = _unset(c, item, ctype)
+    place = place_of(c, Name(at=item.at, name=item.name))
+    making = c.rules.construct(c, known, arguments, item.at, place).run
+    variable = c.scope.names[item.name]
+    assert isinstance(variable, Variable)
+    variable.const = const
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        begin(t, m)
+        making(t, m)
+        return m
+
+    return run
+
+
 # -- in registers
 
 
 def _auto(c: Context, item: Declarator) -> Execute:
     if item.init is None or isinstance(item.init, Braces):
         c.fail(item.at, f"'auto {item.name}' needs a value to take its type from")
-    if item.type.pointers or item.type.reference:
-        c.unsupported(item.at, "'auto*' and 'auto&' are not supported: write the type")
+    if item.type.reference:
+        target = place_of(c, item.init)
+        return _reference(c, item, target.type, item.type.const)
     new = decay(c.expression(item.init))
+    if item.type.pointers and not isinstance(new.type, Pointer):
+        c.fail(item.at, f"'auto* {item.name}' needs a pointer, not a '{spelled(new.type)}'")
     if isinstance(new.type, Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
-    if item.name in c.frame.addressed or has_array(new.type):
+    if item.name in c.frame.addressed or needs_memory(new.type):
         return _in_memory(c, item, new.type, item.type.const, False)
     return _bind(c, item, new.type, new, item.type.const)
 

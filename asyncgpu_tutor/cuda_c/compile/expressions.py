@@ -23,8 +23,8 @@ from asyncgpu_tutor.cuda_c.compile.operators import common_type, operate, operat
 from asyncgpu_tutor.cuda_c.compile.places import address_of, place_of
 from asyncgpu_tutor.cuda_c.compile.record import Choice, Constant, Node, ShortCircuit
 from asyncgpu_tutor.cuda_c.compile.storage import use
-from asyncgpu_tutor.cuda_c.compile.type_names import resolve
-from asyncgpu_tutor.cuda_c.compile.typed import Expr
+from asyncgpu_tutor.cuda_c.compile.type_names import names_in, resolve
+from asyncgpu_tutor.cuda_c.compile.typed import Expr, Number
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -43,8 +43,6 @@ from asyncgpu_tutor.cuda_c.types import (
     size_of,
     spelled,
 )
-
-__all__ = ["EXPRESSIONS"]
 
 
 def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
@@ -109,6 +107,10 @@ def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
     if node.op == "&":
         return address_of(c, node)
     operand = c.expression(node.operand)
+    if isinstance(operand.type, Struct):
+        found = c.rules.overloaded(c, f"operator{node.op}", [operand], node.at)
+        if found is not None:
+            return use(c, found)
     if node.op == "!":
         test = condition(c, operand)
         out = operation(
@@ -137,6 +139,10 @@ def _binary(c: Context, node: ast.Binary, used: bool) -> Expr:
         return _short_circuit(c, node)
     left = c.expression(node.left)
     right = c.expression(node.right)
+    if isinstance(left.type, Struct) or isinstance(right.type, Struct):
+        found = c.rules.overloaded(c, f"operator{node.op}", [left, right], node.at)
+        if found is not None:
+            return use(c, found)
     return operate(c, node.op, left, right, node.at)
 
 
@@ -206,6 +212,16 @@ def _conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
     return value(c, ctype, run, node.at, [test, yes, no], origin=origin)
 
 
+def _qualified(c: Context, node: ast.Qualified, used: bool) -> Expr:
+    """`Type::name`."""
+    ctype = resolve(c, node.owner)
+    found = names_in(c, ctype, node.owner).names.get(node.name)
+    if not isinstance(found, Number):
+        c.fail(node.at, f"'{spelled(ctype)}' has no constant '{node.name}'")
+    known = found.expr
+    return Expr(known.type, known.run, node.at, known.node, constant=known.constant)
+
+
 EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {
     ast.Literal: _literal,
     ast.Text: _text,
@@ -215,4 +231,5 @@ EXPRESSIONS: Mapping[type[ast.Expression], Compile] = {
     ast.Unary: _unary,
     ast.Binary: _binary,
     ast.Conditional: _conditional,
+    ast.Qualified: _qualified,
 }

@@ -16,9 +16,7 @@ from asyncgpu_tutor.cuda_c.compile.waiting import may_wait
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Declarator, Function, Param
 from asyncgpu_tutor.cuda_c.syntax.names import addressed_names
-from asyncgpu_tutor.cuda_c.types import Pointer
-
-__all__ = ["Code", "compile_kernel"]
+from asyncgpu_tutor.cuda_c.types import Pointer, needs_memory
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,8 @@ def compile_kernel(
 
     `shared` are the `__shared__` variables of the file. The record is for the walk over its costs.
     """
+    if function.refusal is not None:
+        raise function.refusal
     entry = [
         shared_variable(c, item, resolve(c, item.type), storage, top_volatile(item.type))
         for item, storage in shared
@@ -85,7 +85,7 @@ def _parameter(c: Context, param: Param, entry: list[Execute]) -> Variable:
     if isinstance(ctype, Pointer):
         given.origin.place(near=False)
     variable = given
-    if param.name in c.frame.addressed and not isinstance(ctype, Pointer):
+    if needs_memory(ctype) or (param.name in c.frame.addressed and not isinstance(ctype, Pointer)):
         variable = Variable(param.name, ctype, c.new_slot(), memory=True, thread=True)
         variable.origin.place(near=True)
         entry.append(parameter_entry(c, variable, read_variable(c, given, param.at)))

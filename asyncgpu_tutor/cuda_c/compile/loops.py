@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
+from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Loop, Node
 from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
 from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, RegisterPlace
@@ -14,16 +16,53 @@ from asyncgpu_tutor.cuda_c.compile.waiting import counts_none, decisive_names
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.waiting import ENDLESS, NOWHERE, Apart, unchanged
-from asyncgpu_tutor.cuda_c.syntax.ast import Declaration, For, Statement
+from asyncgpu_tutor.cuda_c.syntax.ast import (
+    Binary,
+    Block,
+    Declaration,
+    Declarator,
+    For,
+    Increment,
+    Index,
+    Literal,
+    Name,
+    RangeFor,
+    Statement,
+    TypeName,
+)
 from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
-
-__all__ = ["STATEMENTS"]
+from asyncgpu_tutor.cuda_c.types import INT, Array, spelled
 
 
 def _for(c: Context, node: For) -> Execute:
     with c.scoped():
         init = c.statement(node.init) if node.init is not None else None
         return _turns(c, node, init)
+
+
+def _range_for(c: Context, node: RangeFor) -> Execute:
+    """`for (item : array)`, as a loop over the indices."""
+    with c.recording():  # the record is dropped, because nothing of this is computed
+        array = place_of(c, node.array).type
+    if not isinstance(array, Array):
+        c.unsupported(node.array.at, f"a range-for over a '{spelled(array)}': it works on arrays")
+    at = node.at
+    counter = Name(at=at, name=f"index of {node.item.name}")
+    element = Index(at=at, base=node.array, index=counter)
+    zero, last = (Literal(at=at, value=n, type=INT) for n in (0, array.length))
+    kind = TypeName(at=at, base="int")
+    start = Declarator(at=at, name=counter.name, type=kind, dims=[], init=zero)
+    item = Declaration(at=at, storage=set(), items=[replace(node.item, init=element)])
+    return _for(
+        c,
+        For(
+            at=at,
+            init=Declaration(at=at, storage=set(), items=[start]),
+            test=Binary(at=at, op="<", left=counter, right=last),
+            step=Increment(at=at, op="+", operand=counter, postfix=False),
+            body=Block(at=node.body.at, body=[item, node.body]),
+        ),
+    )
 
 
 def _turns(c: Context, node: For, init: Execute | None) -> Execute:
@@ -146,4 +185,4 @@ def _variable(c: Context, name: str) -> Variable | None:
 
 _SELDOM = 64  # turns of a loop that cannot wait, until it is asked again whether it spins
 
-STATEMENTS: Mapping[type[Statement], CompileStatement] = {For: _for}
+STATEMENTS: Mapping[type[Statement], CompileStatement] = {For: _for, RangeFor: _range_for}

@@ -34,8 +34,6 @@ from asyncgpu_tutor.cuda_c.types import (
 )
 from asyncgpu_tutor.errors import DivisionByZeroError
 
-__all__ = ["common_type", "operate", "operation"]
-
 _COMPARISONS = {"==", "!=", "<", ">", "<=", ">="}
 _INTEGER_ONLY = {"%", "&", "|", "^", "<<", ">>"}
 

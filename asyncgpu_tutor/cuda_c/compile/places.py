@@ -20,12 +20,14 @@ from asyncgpu_tutor.cuda_c.compile.storage import (
     use,
 )
 from asyncgpu_tutor.cuda_c.compile.typed import (
+    THIS,
     Alias,
     Evaluate,
     Expr,
     MemoryPlace,
     Number,
     RegisterPlace,
+    Shorthand,
 )
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
@@ -33,7 +35,7 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.regions import inside, report_row
-from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Index, Member, Name, Unary
+from asyncgpu_tutor.cuda_c.syntax.ast import Call, Expression, Index, Member, Name, Unary
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
     INT,
@@ -49,18 +51,12 @@ from asyncgpu_tutor.cuda_c.types import (
     spelled,
 )
 
-__all__ = ["EXPRESSIONS", "address_of", "index_value", "place_of"]
-
 _BUILTIN_VARIABLES = {
     "threadIdx": "thread_index",
     "blockIdx": "block_index",
     "blockDim": "block_dim",
     "gridDim": "grid_dim",
 }
-_C_HEADERS = {
-    "INFINITY", "NAN", "FLT_MAX", "FLT_MIN", "INT_MAX", "INT_MIN", "UINT_MAX", "FLT_EPSILON",
-    "DBL_MAX", "M_PI", "HUGE_VALF",
-}  # fmt: skip
 
 
 def place_of(c: Context, node: Expression) -> Expr:
@@ -73,6 +69,8 @@ def place_of(c: Context, node: Expression) -> Expr:
         return _index(c, node)
     if isinstance(node, Unary) and node.op == "*":
         return _dereference(c, node)
+    if isinstance(node, Call):
+        return c.rules.call(c, node)
     return c.expression(node)
 
 
@@ -92,6 +90,10 @@ def _name(c: Context, node: Name) -> Expr:
         return Expr(known.type, known.run, node.at, known.node, constant=known.constant)
     if isinstance(found, Alias):
         return reread(c, found.expr, node.at)
+    if isinstance(found, Shorthand):
+        return place_of(c, found.node)
+    if node.name == "this" and c.scope.find(THIS) is not None:
+        return address_of(c, Unary(at=node.at, op="&", operand=Name(at=node.at, name=THIS)))
     if found is not None:
         c.fail(node.at, f"'{node.name}' is a type: a value is expected here")
     if node.name == "warpSize":
@@ -110,11 +112,10 @@ def _name(c: Context, node: Name) -> Expr:
 
 def _unknown(c: Context, node: Name) -> NoReturn:
     name = node.name
-    if name in _C_HEADERS:
-        advice = "write the number, or #include <math_constants.h> for CUDART_INF_F and its like"
-        c.fail(node.at, f"'{name}' is not declared: NVRTC has no C headers; {advice}")
     close = _closest(name, c.scope.visible() | set(_BUILTIN_VARIABLES))
-    hint = f" (did you mean '{close}'?)" if close else ""
+    hint = f" (did you mean '{close}'?)" if close else c.elsewhere(name)
+    if name in c.text.aside:
+        hint = f"{c.elsewhere(name)}: write __device__, __constant__ or const there, or pass it to the kernel"
     c.fail(node.at, f"'{name}' is not declared{hint}")
 
 
@@ -139,7 +140,7 @@ def _member(c: Context, node: Member) -> Expr:
         c.fail(node.at, f"'{spelled(base.type)}' has no members{hint}")
     field = base.type.member(node.name)
     if field is None:
-        have = ", ".join(f.name for f in base.type.fields)
+        have = ", ".join(base.type.members())
         c.fail(node.at, f"'{base.type.name}' has no member '{node.name}'; it has {have}")
     place = base.place
     offset = field.offset
@@ -188,6 +189,10 @@ def _builtin_member(c: Context, node: Member, name: str) -> Expr:
 
 def _index(c: Context, node: Index) -> Expr:
     base = place_of(c, node.base)
+    if isinstance(base.type, Struct):
+        found = c.rules.overloaded(c, "operator[]", [base, place_of(c, node.index)], node.at)
+        if found is not None:
+            return found
     if isinstance(base.type, Scalar) and not isinstance(node.index, Name):
         flipped = place_of(c, node.index)
         if isinstance(flipped.type, (Pointer, Array)):
@@ -259,7 +264,15 @@ def _row(
 
 
 def _dereference(c: Context, node: Unary) -> Expr:
+    if isinstance(node.operand, Name) and node.operand.name == "this":
+        this = c.scope.find(THIS)
+        if this is not None:
+            return _name(c, Name(at=node.at, name=THIS))
     base = decay(c.expression(node.operand))
+    if isinstance(base.type, Struct):
+        found = c.rules.overloaded(c, "operator*", [base], node.at)
+        if found is not None:
+            return found
     if not isinstance(base.type, Pointer):
         c.fail(node.at, f"a value of type '{spelled(base.type)}' cannot be dereferenced")
     address = c.note(Followed((base.node,)))

@@ -9,12 +9,11 @@ from asyncgpu_tutor.cuda_c.compile import (
     declarations,
     expressions,
     loops,
+    objects,
     places,
     statements,
 )
 from asyncgpu_tutor.cuda_c.compile.context import Rules
-
-__all__ = ["RULES"]
 
 RULES = Rules(
     expressions={
@@ -25,4 +24,7 @@ RULES = Rules(
         **calls.EXPRESSIONS,
     },
     statements={**statements.STATEMENTS, **declarations.STATEMENTS, **loops.STATEMENTS},
+    call=calls.call,
+    overloaded=objects.overloaded,
+    construct=objects.construct,
 )

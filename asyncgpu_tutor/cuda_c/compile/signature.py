@@ -11,19 +11,33 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.rules import RULES
-from asyncgpu_tutor.cuda_c.compile.templates import template_argument, template_defaults
-from asyncgpu_tutor.cuda_c.compile.type_names import define_struct, param_type, resolve
-from asyncgpu_tutor.cuda_c.compile.typed import Number, Scope, TypeBinding
+from asyncgpu_tutor.cuda_c.compile.templates import template_defaults
+from asyncgpu_tutor.cuda_c.compile.type_names import (
+    array_type,
+    declare_type,
+    param_type,
+    resolve,
+    spelled_arguments,
+    template_argument,
+)
+from asyncgpu_tutor.cuda_c.compile.typed import (
+    Number,
+    Refused,
+    Scope,
+    StructTemplate,
+    TypeBinding,
+)
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.ast import Declaration, Function, StructDef, Unit
 from asyncgpu_tutor.cuda_c.syntax.expressions import ExpressionParser
 from asyncgpu_tutor.cuda_c.syntax.parser import parse
 from asyncgpu_tutor.cuda_c.text.lexer import tokenise
 from asyncgpu_tutor.cuda_c.text.preprocessor import preprocess
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, spelled
-from asyncgpu_tutor.errors import KernelCompileError
+from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, Struct, spelled
+from asyncgpu_tutor.errors import KernelCompileError, UnsupportedFeatureError
 
-__all__ = ["Parameter", "Signature", "instance_of", "read_signature", "signature_of"]
+PLACED = {"__constant__", "__device__", "__managed__"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,8 @@ class Parameter:
     dtype : np.dtype or None
         NumPy's type of one element; None for a struct. A vector such as float4 has that of its
         components.
+    record : np.dtype, optional
+        Of a struct or vector that is passed by value.
     """
 
     name: str
@@ -50,18 +66,82 @@ class Parameter:
     pointer: bool
     const: bool
     dtype: np.dtype[Any] | None
+    record: np.dtype[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Global:
+    """A `__constant__` or `__device__` variable of a file, which the host can set and read.
+
+    Attributes
+    ----------
+    name : str
+        As in the source.
+    ctype : str
+        As one would write it.
+    dtype : np.dtype
+        Of one element; structured for a struct.
+    shape : tuple of int
+        Its lengths; a vector such as float4 adds that of its components.
+    constant : bool
+        Whether kernels only read it.
+    """
+
+    name: str
+    ctype: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    constant: bool
 
 
 @dataclass(frozen=True)
 class Signature:
-    """A kernel's name and parameters."""
+    """A kernel's name and parameters, and the variables of its file."""
 
     name: str
     parameters: tuple[Parameter, ...]
+    variables: tuple[Global, ...] = ()
 
 
-def signature_of(source: Source, function: Function, c: Context, name: str) -> Signature:
+def variable_of(name: str, ctype: CType, constant: bool) -> Global | None:
+    """What the host knows of a variable; None for one with pointers in it."""
+    shape: tuple[int, ...] = ()
+    element = ctype
+    while isinstance(element, Array):
+        shape += (element.length,)
+        element = element.element
+    if isinstance(element, Struct) and element.vector:
+        shape += (len(element.fields),)
+        element = element.fields[0].type
+    dtype = record_dtype(element)
+    return None if dtype is None else Global(name, spelled(ctype), dtype, shape, constant)
+
+
+def record_dtype(ctype: CType) -> np.dtype[Any] | None:
+    """NumPy's type for a number, an array or a struct, byte for byte; None where there is a pointer."""
+    if isinstance(ctype, Scalar):
+        return ctype.dtype
+    if isinstance(ctype, Array):
+        inner = record_dtype(ctype.element)
+        return None if inner is None else np.dtype((inner, (ctype.length,)))
+    if not isinstance(ctype, Struct):
+        return None
+    formats = [record_dtype(field.type) for field in ctype.fields]
+    if any(form is None for form in formats):
+        return None
+    names = [field.name or f"unnamed{k}" for k, field in enumerate(ctype.fields)]
+    offsets = [field.offset for field in ctype.fields]
+    return np.dtype(
+        {"names": names, "formats": formats, "offsets": offsets, "itemsize": ctype.size}  # pyright: ignore[reportArgumentType] - None is out by now
+    )
+
+
+def signature_of(
+    source: Source, function: Function, c: Context, name: str, variables: tuple[Global, ...]
+) -> Signature:
     """Signature of a kernel whose types mean something in the scope of `c`."""
+    if function.refusal is not None:
+        raise function.refusal
     parameters: list[Parameter] = []
     for param in function.params:
         ctype = param_type(c, param)
@@ -70,8 +150,11 @@ def signature_of(source: Source, function: Function, c: Context, name: str) -> S
         const = isinstance(ctype, Pointer) and ctype.const
         if isinstance(target, Pointer):
             source.unsupported(param.at, "pointers to pointers as parameters are not supported")
-        parameters.append(Parameter(param.name, spelled(target), pointer, const, _dtype(target)))
-    return Signature(name, tuple(parameters))
+        record = None if pointer or not isinstance(target, Struct) else record_dtype(target)
+        parameters.append(
+            Parameter(param.name, spelled(target), pointer, const, _dtype(target), record)
+        )
+    return Signature(name, tuple(parameters), variables)
 
 
 def _dtype(ctype: CType) -> np.dtype[Any] | None:
@@ -98,7 +181,10 @@ def instance_of(
     kernels = [f for f in functions.get(stem, []) if f.kernel]
     if not kernels:
         _no_kernel(source, functions, stem)
-    function = next((f for f in kernels if f.body is not None), kernels[0])
+    defined = [f for f in kernels if f.body is not None and f.specialises is None]
+    function = (defined or kernels)[0]
+    if len(defined) > 1:
+        function = _told_apart(source, defined, stem, rest)
     if function.template is None:
         if rest:
             raise KernelCompileError(f"kernel '{stem}' is not a template: call it '{stem}'")
@@ -110,8 +196,11 @@ def instance_of(
         )
     text = Source("<" + rest, f"name '{name}'")
     parser = ExpressionParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
-    known = c.file_scope.names.items()
-    parser.type_names.append({n for n, meaning in known if isinstance(meaning, TypeBinding)})
+    for word in c.file_scope.visible():
+        meaning = c.file_scope.find(word)
+        parser.type_names[0][word] = isinstance(meaning, TypeBinding | StructTemplate)
+        if isinstance(meaning, StructTemplate):
+            parser.struct_templates.add(word)
     given = parser.template_arguments()
     c.source = text
     scope = Scope(c.file_scope)
@@ -123,15 +212,21 @@ def instance_of(
         scope.names[param.name] = template_argument(c, param.type, argument, at)
     template_defaults(c, function, scope, at)
     c.source = source
-    parts: list[str] = []
-    for param in params:
-        binding = scope.names[param.name]
-        if isinstance(binding, TypeBinding):
-            parts.append(spelled(binding.type))
-        else:
-            assert isinstance(binding, Number), "what template_argument makes"
-            parts.append(str(binding.expr.constant))
-    return function, scope, f"{stem}<{', '.join(parts)}>"
+    bound = map(scope.names.get, [p.name for p in params])
+    arguments = [b for b in bound if isinstance(b, TypeBinding | Number)]
+    return function, scope, f"{stem}<{spelled_arguments(arguments)}>"
+
+
+def _told_apart(source: Source, kernels: list[Function], stem: str, rest: str) -> Function:
+    """The one of several kernels of a name that is a template, or is none, as the name says."""
+    fitting = [f for f in kernels if (f.template is not None) == bool(rest)]
+    if len(fitting) != 1:
+        lines = ", ".join(str(f.at.line) for f in kernels)
+        raise UnsupportedFeatureError(
+            f"{source.filename} has several kernels '{stem}' (lines {lines}), which the simulated device "
+            "does not tell apart: give each a name of its own"
+        )
+    return fitting[0]
 
 
 def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: str) -> NoReturn:
@@ -147,20 +242,35 @@ def _no_kernel(source: Source, functions: Mapping[str, list[Function]], name: st
     )
 
 
-def _declare_types(unit: Unit, c: Context, scope: Scope) -> None:
-    """Enter the types and plain constants of a file, as far as they can be understood."""
+def _declare_types(unit: Unit, c: Context, scope: Scope) -> tuple[Global, ...]:
+    """Enter the types and plain constants of a file, as far as they can be understood; its variables."""
+    variables: list[Global | None] = []
     for node in unit.order:
         try:
-            if isinstance(node, StructDef) and node.template is None:
-                scope.names[node.name] = TypeBinding(define_struct(c, node))
+            if isinstance(node, ast.Refused):
+                scope.names[node.name] = Refused(node.error)
+            elif isinstance(node, StructDef):
+                declare_type(c, node)
             elif isinstance(node, Declaration):
                 for item in node.items:
                     if "typedef" in node.storage:
-                        scope.names[item.name] = TypeBinding(resolve(c, item.type))
+                        whole = array_type(c, resolve(c, item.type), item.dims)
+                        scope.names[item.name] = TypeBinding(whole)
+                    elif node.storage & PLACED:
+                        variables.append(declared_variable(c, item, node.storage))
                     elif item.init is not None and not item.dims:
                         scope.names[item.name] = Number(c.expression(item.init))
         except KernelCompileError:
             continue  # because a head that needs it will complain, and most do not
+    return tuple(v for v in variables if v is not None)
+
+
+def declared_variable(c: Context, item: ast.Declarator, storage: set[str]) -> Global | None:
+    """The variable that a declaration at the top level makes."""
+    ctype = array_type(c, resolve(c, item.type), item.dims)
+    if item.dims and item.dims[0] is None and isinstance(item.init, ast.Braces):
+        ctype = Array(resolve(c, item.type), len(item.init.items))
+    return variable_of(item.name, ctype, "__constant__" in storage)
 
 
 def read_signature(source: str, name: str) -> Signature:
@@ -181,14 +291,14 @@ def read_signature(source: str, name: str) -> Signature:
         If there is no such kernel, or its head cannot be read.
     """
     text = Source(source)
-    prepared = preprocess(text, lenient=True)
+    prepared = preprocess(text)
     unit = parse(text, prepared, heads_only=True)
     functions: dict[str, list[Function]] = {}
     for function in unit.functions:
         functions.setdefault(function.name, []).append(function)
     scope = Scope()
     c = Context(text, functions, scope, RULES)
-    _declare_types(unit, c, scope)
+    variables = _declare_types(unit, c, scope)
     function, inner, canonical = instance_of(text, functions, c, name)
     c.scope = inner
-    return signature_of(text, function, c, canonical)
+    return signature_of(text, function, c, canonical, variables)

@@ -9,20 +9,22 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.braces import converted
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
-from asyncgpu_tutor.cuda_c.compile.conversions import condition
+from asyncgpu_tutor.cuda_c.compile.conversions import condition, decay
 from asyncgpu_tutor.cuda_c.compile.declarations import nothing
-from asyncgpu_tutor.cuda_c.compile.record import Branch, Selection
+from asyncgpu_tutor.cuda_c.compile.places import place_of
+from asyncgpu_tutor.cuda_c.compile.record import Branch, Followed, Selection
+from asyncgpu_tutor.cuda_c.compile.storage import use
 from asyncgpu_tutor.cuda_c.compile.type_names import integer_constant
-from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, Scope
+from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, MemoryPlace, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.compile.waiting import resumable_branch, resumable_sequence
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.syntax import ast
-from asyncgpu_tutor.cuda_c.types import Scalar, Void, spelled
+from asyncgpu_tutor.cuda_c.types import VOID, CType, Pointer, Scalar, Void, spelled
 
-__all__ = ["STATEMENTS", "block_of", "closing", "sequence", "tested"]
+ADDRESS = "address"  # what an expression says that stands for the place which it points to
 
 
 def sequence(c: Context, statements: Sequence[ast.Statement]) -> Execute:
@@ -225,14 +227,20 @@ def _return(c: Context, node: ast.Return) -> Execute:
             c.fail(node.at, "a kernel returns nothing")
         return _leave_kernel
     target, slot = frame.exit, frame.slot
-    if isinstance(frame.returns, Void):
+    if isinstance(frame.returns, Void) or (frame.returns is None and node.value is None):
         if node.value is not None:
             c.fail(node.at, "this function returns void, it cannot return a value")
         return _leaving(target)
     if node.value is None:
-        c.fail(node.at, f"this function must return a '{spelled(frame.returns)}'")
+        c.fail(node.at, f"this function must return a '{spelled(frame.returns or VOID)}'")
     with c.piece(node.at.line) as piece:
-        result = converted(c, node.value, frame.returns, node.value.at)
+        if frame.returns is None:
+            result = decay(c.expression(node.value))
+            frame.returns = result.type
+        elif frame.reference:
+            result = _referred(c, node.value, frame.returns)
+        else:
+            result = converted(c, node.value, frame.returns, node.value.at)
     frame.returned.append(result)
     evaluate, point = result.run, piece.point
 
@@ -247,6 +255,21 @@ def _return(c: Context, node: ast.Return) -> Execute:
         return None
 
     return run
+
+
+def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
+    """What a function returns that returns a reference: the address of a place in memory.
+
+    A variable in registers has no address. Its value is returned, which nobody can assign to.
+    """
+    target = place_of(c, node)
+    if target.type != wanted:
+        c.fail(node.at, f"a '{spelled(wanted)}&' cannot refer to a '{spelled(target.type)}'")
+    place = target.place
+    if not isinstance(place, MemoryPlace):
+        return use(c, target)
+    address = c.note(Followed((target.node,)))
+    return Expr(Pointer(wanted), place.pointer, node.at, address, origin=place.origin, text=ADDRESS)
 
 
 def _leave_kernel(t: Team, m: Mask) -> Mask | None:

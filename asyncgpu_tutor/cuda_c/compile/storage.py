@@ -27,25 +27,6 @@ from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, Struct, Void, leaves
 from asyncgpu_tutor.errors import UninitialisedReadError
 
-__all__ = [
-    "Writer",
-    "assigned",
-    "begin",
-    "forget",
-    "load",
-    "pick_leaves",
-    "put",
-    "read_member",
-    "read_memory",
-    "read_variable",
-    "require_defined",
-    "reread",
-    "spread",
-    "use",
-    "writable",
-    "writer",
-]
-
 # Assigns a value; the pointer is given for memory only.
 Writer: TypeAlias = Callable[[Team, Mask, Any, "Ptr | None"], None]
 

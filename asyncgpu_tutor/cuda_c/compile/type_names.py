@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
 from asyncgpu_tutor.cuda_c.compile.context import Context
-from asyncgpu_tutor.cuda_c.compile.typed import TypeBinding
-from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Name, Param, StructDef, TypeName
+from asyncgpu_tutor.cuda_c.compile.conversions import constant, convert
+from asyncgpu_tutor.cuda_c.compile.typed import (
+    Class,
+    Number,
+    Refused,
+    Scope,
+    StructTemplate,
+    TypeBinding,
+)
+from asyncgpu_tutor.cuda_c.syntax.ast import (
+    Declarator,
+    Expression,
+    Function,
+    Name,
+    Param,
+    StructDef,
+    TypeName,
+)
+from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
+    INT,
     SCALARS,
     VECTORS,
     VOID,
@@ -19,16 +40,6 @@ from asyncgpu_tutor.cuda_c.types import (
     size_of,
     spelled,
 )
-
-__all__ = [
-    "array_type",
-    "define_struct",
-    "integer_constant",
-    "param_type",
-    "resolve",
-    "top_const",
-    "top_volatile",
-]
 
 
 def resolve(c: Context, name: TypeName) -> CType:
@@ -44,20 +55,42 @@ def resolve(c: Context, name: TypeName) -> CType:
     elif name.base in SCALARS:
         ctype = SCALARS[name.base]
     else:
-        found = c.scope.find(name.base)
-        if name.arguments is not None:
-            c.unsupported(name.at, "templates of structs are not supported")
-        if isinstance(found, TypeBinding):
-            ctype = found.type
-        elif name.base in VECTORS:
-            ctype = VECTORS[name.base]
-        else:
-            c.fail(name.at, f"unknown type name '{name.base}'")
+        ctype = _found(c, name)
+    for nested in name.nested:
+        inside = names_in(c, ctype, name)
+        member = inside.names.get(nested)
+        if not isinstance(member, TypeBinding):
+            c.fail(name.at, f"'{spelled(ctype)}' has no type '{nested}'")
+        ctype = member.type
     const, volatile = name.const, name.volatile
     for qualifiers in name.pointers:
         ctype = Pointer(ctype, const, volatile)
         const, volatile = "const" in qualifiers, "volatile" in qualifiers
     return ctype
+
+
+def _found(c: Context, name: TypeName) -> CType:
+    found = c.scope.find(name.base)
+    if isinstance(found, Refused):
+        raise found.error
+    if isinstance(found, StructTemplate):
+        return _instance(c, found, name)
+    if isinstance(found, TypeBinding):
+        return found.type
+    if name.base in VECTORS:
+        return VECTORS[name.base]
+    c.fail(name.at, f"unknown type name '{name.base}'")
+
+
+def names_in(c: Context, ctype: CType, name: TypeName) -> Scope:
+    """What `Type::` reaches into."""
+    known = c.class_of(ctype)
+    if known is not None:
+        return known.scope
+    found = c.scope.find(name.base)
+    if isinstance(found, TypeBinding) and found.inside is not None:
+        return found.inside
+    c.fail(name.at, f"'{spelled(ctype)}' has no members that belong to the type")
 
 
 def top_const(name: TypeName) -> bool:
@@ -79,24 +112,71 @@ def param_type(c: Context, param: Param) -> CType:
     return Pointer(inner, top_const(param.type), top_volatile(param.type))
 
 
-def define_struct(c: Context, node: StructDef) -> Struct:
+# -- structs
+
+
+def declare_type(c: Context, node: StructDef) -> None:
+    """Give the name of a struct or an enumeration its meaning in the scope at hand."""
+    names = c.scope.names
+    if node.enumerators is not None:
+        inside = Scope()
+        kind = resolve(c, node.enumerators.items[0].type) if node.enumerators.items else INT
+        scoped = "scoped" in node.enumerators.storage
+        with c.seen_from(Scope(c.scope)) as inner:
+            for item in node.enumerators.items:
+                assert item.init is not None
+                found = Number(convert(c, c.expression(item.init), kind, item.at))
+                inner.names[item.name] = inside.names[item.name] = found
+        names.update({} if scoped else inside.names)
+        if node.name:
+            names[node.name] = TypeBinding(kind, inside)
+    elif node.template is not None:
+        known = names.get(node.name)
+        if node.specialises is not None and isinstance(known, StructTemplate):
+            known.definitions.append(node)
+        elif node.members or node.methods or not isinstance(known, StructTemplate):
+            names[node.name] = StructTemplate([node])
+    elif node.members or node.methods or not isinstance(names.get(node.name), TypeBinding):
+        names[node.name] = TypeBinding(define_struct(c, node))
+
+
+def define_struct(c: Context, node: StructDef, label: str = "") -> Struct:
     """Lay out a struct as a C compiler does: each member at a multiple of its alignment."""
     fields: list[Field] = []
-    offset, align = 0, 1
-    for declaration in node.members:
-        for item in declaration.items:
-            if item.type.reference:
-                c.unsupported(item.at, "references in structs are not supported")
-            if item.init is not None:
-                c.unsupported(item.at, "default values of members are not supported")
-            ctype = array_type(c, resolve(c, item.type), item.dims)
-            if any(f.name == item.name for f in fields):
-                c.fail(item.at, f"'{item.name}' is declared twice in this struct")
-            need = align_of(ctype)
-            offset = -(-offset // need) * need
-            fields.append(Field(item.name, ctype, offset))
-            offset += size_of(ctype)
-            align = max(align, need)
+    initial: list[tuple[str, Expression]] = []
+    end, align = 0, 1
+
+    def place(name: str, ctype: CType, at: Position) -> None:
+        nonlocal end, align
+        if name and any(f.name == name for f in fields):
+            c.fail(at, f"'{name}' is declared twice in this struct")
+        need = align_of(ctype)
+        offset = 0 if node.union else -(-end // need) * need
+        fields.append(Field(name, ctype, offset))
+        end, align = max(end, offset + size_of(ctype)), max(align, need)
+
+    inside = Scope(c.scope)
+    with c.seen_from(inside):
+        for member in node.members:
+            if isinstance(member, StructDef):
+                if member.name or member.enumerators is not None:
+                    declare_type(c, member)
+                else:
+                    place("", define_struct(c, member), member.at)
+                continue
+            for item in member.items:
+                if "typedef" in member.storage:
+                    inside.names[item.name] = TypeBinding(
+                        array_type(c, resolve(c, item.type), item.dims)
+                    )
+                elif "static" in member.storage:
+                    inside.names[item.name] = _static(c, item)
+                else:
+                    if item.type.reference:
+                        c.unsupported(item.at, "references in structs are not supported")
+                    if item.init is not None:
+                        initial.append((item.name, item.init))
+                    place(item.name, array_type(c, resolve(c, item.type), item.dims), item.at)
     if node.align is not None:
         wanted = integer_constant(c, node.align, "an alignment")
         if wanted < 1 or wanted & (wanted - 1):
@@ -104,8 +184,154 @@ def define_struct(c: Context, node: StructDef) -> Struct:
         if wanted < align:
             c.unsupported(node.align.at, f"an alignment below that of the members ({align})")
         align = wanted
-    size = max(1, -(-offset // align) * align)
-    return Struct(node.name, tuple(fields), size, align, key=id(node))
+    size = max(1, -(-end // align) * align)
+    name = label or node.name
+    out = Struct(name, tuple(fields), size, align, key=id(node), union=node.union)
+    if node.name:
+        inside.names[node.name] = TypeBinding(out)
+    methods: dict[str, list[Function]] = {}
+    for method in node.methods:
+        methods.setdefault(method.name, []).append(method)
+    c.classes[out] = Class(out, node.name, inside, methods, initial)
+    return out
+
+
+def _static(c: Context, item: Declarator) -> Number:
+    if item.init is None or item.dims or not item.type.const:
+        c.unsupported(item.at, "static members are supported if they are constant numbers")
+    value = c.expression(item.init)
+    ctype = value.type if item.type.base == "auto" else resolve(c, item.type)
+    value = convert(c, value, ctype, item.at)
+    if value.constant is None:
+        c.unsupported(item.at, "a static member must be known at compile time")
+    return Number(value)
+
+
+# -- templates of structs
+
+
+def template_argument(
+    c: Context, kind: TypeName | None, given: TypeName | Expression, at: Position
+) -> TypeBinding | Number:
+    """What a parameter stands for: a type if `kind` is None, or a number of that type."""
+    if kind is None:
+        if not isinstance(given, TypeName):
+            c.fail(at, "this template wants a type here")
+        return TypeBinding(resolve(c, given))
+    if isinstance(given, TypeName):
+        c.fail(given.at, "this template wants a number here")
+    ctype = resolve(c, kind)
+    if not isinstance(ctype, Scalar) or not ctype.is_integer:
+        c.unsupported(given.at, "template arguments that are neither types nor integers")
+    return Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
+
+
+def identity(argument: TypeBinding | Number) -> object:
+    """What tells a template argument from another one."""
+    return argument.type if isinstance(argument, TypeBinding) else int(argument.expr.constant)
+
+
+def spelled_arguments(arguments: Sequence[TypeBinding | Number]) -> str:
+    """Template arguments as one would write them."""
+    words = [identity(a) for a in arguments]
+    return ", ".join(
+        w if isinstance(w, str) else str(w) if isinstance(w, int) else spelled(cast("CType", w))
+        for w in words
+    )
+
+
+def _instance(c: Context, template: StructTemplate, name: TypeName) -> Struct:
+    primary = template.definitions[0]
+    assert primary.template is not None
+    params, given = primary.template.params, name.arguments or []
+    if len(given) > len(params):
+        c.fail(name.at, f"'{name.base}' has {len(params)} template parameters, {len(given)} given")
+    scope = Scope(c.file_scope)
+    arguments: list[TypeBinding | Number] = []
+    for k, param in enumerate(params):
+        if k < len(given):
+            found = template_argument(c, param.type, given[k], name.at)
+        elif param.default is not None:
+            with c.seen_from(scope):
+                found = template_argument(c, param.type, param.default, name.at)
+        else:
+            c.fail(name.at, f"the template parameter '{param.name}' of '{name.base}' is missing")
+        arguments.append(found)
+        scope.names[param.name] = found
+    key = tuple(identity(argument) for argument in arguments)
+    if key not in template.instances:
+        chosen = primary
+        for other in template.definitions[1:]:
+            matched = _matched(c, other, arguments)
+            if matched is not None:
+                chosen, scope = other, matched
+                if not (other.template and other.template.params):
+                    break  # meant for just these
+        if not chosen.members and not chosen.methods and chosen is primary:
+            c.fail(name.at, f"'{name.base}' is only declared for these arguments")
+        with c.seen_from(scope):
+            label = f"{name.base}<{spelled_arguments(arguments)}>"
+            made = define_struct(c, chosen, label)
+        c.classes[made].template, c.classes[made].arguments = template, arguments
+        template.instances[key] = made
+    return template.instances[key]
+
+
+def _matched(
+    c: Context, node: StructDef, arguments: Sequence[TypeBinding | Number]
+) -> Scope | None:
+    """What the parameters of a specialisation stand for, if it is for these arguments."""
+    assert node.template is not None
+    scope = Scope(c.file_scope)
+    unknown = {p.name for p in node.template.params}
+    for pattern, argument in zip(node.specialises or [], arguments, strict=False):
+        if not deduced(c, pattern, argument, unknown, scope):
+            return None
+    return scope if unknown <= scope.names.keys() else None
+
+
+def deduced(
+    c: Context,
+    pattern: TypeName | Expression,
+    argument: TypeBinding | Number,
+    unknown: set[str],
+    scope: Scope,
+) -> bool:
+    """Hold a pattern against what is given, to find what template parameters stand for; whether it fits."""
+    name = pattern.name if isinstance(pattern, Name) else getattr(pattern, "base", "")
+    if isinstance(argument, Number) or not isinstance(pattern, TypeName):
+        if name in unknown:
+            known = scope.names.setdefault(name, argument)
+            return isinstance(known, type(argument)) and identity(
+                cast("Number", known)
+            ) == identity(argument)
+        if isinstance(pattern, TypeName) or not isinstance(argument, Number):
+            return False
+        return integer_constant(c, pattern, "a template argument") == identity(argument)
+    ctype = argument.type
+    for _ in pattern.pointers:
+        if isinstance(ctype, Array):
+            ctype = Pointer(ctype.element, ctype.const)
+        if not isinstance(ctype, Pointer):
+            return False
+        ctype = ctype.target
+    known = c.class_of(ctype)
+    if (
+        pattern.arguments is not None
+        and known is not None
+        and known.template is c.scope.find(pattern.base)
+    ):
+        pairs = zip(pattern.arguments, known.arguments, strict=False)
+        return all(deduced(c, inner, given, unknown, scope) for inner, given in pairs)
+    if pattern.base in unknown and pattern.arguments is None and not pattern.nested:
+        bound = scope.names.setdefault(pattern.base, TypeBinding(ctype))
+        return isinstance(bound, TypeBinding) and bound.type == ctype
+    with c.seen_from(Scope(c.scope)) as here:
+        here.names.update(scope.names)
+        return (
+            resolve(c, TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments))
+            == ctype
+        )
 
 
 def array_type(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from asyncgpu_tutor.cuda_c.compile.record import Node
@@ -12,22 +12,13 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, StructDef
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import CType
+from asyncgpu_tutor.cuda_c.types import CType, Struct
+from asyncgpu_tutor.errors import UnsupportedFeatureError
 
-__all__ = [
-    "Alias",
-    "Binding",
-    "Evaluate",
-    "Execute",
-    "Expr",
-    "MemoryPlace",
-    "Number",
-    "Place",
-    "RegisterPlace",
-    "Scope",
-    "TypeBinding",
-]
+# Names that no source can have: the object whose function is being compiled, and its class.
+THIS, INSIDE = "*this", "*class"
 
 Evaluate: TypeAlias = Callable[[Team, Mask], Any]
 Execute: TypeAlias = Callable[[Team, Mask], "Mask | None"]
@@ -124,12 +115,73 @@ class Alias:
 
 @dataclass
 class TypeBinding:
-    """A name for a type: typedef, struct, or template parameter."""
+    """A name for a type: typedef, struct, or template parameter. An enumeration has names `inside`."""
 
     type: CType
+    inside: Scope | None = None
 
 
-Binding: TypeAlias = Variable | Number | Alias | TypeBinding
+@dataclass
+class Shorthand:
+    """A name for something longer: a member of the object whose function is being compiled."""
+
+    node: Expression
+
+
+@dataclass
+class StructTemplate:
+    """A name for a template of structs: the template itself, then what it is for certain arguments."""
+
+    definitions: list[StructDef]
+    instances: dict[tuple[object, ...], Struct] = field(
+        default_factory=dict[tuple[object, ...], Struct]
+    )
+
+
+@dataclass
+class Refused:
+    """A name for a type that is not supported, and why."""
+
+    error: UnsupportedFeatureError
+
+
+@dataclass(eq=False)
+class Class:
+    """What belongs to a struct besides its data.
+
+    Attributes
+    ----------
+    scope : Scope
+        What names mean inside of it: its types, its static constants, the arguments of its template.
+    methods : dict of str to list of Function
+        Its functions; constructors are called as the struct is.
+    initial : list of (str, Expression)
+        Values that members get if nobody gives them others.
+    template, arguments : StructTemplate and list, optional
+        Of an instance of a template.
+    """
+
+    type: Struct
+    name: str
+    scope: Scope
+    methods: dict[str, list[Function]]
+    initial: list[tuple[str, Expression]]
+    template: StructTemplate | None = None
+    arguments: Sequence[TypeBinding | Number] = ()
+
+    @property
+    def constructors(self) -> list[Function]:
+        return self.methods.get(self.name, [])
+
+    @property
+    def constructs(self) -> bool:
+        """Whether making one takes more than its members' values."""
+        return bool(self.initial or self.constructors)
+
+
+Binding: TypeAlias = (
+    Variable | Number | Alias | TypeBinding | Shorthand | StructTemplate | Refused | Class
+)
 
 
 class Scope:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from asyncgpu_tutor.cuda_c.types import CType
 
-__all__ = ["Origin", "Variable"]
-
 
 class Origin:
     """What a pointer may point into: a set that grows by assignments (Steensgaard's analysis).

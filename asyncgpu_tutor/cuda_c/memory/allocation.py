@@ -46,6 +46,8 @@ class GlobalMemory:
         Its contents. Whoever writes here says so by `mark_written`.
     readonly : bool
         Whether a kernel that writes to it fails.
+    advice : str
+        What a message about a read of what nothing has written adds.
     trail : ndarray of uint8, or None
         If set, kernels note here which bytes they store to: 1 for each.
     """
@@ -56,6 +58,7 @@ class GlobalMemory:
         self.nbytes = nbytes
         self.name = name
         self.readonly = False
+        self.advice = ""
         self.trail: NDArray[np.uint8] | None = None
         # The room is a multiple of 16 bytes, so that every element type has a view of all of it.
         self._room: NDArray[np.uint8] = np.zeros(-(-nbytes // 16) * 16, np.uint8)
@@ -105,6 +108,7 @@ class GlobalMemory:
         other = GlobalMemory(self.nbytes, self.name)
         other._room[:] = self._room
         other.readonly = self.readonly
+        other.advice = self.advice
         other.fully_initialised = self.fully_initialised
         other._written = None if self._written is None else self._written.copy()
         other.trail = np.zeros_like(other._room)

@@ -41,6 +41,7 @@ class GlobalRegion(ByteRegion):
         super().__init__(memory.nbytes, launch, cell, memory.data)
         self.memory = memory
         self.watched = watched and self.races
+        self.advice = memory.advice
         self.meter = launch.meter
         self._touched: list[NDArray[np.uint8] | None] = [None, None]
         self._hull: list[tuple[int, int] | None] = [None, None]

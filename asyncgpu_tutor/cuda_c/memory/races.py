@@ -279,7 +279,7 @@ class Shadow:
             else:
                 who = f"thread {thread}"
             near = team.thread_id[mask.index[bad]] >> 5 == other[bad] >> 5
-            # Which others may race in a block of several warps is not known yet: the first to do so end the run.
+            # In a block of several warps others may race as well: the first who do so end the run.
             if not by_warp or not near.all():
                 cure = "without a __syncthreads() between them"
             elif team.launch.threads <= 32:

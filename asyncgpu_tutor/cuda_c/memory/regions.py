@@ -334,11 +334,13 @@ class ByteRegion(Named):
             site.at,
             int(mask.index[k]),
             f"reads {self.spelled(ptr.name, index * scalar.size, scalar.size)}, which nothing has "
-            "written",
+            f"written{self.advice}",
             array=ptr.name,
             index=index,
             bound=bound,
         )
+
+    advice = ""  # what a message about a read of what nothing has written adds
 
     def own_index(self, element: int, size: int) -> int:
         """Index that a source would use for an element of the flat view."""

@@ -9,10 +9,10 @@ import numpy as np
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
-from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar
+from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, leaves, size_of, spelled
 from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError
 
-Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool
+Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 _MAX_BLOCK = (1024, 1024, 64)
@@ -46,6 +46,23 @@ def check_shape(name: str, grid: Dim, block: Dim) -> None:
             f"kernel '{name}': a block of {block} has {threads} threads; at most {_MAX_THREADS} "
             "are possible"
         )
+
+
+def record_for(kernel: str, variable: Variable, given: Argument) -> list[Any]:
+    """An argument as a struct of its parameter's type: the values of its leaves."""
+    ctype = variable.type
+    size = size_of(ctype)
+    if not isinstance(given, np.void) or given.nbytes != size:
+        raise ArrayDTypeError(
+            f"kernel '{kernel}': the parameter '{variable.name}' is a {spelled(ctype)}, of {size} bytes, "
+            f"{type(given).__name__} was given"
+        )
+    raw = given.tobytes()
+    return [
+        np.frombuffer(raw, leaf.dtype, 1, offset)[0]
+        for leaf, offset in leaves(ctype)
+        if isinstance(leaf, Scalar)
+    ]
 
 
 def memory_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemory:

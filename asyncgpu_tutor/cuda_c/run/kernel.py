@@ -14,6 +14,7 @@ from asyncgpu_tutor.cuda_c.cost.charges import Costs
 from asyncgpu_tutor.cuda_c.cost.counts import Counts
 from asyncgpu_tutor.cuda_c.cost.tally import Tally
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Launch, Limits
+from asyncgpu_tutor.cuda_c.memory.access import NULL
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
 from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
@@ -23,10 +24,11 @@ from asyncgpu_tutor.cuda_c.run.arguments import (
     memory_for,
     number_for,
     pointee,
+    record_for,
 )
 from asyncgpu_tutor.cuda_c.run.blocks import Blocks
 from asyncgpu_tutor.cuda_c.text.source import Source
-from asyncgpu_tutor.cuda_c.types import Pointer, Scalar, leaves, size_of
+from asyncgpu_tutor.cuda_c.types import Pointer, Scalar, Struct, leaves, size_of
 from asyncgpu_tutor.errors import UsageError
 
 
@@ -110,7 +112,11 @@ class CompiledKernel:
         pointers: list[tuple[Variable, GlobalMemory]] = []
         values: dict[int, Any] = {}
         for variable, given in zip(self.code.parameters, args, strict=True):
-            if isinstance(variable.type, Pointer):
+            if isinstance(variable.type, Pointer) and given is None:
+                values[variable.slot] = NULL
+            elif isinstance(variable.type, Struct):
+                values[variable.slot] = record_for(self.name, variable, given)
+            elif isinstance(variable.type, Pointer):
                 pointers.append((variable, memory_for(self.name, variable, given)))
             else:
                 values[variable.slot] = number_for(self.name, variable, given)

@@ -15,14 +15,21 @@ from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert
 from asyncgpu_tutor.cuda_c.compile.kernels import compile_kernel
 from asyncgpu_tutor.cuda_c.compile.rules import RULES
-from asyncgpu_tutor.cuda_c.compile.signature import Signature, instance_of, signature_of
+from asyncgpu_tutor.cuda_c.compile.signature import (
+    PLACED,
+    Global,
+    Signature,
+    declared_variable,
+    instance_of,
+    signature_of,
+)
 from asyncgpu_tutor.cuda_c.compile.type_names import (
     array_type,
-    define_struct,
+    declare_type,
     resolve,
     top_const,
 )
-from asyncgpu_tutor.cuda_c.compile.typed import Expr, Number, Scope, TypeBinding
+from asyncgpu_tutor.cuda_c.compile.typed import Class, Expr, Number, Refused, Scope, TypeBinding
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.walk import walk
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Limits
@@ -31,9 +38,10 @@ from asyncgpu_tutor.cuda_c.run.arguments import Argument
 from asyncgpu_tutor.cuda_c.run.kernel import CompiledKernel, LaunchResult
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.parser import parse
-from asyncgpu_tutor.cuda_c.text.preprocessor import preprocess
+from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed, preprocess
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import Array, Scalar, leaves, size_of
+from asyncgpu_tutor.cuda_c.types import Array, Scalar, Struct, leaves, size_of
+from asyncgpu_tutor.errors import UnsupportedFeatureError
 
 
 @dataclass
@@ -43,6 +51,8 @@ class _Global:
     variable: Variable
     initial: NDArray[np.uint8] | None
     readonly: bool
+    known: Global | None  # to the host
+    awaited: bool = False  # has no value until the host gives it one
 
 
 class Program:
@@ -51,27 +61,36 @@ class Program:
     Kernels are compiled when the source is; instances of template kernels when first asked for.
     """
 
-    def __init__(
-        self, source: Source, unit: ast.Unit, headers: frozenset[str], contract: bool
-    ) -> None:
+    def __init__(self, source: Source, unit: ast.Unit, text: Preprocessed, contract: bool) -> None:
         self._source = source
         self._contract = contract
-        self._headers = headers
+        self._text = text
         self._functions: dict[str, list[ast.Function]] = {}
         self._scope = Scope()
         self._globals: list[_Global] = []
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
         self._signatures: dict[str, Signature] = {}
+        self._refused: dict[str, UnsupportedFeatureError] = {}
+        self._classes: dict[Struct, Class] = {}
         for node in unit.order:
             self._define(node)
         for function in unit.functions:
             self._functions.setdefault(function.name, []).append(function)
         self._memory = self._place_globals()
+        self._known = tuple(g.known for g in self._globals if g.known is not None)
         for function in unit.functions:
             if function.kernel and function.template is None and function.body is not None:
-                c = self._context()
-                self._compile(c, function, c.file_scope, function.name)
+                self._compile_early(function)
+        if self._refused and not self._compiled:
+            raise next(iter(self._refused.values()))
+
+    def _compile_early(self, function: ast.Function) -> None:
+        """Compile a kernel; if it is one that only a GPU runs, say so when it is asked for."""
+        try:
+            self._find(function.name)
+        except UnsupportedFeatureError as error:
+            self._refused[function.name] = error
 
     @property
     def kernels(self) -> Mapping[str, Signature]:
@@ -115,16 +134,18 @@ class Program:
             Scope(self._scope),
             RULES,
             contract=self._contract,
-            has_half="cuda_fp16.h" in self._headers,
+            text=self._text,
             slots=len(self._globals),
+            classes=self._classes,
         )
 
     def _define(self, node: ast.Node) -> None:
         c = self._context()
-        if isinstance(node, ast.StructDef):
-            if node.template is not None:
-                self._source.unsupported(node.at, "templates of structs are not supported")
-            self._scope.names[node.name] = TypeBinding(define_struct(c, node))
+        c.file_scope = c.scope = self._scope
+        if isinstance(node, ast.Refused):
+            self._scope.names[node.name] = Refused(node.error)
+        elif isinstance(node, ast.StructDef):
+            declare_type(c, node)
         elif isinstance(node, ast.Declaration):
             for item in node.items:
                 self._define_name(c, item, node.storage)
@@ -132,13 +153,13 @@ class Program:
     def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
         ctype = resolve(c, item.type)
         if "typedef" in storage:
-            self._scope.names[item.name] = TypeBinding(ctype)
+            self._scope.names[item.name] = TypeBinding(array_type(c, ctype, item.dims))
             return
         if "__shared__" in storage:
             self._shared.append((item, storage))
             return
         const = top_const(item.type)
-        placed = bool(storage & {"__constant__", "__device__", "__managed__"})
+        placed = bool(storage & PLACED)
         if not placed and not item.dims and isinstance(ctype, Scalar):
             if item.init is None:
                 self._source.fail(item.at, f"'{item.name}' is const and needs a value")
@@ -156,7 +177,9 @@ class Program:
         if item.init is not None:
             initial = self._initial(initialise(c, item.init, whole), variable, item.at)
         self._scope.names[item.name] = variable
-        self._globals.append(_Global(variable, initial, readonly))
+        known = declared_variable(c, item, storage) if placed else None
+        awaited = "__constant__" in storage and item.init is None
+        self._globals.append(_Global(variable, initial, readonly, known, awaited))
 
     def _initial(self, values: list[Expr], variable: Variable, at: Position) -> NDArray[np.uint8]:
         data = np.zeros(size_of(variable.type), np.uint8)
@@ -174,7 +197,10 @@ class Program:
             memory = placed[name] = GlobalMemory(size_of(item.variable.type), name)
             if item.initial is not None:
                 memory.data[:] = item.initial
-            memory.mark_written()  # because variables without a value are zero
+            if item.awaited:
+                memory.advice = f": set it first, as in kernel.constants['{name}'] = array"
+            else:
+                memory.mark_written()  # because variables without a value are zero
             memory.readonly = item.readonly
         return placed
 
@@ -193,7 +219,7 @@ class Program:
         self, c: Context, function: ast.Function, scope: Scope, name: str
     ) -> CompiledKernel:
         with c.seen_from(scope):
-            signature = signature_of(self._source, function, c, name)
+            signature = signature_of(self._source, function, c, name, self._known)
         code, record = compile_kernel(c, function, scope, self._shared)
         variables = [g.variable for g in self._globals]
         kernel = CompiledKernel(name, code, walk(record), variables)
@@ -257,7 +283,7 @@ class Program:
 def _compile_cached(source: str, contract: bool) -> Program:
     text = Source(source)
     prepared = preprocess(text)
-    return Program(text, parse(text, prepared), prepared.headers, contract)
+    return Program(text, parse(text, prepared), prepared, contract)
 
 
 def compile_source(source: str, *, contract: bool = False) -> Program:

@@ -8,6 +8,7 @@ from typing import cast
 
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Scalar
+from asyncgpu_tutor.errors import UnsupportedFeatureError
 
 
 @dataclass(kw_only=True)
@@ -31,6 +32,8 @@ class TypeName(Node):
         parameter; "auto" where the initialiser decides.
     arguments : list
         Template arguments of a struct template.
+    nested : list of str
+        Names behind `::`, as in `Traits<T>::value_type`.
     pointers : list of set of str
         One set of qualifiers for each `*`, the innermost first.
     """
@@ -41,6 +44,7 @@ class TypeName(Node):
     pointers: list[set[str]] = field(default_factory=list[set[str]])
     reference: bool = False
     arguments: list[TypeName | Expression] | None = None
+    nested: list[str] = field(default_factory=list[str])
 
 
 # -- expressions
@@ -143,11 +147,24 @@ class Member(Expression):
 
 @dataclass(kw_only=True)
 class Call(Expression):
-    """A call by name; `templates` are explicit template arguments."""
+    """A call by name; `templates` are explicit template arguments.
+
+    A member function has an `object`, or an `owner` if it is called as `Type::name()`.
+    """
 
     name: str
     arguments: list[Expression]
     templates: list[TypeName | Expression] | None = None
+    object: Expression | None = None
+    owner: TypeName | None = None
+
+
+@dataclass(kw_only=True)
+class Qualified(Expression):
+    """`Type::name`, a constant."""
+
+    owner: TypeName
+    name: str
 
 
 @dataclass(kw_only=True)
@@ -236,6 +253,15 @@ class For(Statement):
 
 
 @dataclass(kw_only=True)
+class RangeFor(Statement):
+    """`for (item : array)`; the item has no value of its own yet."""
+
+    item: Declarator
+    array: Expression
+    body: Statement
+
+
+@dataclass(kw_only=True)
 class SwitchCase(Node):
     """`value:` and the statements up to the next label; value None is `default`."""
 
@@ -267,15 +293,39 @@ class Return(Statement):
 
 @dataclass(kw_only=True)
 class StructDef(Statement):
-    """A struct definition, at any level."""
+    """A struct, class or union, at any level.
+
+    Attributes
+    ----------
+    members : list
+        Data, static constants and types, in order; a union or struct without a name is among them.
+    methods : list of Function
+        A constructor is called as the struct is.
+    enumerators : Declaration, optional
+        Of an enumeration, which is written as a struct that holds nothing else.
+    specialises : list, optional
+        Template arguments for which this is meant.
+    """
 
     name: str
-    members: list[Declaration]
+    members: list[Declaration | StructDef]
+    methods: list[Function] = field(default_factory=list["Function"])
     align: Expression | None = None
     template: Template | None = None
+    union: bool = False
+    enumerators: Declaration | None = None
+    specialises: list[TypeName | Expression] | None = None
 
 
 # -- top level
+
+
+@dataclass(kw_only=True)
+class Refused(Node):
+    """A type that could not be read, and why."""
+
+    name: str
+    error: UnsupportedFeatureError
 
 
 @dataclass(kw_only=True)
@@ -306,14 +356,27 @@ class Param(Node):
 
 @dataclass(kw_only=True)
 class Function(Node):
-    """A kernel or a device function; `body` is None for a mere declaration."""
+    """A kernel or a device function; `body` is None for a mere declaration.
+
+    Attributes
+    ----------
+    initial : list of (str, Braces)
+        What a constructor gives to members before its body.
+    refusal : UnsupportedFeatureError, optional
+        Why the body could not be read; raised when the function is needed.
+    """
 
     name: str
     returns: TypeName
     params: list[Param]
     body: Block | None
-    kernel: bool
+    kernel: bool = False
     template: Template | None = None
+    specialises: list[TypeName | Expression] | None = None
+    static: bool = False
+    const: bool = False
+    initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])
+    refusal: UnsupportedFeatureError | None = None
 
 
 @dataclass

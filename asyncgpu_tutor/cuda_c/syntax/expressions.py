@@ -8,8 +8,6 @@ from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.literals import parse_char, parse_number, parse_string
 from asyncgpu_tutor.cuda_c.types import BOOL, CHAR
 
-__all__ = ["ExpressionParser"]
-
 # Modules that people who know Python reach for, and what a message tells them to write instead.
 PYTHON = dict.fromkeys(
     ("np", "numpy"),
@@ -27,10 +25,8 @@ _REFUSED = {
     "__asm__": "inline assembly is not supported",
     "new": "'new' is not supported: allocate from the host",
     "delete": "'delete' is not supported",
-    "this": "member functions are not supported",
     "dynamic_cast": "'dynamic_cast' is not supported",
     "throw": "exceptions are not supported",
-    "operator": "operator functions are not supported",
 }
 
 
@@ -87,14 +83,22 @@ class ExpressionParser(TypeParser):
             return ast.Increment(at=token.at, op=token.text[0], operand=self.unary(), postfix=False)
         if self.at("sizeof"):
             return self._sizeof()
-        if self.at("(") and self.at_type(1):
-            self.advance()
-            wanted = self.abstract_type()
-            self.need(")")
-            if self.at("{"):
-                self.unsupported("compound literals are not supported")
+        wanted = self._cast() if self.at("(") and self.at_type(1) else None
+        if wanted is not None:
             return ast.Cast(at=token.at, type=wanted, operand=self.unary())
         return self.postfix()
+
+    def _cast(self) -> ast.TypeName | None:
+        """The type of a cast; None if an expression in brackets begins with a type, as in (int(a) << 2)."""
+        start = self.position
+        self.advance()
+        wanted = self.abstract_type()
+        if not self.accept(")"):
+            self.position = start
+            return None
+        if self.at("{"):
+            self.unsupported("compound literals are not supported")
+        return wanted
 
     def _sizeof(self) -> ast.Expression:
         at = self.advance().at
@@ -116,13 +120,28 @@ class ExpressionParser(TypeParser):
                 left = ast.Index(at=token.at, base=left, index=index)
             elif self.at(".", "->"):
                 self.advance()
-                name = self.identifier("the name of a member")
+                self.accept("template")
+                name = self.operator_name() or self.identifier("the name of a member")
                 base = left if token.text == "." else ast.Unary(at=token.at, op="*", operand=left)
                 if self.at("(") and isinstance(left, ast.Name) and left.name in PYTHON:
                     self.fail(f"there is no '{left.name}' in CUDA C: {PYTHON[left.name]}", left.at)
+                templates = None
+                if self.at("<") and name.text in self.function_templates:
+                    templates = self.template_arguments()
                 if self.at("("):
-                    self.unsupported("member functions are not supported", name.at)
-                left = ast.Member(at=name.at, base=base, name=name.text)
+                    given = self.call_arguments()
+                    left = ast.Call(
+                        at=name.at,
+                        name=name.text,
+                        arguments=given,
+                        templates=templates,
+                        object=base,
+                    )
+                else:
+                    left = ast.Member(at=name.at, base=base, name=name.text)
+            elif self.at("("):
+                given = self.call_arguments()
+                left = ast.Call(at=token.at, name="operator()", arguments=given, object=left)
             elif self.at("++", "--"):
                 self.advance()
                 left = ast.Increment(at=token.at, op=token.text[0], operand=left, postfix=True)
@@ -148,7 +167,7 @@ class ExpressionParser(TypeParser):
             self.need(")")
             return inner
         if self.at("["):
-            self.unsupported("lambdas are not supported")
+            self.unsupported("lambdas are not supported: write a struct with an operator()")
         if token.kind == "name":
             return self._named(token)
         self.fail(f"expected an expression before '{token.text}'")
@@ -163,6 +182,9 @@ class ExpressionParser(TypeParser):
         if name in ("nullptr", "NULL"):
             self.advance()
             return ast.Literal(at=token.at, value=0, type=None)
+        if name == "this":
+            self.advance()
+            return ast.Name(at=token.at, name=name)
         if name in _CASTS:
             self.advance()
             self.need("<")
@@ -174,19 +196,27 @@ class ExpressionParser(TypeParser):
             return ast.Cast(at=token.at, type=wanted, operand=operand, style=name)
         if self.at_type():
             return self._construct(token)
-        self.identifier("an expression")
+        self.refuse_gpu_only(token)
+        sign = self.operator_name()
+        name = (sign or self.identifier("an expression")).text
         if self.at("::"):
-            self.unsupported(f"names in namespaces ('{name}::...') are not supported", token.at)
+            self.fail(f"'{name}' is neither a type nor a namespace of this file", token.at)
         templates = None
-        if self.at("<") and name in self.function_templates:
+        if self.at("<") and (name in self.function_templates or self._typed_builtin(name)):
             templates = self.template_arguments()
         if self.at("("):
             arguments = self.call_arguments()
             return ast.Call(at=token.at, name=name, arguments=arguments, templates=templates)
         return ast.Name(at=token.at, name=name)
 
+    def _typed_builtin(self, name: str) -> bool:
+        """Whether this is `max<int>(...)` or its like, where the file has no such function."""
+        return name in ("max", "min") and self.at_type(1)
+
     def _construct(self, token: Token) -> ast.Expression:
         _, wanted = self.specifiers()
+        if self.accept("::"):
+            return self._of_type(wanted)
         if self.at("("):
             arguments = self.call_arguments()
             if len(arguments) == 1:
@@ -197,6 +227,34 @@ class ExpressionParser(TypeParser):
             braces.type = wanted
             return braces
         self.fail(f"expected an expression before the type '{token.text}'", token.at)
+
+    def _of_type(self, owner: ast.TypeName) -> ast.Expression:
+        """`Type::name` or `Type::name(...)`, from the name on."""
+        name = self.identifier("the name of a member")
+        templates = None
+        if self.at("<") and name.text in self.function_templates:
+            templates = self.template_arguments()
+        if not self.at("("):
+            return ast.Qualified(at=name.at, owner=owner, name=name.text)
+        given = self.call_arguments()
+        return ast.Call(
+            at=name.at, name=name.text, arguments=given, templates=templates, owner=owner
+        )
+
+    def operator_name(self) -> Token | None:
+        """`operator+` and its like, as one word."""
+        start = self.accept("operator")
+        if start is None:
+            return None
+        if self.at_type():
+            _, wanted = self.specifiers()
+            name = f"operator {self.pointers(wanted).base}"
+        else:
+            sign = self.advance().text
+            if sign in ("(", "["):
+                sign += self.advance().text
+            name = f"operator{sign}"
+        return Token("name", name, start.at)
 
     def call_arguments(self) -> list[ast.Expression]:
         self.need("(")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from asyncgpu_tutor.cuda_c.syntax import ast
 
-__all__ = ["addressed_names", "assigned_names"]
-
 
 def assigned_names(node: object) -> set[str]:
     """Variables that something below a node may change; arguments of calls are among them."""
@@ -17,7 +15,7 @@ def assigned_names(node: object) -> set[str]:
         elif isinstance(item, ast.Increment):
             targets = [item.operand]
         elif isinstance(item, ast.Call):
-            targets = item.arguments
+            targets = [*item.arguments, *([item.object] if item.object else [])]
         for target in targets:
             inner = target
             while isinstance(inner, (ast.Member, ast.Index)):

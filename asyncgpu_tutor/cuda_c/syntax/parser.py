@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from asyncgpu_tutor.cuda_c.syntax import ast
-from asyncgpu_tutor.cuda_c.syntax.statements import StatementParser
-from asyncgpu_tutor.cuda_c.text.lexer import Token
-from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed
-from asyncgpu_tutor.cuda_c.text.source import Source
-from asyncgpu_tutor.errors import KernelCompileError
+from functools import cache
+from itertools import pairwise
 
-__all__ = ["parse"]
+from asyncgpu_tutor.cuda_c.syntax import ast
+from asyncgpu_tutor.cuda_c.syntax.structs import StructParser
+from asyncgpu_tutor.cuda_c.text.lexer import Token
+from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed, prelude_tokens
+from asyncgpu_tutor.cuda_c.text.source import Source
+from asyncgpu_tutor.errors import KernelCompileError, UnsupportedFeatureError
 
 
 def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> ast.Unit:
@@ -30,137 +31,153 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
     KernelCompileError, UnsupportedFeatureError
         With line, column and caret.
     """
-    return _Parser(source, text, heads_only).unit()
+    before = _prelude()
+    parser = _Parser(source, text, heads_only)
+    parser.type_names[0] |= before.type_names[0]
+    parser.struct_templates |= before.struct_templates
+    parser.nested_types |= before.nested_types
+    unit = parser.unit()
+    own = {function.name for function in unit.functions}
+    types = {node.name for node in unit.order if isinstance(node, ast.StructDef)}
+    unit.functions += [f for f in before.result.functions if f.name not in own]
+    unit.order[:0] = [
+        node
+        for node in before.result.order
+        if not (isinstance(node, ast.StructDef) and node.name in types)
+    ]
+    return unit
 
 
-class _Parser(StatementParser):
+@cache
+def _prelude() -> _Parser:
+    """What stands in front of every source; a file that has a name of it, too, means its own."""
+    parser = _Parser(Source(""), Preprocessed(prelude_tokens()), heads_only=False)
+    parser.unit()
+    return parser
+
+
+class _Parser(StructParser):
     def __init__(self, source: Source, text: Preprocessed, heads_only: bool) -> None:
         super().__init__(source, text.tokens, text.headers)
         self.heads_only = heads_only
-        self.linkage_blocks = 0
+        self.open_braces = 0  # of namespaces and extern "C"
         self.result = ast.Unit()
 
     def unit(self) -> ast.Unit:
         while self.token.kind != "end":
             self._top_level()
-        if self.linkage_blocks:
-            self.fail("an extern \"C\" block is never closed: '}' is missing")
+        if self.open_braces:
+            self.fail("a namespace or extern \"C\" block is never closed: '}' is missing")
         return self.result
 
     def _top_level(self) -> None:
         if self.accept(";"):
             return
-        if self.at("}") and self.linkage_blocks:
+        if self.at("}") and self.open_braces:
             self.advance()
-            self.linkage_blocks -= 1
+            self.open_braces -= 1
         elif self.at("extern") and self.ahead().kind == "string" and self.ahead(2).is_("{"):
             self.position += 3
-            self.linkage_blocks += 1
+            self.open_braces += 1
+        elif self.at("namespace") or (self.at("inline") and self.ahead().is_("namespace")):
+            self._namespace()
         elif self.at("template"):
-            self._template()
+            template = self.template_head()
+            self.specialising = True
+            self._item(template)
+            self.specialising = False
+            self.type_names.pop()
         elif self.at("static_assert"):
-            self._skip_item()
-        elif (
-            self.at("class", "namespace", "union", "using", "asm", "__asm__") and not self._alias()
-        ):
-            if not self.heads_only:
-                self.unsupported(f"'{self.token.text}' is not supported at the top level")
             self._skip_item()
         elif self.at("typedef", "using"):
             self.result.order.append(self.alias())
-        elif self.at("enum"):
-            self.result.order.append(self.enum())
-        elif self.at_struct():
-            self._struct(None)
         else:
-            self._function_or_variable(None)
+            self._item(None)
 
-    def _alias(self) -> bool:
-        return self.at("using") and self.ahead(2).is_("=")
-
-    def _struct(self, template: ast.Template | None) -> None:
-        if self.heads_only:
-            start = self.position
-            try:
-                item = self.struct(template)
-            except KernelCompileError:
-                # Its members are skipped, because most heads do not use it.
-                self.position = start
-                self.type_names[0].add(self._name_of_struct())
-                self._skip_item()
-                return
-        else:
-            item = self.struct(template)
-        self.result.order.append(item)
-
-    def _name_of_struct(self) -> str:
-        """What stands in front of the members, behind an alignment and in front of a base class."""
-        here = self.tokens[self.position :]
-        end = next(k for k, token in enumerate(here) if token.is_("{", ":"))
-        return here[end - 1].text
-
-    def _template(self) -> None:
-        at = self.advance().at
-        self.need("<")
-        params: list[ast.TemplateParam] = []
-        names: set[str] = set()
-        self.type_names.append(names)
-        while not self.at(">", ">>"):
-            params.append(self._template_param(names))
-            if not self.accept(","):
-                break
-        self.close_angle()
-        if not params:
-            self.unsupported("explicit specialisations are not supported", at)
-        template = ast.Template(at=at, params=params)
-        if self.at("struct"):
-            # The name belongs to the file, not to the scope of the parameters.
-            self.type_names[0].add(self.ahead().text)
-            self._struct(template)
-        elif self.at("class", "union", "using"):
-            self.unsupported(f"a template of '{self.token.text}' is not supported")
-        else:
-            self._function_or_variable(template)
-        self.type_names.pop()
-
-    def _template_param(self, names: set[str]) -> ast.TemplateParam:
-        at = self.token.at
-        default: ast.TypeName | ast.Expression | None = None
-        if self.accept("typename", "class"):
-            if self.at("..."):
-                self.unsupported("parameter packs are not supported")
-            name = self.identifier("the name of a template parameter").text
-            names.add(name)
-            if self.accept("="):
-                default = self.abstract_type()
-            return ast.TemplateParam(at=at, name=name, type=None, default=default)
-        _, base = self.specifiers()
-        wanted = self.pointers(base)
-        name = self.identifier("the name of a template parameter").text
+    def _namespace(self) -> None:
+        """Into a namespace; what is in it is known without its name."""
+        self.accept("inline")
+        self.advance()
+        while self.token.kind == "name":
+            self.namespaces.add(self.tokens[self.position].text)
+            self.position += 1
+            if self.tokens[self.position].is_("::"):
+                self.position += 1
         if self.accept("="):
-            default = self.template_value()
-        return ast.TemplateParam(at=at, name=name, type=wanted, default=default)
+            while not self.accept(";"):
+                self.advance()
+            return
+        self.need("{")
+        self.open_braces += 1
+
+    def _item(self, template: ast.Template | None) -> None:
+        if not self.at_struct():
+            self._try_function(template)
+            return
+        start, scopes = self.position, len(self.type_names)
+        try:
+            self.result.order.append(self.struct(template))
+        except KernelCompileError as error:
+            if not self.heads_only and not isinstance(error, UnsupportedFeatureError):
+                raise
+            # Its members are skipped, because most of the file may do without it.
+            del self.type_names[scopes:]
+            self.position = start
+            here = self.tokens[start:]
+            end = next(k for k, token in enumerate(here) if token.is_("{", ":"))
+            name = here[end - 1]
+            self.type_names[0][name.text] = True
+            self._skip_item()
+            if isinstance(error, UnsupportedFeatureError):
+                self.result.order.append(ast.Refused(at=name.at, name=name.text, error=error))
+
+    def _try_function(self, template: ast.Template | None) -> None:
+        """A function or variable; one whose head only a GPU understands is passed over."""
+        start, scopes = self.position, len(self.type_names)
+        try:
+            self._function_or_variable(template)
+        except UnsupportedFeatureError as error:
+            del self.type_names[scopes:]
+            here = self.tokens[start:]
+            words = [t for t, after in pairwise(here[:99]) if t.kind == "name" and after.is_("(")]
+            names = [t for t in words if t.text not in ("__launch_bounds__", "__align__")]
+            self.position = start
+            self._skip_item()
+            if not names:
+                raise
+            kernel = any(t.is_("__global__") for t in here[: here.index(names[0])])
+            at = names[0].at
+            void, nothing = ast.TypeName(at=at, base="void"), ast.Block(at=at, body=[])
+            gone = ast.Function(
+                at=at,
+                name=names[0].text,
+                returns=void,
+                params=[],
+                body=nothing,
+                kernel=kernel,
+                refusal=error,
+            )
+            self.result.functions.append(gone)
 
     def _function_or_variable(self, template: ast.Template | None) -> None:
         start = self.token
         storage, base = self.specifiers()
         wanted = self.pointers(base)
-        if self.at("operator"):
-            self.unsupported("operator functions are not supported")
-        if self.at("(") or self.at("::"):
-            self.unsupported("pointers to functions and member functions are not supported")
-        name = self.identifier("the name of a function or variable")
-        if self.at("("):
+        if self.at("(") and self.ahead().is_("*", "&"):
+            self.unsupported(
+                "pointers to functions are not supported: call the function by its name"
+            )
+        if self.at("::") or (self.is_type_name(self.token.text) and self._is_owner()):
+            self._method(storage, wanted, template)
+            return
+        name = self.operator_name() or self.identifier("the name of a function or variable")
+        if self.at("(") or (template is not None and self.at("<")):
             self._function(storage, wanted, name, template)
             return
         if template is not None:
             self.unsupported("templates of variables are not supported", name.at)
         first = self.declarator(wanted, name)
         item = self.declaration(storage, base, start, first)
-        self._check_global(storage, item, start)
-        self.result.order.append(item)
-
-    def _check_global(self, storage: set[str], item: ast.Declaration, start: Token) -> None:
         placed = storage & {"__constant__", "__device__", "__shared__", "__managed__"}
         if not placed and not all(d.type.const for d in item.items):
             self.fail(
@@ -168,26 +185,15 @@ class _Parser(StatementParser):
                 "write __device__, __constant__ or const",
                 start.at,
             )
+        self.result.order.append(item)
 
     def _function(
         self, storage: set[str], returns: ast.TypeName, name: Token, template: ast.Template | None
     ) -> None:
-        kernel = "__global__" in storage
         if template is not None:
             self.function_templates.add(name.text)
-        self.need("(")
-        params: list[ast.Param] = []
-        while not self.at(")"):
-            if self.at("void") and self.ahead().is_(")"):
-                self.advance()
-                break
-            if self.at("..."):
-                self.unsupported("variable arguments are not supported")
-            params.append(self._param())
-            if not self.accept(","):
-                break
-        self.need(")")
-        if kernel and (returns.base != "void" or returns.pointers):
+        function = self.function(storage, returns, name, template)
+        if function.kernel and (returns.base != "void" or returns.pointers):
             self.fail("a __global__ function must return void", returns.at)
         if not storage & {"__global__", "__device__", "constexpr"}:
             self.fail(
@@ -195,65 +201,46 @@ class _Parser(StatementParser):
                 "what a kernel calls",
                 name.at,
             )
-        while self.at("noexcept", "__launch_bounds__"):
-            if self.accept("noexcept"):
-                continue
-            self.skip_attribute()
-        body = None
-        if not self.accept(";"):
-            if not self.at("{"):
-                self.fail(f"expected '{{' or ';' before '{self.token.text}'")
-            if self.heads_only:
-                self._skip_braces()
-            else:
-                body = self.block()
-        elif self.heads_only:
-            return
-        function = ast.Function(
-            at=name.at,
-            name=name.text,
-            returns=returns,
-            params=params,
-            body=body,
-            kernel=kernel,
-            template=template,
-        )
-        self.result.functions.append(function)
+        if function.body is not None or not self.heads_only:
+            self.result.functions.append(function)
 
-    def _param(self) -> ast.Param:
-        _, base = self.specifiers()
-        wanted = self.pointers(base)
-        if self.at("("):
-            self.unsupported("pointers to arrays and to functions are not supported")
-        at = self.token.at
-        name = ""
-        if not self.at(",", ")", "[", "="):
-            token = self.identifier("the name of a parameter")
-            at, name = token.at, token.text
-        dims: list[ast.Expression | None] = []
-        if self.at("["):
-            while self.accept("["):
-                dims.append(None if self.at("]") else self.expression())
-                self.need("]")
-        default = self.assignment() if self.accept("=") else None
-        return ast.Param(at=at, name=name, type=wanted, dims=dims, default=default)
+    def _is_owner(self) -> bool:
+        """Whether `Type::` or `Type<...>::` comes here, in front of the name of a member function."""
+        here = 1
+        if self.ahead().is_("<"):
+            while not self.ahead(here).is_(">", "(", ";", "{"):
+                here += 1
+            here += 1
+        return self.ahead(here).is_("::")
 
-    # -- skipping what is not wanted
-
-    def _skip_braces(self) -> None:
-        start = self.need("{")
-        depth = 1
-        while depth:
-            token = self.advance()
-            if token.kind == "end":
-                self.fail("this block is never closed: '}' is missing", start.at)
-            depth += token.is_("{") - token.is_("}")
+    def _method(
+        self, storage: set[str], returns: ast.TypeName, template: ast.Template | None
+    ) -> None:
+        """The body of a member function that was declared in its struct."""
+        if self.at("::"):  # a constructor: what was read as its type is its owner
+            owner = returns.base
+        else:
+            owner = self.advance().text
+            if self.at("<"):
+                self.template_arguments()
+        self.need("::")
+        name = self.operator_name() or self.identifier("the name of a member function")
+        given = self.function(storage, returns, name, None, owner)
+        for node in self.result.order:
+            if isinstance(node, ast.StructDef) and node.name == owner:
+                for method in node.methods:
+                    same = method.name == name.text and len(method.params) == len(given.params)
+                    if same and method.body is None:
+                        method.params, method.body = given.params, given.body
+                        method.initial, method.refusal = given.initial, given.refusal
+                        return
+        self.fail(f"'{owner}' declares no such member function '{name.text}'", name.at)
 
     def _skip_item(self) -> None:
         """Everything up to the semicolon or the closing brace of one top-level item."""
         while self.token.kind != "end":
             if self.at("{"):
-                self._skip_braces()
+                self.skip_braces()
                 self.accept(";")
                 return
             if self.advance().is_(";"):

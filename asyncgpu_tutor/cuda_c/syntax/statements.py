@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.expressions import ExpressionParser
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.source import Source
-from asyncgpu_tutor.cuda_c.types import INT
-
-__all__ = ["StatementParser"]
 
 _REFUSED = {
     "goto": "'goto' is not supported",
     "asm": "inline assembly is not supported",
     "__asm__": "inline assembly is not supported",
     "try": "exceptions are not supported",
-    "class": "classes are not supported: use a struct of plain members",
-    "union": "unions are not supported",
-    "namespace": "namespaces are not supported",
     "template": "a template inside a function is not supported",
 }
 
@@ -37,7 +32,7 @@ class StatementParser(ExpressionParser):
     def block(self) -> ast.Block:
         start = self.need("{")
         body: list[ast.Statement] = []
-        self.type_names.append(set())
+        self.type_names.append({})
         while not self.at("}"):
             if self.token.kind == "end":
                 self.fail("this block is never closed: '}' is missing", start.at)
@@ -84,15 +79,15 @@ class StatementParser(ExpressionParser):
 
     def _simple(self) -> ast.Statement:
         token = self.token
-        if self.at("enum"):
-            return self.enum()
         if self.at_struct():
             return self.struct(None)
-        pointer_to_array = self.ahead().is_("(") and self.ahead(2).is_("*", "&")
-        plain = self.at_type() and (pointer_to_array or not self.ahead().is_("(", "{"))
-        if plain or self.at(*ALIGNMENT):
+        if self.at_type() or self.at(*ALIGNMENT):
+            start = self.position
             storage, base = self.specifiers()
-            return self.declaration(storage, base, token)
+            pointer_to_array = self.at("(") and self.ahead().is_("*", "&")
+            if pointer_to_array or not self.at("(", "{", "::"):
+                return self.declaration(storage, base, token)
+            self.position = start  # such as Vector(1, 2).print();
         expression = self.expression()
         self.need(";", " behind this expression")
         return ast.ExpressionStatement(at=token.at, expression=expression)
@@ -123,10 +118,8 @@ class StatementParser(ExpressionParser):
             if self.at("["):
                 self.unsupported("structured bindings are not supported")
             name = self.identifier()
-        dims: list[ast.Expression | None] = []
-        while self.accept("["):
-            dims.append(None if self.at("]") else self.expression())
-            self.need("]")
+        self.name_variable(name.text)
+        dims = self.dimensions()
         init: ast.Expression | None = None
         if self.accept("="):
             init = self.braces() if self.at("{") else self.assignment()
@@ -141,11 +134,23 @@ class StatementParser(ExpressionParser):
                 init = ast.Braces(at=name.at, items=arguments, type=wanted)
         return ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=init)
 
+    def dimensions(self) -> list[ast.Expression | None]:
+        """What stands in brackets behind a name; None for an empty pair."""
+        dims: list[ast.Expression | None] = []
+        while self.accept("["):
+            dims.append(None if self.at("]") else self.expression())
+            self.need("]")
+        return dims
+
     def alias(self) -> ast.Statement:
+        """`typedef` or `using`, from that word on."""
         token = self.advance()
         if token.text == "using":
-            if self.at("namespace"):
-                self.unsupported("namespaces are not supported")
+            if self.accept("namespace") or not self.ahead().is_("="):
+                while not self.at(";"):  # what is in a namespace is known without its name
+                    self.advance()
+                self.advance()
+                return ast.Block(at=token.at, body=[])
             name = self.identifier()
             self.need("=")
             target = self.abstract_type()
@@ -155,92 +160,19 @@ class StatementParser(ExpressionParser):
             _, base = self.specifiers()
             target = self.pointers(base)
             name = self.identifier()
-            if self.at("["):
-                self.unsupported("array types under a name are not supported")
+        dims = self.dimensions()
         self.need(";")
-        self.type_names[-1].add(name.text)
-        item = ast.Declarator(at=name.at, name=name.text, type=target, dims=[], init=None)
+        self.name_type(name.text)
+        item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims, init=None)
         return ast.Declaration(at=token.at, storage={"typedef"}, items=[item])
 
-    def enum(self) -> ast.Statement:
-        """An enumeration, as the integer constants that it declares."""
-        token = self.advance()
-        if self.at("class", "struct"):
-            self.unsupported("scoped enumerations are not supported")
-        if self.token.kind == "name":
-            self.unsupported("named enumerations are not supported: leave the name out")
-        if self.accept(":"):
-            self.specifiers()
-        self.need("{")
-        items: list[ast.Declarator] = []
-        wanted = ast.TypeName(at=token.at, base="int", const=True)
-        while not self.at("}"):
-            name = self.identifier()
-            if self.accept("="):
-                init: ast.Expression = self.assignment()
-            elif items:
-                one = ast.Literal(at=name.at, value=1, type=INT)
-                last = ast.Name(at=name.at, name=items[-1].name)
-                init = ast.Binary(at=name.at, op="+", left=last, right=one)
-            else:
-                init = ast.Literal(at=name.at, value=0, type=INT)
-            items.append(
-                ast.Declarator(at=name.at, name=name.text, type=wanted, dims=[], init=init)
-            )
-            if not self.accept(","):
-                break
-        self.need("}")
-        self.need(";")
-        return ast.Declaration(at=token.at, storage={"static"}, items=items)
-
+    @abstractmethod
     def at_struct(self) -> bool:
-        """Whether a struct is defined here, and not just named."""
-        after = self.ahead()
-        return self.at("struct") and (after.is_("{", *ALIGNMENT) or self.ahead(2).is_("{", ":"))
+        """Whether a struct, class, union or enumeration is defined here, and not just named."""
 
+    @abstractmethod
     def struct(self, template: ast.Template | None, typedef: bool = False) -> ast.StructDef:
-        start = self.need("struct")
-        align: ast.Expression | None = None
-        if self.accept(*ALIGNMENT):
-            self.need("(")
-            if self.at_type():
-                self.unsupported("an alignment that is given by a type: write the number of bytes")
-            align = self.conditional()
-            self.need(")")
-        name = self.advance().text if self.token.kind == "name" else ""
-        if self.at(":"):
-            self.unsupported("base classes are not supported")
-        if name:
-            self.type_names[-1].add(name)
-            if template is not None:
-                self.struct_templates.add(name)
-        self.need("{")
-        members: list[ast.Declaration] = []
-        while not self.at("}"):
-            token = self.token
-            if self.at("public", "private", "protected"):
-                self.unsupported("access specifiers are not supported")
-            storage, base = self.specifiers()
-            if self.at("(") or self.at("operator"):
-                self.unsupported("member functions are not supported")
-            wanted = self.pointers(base)
-            member = self.identifier() if not self.at("operator") else self.token
-            if self.at("(") or self.at("operator"):
-                self.unsupported("member functions are not supported", member.at)
-            first = self.declarator(wanted, member)
-            members.append(self.declaration(storage, base, token, first))
-        self.need("}")
-        if typedef:
-            name = self.identifier("the name of this type").text
-            self.type_names[-1].add(name)
-        elif self.token.kind == "name":
-            self.unsupported("a variable declared together with its struct: declare it below")
-        self.need(";", " behind this struct")
-        if not name:
-            self.fail("this struct has no name", start.at)
-        return ast.StructDef(
-            at=start.at, name=name, members=members, align=align, template=template
-        )
+        """The definition of one."""
 
     # -- control
 
@@ -263,12 +195,30 @@ class StatementParser(ExpressionParser):
     def _for(self) -> ast.Statement:
         token = self.advance()
         self.need("(")
+        ranged = self._range_for(token)
+        if ranged is not None:
+            return ranged
         init = None if self.accept(";") else self._simple()
         test = None if self.at(";") else self.expression()
         self.need(";")
         step = None if self.at(")") else self.expression()
         self.need(")")
         return ast.For(at=token.at, init=init, test=test, step=step, body=self._body())
+
+    def _range_for(self, token: Token) -> ast.Statement | None:
+        start = self.position
+        if not self.at_type():
+            return None
+        wanted = self.pointers(self.specifiers()[1])
+        if self.token.kind != "name" or not self.ahead().is_(":"):
+            self.position = start
+            return None
+        name = self.identifier()
+        self.advance()
+        array = self.expression()
+        self.need(")")
+        item = ast.Declarator(at=name.at, name=name.text, type=wanted, dims=[], init=None)
+        return ast.RangeFor(at=token.at, item=item, array=array, body=self._body())
 
     def _while(self) -> ast.Statement:
         token = self.advance()

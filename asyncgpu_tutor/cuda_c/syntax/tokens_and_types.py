@@ -11,16 +11,40 @@ from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import VECTORS
 
-__all__ = ["TypeParser"]
-
 _WORDS = {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed"}
 _ALIASES = {"size_t": "unsigned long", "ptrdiff_t": "long", "clock_t": "long"}
 _HALF_NAMES = {"half", "__half", "half2", "__half2"}
 _TYPE_QUALIFIERS = {"const", "volatile", "__restrict__", "__restrict", "restrict"}
 _STORAGE = {
-    "static", "extern", "inline", "constexpr", "register", "typename", "__forceinline__",
+    "static", "extern", "inline", "constexpr", "register", "typename", "__forceinline__", "__inline",
     "__noinline__", "__inline__", "__global__", "__device__", "__host__", "__shared__",
-    "__constant__", "__managed__", "__grid_constant__",
+    "__constant__", "__managed__", "__grid_constant__", "explicit", "mutable",
+}  # fmt: skip
+# Namespaces whose names are known by themselves, and those that only a GPU has.
+_OPEN_NAMESPACES = {"std", "cooperative_groups"}
+GPU_ONLY = {
+    "wmma": "tensor cores (wmma) are",
+    "nvcuda": "tensor cores (wmma) are",
+    "cub": "CUB is",
+    "thrust": "Thrust is",
+    "cuda": "libcu++ is",
+    "cute": "CuTe is",
+    "cutlass": "CUTLASS is",
+}
+_INSTEAD = dict.fromkeys(
+    ("wmma", "nvcuda", "cute", "cutlass"), "multiply with ordinary instructions"
+) | {
+    "cub": "write the reduction or scan with __shfl_down_sync() or shared memory",
+    "thrust": "write the loop as a kernel",
+    "cuda": "copy with ordinary loads and stores, and __syncthreads() behind them",
+}
+_GPU_TYPES = {
+    "__nv_bfloat16": "take half or float", "nv_bfloat16": "take half or float",
+    "__nv_fp8": "take half or float", "curandState": "pass random numbers as an array, as from agt.randn()",
+    **dict.fromkeys(
+        ("cudaTextureObject_t", "cudaSurfaceObject_t", "CUtexObject", "texture"),
+        "pass the array, and index it",
+    ),
 }  # fmt: skip
 _ATTRIBUTES = {"__launch_bounds__", "__align__", "alignas", "__attribute__", "__cluster_dims__"}
 _KEYWORDS = {
@@ -47,18 +71,33 @@ class TypeParser(ABC):
         self.source = source
         self.tokens = tokens
         self.position = 0
-        # Names that are types, innermost scope last; templates of functions and of structs.
-        self.type_names: list[set[str]] = [set(VECTORS) - {"half2"}]
+        # Whether a name is a type, innermost scope last; templates of functions and of structs.
+        self.type_names: list[dict[str, bool]] = [dict.fromkeys(set(VECTORS) - {"half2"}, True)]
         if "cuda_fp16.h" in headers:
-            self.type_names[0] |= _HALF_NAMES
+            self.type_names[0] |= dict.fromkeys(_HALF_NAMES, True)
+        self.nested_types: dict[str, set[str]] = {}  # of each struct
         self.function_templates: set[str] = set()
         self.struct_templates: set[str] = set()
+        self.namespaces = set(_OPEN_NAMESPACES)
 
     # -- tokens
 
     @property
     def token(self) -> Token:
-        return self.tokens[self.position]
+        """The token at hand; a namespace in front of a name is passed over."""
+        tokens = self.tokens
+        while (
+            tokens[self.position].text in self.namespaces and tokens[self.position + 1].text == "::"
+        ):
+            self.position += 2
+        if tokens[self.position].text == "::" and not self._behind_type():
+            self.position += 1
+        return tokens[self.position]
+
+    def _behind_type(self) -> bool:
+        before = self.tokens[self.position - 1] if self.position else None
+        named = before is not None and before.kind == "name" and before.text not in _KEYWORDS
+        return named or (before is not None and before.text == ">")
 
     def ahead(self, n: int = 1) -> Token:
         return self.tokens[min(self.position + n, len(self.tokens) - 1)]
@@ -109,18 +148,37 @@ class TypeParser(ABC):
     def is_type_name(self, text: str) -> bool:
         if text in _WORDS or text in _ALIASES:
             return True
-        return any(text in names for names in self.type_names)
+        return next((names[text] for names in reversed(self.type_names) if text in names), False)
+
+    def name_type(self, name: str) -> None:
+        """From here on, a name is a type."""
+        self.type_names[-1][name] = True
+
+    def name_variable(self, name: str) -> None:
+        """From here on, a name is no type, if it was one."""
+        if self.is_type_name(name):
+            self.type_names[-1][name] = False
 
     def at_type(self, offset: int = 0) -> bool:
         token = self.ahead(offset) if offset else self.token
+        while token.text in self.namespaces and self.ahead(offset + 1).text == "::":
+            offset += 2
+            token = self.ahead(offset)
         if token.kind != "name":
             return False
         return (
             self.is_type_name(token.text)
             or token.text in _TYPE_QUALIFIERS
             or token.text in _STORAGE
-            or token.text in ("auto", "struct")
+            or token.text in ("auto", "struct", "class", "union", "enum")
         )
+
+    def storage_words(self) -> set[str]:
+        """Storage words in front of something that has no type, such as a constructor."""
+        found: set[str] = set()
+        while self.token.text in _STORAGE - {"typename"}:
+            found.add(self.advance().text)
+        return found
 
     def specifiers(self) -> tuple[set[str], TypeName]:
         """Storage words and a base type, in whatever order they come."""
@@ -148,7 +206,7 @@ class TypeParser(ABC):
                 words.append(self.advance().text)
             elif words or result.base:
                 break
-            elif token.text == "struct" and self.ahead().kind == "name":
+            elif token.text in ("struct", "class", "union", "enum") and self.ahead().kind == "name":
                 self.advance()
             elif token.text == "auto" or token.text in _ALIASES or self.is_type_name(token.text):
                 self.advance()
@@ -156,6 +214,7 @@ class TypeParser(ABC):
                 result.base = base.lstrip("_") if token.text in _HALF_NAMES else base
                 if token.text in self.struct_templates and self.at("<"):
                     result.arguments = self.template_arguments()
+                self._nested(result, "typename" in storage)
             else:
                 break
         if words:
@@ -166,16 +225,31 @@ class TypeParser(ABC):
             result.const = True
         return storage, result
 
+    def _nested(self, result: TypeName, said: bool) -> None:
+        """Take `::name` behind a type where it is a type again: it is known, or `typename` says so."""
+        known = self.nested_types.get(result.base, set())
+        while self.at("::") and (said or self.ahead().text in known):
+            self.advance()
+            result.nested.append(self.identifier("the name of a type").text)
+
     def _no_type(self) -> NoReturn:
         token = self.token
-        if token.text in ("__nv_bfloat16", "nv_bfloat16", "wmma", "curandState", "cg"):
-            self.unsupported(f"'{token.text}' is not supported")
+        self.refuse_gpu_only(token)
         if token.text in _HALF_NAMES:
             self.fail(f"'{token.text}' is unknown here: write #include <cuda_fp16.h> first")
         if token.kind == "name" and token.text not in _KEYWORDS:
             hint = _hint(token.text)
             self.fail(f"unknown type name '{token.text}'{hint}")
         self.fail(f"expected a type before '{token.text}'")
+
+    def refuse_gpu_only(self, token: Token) -> None:
+        """`UnsupportedFeatureError`, if this is a type or namespace of a library that only a GPU has."""
+        name = token.text
+        if name in GPU_ONLY and self.ahead().is_("::"):
+            self.unsupported(f"{GPU_ONLY[name]} not supported: {_INSTEAD[name]}", token.at)
+        for start, advice in _GPU_TYPES.items():
+            if name.startswith(start):
+                self.unsupported(f"'{name}' is not supported: {advice}", token.at)
 
     def _combine(self, words: list[str], start: Token) -> str:
         sign = [w for w in words if w in ("signed", "unsigned")]
@@ -218,6 +292,7 @@ class TypeParser(ABC):
             const=result.const,
             volatile=result.volatile,
             arguments=result.arguments,
+            nested=result.nested,
         )
         while True:
             if self.accept("*"):
@@ -261,14 +336,4 @@ class TypeParser(ABC):
 
 
 def _hint(name: str) -> str:
-    exact = {
-        "uint": "unsigned int", "uchar": "unsigned char", "ushort": "unsigned short",
-        "ulong": "unsigned long", "int8_t": "signed char", "uint8_t": "unsigned char",
-        "int16_t": "short", "uint16_t": "unsigned short", "int32_t": "int",
-        "uint32_t": "unsigned int", "int64_t": "long long", "uint64_t": "unsigned long long",
-    }  # fmt: skip
-    if name in exact:
-        return f": NVRTC has no <stdint.h>, write '{exact[name]}'"
-    if name == "string":
-        return ": device code has no strings"
-    return ""
+    return ": device code has no strings" if name == "string" else ""

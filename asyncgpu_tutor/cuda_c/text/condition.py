@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.literals import parse_number
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-
-__all__ = ["evaluate_condition"]
 
 _LEVELS: list[tuple[str, ...]] = [
     ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="),
     ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
 ]  # fmt: skip
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "&": lambda a, b: a & b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+    "<<": lambda a, b: a << b,
+    ">>": lambda a, b: a >> b,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+}
 
 
 def evaluate_condition(source: Source, at: Position, tokens: list[Token]) -> int:
@@ -62,42 +78,12 @@ class _Reader:
     def _apply(self, op: str, a: int, b: int) -> int:
         if op in ("/", "%") and b == 0:
             self.source.fail(self.at, "division by zero in this condition")
-        match op:
-            case "||":
-                return int(bool(a) or bool(b))
-            case "&&":
-                return int(bool(a) and bool(b))
-            case "|":
-                return a | b
-            case "^":
-                return a ^ b
-            case "&":
-                return a & b
-            case "==":
-                return int(a == b)
-            case "!=":
-                return int(a != b)
-            case "<":
-                return int(a < b)
-            case ">":
-                return int(a > b)
-            case "<=":
-                return int(a <= b)
-            case ">=":
-                return int(a >= b)
-            case "<<":
-                return a << b
-            case ">>":
-                return a >> b
-            case "+":
-                return a + b
-            case "-":
-                return a - b
-            case "*":
-                return a * b
-            case _:
-                quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-                return quotient if op == "/" else a - b * quotient
+        if op in ("&&", "||"):
+            return int(bool(a) and bool(b) if op == "&&" else bool(a) or bool(b))
+        if op in ("/", "%"):  # C rounds towards zero
+            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            return quotient if op == "/" else a - b * quotient
+        return int(_OPERATIONS[op](a, b))
 
     def unary(self) -> int:
         if self.accept("!"):

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 
-__all__ = ["Token", "tokenise"]
-
-_PATTERN = re.compile(
+PATTERN = re.compile(
     r"""
     (?P<space>[ \t\r\f\v]+|\\\r?\n)
   | (?P<newline>\n)
@@ -96,7 +94,7 @@ def tokenise(source: Source) -> list[Token]:
     tokens: list[Token] = []
     line, line_start, pos, spaced = 1, 0, 0, False
     while pos < len(text):
-        match = _PATTERN.match(text, pos)
+        match = PATTERN.match(text, pos)
         assert match is not None  # the last alternative takes any character
         kind, word = match.lastgroup or "bad", match.group()
         at = Position(line, pos - line_start + 1)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
 
 from asyncgpu_tutor.cuda_c.text.condition import evaluate_condition
 from asyncgpu_tutor.cuda_c.text.lexer import Token, tokenise
+from asyncgpu_tutor.cuda_c.text.prelude import PRELUDE, STANDARD
+from asyncgpu_tutor.cuda_c.text.published import device_code
 from asyncgpu_tutor.cuda_c.text.source import Source
 
-__all__ = ["Preprocessed", "preprocess"]
-
-# What NVRTC finds when it is given the CUDA headers and nothing else (tried with NVRTC 12.9).
-_HEADERS = {
-    "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "device_launch_parameters.h",
-    "device_functions.h", "math_constants.h", "math_functions.h", "sm_30_intrinsics.h",
-    "vector_functions.h", "vector_types.h",
-}  # fmt: skip
-_REFUSED_HEADERS = ("cooperative_groups", "curand", "cub/", "mma.h", "thrust/", "cuda/", "nv/")
 _MATH_CONSTANTS = {
     "CUDART_INF_F": "__int_as_float(0x7f800000)",
     "CUDART_NAN_F": "__int_as_float(0x7fffffff)",
@@ -49,45 +46,58 @@ class _Macro:
 
 @dataclass(frozen=True)
 class Preprocessed:
-    """The tokens that the parser sees, and the headers that were asked for."""
+    """The tokens that the parser sees, the headers that were asked for, and what else the file had.
 
-    tokens: list[Token]
-    headers: frozenset[str]
+    `aside` are the host's functions and variables, with their places; `missing`, headers (`published`).
+    """
+
+    tokens: list[Token] = field(default_factory=list[Token])
+    headers: frozenset[str] = frozenset()
+    aside: Mapping[str, str] = field(default_factory=dict[str, str])
+    missing: tuple[str, ...] = ()
 
 
-def preprocess(source: Source, *, lenient: bool = False) -> Preprocessed:
-    """Expand macros and drop the text that conditions exclude.
-
-    Parameters
-    ----------
-    source : Source
-        What to read.
-    lenient : bool
-        Pass over headers whose contents are not known.
+def preprocess(source: Source) -> Preprocessed:
+    """Take the device code of a file, expand macros, and drop the text that conditions exclude.
 
     Raises
     ------
     KernelCompileError
-        Malformed directives, `#error`, headers that NVRTC would not find.
-    UnsupportedFeatureError
-        Headers whose contents this interpreter does not know.
+        Malformed directives, `#error`.
     """
-    return _Preprocessor(source, lenient).run()
+    code = device_code(source.text)
+    tokens = _Preprocessor(source, dict(_prelude().macros)).run(code.text)
+    headers = frozenset(re.findall(r'#\s*include\s*[<"]([^>"]+)', code.text))
+    return Preprocessed(tokens, headers, code.aside, code.missing)
+
+
+class _Prelude(NamedTuple):
+    tokens: list[Token]
+    macros: dict[str, _Macro]
+
+
+@cache
+def _prelude() -> _Prelude:
+    reader = _Preprocessor(Source(PRELUDE + STANDARD, "prelude"), {})
+    for name, value in _PREDEFINED.items():
+        reader.define_text(name, value)
+    return _Prelude(reader.run(PRELUDE + STANDARD), reader.macros)
+
+
+def prelude_tokens() -> list[Token]:
+    """Tokens of what stands in front of every source."""
+    return _prelude().tokens
 
 
 class _Preprocessor:
-    def __init__(self, source: Source, lenient: bool) -> None:
+    def __init__(self, source: Source, macros: dict[str, _Macro]) -> None:
         self.source = source
-        self.lenient = lenient
-        self.macros: dict[str, _Macro] = {}
-        self.headers: set[str] = set()
+        self.macros = macros
         self.expansions = 0
         # For each open #if: is its text taken, and was one of its branches taken already?
         self.conditions: list[tuple[bool, bool, Token]] = []
-        for name, value in _PREDEFINED.items():
-            self._define_text(name, value)
 
-    def _define_text(self, name: str, value: str) -> None:
+    def define_text(self, name: str, value: str) -> None:
         body = tokenise(Source(value, f"definition of {name}"))[:-1]
         self.macros[name] = _Macro(body)
 
@@ -95,8 +105,8 @@ class _Preprocessor:
     def live(self) -> bool:
         return all(taken for taken, _, _ in self.conditions)
 
-    def run(self) -> Preprocessed:
-        tokens = tokenise(self.source)
+    def run(self, text: str) -> list[Token]:
+        tokens = tokenise(Source(text, self.source.filename))
         out: list[Token] = []
         pending: list[Token] = []  # since the last directive: a macro call may span lines
         i, at_line_start = 0, True
@@ -119,7 +129,7 @@ class _Preprocessor:
         if self.conditions:
             self.source.fail(self.conditions[-1][2].at, "this #if has no #endif")
         out.append(tokens[-1])
-        return Preprocessed(out, frozenset(self.headers))
+        return out
 
     # -- directives
 
@@ -139,7 +149,7 @@ class _Preprocessor:
         elif name == "undef":
             self.macros.pop(self._macro_name(line[0], rest), None)
         elif name == "include":
-            self._include(line[0], rest)
+            self._include(rest)
         elif name == "error":
             self.source.fail(sharp.at, "#error " + " ".join(t.text for t in rest))
         elif name not in ("pragma", "line", "warning"):
@@ -201,22 +211,10 @@ class _Preprocessor:
             self.source.fail(rest[0].at, f"the parameters of macro '{name}' are never closed")
         self.macros[name] = _Macro(rest[i + 1 :], parameters, variadic)
 
-    def _include(self, at: Token, rest: list[Token]) -> None:
-        header = "".join(t.text for t in rest).strip('<>"')
-        if header.startswith(_REFUSED_HEADERS):
-            if self.lenient:
-                return
-            self.source.unsupported(at.at, f"the header <{header}> is not supported")
-        if header not in _HEADERS:
-            self.source.fail(
-                at.at,
-                f'cannot open source file "{header}": NVRTC has no C or C++ standard headers '
-                "(printf, assert and the math functions need none)",
-            )
-        self.headers.add(header)
-        if header == "math_constants.h":
+    def _include(self, rest: list[Token]) -> None:
+        if "math_constants.h" in "".join(t.text for t in rest):
             for name, value in _MATH_CONSTANTS.items():
-                self._define_text(name, value)
+                self.define_text(name, value)
 
     # -- expansion
 

@@ -7,8 +7,6 @@ from typing import NoReturn
 
 from asyncgpu_tutor.errors import KernelCompileError, UnsupportedFeatureError
 
-__all__ = ["Position", "Source"]
-
 
 @dataclass(frozen=True, slots=True)
 class Position:

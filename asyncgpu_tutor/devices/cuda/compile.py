@@ -12,6 +12,7 @@ from typing import Any
 from cuda.pathfinder import find_nvidia_header_directory  # CuPy needs it, too
 from cupy.cuda import compiler, function
 
+from asyncgpu_tutor.cuda_c import for_compiler
 from asyncgpu_tutor.devices.cuda.guard import compiling
 
 __all__ = ["compile_function", "compile_module"]
@@ -30,7 +31,7 @@ def compile_module(
     Parameters
     ----------
     source : str
-        CUDA C.
+        CUDA C, as it was published: NVRTC gets its device code, and the names of C's headers.
     names : sequence of str
         Kernels to be had from it, as C++ writes them: ``"relu"``, ``"scale<float, 16>"``.
     fmad : bool
@@ -54,7 +55,7 @@ def compile_module(
     headers = find_nvidia_header_directory("cudart")  # with cuda_fp16.h, for one
     search = () if headers is None else (f"-I{headers}",)
     binary, mapping = compiler.compile_using_nvrtc(
-        source,
+        for_compiler(source),
         (STANDARD, *IEEE, f"--fmad={str(fmad).lower()}", *options, *search),
         name_expressions=tuple(names),
         cache_in_memory=True,  # write the source to no temporary file

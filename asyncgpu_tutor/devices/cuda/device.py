@@ -31,6 +31,7 @@ from asyncgpu_tutor.devices.protocol import (
     Call,
     Dim3,
     Event,
+    Function,
     HostBuffer,
     Limits,
     Memory,
@@ -326,6 +327,16 @@ class CupyDevice:
             function = CupyFunction(name, kernel, int(kernel.ptr), signature, Packer(signature))
             self._functions[source, name, contract] = function
         return function
+
+    def variable(self, function: Function, name: str, nbytes: int) -> CupyMemory:
+        """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
+        if type(function) is not CupyFunction:
+            raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
+        with guarded(f"finding {name}"), self.active():
+            module = function.kernel.module
+            start = int(module.get_global_var(name))
+            place = cupy.cuda.UnownedMemory(start, nbytes, module, self.ordinal)
+            return CupyMemory(cupy.cuda.MemoryPointer(place, 0), nbytes)
 
     def launch(
         self,

@@ -14,7 +14,7 @@ from typing import Any
 
 from cupy.cuda import driver
 
-from asyncgpu_tutor.cuda_c import Signature
+from asyncgpu_tutor.cuda_c import Parameter, Signature
 from asyncgpu_tutor.errors import UsageError
 
 __all__ = ["Packer"]
@@ -22,6 +22,12 @@ __all__ = ["Packer"]
 # NumPy's letters for its types are the struct module's. cuLaunchKernel takes each argument at its natural
 # alignment, which is what "@" means there.
 POINTER = "Q"
+
+
+def _letter(parameter: Parameter) -> str:
+    if parameter.record is not None:  # the driver copies its bytes, wherever they lie
+        return f"{parameter.record.itemsize}s"
+    return POINTER if parameter.pointer or parameter.dtype is None else parameter.dtype.char
 
 
 class Packer:
@@ -35,12 +41,14 @@ class Packer:
 
     def __init__(self, signature: Signature) -> None:
         self._signature = signature
-        letters = [
-            POINTER if p.pointer or p.dtype is None else p.dtype.char for p in signature.parameters
-        ]
+        letters = [_letter(p) for p in signature.parameters]
         places = [f"p{index}" for index in range(len(letters))]
         passed = [
-            f"{place}.ptr" if parameter.pointer else place
+            f"{place}.ptr"
+            if parameter.pointer
+            else f"{place}.tobytes()"
+            if parameter.record
+            else place
             for place, parameter in zip(places, signature.parameters, strict=True)
         ]
         # With addresses in place of memory; written out, as a loop takes longer than the driver's call.

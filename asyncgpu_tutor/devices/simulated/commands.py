@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, Limits, Parameter, Program, Signature
-from asyncgpu_tutor.devices.protocol import Argument, Dim3, HostBuffer, Memory
+from asyncgpu_tutor.devices.protocol import NULL, Argument, Dim3, HostBuffer, Memory
 from asyncgpu_tutor.devices.simulated.engine import Work
 from asyncgpu_tutor.devices.simulated.interrupts import interruptible
 from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
@@ -208,7 +208,7 @@ def kernel_launch(
         for arg, parameter in zip(args, parameters, strict=True)
         if isinstance(arg, SimMemory) and not parameter.const
     ]
-    values: list[GlobalMemory | np.generic] = [
+    values: list[GlobalMemory | np.generic | None] = [
         arg.cells if isinstance(arg, SimMemory) else _scalar(arg, parameter)
         for arg, parameter in zip(args, parameters, strict=True)
     ]
@@ -269,7 +269,11 @@ def sim_memory(memory: Memory) -> SimMemory:
     return memory
 
 
-def _scalar(arg: Argument, parameter: Parameter) -> np.generic:
+def _scalar(arg: Argument, parameter: Parameter) -> np.generic | None:
+    if arg is NULL and parameter.pointer:
+        return None
+    if isinstance(arg, np.void):
+        return arg
     if not isinstance(arg, bool | int | float | np.generic) or parameter.dtype is None:
         raise UsageError(
             f"{arg!r} is not memory of this device, and no number for {parameter.name!r}"

@@ -16,6 +16,7 @@ from asyncgpu_tutor.devices.protocol import (
     Call,
     Dim3,
     Event,
+    Function,
     HostBuffer,
     Memory,
     Stream,
@@ -285,6 +286,12 @@ class SimDevice:
             function = SimFunction(program, signature, source, stand_in, LAUNCHES, contract)
             self._functions[source, name, reference, contract] = function
         return function
+
+    def variable(self, function: Function, name: str, nbytes: int) -> SimMemory:
+        """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
+        if type(function) is not SimFunction:
+            raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
+        return SimMemory(function.program.variables[name], 0)
 
     def launch(
         self,

@@ -76,7 +76,7 @@ class Remembered:
         memories = list(places.values())
         order = {place: number for number, place in enumerate(places)}
         given = tuple(
-            order[id(v)] if isinstance(v, GlobalMemory) else (v.dtype.char, v.tobytes())
+            order[id(v)] if isinstance(v, GlobalMemory) else v and (v.dtype.char, v.tobytes())
             for v in values
         )
         key = (kind, given, tuple([(m.nbytes, m.readonly) for m in memories]))

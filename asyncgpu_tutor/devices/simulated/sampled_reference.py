@@ -31,7 +31,7 @@ from asyncgpu_tutor.errors import DeadlockError, ReferenceMismatchError
 __all__ = ["LARGE", "TOLERANCE", "Reference", "StandIn", "Values", "work"]
 
 Reference = Callable[..., Any]
-Values = Sequence[GlobalMemory | np.generic]
+Values = Sequence[GlobalMemory | np.generic | None]
 
 # Work from which on the reference stands in, in instructions of single threads; each thread counts FIXED more
 # for what the interpreter spends on it before its first instruction. It does some 2e9 of these in a second.
@@ -144,7 +144,9 @@ class StandIn:
         """The reference's outputs, flat, in the types of the kernel's."""
         name = self.signature.name
         given = [
-            _readonly(_view(value, parameter)) if isinstance(value, GlobalMemory) else value.item()
+            _readonly(_view(value, parameter))
+            if isinstance(value, GlobalMemory)
+            else value and value.item()
             for parameter, value in zip(self.signature.parameters, values, strict=True)
         ]
         try:

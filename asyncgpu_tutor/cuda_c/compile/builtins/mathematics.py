@@ -22,9 +22,10 @@ from asyncgpu_tutor.cuda_c.compile.builtins.common import (
 )
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert
+from asyncgpu_tutor.cuda_c.compile.type_names import resolve
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
 from asyncgpu_tutor.cuda_c.lockstep.values import arithmetic, choose, fused
-from asyncgpu_tutor.cuda_c.syntax.ast import Call
+from asyncgpu_tutor.cuda_c.syntax.ast import Call, TypeName
 from asyncgpu_tutor.cuda_c.types import (
     BOOL,
     DOUBLE,
@@ -202,9 +203,15 @@ _PAIRS = [
 ]  # fmt: skip
 
 
-def _extreme(whole: Function, fraction: Function) -> Handler:
+def _extreme(whole: Function, fraction: Function, only: Scalar | None = None) -> Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
         given = arguments(c, node, 2)
+        if only is not None:
+            args = [convert(c, e, only, e.at) for e in given]
+            return elementwise(c, node, args, only, whole)
+        if node.templates and isinstance(node.templates[0], TypeName):
+            kind = resolve(c, node.templates[0])
+            given = [convert(c, e, kind, e.at) for e in given]
         a, b = (number(c, node, e) for e in given)
         if a is HALF and b is HALF:
             c.fail(node.at, f"{node.name}() has no form for half: use __hmax or __hmin")
@@ -315,6 +322,9 @@ def _build() -> dict[str, Handler]:
     table["labs"] = table["llabs"] = _abs
     table["max"] = _extreme(np.maximum, _greater)
     table["min"] = _extreme(np.minimum, _lesser)
+    for prefix, kind in (("u", UINT), ("ll", LLONG), ("ull", ULLONG)):
+        table[f"{prefix}max"] = _extreme(np.maximum, _greater, kind)
+        table[f"{prefix}min"] = _extreme(np.minimum, _lesser, kind)
     for name, function in (
         ("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite),
         ("signbit", np.signbit),

@@ -1,0 +1,97 @@
+"""A kernel's `__constant__` and `__device__` variables, set and read from the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asyncgpu_tutor.cuda_c import Global
+from asyncgpu_tutor.devices.protocol import Device, Function
+from asyncgpu_tutor.errors import ArrayShapeError, UsageError
+from asyncgpu_tutor.run import current_device
+
+__all__ = ["Constants"]
+
+
+class Constants:
+    """The variables of a kernel's file, by name, on the current device.
+
+    Each kernel has variables of its own, as each module on a GPU has. To set or to read one waits for the
+    device: what was enqueued before sees the old value, what comes after it the new one.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt, numpy as np
+    >>> kernel = agt.Kernel('''
+    ... __constant__ float weights[2];
+    ... __global__ void weighted(float* x) { x[threadIdx.x] *= weights[threadIdx.x]; }''')
+    >>> kernel.constants["weights"] = [2, 3]
+    >>> kernel(agt.ones((2,)), grid=1, block=2).output().to_host().sync()
+    array([2., 3.], dtype=float32)
+    """
+
+    def __init__(
+        self, kernel: str, variables: Sequence[Global], load: Callable[[Device], Function]
+    ) -> None:
+        self._kernel = kernel
+        self._variables = {variable.name: variable for variable in variables}
+        self._load = load
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __repr__(self) -> str:
+        listed = ", ".join(
+            f"{name}: {variable.dtype}{list(variable.shape)}"
+            for name, variable in self._variables.items()
+        )
+        return f"<constants of {self._kernel}: {listed or 'none'}>"
+
+    def __setitem__(self, name: str, value: ArrayLike) -> None:
+        """Copy numbers to a variable.
+
+        Raises
+        ------
+        UsageError
+            If there is no such variable.
+        ArrayShapeError
+            If there are more or fewer numbers than it has room for.
+        """
+        variable = self._find(name)
+        given = np.asarray(value, variable.dtype)
+        size = int(np.prod(variable.shape, dtype=np.int64))
+        if given.size != size:
+            raise ArrayShapeError(
+                f"{self._kernel}.constants[{name!r}] is a {variable.ctype}, of shape {variable.shape}, "
+                f"and got an array of shape {given.shape}"
+            )
+        device = current_device()
+        device.synchronize()
+        memory = device.variable(self._load(device), name, given.nbytes)
+        device.copy_from_host_async(memory, np.ascontiguousarray(given), device.default_stream)
+        device.synchronize()
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """What a variable holds now; `UsageError` if there is none of this name."""
+        variable = self._find(name)
+        out = np.empty(variable.shape, variable.dtype)
+        device = current_device()
+        device.synchronize()
+        memory = device.variable(self._load(device), name, out.nbytes)
+        device.copy_to_host_async(out, memory, device.default_stream)
+        device.synchronize()
+        return out
+
+    def _find(self, name: str) -> Global:
+        if name not in self._variables:
+            raise UsageError(
+                f"{self._kernel}() has no __constant__ or __device__ variable {name!r} that can be set: "
+                f"it has {', '.join(self._variables) or 'none'}"
+            )
+        return self._variables[name]

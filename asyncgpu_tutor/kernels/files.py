@@ -1,0 +1,72 @@
+"""A published `.cu` file as one text: its author's own headers stand where they are included."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from asyncgpu_tutor.cuda_c import device_code
+from asyncgpu_tutor.errors import UsageError
+
+__all__ = ["is_file_name", "only_kernel", "read_source"]
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">][^\n]*', re.MULTILINE)
+
+
+def is_file_name(source: object) -> bool:
+    """Whether this names a file, rather than being the text of one."""
+    if isinstance(source, PathLike):
+        return True
+    return (
+        isinstance(source, str) and "\n" not in source and source.endswith((".cu", ".cuh", ".cuda"))
+    )
+
+
+def read_source(path: str | PathLike[str], include: Sequence[str | PathLike[str]] = ()) -> str:
+    """Text of a file, with the headers that lie beside it, or in one of the folders `include`.
+
+    A header is read once. One that is found nowhere stays an `#include`: C's and CUDA's own are not needed.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file, or it is no text.
+    """
+    file = Path(path)
+    try:
+        return _joined(file, [Path(folder) for folder in include], {file.resolve()})
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read as CUDA C: {error}") from None
+
+
+def _joined(file: Path, include: Sequence[Path], seen: set[Path]) -> str:
+    def header(match: re.Match[str]) -> str:
+        for folder in (file.parent, *include):
+            found = (folder / match.group(1)).resolve()
+            if found in seen:
+                return ""
+            if found.is_file():
+                seen.add(found)
+                return _joined(found, include, seen)
+        return match.group()
+
+    return _INCLUDE.sub(header, file.read_text("utf-8"))
+
+
+def only_kernel(source: str) -> str:
+    """The name of the one kernel of a source; `UsageError` if there are several, or none."""
+    code = device_code(source)
+    if len(code.kernels) == 1:
+        return code.kernels[0]
+    if not code.kernels:
+        host = ", ".join(f"{name} ({where})" for name, where in code.aside.items())
+        raise UsageError(
+            "the source has no kernel: write __global__ void in front of one"
+            + (f". It has functions and variables of the host: {host}" if host else "")
+        )
+    raise UsageError(
+        f"the source has {len(code.kernels)} kernels ({', '.join(code.kernels)}), so the name of the one "
+        "that is meant has to be given: Kernel(source, name)"
+    )

@@ -1,0 +1,254 @@
+"""C++ around data: member functions, constructors, operators, templates of structs, namespaces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asyncgpu_tutor import errors
+from asyncgpu_tutor.cuda_c import compile_source, read_signature
+
+from .support import HEAD, body, floats, ints, launch
+
+FIRST = np.arange(32)
+
+VEC = """
+struct Vec {
+    float x, y;
+    __device__ Vec() : x(0), y(0) {}
+    __device__ Vec(float v) : x(v), y(v) {}
+    __device__ Vec(float x, float y) : x(x), y(y) {}
+    __device__ float dot(const Vec& o) const { return x * o.x + y * o.y; }
+    __device__ float norm2() const { return dot(*this); }
+    __device__ Vec operator+(const Vec& o) const { return Vec(x + o.x, y + o.y); }
+    __device__ Vec operator-() const { return Vec(-x, -y); }
+    __device__ Vec& operator+=(const Vec& o) { x += o.x; y += o.y; return *this; }
+    __device__ float& operator[](int i) { return i == 0 ? x : y; }
+    __device__ float operator()(float a) const { return a * x + y; }
+    __device__ bool operator==(const Vec& o) const { return x == o.x && y == o.y; }
+    __device__ void scale(float by) { this->x *= by; y *= by; }
+    __device__ static Vec unit() { return Vec(1, 0); }
+    static constexpr int SIZE = 2;
+    using value_type = float;
+};
+__device__ Vec operator*(float a, const Vec& v) { return Vec(a * v.x, a * v.y); }
+__device__ Vec operator*(const Vec& v, float a) { return a * v; }
+"""
+
+
+class TestMembers:
+    @pytest.mark.parametrize(
+        ("code", "value"),
+        [
+            ("Vec a(3, 4); x[i] = a.norm2();", 25),
+            ("Vec a{3, 4}; x[i] = a.dot(Vec(1, 2));", 11),
+            ("Vec a = Vec(1, 2) + Vec(3, 4); x[i] = 10 * a.x + a.y;", 46),
+            ("Vec a(1, 2); a += Vec(3, 4); a += 1; x[i] = 10 * a.x + a.y;", 57),
+            ("Vec a(1, 2); x[i] = (2.0f * a * 3.0f).y;", 12),
+            ("Vec a; x[i] = a.x + a.y;", 0),
+            ("Vec a = 7; x[i] = a.y;", 7),
+            ("Vec a(1, 2); a.scale(3); x[i] = 10 * a.x + a.y;", 36),
+            ("Vec a(1, 2); Vec* p = &a; p->scale(3); x[i] = 10 * p->x + (*p).y;", 36),
+            ("Vec a(2, 3); x[i] = a(10);", 23),
+            ("x[i] = Vec(2, 3)(10) + Vec::unit().x + Vec::SIZE;", 26),
+            ("x[i] = (-Vec(2, 3)).y;", -3),
+            ("x[i] = (Vec(1, 2) == Vec(1, 2)) * 2 + (Vec(1, 2) == Vec(2, 1));", 2),
+            ("Vec::value_type a = 1.5f; x[i] = a;", 1.5),
+            ("Vec a[2] = {Vec(1, 2), Vec(3, 4)}; x[i] = (a[0] + a[1]).y;", 6),
+            ("__shared__ Vec s[2]; if (i < 2) s[i] = Vec(i, 5); __syncthreads(); x[i] = s[1].dot(s[1]);", 26),
+        ],
+    )  # fmt: skip
+    def test_one_struct_in_many_uses(self, code: str, value: float) -> None:
+        got, _, _ = body(code, before=VEC)
+        np.testing.assert_array_equal(got, np.full(32, value, np.float32))
+
+    def test_threads_have_objects_of_their_own(self) -> None:
+        got, _, _ = body(
+            "Vec a(i, 1); if (i % 2) a.scale(2); for (int k = 0; k < i % 3; k++) a += Vec(1, 1); "
+            "x[i] = a.x * 100 + a.y;",
+            before=VEC,
+        )  # fmt: skip
+        by, more = np.where(FIRST % 2, 2, 1), FIRST % 3
+        np.testing.assert_array_equal(got, (FIRST * by + more) * 100 + by + more)
+
+    def test_members_that_are_arrays_live_in_memory(self) -> None:
+        before = """template <typename T, int N> struct Stack {
+            T data[N]; int top = 0;
+            __device__ void push(T v) { data[top++] = v; }
+            __device__ T pop() { return data[--top]; }
+            __device__ T& at(int k) { return data[k]; }
+            __device__ int capacity() const { return N; }
+        };"""
+        code = """Stack<int, 8> s; for (int k = 0; k <= i % 5; k++) s.push(k * i);
+            s.at(0) += 1000; s.at(0)++; int top = s.pop();
+            o[i] = top * 10 + s.capacity() + (s.top == i % 5);"""
+        got = body(code, before=before)[1]
+        last = FIRST % 5
+        want = np.where(last == 0, 1001, last * FIRST) * 10 + 8 + 1
+        np.testing.assert_array_equal(got, want)
+
+    def test_a_const_object_is_not_changed(self) -> None:
+        with pytest.raises(errors.KernelCompileError, match="'scale' may change its object"):
+            compile_source(f"{VEC}{HEAD} const Vec a(1, 2); a.scale(2); }}")
+
+    def test_what_is_no_member_is_named(self) -> None:
+        with pytest.raises(
+            errors.KernelCompileError, match="'Vec' has no member function 'length'"
+        ):
+            compile_source(f"{VEC}{HEAD} Vec a; x[i] = a.length(); }}")
+
+    def test_a_reference_to_a_register_is_a_value_that_is_not_assigned_to(self) -> None:
+        with pytest.raises(errors.KernelCompileError, match="cannot be assigned to"):
+            compile_source(f"{VEC}{HEAD} Vec a; (a += a) = Vec(1, 1); }}")
+
+    def test_members_are_defined_behind_their_struct(self) -> None:
+        before = """struct P { int v; __device__ P(int a); __device__ int twice() const; };
+            __device__ P::P(int a) : v(a + 1) {}
+            __device__ int P::twice() const { return 2 * v; }"""
+        assert ints("P(3).twice()", before) == [8] * 32
+
+    def test_defaults_of_members(self) -> None:
+        before = "struct C { int a = 3; float b[2] = {1, 2}; int c = a + 1; };"
+        got = body("C c; C d{5}; x[i] = c.a * 1000 + c.b[1] * 100 + c.c * 10 + d.a;", before=before)
+        np.testing.assert_array_equal(got[0], np.full(32, 3000 + 200 + 40 + 5))
+
+    def test_conversions(self) -> None:
+        before = "struct M { float v; __device__ operator float() const { return v; } };"
+        assert body("M m{2.5f}; float f = m; x[i] = f;", before=before)[0].tolist() == [2.5] * 32
+        assert floats("(float)M{2.5f}", before) == [2.5] * 32
+
+    def test_functions_may_return_references(self) -> None:
+        before = "__device__ int g; __device__ int& f(int* o, int k) { return o[k]; }"
+        got = body("o[i] = 5; f(o, i) += i; f(o, i)++;", before=before)[1]
+        np.testing.assert_array_equal(got, FIRST + 6)
+
+    def test_auto_returns_what_is_returned(self) -> None:
+        before = "__device__ auto half_of(int a) { return a * 0.5f; }\n__device__ auto g(int a) -> float { return a; }"
+        np.testing.assert_array_equal(floats("half_of(i) + g(i)", before), FIRST * 1.5)
+
+
+TRAITS = """
+template <typename T> struct Traits { static constexpr int id = 0; using wide = double; };
+template <> struct Traits<int> { static constexpr int id = 1; using wide = long long; };
+template <typename T> struct Traits<T*> { static constexpr int id = 10 + Traits<T>::id; using wide = T; };
+template <typename T, int N = 4> struct Box { T v[N]; };
+template <typename T> struct Less { __device__ bool operator()(T a, T b) const { return a < b; } };
+template <typename T, typename Op> __device__ T pick(T a, T b, Op op) { return op(a, b) ? a : b; }
+template <typename T, int N> __device__ T sum(const Box<T, N>& b) { T s = 0; for (int k = 0; k < N; k++) s += b.v[k]; return s; }
+template <typename T, int N> __device__ int length(T (&a)[N]) { return N; }
+template <typename T> __device__ int kind(T a) { return 0; }
+template <> __device__ int kind<float>(float a) { return 1; }
+template <> __device__ int kind(double a) { return 2; }
+template <int N> __device__ int factorial() { if constexpr (N <= 1) return 1; else return N * factorial<N - 1>(); }
+"""
+
+
+class TestTemplates:
+    @pytest.mark.parametrize(
+        ("expression", "value"),
+        [
+            ("Traits<float>::id", 0),
+            ("Traits<int>::id", 1),
+            ("Traits<int*>::id", 11),
+            ("Traits<float**>::id", 20),
+            ("sizeof(Traits<int>::wide) + sizeof(typename Traits<short*>::wide)", 10),
+            ("sizeof(Box<double>) + sizeof(Box<char, 3>)", 35),
+            ("pick(3, 5, Less<int>())", 3),
+            ("pick(i, 5, Less<int>{}) == (i < 5 ? i : 5)", 1),
+            ("kind(1) * 100 + kind(1.0f) * 10 + kind(1.0)", 12),
+            ("factorial<5>()", 120),
+        ],
+    )
+    def test_values(self, expression: str, value: int) -> None:
+        assert ints(expression, TRAITS) == [value] * 32
+
+    def test_what_a_template_stands_for_is_found_in_its_arguments(self) -> None:
+        got = body(
+            "Box<int, 3> b = {{1, 2, i}}; float q[7]; o[i] = sum(b) * 10 + length(q);",
+            before=TRAITS,
+        )
+        np.testing.assert_array_equal(got[1], (FIRST + 3) * 10 + 7)
+
+    def test_kernels_take_functors_by_type(self) -> None:
+        source = (
+            TRAITS
+            + """template <typename T, template_op> __global__ void k(T* x) {}""".replace(
+                "template_op", "typename Op"
+            ).replace("{}", "{ int i = threadIdx.x; x[i] = pick(x[i], (T)7, Op()); }")
+        )
+        x = np.arange(16, dtype=np.int32)
+        launch(source, "k<int, Less<int>>", 1, 16, x)
+        np.testing.assert_array_equal(x, np.minimum(np.arange(16), 7))
+        assert read_signature(source, "k<int, Less<int>>").name == "k<int, Less<int>>"
+
+    def test_a_missing_argument_is_named(self) -> None:
+        with pytest.raises(errors.KernelCompileError, match="'T' of 'Box' is missing"):
+            compile_source(f"{TRAITS}{HEAD} Box<> b; }}")
+
+
+class TestNames:
+    NAMESPACES = """
+    namespace a { const int N = 3; namespace b { __device__ int f(int v) { return v + N; } struct S { int v; }; } }
+    namespace c { __device__ int g() { return a::b::f(1); } }
+    namespace ab = a::b;
+    using namespace a;
+    using a::b::f;
+    enum Color { RED, GREEN = 5, BLUE };
+    enum class Mode : unsigned char { Off = 2, On };
+    typedef float Row[4];
+    """
+
+    @pytest.mark.parametrize(
+        ("expression", "value"),
+        [
+            ("ab::f(2) + c::g() + ::a::N", 5 + 4 + 3),
+            ("f(1) + N", 7),
+            ("BLUE + Color::GREEN", 11),
+            ("(int)Mode::On + (int)sizeof(Mode)", 4),
+            ("std::min(3, n) + std::max(1, 2) + std::abs(-4)", 9),
+            ("std::max<int>(1, 2u)", 2),
+            ("(int(2.5f) << 4) | int(1)", 33),
+            ("(int)std::numeric_limits<int>::max() == INT_MAX", 1),
+            ("std::numeric_limits<float>::lowest() == -FLT_MAX", 1),
+            ("std::is_same<int, int>::value * 2 + std::is_same<int, float>::value", 2),
+        ],
+    )
+    def test_values(self, expression: str, value: int) -> None:
+        assert ints(expression, self.NAMESPACES) == [value] * 32
+
+    @pytest.mark.parametrize(
+        ("code", "value"),
+        [
+            ("a::b::S s{4}; o[i] = s.v;", 4),
+            ("Color c = GREEN; switch (c) { case RED: o[i] = 1; break; case GREEN: o[i] = 2; break; default: break; }", 2),
+            ("Row r = {1, 2, 3, 4}; o[i] = r[2];", 3),
+            ("int q[3] = {1, 2, 4}; int s = 0; for (int v : q) s += v; o[i] = s;", 7),
+            ("int q[3] = {1, 2, 4}; for (auto& v : q) v *= 2; o[i] = q[0] + q[1] + q[2];", 14),
+            ("int dim3 = 4; o[i] = dim3 + 1;", 5),
+            ("int4 v{make_int4(1, 2, 3, 4)}; int4 w{*&v}; o[i] = w.z;", 3),
+            ("float* const p{reinterpret_cast<float*>(&x[0])}; p[i] = 3; o[i] = x[i];", 3),
+            ("auto* p = x; p[i] = 0; const auto& r = p[i]; o[i] = (int)r + 2;", 2),
+            ("dim3 d(4, 2); o[i] = d.x + d.y + d.z;", 7),
+            ("int p = 1, q = 2; std::swap(p, q); o[i] = p * 10 + q;", 21),
+            ("union U { float f; unsigned u; unsigned char b[4]; }; U u; u.f = 1.0f; o[i] = u.u == 0x3f800000u && u.b[3] == 0x3f;", 1),
+            ("struct W { union { struct { int a, b; }; int v[2]; }; int c; }; W w; w.v[1] = 7; w.a = 1; w.c = 2; o[i] = w.b * 10 + w.a + w.c;", 73),
+        ],
+    )  # fmt: skip
+    def test_statements(self, code: str, value: int) -> None:
+        assert body(code, before=self.NAMESPACES)[1].tolist() == [value] * 32
+
+    def test_two_kernels_of_one_name_are_not_taken_for_each_other(self) -> None:
+        source = "namespace a { __global__ void k(int* o) { o[0] = 1; } } namespace b { __global__ void k(int* o) { o[0] = 2; } }"
+        with pytest.raises(errors.UnsupportedFeatureError, match="several kernels 'k'"):
+            launch(source, "k", 1, 1, np.zeros(1, np.int32))
+
+    def test_one_kernel_that_only_a_gpu_runs_does_not_spoil_the_file(self) -> None:
+        source = """__global__ void tensor(float* x) { wmma::fragment<int> f; }
+        __global__ void asmk(float* x) { asm("nop;"); }
+        __global__ void plain(float* x) { x[threadIdx.x] = 1; }"""
+        x = np.zeros(4, np.float32)
+        launch(source, "plain", 1, 4, x)
+        assert x.tolist() == [1] * 4
+        for name, why in (("tensor", "tensor cores"), ("asmk", "inline assembly")):
+            with pytest.raises(errors.UnsupportedFeatureError, match=why):
+                compile_source(source).instantiate(name)

@@ -1,0 +1,187 @@
+"""Whole files, as people publish them: what is for the host is set aside, in its place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asyncgpu_tutor import errors
+from asyncgpu_tutor.cuda_c import compile_source, device_code, for_compiler, read_signature
+
+from .support import HEAD, floats, ints, launch
+
+PUBLISHED = r"""
+#include <cstdio>
+#include <vector>
+#include <cuda_runtime.h>
+#include "helper_cuda.h"
+using namespace std;
+#define N 8
+#define CHECK(call) \
+    do { cudaError_t e = call; if (e != cudaSuccess) exit(1); } while (0)
+#define HD __host__ __device__ inline
+typedef struct { float x, y; } Point;
+struct Timer { cudaEvent_t start; Timer() { cudaEventCreate(&start); } };
+enum Mode { ADD, SUB };
+const int SCALE = 3;
+const char* names[] = {"a", "b"};
+float *h_a, *h_b;
+int total = 0;
+__constant__ float table[2] = {1.0f, 2.0f};
+
+HD float half_of(float v) { return v * 0.5f; }
+static float reference(const std::vector<float>& v) { return v[0]; }
+template <typename T> void print(const T& t) { std::cout << t << "it's"; }
+
+#ifdef WIDE
+typedef double real;
+#else
+typedef float real;
+#endif
+
+namespace kernels {
+template <typename T, int K = SCALE>
+__global__ void __launch_bounds__(256) scale(T* x, real y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    Point p = {table[1], half_of(y)};
+    if (i < n) x[i] = x[i] * K + p.x * p.y;
+}
+}
+
+extern "C" {
+__global__ void add(float* x, int n) { int i = threadIdx.x; if (i < N && i < n) x[i] += SCALE; }
+}
+template __global__ void kernels::scale<float, 3>(float*, float, int);
+
+int main(int argc, char** argv) {
+    std::vector<float> v(N);
+    float* d;
+    CHECK(cudaMalloc(&d, N * sizeof(float)));
+#ifdef VERBOSE
+    printf("it's {");
+#endif
+    kernels::scale<float><<<1, N>>>(d, 2.0f, N);
+    auto f = [](int i) { return i; };
+    CHECK(cudaDeviceSynchronize());
+}
+"""
+
+
+def test_a_whole_file_runs() -> None:
+    x = np.arange(8, dtype=np.float32)
+    launch(PUBLISHED, "scale<float>", 1, 8, x, np.float32(4), 8)
+    np.testing.assert_array_equal(x, np.arange(8) * 3 + 4)
+    launch(PUBLISHED, "add", 1, 8, x, 4)
+    np.testing.assert_array_equal(x, np.arange(8) * 3 + 4 + [3, 3, 3, 3, 0, 0, 0, 0])
+
+
+def test_what_is_set_aside_keeps_lines_and_columns() -> None:
+    code = device_code(PUBLISHED)
+    assert code.kernels == ("scale", "add")
+    assert code.missing == ("helper_cuda.h",)
+    assert set(code.aside) == {"reference", "print", "main", "h_a", "h_b", "total"}
+    ours, theirs = code.text.split("\n"), PUBLISHED.split("\n")
+    assert [len(line) for line in ours] == [len(line) for line in theirs]
+    kept = [line for line, whole in zip(ours, theirs, strict=True) if line == whole]
+    assert "const int SCALE = 3;" in kept
+    assert "typedef float real;" in kept
+    for gone in ("std::", "Timer", "enum Mode", "names[]", "<<<", "#include", "reference"):
+        assert gone not in code.text
+
+
+@pytest.mark.parametrize("text", [HEAD + "x[i] = 1; }", "// only\n" + HEAD + "o[i] = N; }", HEAD])
+def test_device_code_alone_stays_as_it_is(text: str) -> None:
+    assert device_code(text).text == text
+
+
+def test_nvrtc_gets_the_same_text_and_counts_its_lines() -> None:
+    text = for_compiler(PUBLISHED)
+    before, _, after = text.partition("#line 1\n")
+    assert after == device_code(PUBLISHED).text
+    assert "#define FLT_MAX" in before
+
+
+def test_a_header_stays_if_device_code_needs_it() -> None:
+    plain = "#include <cuda_fp16.h>\n#include <curand_kernel.h>\n" + HEAD
+    assert "#include" not in device_code(plain + "}").text
+    assert "cuda_fp16.h" in device_code(plain + "half h; }").text
+    assert "curand" not in device_code(plain + "half h; }").text
+
+
+@pytest.mark.parametrize(
+    ("host", "use", "message"),
+    [
+        ("int cdiv(int a, int b) { return a / b; }", "o[i] = cdiv(n, 2);",
+         "there is no function 'cdiv': line 2 has it for the host: write __device__"),
+        ("int width = 16;", "o[i] = width;", "'width' is not declared: line 2 has it for the host: write __device__"),
+    ],
+)  # fmt: skip
+def test_host_code_that_a_kernel_needs_is_named(host: str, use: str, message: str) -> None:
+    with pytest.raises(errors.KernelCompileError, match=message):
+        compile_source(f"\n{host}\n{HEAD}{use} }}")
+
+
+def test_a_parameter_hides_a_variable_of_the_host() -> None:
+    x = np.zeros(4, np.float32)
+    launch("float* x; int n = 9;\n__global__ void k(float* x, int n) { x[threadIdx.x] = n; }",
+           "k", 1, 4, x, 2)  # fmt: skip
+    assert x.tolist() == [2] * 4
+
+
+def test_branches_of_an_if_may_open_the_same_brace() -> None:
+    source = """
+#if 1
+void setup() { if (true) {
+#else
+void setup(int a) { if (a) {
+#endif
+    } }
+__global__ void k(int* o) {
+#ifdef NEVER
+    if (o) {
+#else
+    {
+#endif
+        o[threadIdx.x] = 7;
+    }
+}"""
+    o = np.zeros(4, np.int32)
+    launch(source, "k", 1, 4, o)
+    assert o.tolist() == [7] * 4
+
+
+def test_the_signature_of_a_published_kernel() -> None:
+    found = read_signature(PUBLISHED, "scale<double, 2>")
+    assert [p.ctype for p in found.parameters] == ["double", "float", "int"]
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("expression", "value"),
+        [
+            ("INT_MAX", 2**31 - 1),
+            ("INT_MIN", -(2**31)),
+            ("(int)(UINT_MAX >> 1)", 2**31 - 1),
+            ("sizeof(uint8_t) + sizeof(int16_t) + sizeof(uint) + sizeof(int64_t)", 1 + 2 + 4 + 8),
+            ("(uint8_t)300 + (int8_t)200", 44 - 56),
+            ("LLONG_MAX > UINT32_MAX", 1),
+            ("isinf(INFINITY) && isnan(NAN) && -INFINITY < -FLT_MAX", 1),
+            ("(int)umin(3u, 5u) + (int)umax(3u, 5u)", 8),
+            ("(int)llmin(-3ll, 5ll) + (int)llmax(-3ll, 5ll)", 2),
+            ("(int)ullmin(3ull, 5ull) + (int)ullmax(3ull, 5ull)", 8),
+        ],
+    )  # fmt: skip
+    def test_integers(self, expression: str, value: int) -> None:
+        assert ints(expression) == [value] * 32
+
+    def test_floats(self) -> None:
+        for name, value in (("M_PI", np.pi), ("FLT_MAX", np.finfo(np.float32).max),
+                            ("FLT_MIN", np.finfo(np.float32).tiny),
+                            ("FLT_EPSILON", np.finfo(np.float32).eps)):  # fmt: skip
+            assert floats(name)[0] == np.float32(value)
+
+    def test_a_file_may_say_them_again(self) -> None:
+        before = "typedef unsigned int uint; typedef unsigned char uint8_t;\n#define M_PI 3\n#define FLT_MAX 1e38f\n"
+        x = np.zeros(1, np.float32)
+        launch(before + "__global__ void k(float* x, uint n) { x[0] = M_PI + n; }", "k", 1, 1, x, 4)
+        assert x[0] == 7

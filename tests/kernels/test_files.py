@@ -1,0 +1,56 @@
+"""Kernels from published files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.protocol import Device
+
+MAIN = """#include <stdio.h>
+#include "parts/add.cuh"
+#include "common.h"
+__global__ void twice(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] = plus(x[i], x[i]) * ONE; }
+int main() { twice<<<1, 32>>>(0, 0); }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "main.cu").write_text(MAIN)
+    (tmp_path / "parts" / "add.cuh").write_text(
+        '#pragma once\n#include "common.h"\n__device__ float plus(float a, float b) { return a + b; }\n'
+    )
+    (tmp_path / "elsewhere" / "common.h").write_text("#define ONE 1\n#include <vector>\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_file_and_its_headers(folder: Path, as_text: bool, device: Device) -> None:
+    path = folder / "main.cu"
+    kernel = agt.Kernel(str(path) if as_text else path, include=[folder / "elsewhere"])
+    assert kernel.name == "twice"
+    got = kernel(agt.h2d(np.arange(4, dtype=np.float32)), 4, grid=1, block=32).output().to_host()
+    np.testing.assert_array_equal(got.sync(), [0, 2, 4, 6])
+
+
+def test_a_header_that_is_not_there_is_named_where_it_is_missed(folder: Path) -> None:
+    with pytest.raises(
+        agt.errors.KernelCompileError, match=r"'ONE' is not declared; it may be in \"common\.h\""
+    ):
+        agt.Kernel(folder / "main.cu")
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(agt.errors.UsageError, match="cannot be read as CUDA C"):
+        agt.Kernel(tmp_path / "none.cu")
+
+
+def test_a_file_of_the_host_has_no_kernel() -> None:
+    with pytest.raises(agt.errors.UsageError, match=r"no kernel.*relu \(line 1\)"):
+        agt.Kernel("void relu(float* x) { x[0] = 1; }\n")

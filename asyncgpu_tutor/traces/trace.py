@@ -22,7 +22,7 @@ from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from asyncgpu_tutor.traces.pictures import Timeline
 
 __all__ = ["Trace"]
 
@@ -138,12 +138,18 @@ class Trace:
         text = render(self.spans, device=self.device, clock=self.clock, limit=limit, width=width)
         return Lines(text)
 
-    def plot(self, **options: Any) -> Axes:
-        """Draw the timeline; see `asyncgpu_tutor.traces.pictures.plot` for the options."""
-        # The one import upwards: pictures are of traces, and matplotlib is too slow for those who draw none.
+    def plot(self, **options: Any) -> Timeline:
+        """The timeline, to be looked at; see `asyncgpu_tutor.traces.pictures.plot` for the options.
+
+        The last line of a cell shows it, live where that is possible. A trace alone shows itself like that.
+        """
+        # The one import upwards: pictures are of traces.
         from asyncgpu_tutor.traces.pictures import plot
 
         return plot(self, **options)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return self.plot()._repr_mimebundle_()
 
     # ------------------------------------------------------------------ files
     def to_json(self) -> str:

@@ -7,18 +7,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.pictures import compare_timelines
+from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import Group
 from asyncgpu_tutor.traces.spans.shown import Lines, html_table
 from asyncgpu_tutor.traces.trace import Trace
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["Comparison", "Difference", "compare", "from_its_start"]
 
@@ -110,6 +107,10 @@ class Comparison:
         times = ", ".join(f"{us:.1f}" for us in self["makespan"].values)
         return f"<Comparison of {told}: makespans {times} us>"
 
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        shown = self.plot()._repr_mimebundle_()
+        return {**shown, "text/plain": repr(self)}
+
     def _repr_html_(self) -> str:
         rows = [(d.name, *(d.told(value) for value in d.values)) for d in self.differences]
         said = "".join(f"<p>{escape(line)}</p>" for line in self._sentences())
@@ -125,8 +126,8 @@ class Comparison:
         lanes: Collection[Group] = ("host", "streams"),
         side_by_side: bool = False,
         width: float = 10.0,
-    ) -> list[Axes]:
-        """Draw all timelines on one axis: the same length is the same time in all of them.
+    ) -> Timeline:
+        """All timelines on one axis: the same length is the same time in all of them.
 
         Each begins with its first call or work. For the parameters see
         `asyncgpu_tutor.traces.pictures.compare_timelines`.

@@ -96,7 +96,12 @@ class Analysis:
         told = f"<ol>{found}</ol>" if found else "<p>The detective found nothing.</p>"
         causes = [(c, f"{us:.1f}", CAUSE_WORDS[c]) for c, us in self.idle_by_cause.items() if us]
         idle = html_table(causes, head=("Why the device stood still", "us", ""))
-        return told + self.metrics._repr_html_() + (idle if causes else "")
+        path = self.trace.plot(
+            title="Timeline, and its critical path",
+            lanes=("host", "streams"),
+            highlight="critical path",
+        )
+        return told + self.metrics._repr_html_() + (idle if causes else "") + path._repr_html_()
 
     def table(self) -> Lines:
         """All of it as text. Times are in us."""

@@ -125,13 +125,15 @@ class Metrics:
         return math.fsum(step.idle for step in self.critical_path)
 
 
-def measure(trace: Iterable[Span]) -> Metrics:
+def measure(trace: Iterable[Span], *, path: bool = True) -> Metrics:
     """The metrics of a trace.
 
     Parameters
     ----------
     trace : Trace or iterable of Span
         A finished recording. An empty one has zeros everywhere.
+    path : bool
+        Whether to look for the critical path too, which takes most of the time; else it is empty.
 
     Returns
     -------
@@ -161,7 +163,7 @@ def measure(trace: Iterable[Span]) -> Metrics:
         host={k: length(_busy(s for s in spans if s.kind == k)) for k in _HOST_KINDS},
         gaps={key: gaps(lane) for key, lane in lanes.items()},
         concurrency=histogram(lanes.values(), begin, end),
-        critical_path=critical_path(spans),
+        critical_path=critical_path(spans) if path else (),
     )
 
 

@@ -3,6 +3,7 @@
 Otherwise checks are written as a learner writes a program, with `agt`.
 """
 
+from asyncgpu_tutor.devices.event_loop import completed
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice, find_spec
 from asyncgpu_tutor.ops.leaves import WithContext
 from asyncgpu_tutor.traces.pictures import Timeline
@@ -16,6 +17,7 @@ __all__ = [
     "Timeline",
     "WithContext",
     "compare",
+    "completed",
     "count",
     "find_spec",
     "happens_before",

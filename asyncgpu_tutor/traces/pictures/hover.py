@@ -20,9 +20,11 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
     """A function from a bar to lines: its name, when, how much, and what it waited for."""
     by_id = {span.id: span for span in panel.trace}
 
+    lane_of = {b.span.id: b.lane.name for b in panel.layout.bars if b.lane.group != "engines"}
+
     def name(number: int) -> str:
-        span = by_id[number]
-        return f"{span.name} ({span.lane})"
+        lane = lane_of.get(number)
+        return f"{by_id[number].name} ({lane})" if lane else by_id[number].name
 
     def tip(bar: Bar) -> str:
         span = bar.span

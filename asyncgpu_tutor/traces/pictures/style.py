@@ -113,6 +113,7 @@ THEME = (
     ".agt .agt-title{font-size:14px;font-weight:600}.agt .agt-facts{font-size:11.5px;fill:var(--agt-quiet)}"
     ".agt .agt-lane{font-size:12px;text-anchor:end}.agt .agt-device{font-weight:600}"
     ".agt .agt-tick,.agt .agt-axis{text-anchor:middle;fill:var(--agt-quiet)}"
+    ".agt .agt-end{text-anchor:end}.agt-point.now{stroke:var(--agt-ink)!important;stroke-width:4}"
     ".agt-rule,.agt-grid{stroke:var(--agt-rule);fill:none}.agt-grid{stroke:var(--agt-grid)}"
     ".agt-bar{stroke-width:.8}.agt-bar.faded{fill-opacity:.28;stroke-opacity:.4}"
     ".agt-bar.out{stroke-width:2}.agt-bar.out{stroke:var(--agt-ink)!important}"

@@ -29,7 +29,7 @@ from asyncgpu_tutor.traces.pictures.style import (
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
 
-__all__ = ["data", "draw", "fitting", "text_width"]
+__all__ = ["data", "draw", "fitting", "text_width", "ticks"]
 
 # All sizes are in pixels.
 UNIT = 26  # the height of a lane
@@ -248,7 +248,7 @@ def _panel(panel: Panel, inner: float, left: int, paints: _Paints) -> Iterator[s
         yield f'<path class="agt-rule" d="M0 {y * UNIT:.1f}h{inner:.0f}"/>'
     name, _, factor = panel.axis
     if layout.bars:
-        for tick in _ticks(layout.begin / factor, layout.end / factor, inner / 70):
+        for tick in ticks(layout.begin / factor, layout.end / factor, inner / 70):
             at = x(tick * factor)
             yield f'<path class="agt-grid" d="M{at:.1f} 0V{height:.0f}"/>'
             yield f'<text class="agt-tick" x="{at:.1f}" y="{height + 14:.0f}">{tick:g}</text>'
@@ -324,7 +324,7 @@ def _arrows(arrows: Sequence[Arrow], x: Any) -> Iterator[str]:
         yield f'<path class="agt-tip {arrow.kind}" d="{tip}"/>'
 
 
-def _ticks(begin: float, end: float, most: float) -> list[float]:
+def ticks(begin: float, end: float, most: float) -> list[float]:
     """Round numbers from `begin` to `end`, about `most` of them."""
     least = (end - begin) / max(most, 2)
     power = 10 ** math.floor(math.log10(least))

@@ -147,3 +147,41 @@ def test_live_and_still_are_dark_where_jupyterlab_is(
     assert paper(page.locator(f"{FRONT} .jp-OutputArea").last) == paper(live)
     page.screenshot(path=album / "live_dark.png")
     theme(page, "Light")
+
+
+EXPLORED = """
+def program(streams, chunks):
+    pool = [agt.create_stream() for _ in range(streams)]
+    for i, part in enumerate(np.array_split(np.asarray(x), chunks)):
+        agt.h2d(agt.pin(part)).to_host().async_on(pool[i % streams])
+    agt.synchronize()
+agt.explore(program, streams=range(1, 5), chunks=[1, 2, 4])
+"""
+
+
+@pytest.mark.usefixtures("anywidget_here")
+def test_a_parameter_is_changed_by_a_slider_by_typing_and_in_the_curve(
+    page: Page, lab: str, course: Path, album: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    live = shown(page, lab, course, "live_explore", EXPLORED.strip())
+    said = live.locator(".agt-status").first
+
+    slider = live.get_by_role("slider", name="streams")
+    slider.fill("0")
+    expect(said).to_contain_text("streams = 1, ")
+    slider.press("ArrowRight")
+    expect(said).to_contain_text("streams = 2, ")
+    field = live.get_by_role("textbox", name="chunks, typed")
+    field.fill("4")
+    field.press("Enter")
+    expect(said).to_contain_text("streams = 2, chunks = 4: ")
+    expect(live.locator(".agt-title").nth(0)).to_have_text("streams = 2, chunks = 4")
+    expect(live.locator(".agt-point.now")).to_have_attribute("data-key", "1,2")
+    page.screenshot(path=album / "live_explore.png")
+    live.locator('.agt-point[data-key="3,1"]').click()
+    expect(said).to_contain_text("streams = 4, chunks = 2: ")
+    field.fill("7")
+    field.press("Enter")
+    expect(said).to_have_text("chunks can be 1, 2, 4")

@@ -29,6 +29,7 @@ ColourBy = Literal["kind", "op"]
 Dependencies = bool | Literal["all"]
 Window = tuple[float, float]
 
+_XML = '<?xml version="1.0" encoding="utf-8"?>\n'
 _PIXELS = 76  # to an inch of `width`
 _MOST_LIVE = 8000  # spans that a browser redraws while one drags
 
@@ -96,7 +97,7 @@ class Timeline:
         """
         path = Path(path)
         if path.suffix == ".svg":
-            path.write_text(self.svg() + "\n", encoding="utf-8")
+            path.write_text(f"{_XML}{self.svg()}\n", encoding="utf-8")
             return
         from matplotlib import pyplot as plt
 

@@ -17,6 +17,13 @@ function made(parent, tag, options = {}, text = "") {
   return node;
 }
 
+// A part of the page whose keys are its own: JupyterLab would take the arrows from a slider.
+function room(parent, css) {
+  const node = made(parent, "div", { class: css, "data-lm-suppress-shortcuts": "true" });
+  node.addEventListener("keydown", event => event.stopPropagation());
+  return node;
+}
+
 const canvas = document.createElement("canvas").getContext("2d");
 const widths = new Map(); // of texts at 11 pixels
 
@@ -49,7 +56,7 @@ function ticks(begin, end, most) {
 // A bar is [id, start, end, y, height, look, text, state, lane]; times in us, heights in lanes.
 class Timeline {
   constructor(parent) {
-    this.root = made(parent, "div", { class: "agt agt-live", "data-lm-suppress-shortcuts": "true" });
+    this.root = room(parent, "agt agt-live");
     this.svg = document.createElementNS(SVG, "svg");
     this.svg.setAttribute("class", "agt");
     this.svg.setAttribute("tabindex", "0");
@@ -370,7 +377,6 @@ class Timeline {
       }[event.key];
       if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
-      event.stopPropagation();
       act();
     });
   }
@@ -391,7 +397,7 @@ const VIEWS = {
 
   // One timeline and a slider for each parameter, whose value can also be typed; the curve marks where one is.
   explore(data, el) {
-    const root = made(el, "div", { class: "agt agt-live agt-explore", "data-lm-suppress-shortcuts": "true" });
+    const root = room(el, "agt agt-live agt-explore");
     const now = data.start.split(",").map(Number);
     const said = made(root, "div", { class: "agt-status", "aria-live": "polite" });
     const pick = () => {

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the
     from asyncgpu_tutor.arrays.handles import DeviceArray
     from asyncgpu_tutor.devices.simulated import SimDevice
     from asyncgpu_tutor.errors import DeviceError, UsageError
-    from asyncgpu_tutor.inspection import microscope
+    from asyncgpu_tutor.inspection import explore, microscope
     from asyncgpu_tutor.kernels import Kernel, matvec_naive, relu, sgemm_naive
     from asyncgpu_tutor.ops import (
         CudaGraph,
@@ -102,6 +102,7 @@ __all__ = [
     "diagnose",
     "dup",
     "errors",
+    "explore",
     "full",
     "h2d",
     "in_flight",
@@ -162,6 +163,7 @@ _HOMES = {
     "d2h": "ops",
     "diagnose": "traces.analysis",
     "dup": "ops",
+    "explore": "inspection",
     "full": "ops",
     "h2d": "ops",
     "in_flight": "run",

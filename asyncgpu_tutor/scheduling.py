@@ -30,6 +30,14 @@ class SchedulingPolicy(ABC):
     def __init__(self, device: Device | None = None) -> None:
         self._device = device
 
+    def __repr__(self) -> str:
+        device = getattr(self, "_device", None)
+        where = "no device yet" if device is None else f"on {device.name}"
+        return f"<{type(self).__name__}{self._streams_in_words()}, {where}>"
+
+    def _streams_in_words(self) -> str:
+        return ""
+
     @abstractmethod
     def next_stream(self) -> Stream:
         """The stream for the next operation. Called once for each, in the order in which they run."""
@@ -84,6 +92,9 @@ class SingleStream(SchedulingPolicy):
         super().__init__(known if hasattr(known, "create_stream") else device)
         self._stream = stream
 
+    def _streams_in_words(self) -> str:
+        return "" if self._stream is None else f" of {self._stream!r}"
+
     def next_stream(self) -> Stream:
         """Always the same one."""
         if self._stream is None:
@@ -113,6 +124,9 @@ class StreamPoolRoundRobin(SchedulingPolicy):
         self._streams: list[Stream] = []
         self._turn = itertools.count()
         self._lock = threading.Lock()
+
+    def _streams_in_words(self) -> str:
+        return f" over {self.size} stream{'s' if self.size != 1 else ''}"
 
     def next_stream(self) -> Stream:
         """The next one; streams are created when their turn first comes."""

@@ -6,10 +6,11 @@ The classes that a program does make (`Kernel`, `Trace`, `CudaGraph`, policies) 
 from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.arrays.host import HostArray
 from asyncgpu_tutor.devices.protocol import Device, Event, Stream
-from asyncgpu_tutor.inspection import KernelReport, Report
+from asyncgpu_tutor.inspection import Exploration, KernelReport, Report
 from asyncgpu_tutor.ops import GraphScope, Prepared, SharedOp
 from asyncgpu_tutor.run import ExecutionContext
 from asyncgpu_tutor.traces.analysis import Analysis, Comparison, Finding
+from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.spans import Metrics, Span
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Device",
     "Event",
     "ExecutionContext",
+    "Exploration",
     "Finding",
     "GraphScope",
     "HostArray",
@@ -29,4 +31,5 @@ __all__ = [
     "SharedOp",
     "Span",
     "Stream",
+    "Timeline",
 ]

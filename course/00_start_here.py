@@ -37,7 +37,7 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, solution
 
 device = agt.use("auto")
 device
@@ -192,7 +192,6 @@ meanwhile.reveal(truth, f"From start to end: {first:.0f} µs with sync, {second:
 
 # %% id=timeline-picture
 agt.compare_timelines([blocking, overlapped], ["sync, then the job", "spawn, the job, await"])
-in_words(blocking, overlapped)
 
 # %% [markdown] id=timeline-read
 # The device does the same in both: a copy in, a fill with zeros, the (short) kernel, a copy back. Look at the host. With

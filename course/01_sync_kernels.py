@@ -24,7 +24,6 @@ from asyncgpu_tutor.exercises import (
     Prediction,
     check,
     hint,
-    in_words,
     progress,
     score,
     solution,
@@ -466,7 +465,6 @@ waiting.reveal(truth, f"Python waited for {share:.0%} of the time, in several wa
 
 # %% id=steps-picture
 stepwise.plot(title="A sync after each step", lanes=("host", "streams"))
-in_words(stepwise)
 
 # %% [markdown] id=steps-read
 # The upper lane is the host. Each step is the same story: a call or two, then a stretch of waiting while the device works. And
@@ -596,7 +594,6 @@ with agt.record() as together:
     in_one(a, x).sync()
 
 agt.compare_timelines([stepwise, together], ["A sync after each step", "One sync"])
-in_words(together)
 
 # %% id=one-wait-claims
 assert len([span for span in together if span.kind == "wait"]) == 1

@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
 
 device = agt.use("auto")
 device
@@ -133,7 +133,6 @@ def by_hand():
 queued, result = recorded(by_hand)
 assert np.allclose(result, in_numpy(readings), atol=1e-4)
 queued.plot(title="Four operations on one stream", lanes=("host", "streams"))
-in_words(queued)
 
 # %% [markdown] id=within-read
 # The host has made its calls while the first copy was still under way, and then it waits: once, at the end. (On a real
@@ -185,7 +184,6 @@ def long_then_short():
 unordered, _ = recorded(long_then_short)
 long, short = unordered.find("smooth")
 unordered.plot(title="A long and a short kernel, on two streams", lanes=("host", "streams"))
-in_words(unordered)
 
 # %% id=reveal-between
 truth = "never" if abs(short.end - long.end) < 1 else "short" if short.end < long.end else "long"
@@ -266,11 +264,11 @@ def harmless_twin():
 
 
 twin, _ = recorded(harmless_twin)
-twin.plot(title="Had it been y, ...", lanes=("host", "streams"))
 both = twin.overlap_between("smooth", "d2h")
 print(f"the copy runs for {both:.0f} µs while the kernel is at work")
 if device.simulated:
     assert both > 0
+twin.plot(title="Had it been y, ...", lanes=("host", "streams"))
 
 # %% [markdown] id=event
 # ## An event ends it
@@ -298,7 +296,6 @@ def ordered_by_event():
 ordered, result = recorded(ordered_by_event)
 assert np.allclose(result, in_numpy(readings), atol=1e-4)
 agt.compare_timelines([twin, ordered], ["No order", "Ordered by an event"])
-in_words(ordered)
 
 # %% id=event-check
 (kernel,), (copy,) = ordered.find("smooth"), ordered.find("d2h")
@@ -343,7 +340,6 @@ def wait_for_the_first():
 
 waiting, _ = recorded(wait_for_the_first)
 waiting.plot(title="Two waits", lanes=("host", "streams"))
-in_words(waiting)
 
 # %% id=who-waits-check
 first, second = waiting.find("smooth")
@@ -473,7 +469,6 @@ def on_two_streams():
 chain, _ = recorded(on_one_stream)
 diamond, _ = recorded(on_two_streams)
 agt.compare_timelines([chain, diamond], ["One stream", "Fork and join"])
-in_words(diamond)
 
 # %% id=fork-join-check
 expected = in_numpy(readings, 0.2) - in_numpy(readings, 0.02)
@@ -650,7 +645,6 @@ held_up.reveal(
 
 # %% id=pinned-picture
 agt.compare_timelines([from_pinned, from_pageable], ["From pinned memory", "From an ordinary array"])
-in_words(from_pinned, from_pageable)
 
 # %% [markdown] id=pinned-read
 # The call with the ordinary array is asynchronous in name only: Python is inside of it while the data are staged. The
@@ -764,7 +758,6 @@ agt.compare_timelines(
     ["A: two uploads", "B: up and down"],
     lanes=("streams", "engines"),
 )
-in_words(same_way, both_ways)
 
 # %% id=reveal-engines
 up, down = from_pinned.find("h2d")[0].duration, queued.find("d2h")[0].duration
@@ -815,7 +808,6 @@ def all_in_one():
 whole, result = recorded(all_in_one)
 assert np.allclose(result, in_numpy(many), atol=1e-4)
 whole.plot(title=f"All {many.nbytes >> 20} MB at once")
-in_words(whole)
 
 # %% [markdown] id=chunks-text
 # But who says that *all* must be uploaded before the first can be smoothed? Each thermometer is by itself. Cut the
@@ -859,7 +851,6 @@ pays.reveal(
 
 # %% id=chunks-picture
 agt.compare_timelines([whole, four_chunks], ["At once", "In four chunks"], lanes=("streams", "engines"))
-in_words(four_chunks)
 
 # %% id=chunks-check
 copying_in, copying_out = four_chunks.find("h2d"), four_chunks.find("d2h")
@@ -1008,7 +999,6 @@ def with_null_stream(traditional):
 modern, _ = recorded(with_null_stream, False)
 traditional, _ = recorded(with_null_stream, True)
 agt.compare_timelines([modern, traditional], ["The null stream of this course", "The traditional rule"])
-in_words(modern, traditional)
 
 # %% id=null-check
 assert null.number == 0

@@ -23,7 +23,7 @@ import warnings
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
 
 device = agt.use("auto")
 device
@@ -139,7 +139,6 @@ kitchens.reveal(
 
 # %% id=kitchens-picture
 three_runs.plot(title="One recipe, cooked three times", lanes=("host", "streams"))
-in_words(three_runs)
 
 # %% [markdown] id=kitchens-read
 # Three runs, three streams, one object. The chef here is the default policy, *round robin*: each run takes the next of four
@@ -611,7 +610,6 @@ ways = await four_ways()
 
 # %% id=four-ways-picture
 agt.compare_timelines(list(ways.values()), [f"{name}, and a job for the host" for name in ways])
-in_words(*ways.values())
 
 # %% [markdown] id=four-ways-read
 # In the upper two the host waits first and does its job afterwards: one after the other. In the lower two the job is done while the
@@ -722,7 +720,6 @@ starting.reveal(
 
 # %% id=future-picture
 agt.compare_timelines([as_future, as_task], ["schedule, the job, await", "spawn, the job, await"])
-in_words(as_future, as_task)
 
 # %% [markdown] id=misconception-future
 # > **Misconception: `schedule` and `into_future` start the work.**
@@ -798,7 +795,6 @@ one_kitchen, more_kitchens = await with_two_chefs()
 
 # %% id=two-chefs-picture
 agt.compare_timelines([one_kitchen, more_kitchens], ["A policy with one stream", "The usual policy"])
-in_words(one_kitchen, more_kitchens)
 
 # %% [markdown] id=two-chefs-read
 # The same work, the same results. Above, everything waits in one queue. Below, a copy to the device and a copy back overlap, as these have an engine each, and

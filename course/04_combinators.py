@@ -24,7 +24,7 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
 
 device = agt.use("auto")
 device
@@ -140,7 +140,6 @@ when.reveal(
 
 # %% id=when-picture
 chain.plot(title="A chain of three", lanes=("host", "streams"), highlight=MARK)
-in_words(chain)
 
 # %% [markdown] id=when-read
 # The function is called before the copy is done. It is called when the work is *submitted*, and what it gets is a **handle**: the
@@ -576,7 +575,6 @@ together.reveal(
 
 # %% id=zip-overlap-picture
 agt.compare_timelines([zipped, overlapped], ["zip", "overlap"])
-in_words(zipped, overlapped)
 
 # %% [markdown] id=zip-overlap-read
 # Below, the second operation is on a stream of its own. Its copy to the device starts as soon as the first one has left the engine, and
@@ -793,7 +791,6 @@ assert (result == 5).all()  # 2 + 3, as the matrix changes nothing
 
 # %% id=diamond-picture
 diamond_trace.plot(title="A diamond", lanes=("host", "streams"))
-in_words(diamond_trace)
 
 # %% [markdown] id=diamond-read
 # There is one copy. It is on the stream of the side that was submitted first. The other side's stream waits for it: that is an arrow, and stands for an event which `shared`

@@ -21,7 +21,7 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
 
 device = agt.use("auto")
 device
@@ -263,7 +263,6 @@ pool.reveal(
 
 # %% id=pool-picture
 agt.compare_timelines([by_size[2], by_size[4], by_size[8]], ["2 streams", "4 streams", "8 streams"])
-in_words(by_size[2], by_size[4], by_size[8])
 
 # %% [markdown] id=pool-read
 # With two streams, a job comes and both are busy: it waits behind another. With four, whenever a job comes, one stream
@@ -342,7 +341,6 @@ LONG, SHORT = 8 * pace, 0.5 * pace
 mixed = [LONG if i % 4 == 0 else SHORT for i in range(12)]
 in_turn = run_all(hunts(mixed), agt.StreamPoolRoundRobin(4))
 in_turn.plot(title="Every fourth job is long, round robin", lanes=("host", "streams"))
-in_words(in_turn)
 
 # %% id=reveal-unequal
 homes = {span.stream for span in in_turn.device_spans[::4]}
@@ -406,7 +404,7 @@ if device.simulated:
     assert longest_wait > 5 * SHORT
     assert of_five.metrics().max_concurrency < 5  # there was always an idle stream
 
-of_five.plot(title="Round robin over five", lanes=("host", "streams"));
+of_five.plot(title="Round robin over five", lanes=("host", "streams"))
 
 # %% [markdown] id=looking
 # ## A policy that looks
@@ -434,7 +432,6 @@ class IdleFirst(agt.SchedulingPolicy):
 
 looking = run_all(hunts(mixed), IdleFirst(4))
 looking.plot(title="An idle stream first", lanes=("host", "streams"))
-in_words(looking)
 
 # %% id=idle-first-check
 short = [wait for wait, us in zip(waited(looking), mixed) if us == SHORT]
@@ -488,13 +485,13 @@ if device.simulated:
     assert scored(worst, heavy, 3) < 0.5
 
 # %% id=busy-picture
+path = [step.span.label for step in worst.metrics().critical_path if step.span.on_device]
+print("on the path to the end, on the device:", ", ".join(path))
 worst.plot(
     title="Round robin: what the end had to wait for",
     lanes=("host", "streams"),
     highlight="critical path",
 )
-path = [step.span.label for step in worst.metrics().critical_path if step.span.on_device]
-print("on the path to the end, on the device:", ", ".join(path))
 
 # %% [markdown] id=busy-read
 # What stands out is the chain that *this run's* end had to wait for: three long jobs, one behind the other. (A bar bears
@@ -586,7 +583,7 @@ yours = told(hunts(heavy), heavy, LeastLoaded(3))
 for name, trace in [("round robin", worst), ("idle first", better), ("yours", yours)]:
     points = scored(trace, heavy, 3)
     print(f"{name:12} {points:5.2f} {'#' * round(40 * points)}")
-yours.plot(title="Yours", lanes=("streams",));
+yours.plot(title="Yours", lanes=("streams",))
 
 # %% [markdown] id=order-text
 # ## The order in which you ask
@@ -610,7 +607,6 @@ order.commit(...)
 # %% id=order-run
 longest_first = run_all(hunts(sorted(heavy, reverse=True)), agt.StreamPoolRoundRobin(3))
 longest_first.plot(title="The same jobs, the longest first", lanes=("streams",))
-in_words(longest_first)
 
 # %% id=reveal-order
 before, after = scored(worst, heavy, 3), scored(longest_first, heavy, 3)
@@ -727,11 +723,11 @@ for size in (1, 2, 4):
     print(f"pool of {size}: {took / pace:4.1f} paces, score {12 * pace / took:.2f}")
 
 # %% id=dependent-picture
+path = [step.span for step in finished[4].metrics().critical_path if step.span.on_device]
+print("on the path, in paces:", [f"{span.duration / pace:.1f}" for span in path])
 finished[4].plot(
     title="Fork and join, four streams", lanes=("host", "streams"), highlight="critical path"
 )
-path = [step.span for step in finished[4].metrics().critical_path if step.span.on_device]
-print("on the path, in paces:", [f"{span.duration / pace:.1f}" for span in path])
 
 # %% [markdown] id=dependent-read
 # On one stream all fifteen paces lie end to end. With more streams the branches lie side by side, and what is left is
@@ -818,7 +814,6 @@ who_gains.reveal(
 
 # %% id=full-picture
 agt.compare_timelines(runs["full"], ["full: one stream", "full: four streams"], lanes=("streams", "engines"))
-in_words(*runs["full"])
 
 # %% id=full-check
 one, four = runs["full"]
@@ -837,7 +832,6 @@ print(f"the gain: {gain('full'):.2f}")
 agt.compare_timelines(
     runs["uploads"], ["uploads: one stream", "uploads: four streams"], lanes=("streams", "engines")
 )
-in_words(*runs["uploads"])
 
 # %% [markdown] id=tiny-text
 # And the tiny ones: look at the host. It is busy all the time (in the gaps between its calls, with the Python around them);
@@ -845,7 +839,6 @@ in_words(*runs["uploads"])
 
 # %% id=tiny-picture
 agt.compare_timelines(runs["tiny"], ["tiny: one stream", "tiny: four streams"])
-in_words(*runs["tiny"])
 
 # %% id=cannot-check
 for trace in runs["tiny"]:

@@ -23,7 +23,7 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
 
 device = agt.use("auto")
 device
@@ -116,7 +116,8 @@ for i in range(4):
 
 with agt.record() as alone:
     await batch(0)
-in_words(alone)
+
+alone.plot(title="One batch", lanes=("host", "streams"))
 
 # %% [markdown] id=states
 # ## The life of a future
@@ -209,7 +210,6 @@ with agt.record() as one_turn:
     result = await task
 
 agt.compare_timelines([no_turn, one_turn], ["spawn, job, await", "spawn, one turn, job, await"])
-in_words(no_turn, one_turn)
 
 # %% id=misconception-spawn-check
 assert no_turn.overlap_between("job", no_turn.device_spans) < 5
@@ -305,7 +305,6 @@ quicker.reveal(
 # %% id=plot-difference
 titles = ["each with sync", "each with await", "all together"]
 agt.compare_timelines([with_sync, with_await, together], titles, lanes=("host", "streams"))
-in_words(with_sync, with_await, together)
 
 # %% [markdown] id=read-difference
 # The second program does not block anybody. But there *is* nobody else: one task, and it says four times "I do not go on
@@ -460,7 +459,6 @@ with agt.record() as yours:
     prepared = await pipeline(4, prepare, process)
 
 yours.plot(title="Your pipeline", lanes=("host", "streams"))
-in_words(yours)
 
 # %% id=prepare-claims
 while_busy = yours.overlap_between([s for s in yours if s.kind == "work"], yours.device_spans)
@@ -537,7 +535,6 @@ beats.reveal(truth, f"{in_blocked} beats during `sync`, and {in_awaited} during 
 agt.compare_timelines(
     [blocked, awaited], ["sync: no heartbeat", "await: the heart beats"], lanes=("host", "streams")
 )
-in_words(blocked, awaited)
 
 # %% [markdown] id=read-heart
 # `blocking` is an `async def`, and it runs in the event loop like the rest. It does not help. It never says `await`, so it never
@@ -801,7 +798,6 @@ survivors.reveal(
 
 # %% id=plot-errors
 with_fault.plot(title="One of three fails", lanes=("host", "streams"))
-in_words(with_fault)
 
 # %% [markdown] id=read-errors
 # The faulty one's stream has a fill and nothing after it. A kernel that fails has no bar, since it never came to an end; its launch is there, in
@@ -972,7 +968,6 @@ stopped.reveal(
 
 # %% id=plot-cancel
 cancelled.plot(title="Cancelled, and finished all the same", lanes=("host", "streams"))
-in_words(cancelled)
 
 # %% [markdown] id=read-cancel
 # Cancelling took the waiter away from the hatch. The kitchen has not noticed, and the dish gets cooked. What is in the queue of a stream

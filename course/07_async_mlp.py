@@ -24,7 +24,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
 
 device = agt.use("auto")
 device
@@ -251,7 +251,6 @@ assert np.allclose(y, expected[0], atol=1e-6)
 
 # %% id=plot-one
 alone.plot(title="One batch, with sync")
-in_words(alone)
 
 # %% [markdown] id=read-one
 # From the top: the host makes its calls one after the other, and then waits. The stream begins as soon as it has something
@@ -317,7 +316,6 @@ assert len(awaited.streams) == 4
 assert overlap < 1
 
 awaited.plot(title="One await after the other", lanes=("host", "streams"))
-in_words(awaited)
 
 # %% [markdown] id=all-at-once
 # ## Four batches at once
@@ -419,7 +417,6 @@ small.reveal(
 
 # %% id=plot-64
 agt.compare_timelines([awaited, four_64], ["64 x 64: one await after the other", "64 x 64: all at once"])
-in_words(awaited, four_64)
 
 # %% [markdown] id=why-64
 # In the upper timeline each batch is submitted when the one before is done; in the lower one nobody waits. What that saves is
@@ -552,7 +549,6 @@ large.reveal(
 agt.compare_timelines(
     [awaited_large, four_large], [f"{size}: one await after the other", f"{size}: all at once"],
 )
-in_words(awaited_large, four_large)
 
 # %% id=check-large
 m = four_large.metrics()
@@ -631,7 +627,6 @@ with agt.record() as zipped:
 with agt.record() as side_by_side:
     await agt.overlap(mlp(big[0], v0, v1), mlp(big[1], v0, v1))
 
-agt.compare_timelines([zipped, side_by_side], ["zip", "overlap"])
 for name, trace in [("zip", zipped), ("overlap", side_by_side)]:
     print(f"{name}: streams {trace.streams}, overlap {trace.metrics().overlap:.0f} µs")
 assert len(zipped.streams) == 1
@@ -639,6 +634,7 @@ assert zipped.metrics().overlap == 0
 assert len(side_by_side.streams) == 2
 if device.simulated:
     assert side_by_side.metrics().overlap > 0
+agt.compare_timelines([zipped, side_by_side], ["zip", "overlap"])
 
 # %% [markdown] id=counts
 # ## Who holds the weights?
@@ -1099,7 +1095,6 @@ engines.reveal(
 # %% id=plot-engines
 titles = ["There and back, twice, on one device", "There and back, on each of two devices"]
 agt.compare_timelines([one_device, two_devices], titles)
-in_words(one_device, two_devices)
 
 # %% [markdown] id=read-engines
 # (Watch the copies `h2d`. On one device the second begins when the first has ended. The copy *back* may well go on

@@ -27,7 +27,7 @@ from asyncgpu_tutor import ranges
 from asyncgpu_tutor.commands.profile import RUNS, nsys, record_run
 from asyncgpu_tutor.commands.profile.exhibits import EXHIBITS, exhibit
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
 from asyncgpu_tutor.exercises.watched import RangeLog, watched
 from asyncgpu_tutor.traces.pictures.nsight_window import nsight_window
 
@@ -157,7 +157,6 @@ async def two_requests(function):
 
 annotated = await two_requests(request)
 annotated.plot(title="Two requests, with ranges", lanes=("host", "streams"))
-in_words(annotated)
 
 # %% [markdown] id=annotate-read
 # Ranges are drawn in white, on top of the host's lane. `request` is ours, and so is `report`. The others are marked by the course:
@@ -269,10 +268,10 @@ assert recorded.clock == "CUPTI"
 here = await record_run(RUNS["05_scheduling"])
 there = agt.Trace.load_recording("05_scheduling")
 laid_out = agt.compare(here, there, titles=["here", "the H200"])
-laid_out.plot()
 print(laid_out.table())
 assert laid_out.same_work
 assert laid_out.same_order
+laid_out.plot()
 
 # %% [markdown] id=profile-compare-read
 # The same work in the same order. What differs is named below the table. (If "here" is the simulated device: its kernels take about as long as the
@@ -315,7 +314,6 @@ except UsageError as error:
 
 # %% id=read-plot
 before.plot(title="First version", lanes=("host", "streams"))
-in_words(before)
 
 # %% id=predict-cause
 cause = Prediction(
@@ -396,8 +394,8 @@ async def second_version():
 
 after = await profiled(second_version)
 comparison = agt.compare(before, after, titles=["before", "after"])
-comparison.plot()
 print(comparison.table())
+comparison.plot()
 
 # %% id=fix-check
 assert comparison.same_work
@@ -482,7 +480,6 @@ room.commit(...)
 policy = agt.StreamPoolRoundRobin(6)
 side_by_side = await profiled(six_products)
 agt.compare_timelines([in_line, side_by_side], ["One stream", "Six streams"])
-in_words(in_line, side_by_side)
 
 # %% id=reveal-busy
 one, six = in_line.metrics().device_makespan, side_by_side.metrics().device_makespan
@@ -524,7 +521,6 @@ foreign = agt.Trace.from_nsys(export, within="07_async_mlp")
 nsight_window(foreign)
 print("Above: the GPU. All streams together, then each with a row for kernels and one for memory.")
 print("Below: the thread, with our ranges (in several rows), and one row for the calls of CUDA.")
-in_words(foreign)
 
 # %% id=nsight-check
 assert foreign.clock == "Nsight Systems"
@@ -591,7 +587,6 @@ assert foreign.find("sgemm_naive")[0].label == "batch 0"
 # %% id=show
 def show(letter):
     trace = exhibit(letter)
-    trace.plot(title=f"Exhibit {letter}", lanes=("host", "streams"))
     for name in dict.fromkeys(span.name for span in trace):
         spans = trace.find(name)
         times = sorted(span.duration for span in spans)
@@ -601,7 +596,7 @@ def show(letter):
     for name, us in agt.analyse(trace).idle_by_cause.items():
         if us:
             print(f"The device stood still, {name}: {us:.1f} µs")
-    return in_words(trace)
+    return trace.plot(title=f"Exhibit {letter}", lanes=("host", "streams"))
 
 
 # %% [markdown] id=case-a-text
@@ -671,9 +666,8 @@ async def with_chunks():
 
 
 again = await profiled(with_chunks)
-again.plot(title="Your program_a", lanes=("host", "streams"))
 print("findings:", [finding.name for finding in agt.diagnose(again)] or "none")
-in_words(again)
+again.plot(title="Your program_a", lanes=("host", "streams"))
 
 # %% [markdown] id=case-b-text
 # ### Case B
@@ -998,9 +992,8 @@ if device.simulated:
 # block anybody, and each kernel and each copy is as it should be. The five questions find it in a minute. (Which of them does?) So use the detective first, since he is quick, and then read all the same.
 
 # %% id=blind-spot-picture
-unnoticed.plot(title="Nothing found, and nothing overlaps", lanes=("host", "streams"))
 assert agt.analyse(unnoticed).idle_by_cause["host late"] > 0
-in_words(unnoticed)
+unnoticed.plot(title="Nothing found, and nothing overlaps", lanes=("host", "streams"))
 
 # %% [markdown] id=blind-spot-answer
 # The second and the third: the device stands still until the host asks for the next chunk, and no copy overlaps another. The remedy is the one from above, `asyncio.gather`.

@@ -24,7 +24,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward, upload
-from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -129,7 +129,6 @@ def recorded(op):
 
 by_calls = recorded(op)
 by_calls.plot(title="Eight layers, eight calls")
-in_words(by_calls)
 
 # %% id=reveal-busy
 last_call = [span for span in by_calls if span.kind == "call"][-1]
@@ -221,7 +220,6 @@ launch = graph.launch()
 calls_us, graph_us = took(by_call, lambda: launch.sync_on(stream))
 by_graph = recorded(launch)
 agt.compare_timelines([by_calls, by_graph], ["eight calls", "one graph"])
-in_words(by_calls, by_graph)
 
 # %% id=reveal-gain
 ratio = calls_us / graph_us
@@ -340,7 +338,6 @@ with agt.record() as looped:
     answers = await token_loop(tokens)
 
 looped.plot(title="Five tokens: an update and a launch for each")
-in_words(looped)
 
 # %% id=token-check
 for token, answer in zip(tokens, answers):
@@ -366,7 +363,6 @@ agt.compare_timelines(
     ["H200: three tokens by calls", "H200: three tokens by a graph"],
     lanes=("host", "streams"),
 )
-in_words(h200_calls, h200_graph)
 
 # %% id=token-recorded-check
 layers_us = []
@@ -433,7 +429,6 @@ assert np.allclose(result, right, atol=1e-3)
 assert len([span for span in fed_back if span.kind == "wait"]) == 1
 print(f"{steps} steps, each on the output of the one before, and the host has waited once")
 fed_back.plot(title="Six steps, each on the output of the one before", lanes=("host", "streams"))
-in_words(fed_back)
 
 # %% [markdown] id=exercise-token-loop
 # ### Exercise: a token loop
@@ -539,7 +534,6 @@ agt.compare_timelines(
     ["overlap, by calls", "overlap, as a graph"],
     lanes=("host", "streams"),
 )
-in_words(calls_trace, four_trace)
 
 # %% id=reveal-branches
 one_launch, four_launch = one_arm.launch(), four_arms.launch()
@@ -571,13 +565,12 @@ for weights_i, _, arrays_i in nets:
 
 # %% id=branches-h200
 h200_branches = agt.Trace.load_recording("09_cuda_graphs_branches")
-h200_branches.plot(title="Four networks, one call, on an H200", lanes=("host", "streams"))
 (only,) = [span for span in h200_branches if span.kind == "call"]
 assert only.name == "launch graph four networks"
 assert h200_branches.metrics().max_concurrency == 4
 firsts = [min(s.start for s in h200_branches.find("layer") if s.stream == n) for n in range(1, 5)]
 assert firsts == sorted(set(firsts))
-in_words(h200_branches)
+h200_branches.plot(title="Four networks, one call, on an H200", lanes=("host", "streams"))
 
 # %% [markdown] id=exercise-branches
 # ### Exercise: branches
@@ -758,7 +751,6 @@ assert times["graph"] < times["prepared"] < times["built anew"]
 # %% id=three-ways-plot
 traces = [recorded(op) for op in (four_batches(), launch_prepared, launch_graph)]
 agt.compare_timelines(traces, list(ways), lanes=("host", "streams"))
-in_words(*traces)
 
 # %% [markdown] id=measured
 # How close is that to the best one can do? We have measured it on an H200 (driver 580.159, CuPy 14.2, Python 3.12, 21 November 2026), against the same work written with CuPy by
@@ -813,7 +805,6 @@ wide.reveal(
 # %% id=plot-large
 traces = [recorded(network(wide_weights, wide_arrays)), recorded(wide_launch)]
 agt.compare_timelines(traces, ["2048 x 2048, calls", "2048 x 2048, graph"])
-in_words(*traces)
 
 # %% id=check-large
 m = traces[0].metrics()
@@ -1039,7 +1030,6 @@ async with agt.Server(lambda slot: forward(slot, w0, w1), (64, 64), lanes=4) as 
         answers = [answer async for answer in server.map(requests)]
 
 served.plot(title=f"{len(requests)} requests on four lanes", lanes=("host", "streams"))
-in_words(served)
 
 # %% id=server-check
 calls = [span.name for span in served if span.kind == "call"]

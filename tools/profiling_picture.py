@@ -36,8 +36,7 @@ def main() -> None:
     """Write the picture."""
     argparse.ArgumentParser(description="Draw docs/mlp_256.png.").parse_args()
     mpl.use("Agg")
-    axes = three().plot(width=11)
-    axes[0].figure.savefig(PICTURE, dpi=110)
+    three().plot(width=11).save(PICTURE, dpi=110)
     print(f"wrote {PICTURE.name}")
 
 

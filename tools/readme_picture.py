@@ -44,10 +44,8 @@ def main() -> int:
     from asyncgpu_tutor.traces.pictures import alt_text, compare_timelines
 
     both = traces((ROOT / "README.md").read_text(encoding="utf-8"))
-    axes = compare_timelines(list(both), ["zip: one stream", "overlap: four streams"], width=9)
-    figure = axes[0].get_figure(root=True)
-    assert figure is not None
-    figure.savefig(PICTURE, dpi=110, metadata={"Software": None})
+    picture = compare_timelines(list(both), ["zip: one stream", "overlap: four streams"], width=9)
+    picture.save(PICTURE, dpi=110, metadata={"Software": None})
     for trace in both:
         print(alt_text(trace))
     return 0

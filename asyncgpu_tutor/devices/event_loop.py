@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 import time
-from collections.abc import Sized
+from collections.abc import Coroutine, Sized
+from typing import Any, TypeVar
 
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["nothing_ready", "running_loop", "turn_given", "turn_is_due"]
+__all__ = ["completed", "nothing_ready", "running_loop", "turn_given", "turn_is_due"]
+
+T = TypeVar("T")
 
 # How long code that could go on without a turn of the loop may do so: timers and sockets wait meanwhile.
 TURN_EVERY_US = 500.0
@@ -48,3 +52,25 @@ def turn_is_due() -> bool:
 def turn_given() -> None:
     """The loop of this thread has just had a turn."""
     _turns.due = time.perf_counter() + TURN_EVERY_US * 1e-6
+
+
+def completed(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, in a loop of its own: a notebook's thread has one that is running already.
+
+    That loop runs in another thread, with a copy of the context.
+    """
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(asyncio.run(coroutine))
+        except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
+            failure.append(error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,))
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]

@@ -1,4 +1,4 @@
-"""What the notebooks ask of a learner: predictions, exercises with checks, and captions for pictures.
+"""What the notebooks ask of a learner: predictions, and exercises with checks.
 
 - `Prediction`: an answer before the reveal, scored against the trace.
 - `check`, `hint`, `solution`, `solved`, `progress`, `reset`: the exercises (`api`).
@@ -18,7 +18,7 @@
 
 from asyncgpu_tutor.exercises.api import check, hint, progress, reset, solution, solved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
-from asyncgpu_tutor.exercises.outcome import Outcome, Words, in_words
+from asyncgpu_tutor.exercises.outcome import Outcome, Words
 from asyncgpu_tutor.exercises.predictions import Prediction, Verdict, score
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "Words",
     "check",
     "hint",
-    "in_words",
     "progress",
     "reset",
     "score",

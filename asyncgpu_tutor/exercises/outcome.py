@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected
-from asyncgpu_tutor.exercises.internals import alt_text, compare
+from asyncgpu_tutor.exercises.internals import Timeline, compare
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["Outcome", "Words", "in_words", "rejection"]
+__all__ = ["Outcome", "Words", "rejection"]
 
 Status = Literal["not attempted", "rejected", "accepted"]
 
@@ -38,11 +35,6 @@ class Words:
 
     def _repr_markdown_(self) -> str:
         return self.text
-
-
-def in_words(*traces: agt.Trace) -> Words:
-    """What the timelines of these traces show: the caption for a picture of them."""
-    return Words("\n\n".join(f"*In words:* {alt_text(trace)}" for trace in traces))
 
 
 @dataclass(frozen=True)
@@ -75,7 +67,8 @@ class Outcome:
         return self.status == "accepted"
 
     def __repr__(self) -> str:
-        return self.text
+        picture = self.plot()
+        return self.text if picture is None else f"{self.text}\n\n{picture.words}"
 
     def _repr_markdown_(self) -> str:
         return self.text
@@ -84,12 +77,13 @@ class Outcome:
         from IPython import display  # only IPython calls this, so it is there
 
         display.display(display.Markdown(self.text))  # pyright: ignore[reportUnknownMemberType] - IPython has no types
-        self.plot()
+        if (picture := self.plot()) is not None:
+            display.display(picture)  # pyright: ignore[reportUnknownMemberType] - as above
 
-    def plot(self) -> Sequence[Axes]:
-        """Draw both timelines on one scale, with the first wrong edge marked; nothing if there is none."""
+    def plot(self) -> Timeline | None:
+        """Both timelines on one scale, with the first wrong edge marked; None if there are none."""
         if self.got is None or self.expected is None:
-            return []
+            return None
         counterparts = _counterparts(self.edge, self.got, self.expected)
         marked = [self.edge, counterparts] if self.edge else None
         return compare([self.got, self.expected], ["Yours", "Expected"], highlight=marked)
@@ -113,8 +107,6 @@ def rejection(title: str, rejected: Rejected) -> Outcome:
         marked = " → ".join(f"`{span.name}`" for span in rejected.edge)
         if marked:
             lines.append(f"Marked in the picture is where it first goes wrong: {marked}.")
-        lines.append(f"*Yours, in words:* {alt_text(rejected.got)}")
-        lines.append(f"*Expected, in words:* {alt_text(rejected.expected)}")
     return Outcome(
         "rejected",
         "\n\n".join(lines),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import threading
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected
-from asyncgpu_tutor.exercises.internals import Machine, SimDevice
+from asyncgpu_tutor.exercises.internals import Machine, SimDevice, completed
 
 __all__ = ["Observed", "call", "call_plain", "observe", "on_fresh_device", "private_device"]
 
@@ -59,7 +57,7 @@ def call(function: Callable[..., T], *args: Any) -> T:
     try:
         result = function(*args)
         if asyncio.iscoroutine(result):
-            return cast(T, _completed(cast(Coroutine[Any, Any, Any], result)))
+            return cast(T, completed(cast(Coroutine[Any, Any, Any], result)))
         return result
     except Rejected:
         raise
@@ -108,22 +106,3 @@ def one_line(error: Exception) -> str:
     if isinstance(error, agt.errors.AsyncGpuError):
         return f"{text}{where}"
     return f"your code raised {type(error).__name__}: {text}"
-
-
-def _completed(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine. In a notebook the thread has a loop already, so this takes another."""
-    outcome: list[Any] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(asyncio.run(coroutine))
-        except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
-            failure.append(error)
-
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,))
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]

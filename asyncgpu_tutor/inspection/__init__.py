@@ -1,13 +1,15 @@
-"""What each kernel of a run did, as no GPU shows it: counted, and held against the roofline.
+"""What each kernel of a run did, as no GPU shows it; and what a program would do with other parameters.
 
 The counts are the interpreter's, the times the model's, so it looks at simulated devices only.
 
 - `scope` has the function that people call.
 - `report` adds up launches, kernel by kernel; `columns`, `listing` and `picture` show the sums. The
   picture alone needs matplotlib.
+- `what_if` runs one program for many values of its parameters.
 """
 
 from asyncgpu_tutor.inspection.report import KernelReport, Report
 from asyncgpu_tutor.inspection.scope import microscope
+from asyncgpu_tutor.inspection.what_if import Exploration, explore
 
-__all__ = ["KernelReport", "Report", "microscope"]
+__all__ = ["Exploration", "KernelReport", "Report", "explore", "microscope"]

@@ -329,6 +329,11 @@ class Launch(DeviceOp[Any]):
     def _borrowed(self) -> Iterator[str]:
         return borrowed_in(self._arrays)
 
+    def _yields(self) -> str:
+        arrays = self._arrays if self._index is None else (self._arrays[self._index],)
+        told = ", ".join(f"{array.shape} {array.dtype}" for array in arrays[:4])
+        return told + (", ..." if len(arrays) > 4 else "")
+
     def _arity(self) -> int | None:
         return len(self._kernel._places) if self._index is None else None
 

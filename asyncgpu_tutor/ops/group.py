@@ -39,6 +39,11 @@ class _Group(DeviceOp[tuple[Any, ...]]):
     def _arity(self) -> int:
         return len(self._arms)
 
+    def _yields(self) -> str:
+        return f"of {len(self._arms)}: {', '.join(arm._label for arm in self._arms[:4])}" + (
+            ", ..." if len(self._arms) > 4 else ""
+        )
+
 
 class Zip(_Group):
     """All on one stream, in order."""

@@ -79,6 +79,9 @@ class Make(DeviceOp[DeviceArray]):
         self._at = frame.f_lasti
         self._used = False
 
+    def _yields(self) -> str:
+        return f"{self._shape} {self._dtype}"
+
     def _enqueue(self, context: ExecutionContext) -> DeviceArray:
         try:
             buffer = context._allocate(self._nbytes, self._name)

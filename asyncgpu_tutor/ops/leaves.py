@@ -31,6 +31,9 @@ class Value(DeviceOp[T]):
     def _borrowed(self) -> Iterator[str]:
         return borrowed_in((self._item,))
 
+    def _yields(self) -> str:
+        return type(self._item).__name__
+
     def _enqueue(self, context: ExecutionContext) -> T:
         return self._item
 
@@ -78,6 +81,9 @@ class Download(DeviceOp[npt.NDArray[Any]]):
 
     def _borrowed(self) -> Iterator[str]:
         return borrowed_in((self._array,))
+
+    def _yields(self) -> str:
+        return f"{self._array.shape} {self._array.dtype} on the host"
 
     def _enqueue(self, context: ExecutionContext) -> npt.NDArray[Any]:
         array = self._array

@@ -92,6 +92,10 @@ class DeviceOp(Generic[T]):
         """Length of the tuple that it yields, where that is known."""
         return None
 
+    def _yields(self) -> str:
+        """What it yields, in few words, where that is known before it runs."""
+        return ""
+
     # ------------------------------------------------------------------ names
     @property
     def label(self) -> str:
@@ -105,7 +109,9 @@ class DeviceOp(Generic[T]):
 
     def __repr__(self) -> str:
         # Also what asyncio.create_task(op) quotes where it says that it expects a coroutine.
-        return f"<DeviceOp {self._label}: op.sync(), await op or agt.spawn(op) runs it>"
+        yields = self._yields()
+        told = f", {yields}" if yields else ""
+        return f"<DeviceOp {self._label}{told}: op.sync(), await op or agt.spawn(op) runs it>"
 
     def __del__(self) -> None:
         try:

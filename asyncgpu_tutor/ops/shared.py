@@ -46,6 +46,9 @@ class _Once(DeviceOp[T]):
     def _arity(self) -> int | None:
         return self._length
 
+    def _yields(self) -> str:
+        return "" if self._source is None else self._source._yields()
+
     def _enqueue(self, context: ExecutionContext) -> T:
         mine = False
         if self._use is None:

@@ -17,15 +17,17 @@ from asyncgpu_tutor.traces.spans import (
     overlap_between,
     runs_before,
 )
+from asyncgpu_tutor.traces.spans.shown import NOTHING, Lines
 from asyncgpu_tutor.traces.spans.table import render
+from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from asyncgpu_tutor.traces.pictures import Timeline
 
 __all__ = ["Trace"]
 
 
-@dataclass
+@dataclass(repr=False)
 class Trace:
     """All spans of a run.
 
@@ -53,6 +55,16 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.spans)
+
+    def __repr__(self) -> str:
+        if not self.spans:
+            return f"<Trace without spans. {NOTHING}>"
+        work = self.device_spans
+        length = max(s.end for s in self.spans) - min(s.start for s in self.spans)
+        return (
+            f"<Trace of {count(len(self.spans), 'span')}, {len(work):,} on the device in "
+            f"{count(len(self.streams), 'stream')}, {length:.1f} us, {clock_words(self.clock)}>"
+        )
 
     @property
     def device_spans(self) -> list[Span]:
@@ -113,7 +125,7 @@ class Trace:
         """Makespan, busy time, overlap, idle gaps, critical path, speed-up over serial."""
         return measure(self)
 
-    def table(self, *, limit: int | None = 200, width: int = 72) -> str:
+    def table(self, *, limit: int | None = 200, width: int = 60) -> Lines:
         """The timeline as text: the same facts as `plot`, for those who cannot see it.
 
         Parameters
@@ -123,14 +135,21 @@ class Trace:
         width : int
             Columns that the lanes get, each of them the same stretch of time.
         """
-        return render(self.spans, device=self.device, clock=self.clock, limit=limit, width=width)
+        text = render(self.spans, device=self.device, clock=self.clock, limit=limit, width=width)
+        return Lines(text)
 
-    def plot(self, **options: Any) -> Axes:
-        """Draw the timeline; see `asyncgpu_tutor.traces.pictures.plot` for the options."""
-        # The one import upwards: pictures are of traces, and matplotlib is too slow for those who draw none.
+    def plot(self, **options: Any) -> Timeline:
+        """The timeline, to be looked at; see `asyncgpu_tutor.traces.pictures.plot` for the options.
+
+        The last line of a cell shows it, live where that is possible. A trace alone shows itself like that.
+        """
+        # The one import upwards: pictures are of traces.
         from asyncgpu_tutor.traces.pictures import plot
 
         return plot(self, **options)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return self.plot()._repr_mimebundle_()
 
     # ------------------------------------------------------------------ files
     def to_json(self) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-from asyncgpu_tutor.exercises import Words, check, in_words
+from asyncgpu_tutor.exercises import Words, check
 from asyncgpu_tutor.exercises.checks.schedule import one_stream
 from asyncgpu_tutor.exercises.exercise import Rejected, compared
 from asyncgpu_tutor.exercises.outcome import Outcome, rejection
@@ -39,11 +39,15 @@ def test_the_words_have_cause_edge_and_both_timelines(rejected: Outcome) -> None
 
     assert "**Not yet.** *Title*: `b` ran on stream 2" in text
     assert "Marked in the picture is where it first goes wrong: `a` → `b`." in text
-    assert text.count("in words:*") == 2
+    assert "Yours: Timeline" in text
+    assert "Expected: Timeline" in text
+    assert "Timeline" not in rejected._repr_markdown_()  # the picture beside it carries its words
 
 
 def test_the_picture_has_both_on_one_scale_with_the_edge_marked(rejected: Outcome) -> None:
-    yours, expected = rejected.plot()
+    picture = rejected.plot()
+    assert picture is not None
+    yours, expected = picture.axes()
 
     assert (yours.get_title(loc="left"), expected.get_title(loc="left")) == ("Yours", "Expected")
     assert yours.get_xlim() == expected.get_xlim()
@@ -55,7 +59,7 @@ def test_the_picture_has_both_on_one_scale_with_the_edge_marked(rejected: Outcom
 def test_without_timelines_there_is_no_picture() -> None:
     outcome = rejection("Title", Rejected("`x` is not `y`"))
 
-    assert list(outcome.plot()) == []
+    assert outcome.plot() is None
     assert outcome.text == "**Not yet.** *Title*: `x` is not `y`"
 
 
@@ -67,8 +71,9 @@ def test_a_notebook_shows_words_and_picture(
     monkeypatch.setattr(display, "display", shown.append)
     rejected._ipython_display_()
 
-    assert [thing.data for thing in shown] == [rejected.text]
-    assert len(plt.get_fignums()) == 1
+    words, picture = shown
+    assert words.data == rejected.text
+    assert picture == rejected.plot()
 
 
 def test_a_check_draws_nothing_by_itself() -> None:
@@ -76,14 +81,6 @@ def test_a_check_draws_nothing_by_itself() -> None:
 
     assert outcome.edge
     assert not plt.get_fignums()
-
-
-def test_each_trace_gets_a_caption_of_its_own() -> None:
-    busy = Trace([Span(0, "kernel", "relu", 0.0, 2.0, device="sim:0", stream=1)])
-
-    first, second = in_words(busy, Trace()).text.split("\n\n")
-    assert "1 kernel in 1 stream" in first
-    assert "nothing was recorded" in second
 
 
 def test_words_are_the_same_wherever_they_are_shown() -> None:

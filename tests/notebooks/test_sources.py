@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
@@ -71,17 +72,46 @@ def cells_of(text: str) -> list[tuple[str, str, str, list[str]]]:
     ]
 
 
-@pytest.mark.parametrize("source", sorted((ROOT / "course").glob("*.py")), ids=lambda p: p.stem)
-def test_each_picture_is_also_told_in_words(tool: ModuleType, source: Path) -> None:
+CHAPTERS = pytest.mark.parametrize(
+    "source", sorted((ROOT / "course").glob("*.py")), ids=lambda path: path.stem
+)
+TIMELINE = re.compile(r"(?<!plt)(?<!analysis)\.plot\(|\bcompare_timelines\(")
+
+
+@CHAPTERS
+def test_each_timeline_is_shown_as_the_last_line_of_its_cell(
+    tool: ModuleType, source: Path
+) -> None:
+    """It brings its words, for those who cannot see it; but nobody shows what is not the last line."""
+    lost = [
+        cell.id
+        for cell in tool.chapter(source)[0]
+        if cell.kind == "code" and TIMELINE.search(cell.text) and not _ends_in_a_timeline(cell.text)
+    ]
+
+    assert lost == []
+
+
+def _ends_in_a_timeline(code: str) -> bool:
+    body = compile(code, "cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT).body
+    last = body[-1]
+    if isinstance(last, ast.FunctionDef):  # which a later cell calls
+        last = last.body[-1]
+    told = ast.unparse(last)
+    return isinstance(last, ast.Expr | ast.Return) and bool(TIMELINE.search(told))
+
+
+@CHAPTERS
+def test_each_picture_of_matplotlib_is_also_told_in_words(tool: ModuleType, source: Path) -> None:
     silent = [
         cell.id
         for cell in tool.chapter(source)[0]
         if cell.kind == "code"
-        and re.search(r"\bcompare\(|\.plot\(|\bplt\.(?!rc)", cell.text)
-        and not re.search(r"\bin_words\(|\bprint\(", cell.text)
+        and re.search(r"\bplt\.(?!rc)|nsight_window\(|analysis\.plot\(", cell.text)
+        and not re.search(r"\bprint\(", cell.text)
     ]
 
-    assert silent == [], "a cell that draws says what the picture shows: in_words(trace), or print"
+    assert silent == [], "a cell that draws says what the picture shows: print it"
 
 
 def test_cells_keep_their_order_text_ids_and_tags(tool: ModuleType) -> None:

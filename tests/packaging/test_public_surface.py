@@ -41,6 +41,7 @@ PUBLIC = [
     "diagnose",
     "dup",
     "errors",
+    "explore",
     "full",
     "h2d",
     "in_flight",

@@ -149,15 +149,12 @@ def _write(args: argparse.Namespace, shown: Sequence[Row]) -> None:
 
 
 def _draw(shown: Sequence[Row], path: Path) -> None:
-    import matplotlib.pyplot as plt  # matplotlib is slow to import, and most runs draw nothing
-
     titles = [f"Async MLP: {row.name}" for row in shown]
     if len(shown) == 1:
-        shown[0].trace.plot(title=titles[0])
+        picture = shown[0].trace.plot(title=titles[0])
     else:
-        agt.compare(*[row.trace for row in shown], titles=titles).plot()
-    plt.savefig(path, dpi=150)  # pyright: ignore[reportUnknownMemberType] - as in timeline.draw
-    plt.close()
+        picture = agt.compare(*[row.trace for row in shown], titles=titles).plot()
+    picture.save(path, dpi=150)
 
 
 def _complain(group: BaseExceptionGroup[AsyncGpuError], code: int) -> int:

@@ -42,12 +42,11 @@ def draw(
     timeline = figure.add_subplot(grid[0, :])
     plot(
         trace,
-        ax=timeline,
         title="Timeline, its critical path in full colour",
         lanes=("host", "streams"),
         highlight="critical path" if trace.spans else None,
         legend=False,
-    )
+    ).draw_on(timeline)
     _depth(figure.add_subplot(grid[1, :]), depth, timeline.get_xlim())
     _idle(figure.add_subplot(grid[2, 0]), idle)
     _matrix(figure.add_subplot(grid[2, 1]), overlap)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.pictures import compare_timelines
+from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import Group
+from asyncgpu_tutor.traces.spans.shown import Lines, html_table
 from asyncgpu_tutor.traces.trace import Trace
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["Comparison", "Difference", "compare", "from_its_start"]
 
@@ -44,6 +43,10 @@ class Difference:
     values: tuple[float, ...]
     sentence: str
 
+    def told(self, value: float) -> str:
+        """One of the values for people, with its unit."""
+        return f"{value:.{0 if self.unit in {'', '%'} else 1}f} {self.unit}".strip()
+
     @property
     def factor(self) -> float:
         """The last value over the first; infinite where the first is 0 and the last is not."""
@@ -53,7 +56,7 @@ class Difference:
         return last / first if first else math.inf
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Traces side by side; see `compare`.
 
@@ -99,9 +102,23 @@ class Comparison:
         names = ", ".join(repr(difference.name) for difference in self.differences)
         raise UsageError(f"there is no difference {name!r}; there are: {names}")
 
-    def table(self) -> str:
+    def __repr__(self) -> str:
+        told = " against ".join(self.titles)
+        times = ", ".join(f"{us:.1f}" for us in self["makespan"].values)
+        return f"<Comparison of {told}: makespans {times} us>"
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        shown = self.plot()._repr_mimebundle_()
+        return {**shown, "text/plain": repr(self)}
+
+    def _repr_html_(self) -> str:
+        rows = [(d.name, *(d.told(value) for value in d.values)) for d in self.differences]
+        said = "".join(f"<p>{escape(line)}</p>" for line in self._sentences())
+        return html_table(rows, head=("", *self.titles)) + said
+
+    def table(self) -> Lines:
         """All quantities as text, one column for each trace, and the differences in words."""
-        return "\n".join(self._lines())
+        return Lines("\n".join(self._lines()))
 
     def plot(
         self,
@@ -109,8 +126,8 @@ class Comparison:
         lanes: Collection[Group] = ("host", "streams"),
         side_by_side: bool = False,
         width: float = 10.0,
-    ) -> list[Axes]:
-        """Draw all timelines on one axis: the same length is the same time in all of them.
+    ) -> Timeline:
+        """All timelines on one axis: the same length is the same time in all of them.
 
         Each begins with its first call or work. For the parameters see
         `asyncgpu_tutor.traces.pictures.compare_timelines`.
@@ -126,10 +143,12 @@ class Comparison:
         yield " " * left + "".join(f"{title:>{wide}}" for title in self.titles)
         yield " " * left + "".join(f"{trace.clock:>{wide}}" for trace in self.traces)
         for difference in self.differences:
-            digits = 0 if difference.unit in {"", "%"} else 1
-            told = (f"{v:.{digits}f} {difference.unit}".strip() for v in difference.values)
+            told = (difference.told(value) for value in difference.values)
             yield f"{difference.name:<{left}}" + "".join(f"{text:>{wide}}" for text in told)
         yield ""
+        yield from self._sentences()
+
+    def _sentences(self) -> Iterator[str]:
         if self.same_work:
             order = "in the same order" if self.same_order else "but not in the same order"
             yield f"The same {len(self.matches)} pieces of device work, {order}."

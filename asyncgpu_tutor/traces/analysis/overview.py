@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.analysis.defects import diagnose
@@ -20,6 +21,7 @@ from asyncgpu_tutor.traces.analysis.idle import (
 )
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans.lanes import stream_numbers
+from asyncgpu_tutor.traces.spans.shown import NOTHING, Lines, html_table
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -37,7 +39,7 @@ def by_cause(idle: Iterable[Idle]) -> dict[Cause, float]:
     return {cause: math.fsum(values) for cause, values in parts.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Analysis:
     """What a trace tells about its program; see `analyse`.
 
@@ -75,9 +77,36 @@ class Analysis:
         """How long a stream stood still for which cause, in us, up to its last work."""
         return by_cause(idle for idle in self.streams if idle.stream == stream)
 
-    def table(self) -> str:
+    def __repr__(self) -> str:
+        if not self.trace.device_spans:
+            return f"<Analysis: no device work. {NOTHING}>"
+        m = self.metrics
+        found = ", ".join(finding.name for finding in self.findings) or "none"
+        return (
+            f"<Analysis of {count(len(self.trace), 'span')}: device busy {m.device_active:.1f} us, idle "
+            f"{m.device_idle:.1f} us, overlap {m.overlap_fraction:.0%}; findings: {found}>"
+        )
+
+    def _repr_html_(self) -> str:
+        if not self.trace.device_spans:
+            return f"<p>{escape(NOTHING)}</p>"
+        found = "".join(
+            f"<li><b>{escape(f.title)}</b>: {escape(f.sentence)} <i>{escape(f.advice)}</i></li>"
+            for f in self.findings
+        )
+        told = f"<ol>{found}</ol>" if found else "<p>The detective found nothing.</p>"
+        causes = [(c, f"{us:.1f}", CAUSE_WORDS[c]) for c, us in self.idle_by_cause.items() if us]
+        idle = html_table(causes, head=("Why the device stood still", "us", ""))
+        path = self.trace.plot(
+            title="Timeline, and its critical path",
+            lanes=("host", "streams"),
+            highlight="critical path",
+        )
+        return told + self.metrics._repr_html_() + (idle if causes else "") + path._repr_html_()
+
+    def table(self) -> Lines:
         """All of it as text. Times are in us."""
-        return "\n".join(self._lines())
+        return Lines("\n".join(self._lines()))
 
     def plot(self, *, width: float = 10.0) -> Figure:
         """Draw the timeline with its critical path, the queue depth, idle time by cause, and the overlaps."""

@@ -1,14 +1,16 @@
 """Pictures of traces: one visual language for the whole course.
 
-- `layout` decides where everything goes, and `style` how it looks. They know nothing of matplotlib.
-- `draw` puts a layout on Axes, with texts from `_fitting`. They import matplotlib, which is slow, so the
-  first picture imports them.
-- `plots` has the two functions that people call, `alternative_text` describes a picture to those who
-  cannot see it.
+- `layout` decides where everything goes, and merges what is too short to be seen; `style` how it looks;
+  `panel` is a timeline with all that is said on it, `hover` what is said of one span, `alternative_text` of
+  all of it. None of them knows how it is drawn.
+- `timeline` has the two functions that people call, and what they return.
+- `svg` draws it for a page, still, and gives the live view its data.
+- `draw` puts it on Axes, with texts from `_fitting`. They import matplotlib, which is slow, so only those
+  who ask for Axes or a bitmap import them.
 - `nsight_window` arranges a trace as the window of Nsight Systems does. It imports matplotlib too.
 """
 
 from asyncgpu_tutor.traces.pictures.alternative_text import alt_text
-from asyncgpu_tutor.traces.pictures.plots import compare_timelines, plot
+from asyncgpu_tutor.traces.pictures.timeline import Timeline, compare_timelines, plot
 
-__all__ = ["alt_text", "compare_timelines", "plot"]
+__all__ = ["Timeline", "alt_text", "compare_timelines", "plot"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from asyncgpu_tutor.traces.spans import SpanKind, measure
+from asyncgpu_tutor.traces.spans import Metrics, SpanKind, measure
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count, device_words
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -30,7 +30,7 @@ def duration(time: float) -> str:
     return f"{time:.1f} \u00b5s" if abs(time) < 10_000 else f"{time / 1000:.2f} ms"
 
 
-def alt_text(trace: Trace) -> str:
+def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
     """What the timeline of `trace` shows: to be used as the picture's alternative text.
 
     Examples
@@ -42,7 +42,7 @@ def alt_text(trace: Trace) -> str:
     head = f"{title} ({clock_words(trace.clock)}): "
     if not trace.spans:
         return head + "nothing was recorded."
-    metrics = measure(trace)
+    metrics = metrics or measure(trace, path=False)
     kinds = Counter(span.kind for span in trace)
     parts = [count(kinds[kind], words) for kind, words in _NOUNS.items() if kinds[kind]]
     listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

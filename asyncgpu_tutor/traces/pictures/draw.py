@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from textwrap import fill
+from typing import Literal
 
 import matplotlib.pyplot as plt
 from matplotlib.artist import Artist
@@ -20,25 +20,24 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from asyncgpu_tutor.traces.pictures._fitting import BarName, Subtitle, text_width
-from asyncgpu_tutor.traces.pictures.alternative_text import duration
-from asyncgpu_tutor.traces.pictures.layout import Arrow, ArrowKind, Bar, Layout
+from asyncgpu_tutor.traces.pictures.layout import ArrowKind, Bar
+from asyncgpu_tutor.traces.pictures.panel import ARROW_WORDS, Panel
 from asyncgpu_tutor.traces.pictures.style import (
+    EVENT,
     INK,
     KIND_LOOKS,
     OP_COLOURS,
     PAPER,
     QUIET,
     RULE,
-    UNOWNED,
     Look,
     darker,
     lighter,
 )
-from asyncgpu_tutor.traces.spans import DEVICE_KINDS, measure
-from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, clock_words, device_words
-from asyncgpu_tutor.traces.trace import Trace
+from asyncgpu_tutor.traces.spans import DEVICE_KINDS
+from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
 
-__all__ = ["UNIT", "Panel", "draw_figure", "draw_panel"]
+__all__ = ["UNIT", "draw_figure", "draw_panel"]
 
 # The sizes of a figure are in inches.
 UNIT = 0.31  # the height of a lane
@@ -49,76 +48,14 @@ _LEGEND_ROW = 0.22
 _LEGEND_COLUMN = 1.3
 _RIGHT = 0.15
 
-_MOST_ARROWS = 400
 _FADED = 0.25
+_MOST_NAMES = 2000  # with more bars, only those get a name where it may fit
 
-_ARROW_WORDS: dict[ArrowKind, str] = {
-    "event": "waits for an event",
-    "launch": "call enqueues",
-    "sync": "ends a wait",
-}
 _ARROW_STYLES: dict[ArrowKind, Literal["-", ":", "--"]] = {
     "event": "-",
     "launch": ":",
     "sync": "--",
 }
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One timeline, ready to be drawn.
-
-    Attributes
-    ----------
-    highlight : frozenset of int or None
-        Ids of the spans that stand out; None if all are equal.
-    """
-
-    trace: Trace
-    layout: Layout
-    title: str
-    dependencies: bool | Literal["all"]
-    color_by: Literal["kind", "op"]
-    highlight: frozenset[int] | None
-
-    @property
-    def height(self) -> float:
-        """Of its lanes, in inches."""
-        return max(self.layout.height, 2.0) * UNIT
-
-    @property
-    def arrows(self) -> list[Arrow]:
-        """Those that were asked for, and of these the ones that join what stands out."""
-        if not self.dependencies:
-            return []
-        wanted = get_args(ArrowKind) if self.dependencies == "all" else ("event",)
-        found = [arrow for arrow in self.layout.arrows if arrow.kind in wanted]
-        if self.highlight is not None:
-            out = self.highlight
-            found = [a for a in found if {a.before.span.id, a.after.span.id} <= out]
-        return found[:_MOST_ARROWS]
-
-    def look(self, bar: Bar) -> Look:
-        """Colour and pattern of a bar."""
-        kind = KIND_LOOKS[bar.span.kind]
-        if self.color_by == "kind" or not bar.span.on_device:
-            return kind
-        return Look(self.op_colour(bar.span.op), kind.hatch)
-
-    def text(self, bar: Bar) -> str:
-        """What is written in a bar: with the submission's number where the colour stands for it."""
-        op = bar.span.op
-        numbered = self.color_by == "op" and bar.span.on_device and op is not None
-        return f"#{op} {bar.text}" if numbered else bar.text
-
-    def op_colour(self, op: int | None) -> str:
-        """Colour of a submission: in the order of their numbers, from the start after the last."""
-        return UNOWNED if op is None else OP_COLOURS[self.ops.index(op) % len(OP_COLOURS)]
-
-    @property
-    def ops(self) -> list[int]:
-        """Numbers of the submissions that did device work."""
-        return sorted({s.op for s in self.trace.device_spans if s.op is not None})
 
 
 # ------------------------------------------------------------------ figures
@@ -132,7 +69,7 @@ def draw_figure(
     columns = len(panels) if side_by_side else 1
     inner = (width - columns * (left + _RIGHT)) / columns
     below = _AXIS + _LEGEND_ROW * _legend_rows(len(handles), width) + 0.05
-    tall = [panel.height for panel in panels]
+    tall = [panel.height * UNIT for panel in panels]
     # Panels one above the other whose clock is the same need only the name of the last axis.
     named = side_by_side or len({panel.trace.clock for panel in panels}) > 1
     between = (_AXIS if named else _TICKS) + _ABOVE
@@ -161,8 +98,8 @@ def draw_panel(ax: Axes, panel: Panel, *, legend: bool) -> None:
     layout = panel.layout
     _frame(ax, panel)
     if not layout.bars:
-        said = "Nothing was recorded." if not panel.trace.spans else "Nothing on these lanes."
         ax.set_xticks([])
+        said = fill(panel.said, 70)
         ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center", va="center", color=QUIET)
         return
     _bars(ax, panel)
@@ -174,7 +111,7 @@ def draw_panel(ax: Axes, panel: Panel, *, legend: bool) -> None:
 
 # ------------------------------------------------------------------ the frame
 def _frame(ax: Axes, panel: Panel) -> None:
-    layout, trace = panel.layout, panel.trace
+    layout = panel.layout
     margin = 0.01 * (layout.end - layout.begin)
     ax.set_xlim(layout.begin - margin, layout.end + margin)
     ax.set_ylim(max(layout.height, 2.0), 0)
@@ -196,29 +133,15 @@ def _frame(ax: Axes, panel: Panel) -> None:
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     ax.spines["bottom"].set_color(RULE)
-    unit, factor = ("ms", 1000.0) if layout.end >= 10_000 else ("\u00b5s", 1.0)
+    name, _, factor = panel.axis
 
     def label_of(time: float, _position: int) -> str:
         return f"{time / factor:g}"
 
     ax.xaxis.set_major_formatter(FuncFormatter(label_of))
-    clock = "simulated time" if trace.clock == "simulated" else f"time by {trace.clock}"
-    ax.set_xlabel(f"{clock} ({unit})", fontsize=9)
+    ax.set_xlabel(name, fontsize=9)
     ax.set_title(panel.title, loc="left", fontsize=11, fontweight="bold", color=INK, pad=18)
-    ax.add_artist(Subtitle(ax, _facts(trace), fontsize=8.5, color=QUIET, gid="subtitle"))
-
-
-def _facts(trace: Trace) -> list[str]:
-    parts = [clock_words(trace.clock)]
-    if trace.device:
-        parts.append(device_words(trace.device))
-    if trace.spans:
-        metrics = measure(trace)
-        parts.append(duration(metrics.makespan))
-        if len(metrics.stream_busy) > 1:
-            part = f"{metrics.overlap_fraction:.0%} of the busy time"
-            parts.append(f"streams overlap {part}" if metrics.overlap else "no overlap")
-    return parts
+    ax.add_artist(Subtitle(ax, panel.facts(), fontsize=8.5, color=QUIET, gid="subtitle"))
 
 
 # ------------------------------------------------------------------ bars and names
@@ -239,14 +162,13 @@ def _bars(ax: Axes, panel: Panel) -> None:
             ]
             for b in bars
         ]
-        faded = panel.highlight is not None and not out
         boxes = PolyCollection(
             corners,
             facecolor=look.colour,
             edgecolor=INK if out else darker(look.colour),
             hatch=look.hatch or None,
             linewidth=1.6 if out else line,
-            alpha=_FADED if faded else None,
+            alpha=_FADED if panel.highlight is not None and not out else None,
             zorder=3,
             gid=f"span:{kind}",
         )
@@ -254,14 +176,18 @@ def _bars(ax: Axes, panel: Panel) -> None:
 
 
 def _names(ax: Axes, panel: Panel) -> None:
-    for bar in panel.layout.bars:
+    bars = panel.layout.bars
+    if len(bars) > _MOST_NAMES:
+        least = (panel.layout.end - panel.layout.begin) / 100
+        bars = [bar for bar in bars if bar.span.duration > least]
+    for bar in bars:
         look = panel.look(bar)
-        faded = panel.highlight is not None and bar.span.id not in panel.highlight
+        faded = panel.faded(bar)
         patch = {"facecolor": lighter(look.colour), "edgecolor": "none", "pad": 1.2}
         name = BarName(
             bar,
             panel.text(bar),
-            color=RULE if faded else INK,
+            color=INK,
             bbox=patch if look.hatch and not faded else None,
             clip_on=True,
             zorder=5,
@@ -280,12 +206,12 @@ def _arrows(ax: Axes, panel: Panel) -> None:
         strong = kind == "event"
         # All halos are drawn before all lines, because the halo of one arrow would cut the line of another.
         if strong:
-            halo = LineCollection(paths, colors="white", linewidths=2.6, zorder=4)
+            halo = LineCollection(paths, colors="white", linewidths=4, zorder=4)
             ax.add_collection(halo, autolim=False)
         lines = LineCollection(
             paths,
-            colors=INK if strong else QUIET,
-            linewidths=1.1 if strong else 0.7,
+            colors=EVENT if strong else QUIET,
+            linewidths=2 if strong else 0.7,
             linestyles=style,
             zorder=4,
             gid=f"dependency:{kind}",
@@ -298,8 +224,8 @@ def _arrows(ax: Axes, panel: Panel) -> None:
                 [y for _, y in tips],
                 marker=marker,
                 linestyle="none",
-                color=INK if strong else QUIET,
-                markersize=5 if strong else 3,
+                color=EVENT if strong else QUIET,
+                markersize=7 if strong else 3,
                 markeredgewidth=0,
                 zorder=4,
             )
@@ -331,9 +257,9 @@ def _handles(panels: Sequence[Panel]) -> list[Artist]:
     drawn = {arrow.kind for panel in panels for arrow in panel.arrows}
     for kind, style in _ARROW_STYLES.items():
         if kind in drawn:
-            ink = INK if kind == "event" else QUIET
+            ink = EVENT if kind == "event" else QUIET
             handles.append(
-                Line2D([], [], color=ink, linestyle=style, linewidth=1.1, label=_ARROW_WORDS[kind])
+                Line2D([], [], color=ink, linestyle=style, linewidth=1.1, label=ARROW_WORDS[kind])
             )
     return handles
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans import Span, SpanKind
 from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -21,14 +21,22 @@ _BETWEEN = 0.25  # between two groups of lanes
 _MARGIN = 0.13  # above and below a bar, as a part of its row
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Bar:
-    """A span on a lane. `y` counts downwards from the top."""
+    """A span on a lane. `y` counts downwards from the top.
+
+    Attributes
+    ----------
+    number : int
+        How many spans it stands for: several where each is too short to be seen. Its `span` then has the
+        first one's id, and the kind that most of their time is of.
+    """
 
     span: Span
     lane: Lane
     y: float
     height: float
+    number: int = 1
 
     @property
     def bottom(self) -> float:
@@ -38,6 +46,8 @@ class Bar:
     @property
     def text(self) -> str:
         """What is written in it. An engine's bars say whose they are: the names stand above."""
+        if self.number > 1:
+            return f"{self.number:,} \u00d7"
         if self.lane.group == "engines" and self.span.stream is not None:
             return f"s{self.lane.numbers[self.span.device, self.span.stream]}"
         return self.span.title
@@ -96,10 +106,33 @@ class Layout:
     end: float = 1.0
 
 
-def arrange(trace: Trace, groups: Collection[Group]) -> Layout:
-    """Lay a trace out, host on top, then the streams and engines of each device."""
+def arrange(
+    trace: Trace,
+    groups: Collection[Group],
+    *,
+    window: tuple[float, float] | None = None,
+    columns: int = 1000,
+) -> Layout:
+    """Lay a trace out, host on top, then the streams and engines of each device.
+
+    Parameters
+    ----------
+    window : tuple of float, optional
+        From when to when, in us; by default all of it.
+    columns : int
+        How many parts of the time a reader can tell apart. Neighbours that are shorter become one bar, so
+        there are never more bars in a row than about twice as many. With 0 all are drawn.
+    """
     layout = Layout()
-    found = lanes(trace, groups)
+    spans = list(trace)
+    if window is not None:
+        spans = [s for s in spans if s.start < window[1] and s.end > window[0]]
+    found = lanes(spans, groups)
+    begin, end = window or (
+        min((s.start for s in spans), default=0.0),
+        max((s.end for s in spans), default=0.0),
+    )
+    finest = (end - begin) / columns if columns else 0.0
     several = len({span.device for span in trace.device_spans}) > 1
     before: Lane | None = None
     for number, lane in enumerate(found):
@@ -109,9 +142,11 @@ def arrange(trace: Trace, groups: Collection[Group]) -> Layout:
         if several and lane.device and (before is None or lane.device != before.device):
             layout.headers.append((lane.device, layout.height + _HEADER / 2))
             layout.height += _HEADER
-        _place(layout, lane, shaded=number % 2 == 0)
+        _place(layout, lane, finest, shaded=number % 2 == 0)
         before = lane
-    if layout.bars:
+    if window is not None:
+        layout.begin, layout.end = window
+    elif layout.bars:
         layout.begin = min(bar.span.start for bar in layout.bars)
         layout.end = max(bar.span.end for bar in layout.bars)
         # The axis begins at 0, where the recording began, unless that would be half of the picture.
@@ -123,16 +158,50 @@ def arrange(trace: Trace, groups: Collection[Group]) -> Layout:
     return layout
 
 
-def _place(layout: Layout, lane: Lane, *, shaded: bool) -> None:
+def _place(layout: Layout, lane: Lane, finest: float, *, shaded: bool) -> None:
     row = rows(lane)
     number = max(row) + 1
     total = 1.0 if number == 1 else min(number * _ROW, _TALLEST)
     size = total / number
-    for span, index in zip(lane.spans, row, strict=True):
+    for span, index, many in _merged(zip(lane.spans, row, strict=True), finest):
         y = layout.height + (index + _MARGIN) * size
-        layout.bars.append(Bar(span, lane, y, size * (1 - 2 * _MARGIN)))
+        layout.bars.append(Bar(span, lane, y, size * (1 - 2 * _MARGIN), many))
     layout.bands.append(Band(lane.name, layout.height, total, shaded))
     layout.height += total
+
+
+def _merged(placed: Iterable[tuple[Span, int]], finest: float) -> Iterator[tuple[Span, int, int]]:
+    """Spans with their rows, and for how many each stands: what is short joins its neighbours.
+
+    In the order of their starts in each row. A bar that joins several is at most twice as long as `finest`.
+    """
+    waiting: dict[int, list[Span]] = {}
+    for span, row in placed:
+        short = span.end - span.start < finest
+        held = waiting.get(row)
+        if held and (not short or span.end - held[0].start > 2 * finest):
+            yield _joined(waiting.pop(row), row)
+            held = None
+        if not short:
+            yield span, row, 1
+        elif held:
+            held.append(span)
+        else:
+            waiting[row] = [span]
+    for row, held in waiting.items():
+        yield _joined(held, row)
+
+
+def _joined(spans: list[Span], row: int) -> tuple[Span, int, int]:
+    first = spans[0]
+    if len(spans) == 1:
+        return first, row, 1
+    times: dict[SpanKind, float] = {}
+    for span in spans:
+        times[span.kind] = times.get(span.kind, 0.0) + span.end - span.start
+    kind = max(times, key=lambda k: times[k])
+    end = max(span.end for span in spans)
+    return replace(first, kind=kind, name=f"{len(spans)} spans", end=end, after=()), row, len(spans)
 
 
 def _arrows(bars: list[Bar]) -> list[Arrow]:
@@ -141,7 +210,7 @@ def _arrows(bars: list[Bar]) -> list[Arrow]:
     An event that adds nothing is left out: once a stream has waited for a span of another stream, all
     that it does later also comes after that span, and after those before it.
     """
-    drawn = {bar.span.id: bar for bar in bars if bar.lane.group != "engines"}
+    drawn = {bar.span.id: bar for bar in bars if bar.lane.group != "engines" and bar.number == 1}
     found: list[Arrow] = []
     waited: dict[tuple[str, str, str, str], int] = {}
     for _, bar in sorted(drawn.items()):

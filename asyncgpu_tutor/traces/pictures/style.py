@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from asyncgpu_tutor.traces.spans import SpanKind
 
 __all__ = [
+    "EVENT",
     "INK",
     "KIND_LOOKS",
     "OP_COLOURS",
     "PAPER",
     "QUIET",
     "RULE",
+    "THEME",
     "UNOWNED",
     "Look",
     "darker",
@@ -21,6 +23,7 @@ __all__ = [
 ]
 
 INK = "#222222"  # lines, and text that counts
+EVENT = "#B00040"  # the arrow where a stream waits for another: nobody should miss it
 QUIET = "#666666"  # text that need not be seen first
 RULE = "#AAAAAA"  # what separates, and names that are faded
 PAPER = "#F4F4F4"  # behind every other lane
@@ -73,3 +76,51 @@ def lighter(colour: str, part: float = 0.65) -> str:
     """The colour, as #RRGGBB, with `part` of the way gone to white: for what names stand on in a pattern."""
     channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(channel + part * (255 - channel)):02X}" for channel in channels)
+
+
+def _page(ink: str, quiet: str, rule: str, band: str, paper: str, rest: str) -> str:
+    return (
+        f"--agt-ink:{ink};--agt-quiet:{quiet};--agt-rule:{rule};--agt-band:{band};--agt-paper:{paper};"
+        f"{rest}"
+    )
+
+
+_LIGHT = _page(
+    INK,
+    QUIET,
+    RULE,
+    PAPER,
+    "#FFFFFF",
+    f"--agt-grid:#DDDDDD;--agt-call:#D4D4D4;--agt-work:#A6A6A6;--agt-event:{EVENT};--agt-bad:#B3001B",
+)
+_DARK = _page(
+    "#EEEEEE",
+    "#B4B4B4",
+    "#777777",
+    "#1F2329",
+    "#14171B",
+    "--agt-grid:#33383F;--agt-call:#4A4F57;--agt-work:#5C626B;--agt-event:#FF8FAE;--agt-bad:#FF6B7D",
+)
+
+# The page decides: the system's preference, unless JupyterLab or VS Code says something else.
+THEME = (
+    f".agt{{{_LIGHT}}}@media(prefers-color-scheme:dark){{.agt{{{_DARK}}}}}"
+    f"[data-jp-theme-light=true] .agt,.vscode-light .agt{{{_LIGHT}}}"
+    f"[data-jp-theme-light=false] .agt,.vscode-dark .agt{{{_DARK}}}"
+    ".agt{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}"
+    ".agt text{fill:var(--agt-ink);font-size:11px}"
+    ".agt-paper{fill:var(--agt-paper)}.agt-band{fill:var(--agt-band)}.agt-none{fill:none}"
+    ".agt .agt-title{font-size:14px;font-weight:600}.agt .agt-facts{font-size:11.5px;fill:var(--agt-quiet)}"
+    ".agt .agt-lane{font-size:12px;text-anchor:end}.agt .agt-device{font-weight:600}"
+    ".agt .agt-tick,.agt .agt-axis{text-anchor:middle;fill:var(--agt-quiet)}"
+    ".agt .agt-end{text-anchor:end}.agt-point.now{stroke:var(--agt-ink)!important;stroke-width:4}"
+    ".agt-rule,.agt-grid{stroke:var(--agt-rule);fill:none}.agt-grid{stroke:var(--agt-grid)}"
+    ".agt-bar{stroke-width:.8}.agt-bar.faded{fill-opacity:.28;stroke-opacity:.4}"
+    ".agt-bar.out{stroke-width:2}.agt-bar.out{stroke:var(--agt-ink)!important}"
+    ".agt .agt-name{text-anchor:middle;pointer-events:none}"
+    ".agt-arrow,.agt-halo{fill:none;stroke:var(--agt-quiet);stroke-width:.9}"
+    ".agt-arrow.launch{stroke-dasharray:1.5 2.5}.agt-arrow.sync{stroke-dasharray:5 3}"
+    ".agt-arrow.event{stroke:var(--agt-event);stroke-width:2.2}"
+    ".agt-halo{stroke:var(--agt-paper);stroke-width:5}"
+    ".agt-tip{fill:var(--agt-quiet)}.agt-tip.event{fill:var(--agt-event)}"
+)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from asyncgpu_tutor.traces.spans.intervals import Interval, gaps, histogram, length, union
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
+from asyncgpu_tutor.traces.spans.shown import html_table
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
 
@@ -20,7 +21,7 @@ _EngineKey = tuple[str, Engine]  # device, engine
 _HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Metrics:
     """The numbers of one trace; see `measure`.
 
@@ -95,6 +96,24 @@ class Metrics:
         """`serial / device_makespan`; 1 where that took no time. See the caveat at `serial`."""
         return self.serial / self.device_makespan if self.device_makespan else 1.0
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name} {text}" for name, text in self._facts())
+        return f"<Metrics: {told}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._facts(), caption="Times in us")
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """The numbers that one asks for first, for people."""
+        return [
+            ("makespan", f"{self.makespan:.1f}"),
+            ("device busy", f"{self.device_active:.1f}"),
+            ("device idle", f"{self.device_idle:.1f}"),
+            ("overlap", f"{self.overlap:.1f} ({self.overlap_fraction:.0%} of busy)"),
+            ("streams at once", f"{self.max_concurrency}"),
+            ("speed-up over end to end", f"{self.speedup:.2f}"),
+        ]
+
     @property
     def critical_spans(self) -> tuple[Span, ...]:
         """The spans of the critical path, in order of time."""
@@ -106,13 +125,15 @@ class Metrics:
         return math.fsum(step.idle for step in self.critical_path)
 
 
-def measure(trace: Iterable[Span]) -> Metrics:
+def measure(trace: Iterable[Span], *, path: bool = True) -> Metrics:
     """The metrics of a trace.
 
     Parameters
     ----------
     trace : Trace or iterable of Span
         A finished recording. An empty one has zeros everywhere.
+    path : bool
+        Whether to look for the critical path too, which takes most of the time; else it is empty.
 
     Returns
     -------
@@ -142,7 +163,7 @@ def measure(trace: Iterable[Span]) -> Metrics:
         host={k: length(_busy(s for s in spans if s.kind == k)) for k in _HOST_KINDS},
         gaps={key: gaps(lane) for key, lane in lanes.items()},
         concurrency=histogram(lanes.values(), begin, end),
-        critical_path=critical_path(spans),
+        critical_path=critical_path(spans) if path else (),
     )
 
 

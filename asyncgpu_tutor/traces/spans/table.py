@@ -17,6 +17,7 @@ from asyncgpu_tutor.traces.spans.lanes import (
 )
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
 from asyncgpu_tutor.traces.spans.path import Step
+from asyncgpu_tutor.traces.spans.shown import NOTHING
 from asyncgpu_tutor.traces.spans.span import Span
 from asyncgpu_tutor.traces.spans.vocabulary import (
     ENGINE_WORDS,
@@ -63,7 +64,7 @@ def render(spans: Sequence[Span], *, device: str, clock: str, limit: int | None,
 def _heading(spans: Sequence[Span], device: str, clock: str) -> str:
     title = f"Timeline of {device}" if device else "Timeline"
     if not spans:
-        return f"{title} ({clock_words(clock)})\nNothing was recorded."
+        return f"{title} ({clock_words(clock)})\n{NOTHING}"
     work = [span for span in spans if span.on_device]
     streams = len({(span.device, span.stream) for span in work})
     return (

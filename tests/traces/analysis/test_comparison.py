@@ -89,7 +89,7 @@ def test_without_labels_in_one_of_them_kinds_and_names_are_matched() -> None:
 
 def test_the_picture_has_one_axis_for_all() -> None:
     comparison = agt.compare(recorded(RECORDING), Trace.load_recording(RECORDING))
-    axes = comparison.plot()
+    axes = comparison.plot().axes()
     assert [ax.get_xlim() for ax in axes] == [axes[0].get_xlim()] * 2
     makespan = max(comparison["makespan"].values)
     assert axes[0].get_xlim()[1] >= makespan

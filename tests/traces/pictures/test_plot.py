@@ -16,10 +16,19 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_hex
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.pictures import compare_timelines, plot
+from asyncgpu_tutor.traces import pictures
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, OP_COLOURS
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Span, SpanKind, measure
 from asyncgpu_tutor.traces.trace import Trace
+
+
+def plot(trace: Trace, *, ax: Axes | None = None, **options: object) -> Axes:
+    made = pictures.plot(trace, **options)
+    return made.axes()[0] if ax is None else made.draw_on(ax)
+
+
+def compare_timelines(traces: list[Trace], *titles: object, **options: object) -> list[Axes]:
+    return pictures.compare_timelines(traces, *titles, **options).axes()
 
 
 def one(kind: SpanKind = "kernel", start: float = 0, end: float = 10, **more: object) -> Span:
@@ -278,7 +287,8 @@ def test_in_a_narrow_picture_the_clock_is_the_last_to_go(mlp: Trace) -> None:
 
 
 def test_nothing_recorded_is_said() -> None:
-    assert "Nothing was recorded." in [t.get_text() for t in plot(Trace()).texts]
+    said = " ".join(t.get_text() for t in plot(Trace()).texts)
+    assert "Nothing was recorded. A trace is filled when" in said
 
 
 def test_nothing_on_the_lanes_is_said() -> None:
@@ -406,7 +416,7 @@ def test_importing_the_timeline_does_not_import_matplotlib() -> None:
 
 
 def test_the_trace_draws_itself(mlp: Trace) -> None:
-    assert mlp.plot(title="by itself").get_title(loc="left") == "by itself"
+    assert [p.title for p in mlp.plot(title="by itself").panels] == ["by itself"]
 
 
 def test_no_global_setting_is_changed(mlp: Trace) -> None:

@@ -121,12 +121,12 @@ def test_all_that_shares_a_lane_differs_in_pattern() -> None:
 
 
 def test_where_colour_stands_for_an_operation_its_number_is_there_too(mlp: Trace) -> None:
-    ax = plot(mlp, color_by="op", lanes=("streams",), width=16)
+    ax = plot(mlp, color_by="op", lanes=("streams",), width=16).axes()[0]
     ax.get_figure(root=True).canvas.draw()
     names = {t.get_text() for t in ax.texts if t.get_gid() == "name"}
 
     assert {"#1 sgemm_naive", "#2 sgemm_naive"} <= names
-    assert not any(text.startswith("#") for text in _names(plot(mlp, lanes=("streams",))))
+    assert not any(text.startswith("#") for text in _names(plot(mlp, lanes=("streams",)).axes()[0]))
 
 
 def _names(ax: Any) -> set[str]:

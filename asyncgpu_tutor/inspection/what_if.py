@@ -1,0 +1,227 @@
+"""What if: one program for many values of its parameters, on a simulated device."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from typing import Any, cast
+
+from asyncgpu_tutor.devices.event_loop import completed
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.ops import DeviceOp
+from asyncgpu_tutor.run import current_device, record, using
+from asyncgpu_tutor.traces.live import show
+from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
+from asyncgpu_tutor.traces.pictures.curve import Curve
+from asyncgpu_tutor.traces.spans.lanes import Group
+from asyncgpu_tutor.traces.spans.shown import Lines
+from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
+from asyncgpu_tutor.traces.trace import Trace
+
+__all__ = ["Exploration", "explore"]
+
+_MOST = 100  # runs
+_STILLS = 3  # timelines in the still picture
+
+_Values = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What `explore` found. As the last line of a cell it has a slider for each parameter.
+
+    Attributes
+    ----------
+    parameters : mapping of str to tuple
+        Their values, in the order in which they were given.
+    traces : mapping of tuple to Trace
+        One for each combination of values, in the order of `parameters`.
+    lanes : collection of {"host", "streams", "engines"}
+        What the timelines show.
+    """
+
+    parameters: Mapping[str, _Values]
+    traces: Mapping[_Values, Trace]
+    lanes: Collection[Group]
+
+    @cached_property
+    def makespans(self) -> Mapping[_Values, float]:
+        """For each combination, from the first start to the last end, in us."""
+        return {
+            values: max(s.end for s in trace) - min(s.start for s in trace) if trace.spans else 0.0
+            for values, trace in self.traces.items()
+        }
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The values with the shortest makespan; of equals the first."""
+        return dict(zip(self.parameters, self._least, strict=True))
+
+    def __getitem__(self, values: Any) -> Trace:
+        """The trace for these values: one, or a tuple in the order of the parameters."""
+        key: _Values = cast(_Values, values) if isinstance(values, tuple) else (values,)
+        if key not in self.traces:
+            raise UsageError(f"{key!r} was not explored; there are {self._ranges}")
+        return self.traces[key]
+
+    def __repr__(self) -> str:
+        least = self.makespans[self._least]
+        return f"<Exploration of {self._ranges}: shortest is {least:.1f} us, with {self._told(self._least)}>"
+
+    def table(self) -> Lines:
+        """Makespans as text, in us, a line for each combination; the shortest is marked."""
+        told = [(self._told(v), us, v == self._least) for v, us in self.makespans.items()]
+        wide = max(len(name) for name, _, _ in told)
+        return Lines(
+            "\n".join(
+                f"{name:<{wide}}  {us:10.1f}{'  <-' if low else ''}" for name, us, low in told
+            )
+        )
+
+    @property
+    def _least(self) -> _Values:
+        return min(self.makespans, key=lambda values: self.makespans[values])
+
+    @property
+    def _ranges(self) -> str:
+        return ", ".join(
+            f"{name} in ({', '.join(map(str, values))})" for name, values in self.parameters.items()
+        )
+
+    def _told(self, values: _Values) -> str:
+        return ", ".join(f"{n} = {v}" for n, v in zip(self.parameters, values, strict=True))
+
+    # ------------------------------------------------------------------ pictures
+    def _timelines(self, which: Iterable[_Values]) -> Timeline:
+        chosen = list(which)
+        made = compare_timelines(
+            [self.traces[values] for values in chosen],
+            [self._told(values) for values in chosen],
+            lanes=self.lanes,
+        )
+        for panel in made.panels:  # one scale for all, also for those that are not shown
+            panel.layout.begin = min(s.start for t in self.traces.values() for s in t)
+            panel.layout.end = max(s.end for t in self.traces.values() for s in t)
+        return made
+
+    def _curve(self) -> str:
+        first, *others = self.parameters
+        lines: dict[str, list[tuple[str, float]]] = {}
+        for values, us in self.makespans.items():
+            name = ", ".join(f"{n} = {v}" for n, v in zip(others, values[1:], strict=True))
+            lines.setdefault(name, []).append((self._key(values), us))
+        picture = Curve(
+            "Makespan",
+            first,
+            "\u00b5s, simulated clock: modelled, not measured",
+            [str(value) for value in self.parameters[first]],
+            lines,
+        )
+        return picture.svg(f"Makespan against {self._ranges}. {self!r}")
+
+    def _key(self, values: _Values) -> str:
+        numbers = (p.index(v) for p, v in zip(self.parameters.values(), values, strict=True))
+        return ",".join(str(number) for number in numbers)
+
+    def _repr_html_(self) -> str:
+        run = list(self.traces)
+        shown = list(dict.fromkeys([run[0], self._least, run[-1]]))[:_STILLS]
+        fold = f"<details><summary>All numbers</summary><pre>{escape(self.table())}</pre></details>"
+        return self._curve() + self._timelines(shown)._repr_html_() + fold
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return show(self._view, html=self._repr_html_(), text=repr(self))
+
+    def _view(self) -> dict[str, Any]:
+        return {
+            "view": "explore",
+            "sliders": [[n, [str(v) for v in values]] for n, values in self.parameters.items()],
+            "start": self._key(self._least),
+            "curve": self._curve(),
+            "frames": {self._key(v): self._timelines([v]).view() for v in self.traces},
+            "told": {
+                self._key(v): f"{self._told(v)}: {us:.1f} \u00b5s"
+                for v, us in self.makespans.items()
+            },
+        }
+
+
+def explore(
+    function: Callable[..., Any],
+    *,
+    lanes: Collection[Group] = ("host", "streams"),
+    **parameters: Iterable[Any],
+) -> Exploration:
+    """Run a program on a simulated device for each value of its parameters: what if there were more streams?
+
+    Each run has a device of its own, which imitates the same GPU as the current device does if that is
+    simulated, and an H200 otherwise; the current device is not touched.
+
+    Parameters
+    ----------
+    function : callable
+        Called with a value for each of the parameters, by name. It may do the work itself, return an
+        operation, which is then run, or be an ``async def``.
+    lanes : collection of {"host", "streams", "engines"}
+        Which lanes the timelines have.
+    **parameters
+        For each parameter of `function` its values, such as ``streams=range(1, 9)``. With several, all
+        combinations are run, at most 100.
+
+    Returns
+    -------
+    Exploration
+        Shows itself: a slider and a field for each parameter, the timeline, and the makespans as a curve.
+        Where nothing can be live, it is the curve and three of the timelines.
+
+    Raises
+    ------
+    UsageError
+        If there is no parameter, one without a value, or too many combinations.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt
+    >>> def program(streams):
+    ...     pool = [agt.create_stream() for _ in range(streams)]
+    ...     for i in range(4):
+    ...         agt.zeros((1024, 1024)).async_on(pool[i % streams])
+    ...     agt.synchronize()
+    >>> sorted(agt.explore(program, streams=[1, 2]).traces)
+    [(1,), (2,)]
+    """
+    forbid_nested_wait("explore")
+    ranges = {name: tuple(values) for name, values in parameters.items()}
+    if not ranges or not all(ranges.values()):
+        raise UsageError(
+            "explore needs at least one parameter with values, as in explore(program, streams=range(1, 9))"
+        )
+    runs = list(itertools.product(*ranges.values()))
+    if len(runs) > _MOST:
+        raise UsageError(
+            f"explore would run the program {len(runs)} times, and at most {_MOST} are useful: give the "
+            "parameters fewer values"
+        )
+    here = current_device()
+    spec = here.spec if isinstance(here, SimDevice) else "h200"
+    traces = {
+        values: _run(function, dict(zip(ranges, values, strict=True)), spec) for values in runs
+    }
+    return Exploration(ranges, traces, tuple(lanes))
+
+
+def _run(function: Callable[..., Any], values: Mapping[str, Any], spec: Any) -> Trace:
+    with using(SimDevice(spec=spec, machine=Machine())), record() as trace:
+        found = function(**values)
+        if asyncio.iscoroutine(found):
+            found = completed(found)
+        if isinstance(found, DeviceOp):
+            cast("DeviceOp[Any]", found).sync()
+    begin = min((span.start for span in trace), default=0.0)
+    trace.spans[:] = [replace(s, start=s.start - begin, end=s.end - begin) for s in trace]
+    return trace

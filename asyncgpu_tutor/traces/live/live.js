@@ -1,0 +1,444 @@
+// The live views of asyncgpu_tutor. Python lays everything out and sends it as data (see traces/pictures/svg.py);
+// here it is drawn again for each zoom, and answers to the mouse and the keyboard. Nothing is loaded from anywhere.
+
+const SVG = "http://www.w3.org/2000/svg";
+const ABOVE = 48, AXIS = 40, ROW = 20, RIGHT = 14; // pixels, as in the still
+const SWEEP = 6000; // ms in which the clock passes what is in view
+const KEYS = "← → along a lane, ↑ ↓ between lanes, Enter: chain, Space: play, + −: zoom, 0: all, Shift with ← →: move";
+
+const escaped = text => String(text).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+
+function made(parent, tag, options = {}, text = "") {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(options)) node.setAttribute(name, value);
+  if (text) node.textContent = text;
+  parent.append(node);
+  return node;
+}
+
+// A part of the page whose keys are its own: JupyterLab would take the arrows from a slider.
+function room(parent, css) {
+  const node = made(parent, "div", { class: css, "data-lm-suppress-shortcuts": "true" });
+  node.addEventListener("keydown", event => event.stopPropagation());
+  return node;
+}
+
+const canvas = document.createElement("canvas").getContext("2d");
+const widths = new Map(); // of texts at 11 pixels
+
+function wide(text, size) {
+  if (!widths.has(text)) {
+    canvas.font = "11px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
+    widths.set(text, canvas.measureText(text).width);
+  }
+  return (widths.get(text) * size) / 11;
+}
+
+function fitting(text, room, size) {
+  if (wide(text, size) <= room) return text;
+  for (let n = text.length - 1; n > 3; n--) {
+    const short = text.slice(0, n).trimEnd() + "…";
+    if (wide(short, size) <= room) return short;
+  }
+  return "";
+}
+
+function ticks(begin, end, most) {
+  const least = (end - begin) / Math.max(most, 2), power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 2.5, 5, 10].map(s => s * power).find(s => s >= least * 0.999);
+  const found = [];
+  for (let i = Math.ceil(begin / step - 1e-9); i <= end / step + 1e-9; i++) found.push(+(i * step).toPrecision(10));
+  return found;
+}
+
+// ------------------------------------------------------------------ the timeline
+// A bar is [id, start, end, y, height, look, text, state, lane]; times in us, heights in lanes.
+class Timeline {
+  constructor(parent) {
+    this.root = room(parent, "agt agt-live");
+    this.svg = document.createElementNS(SVG, "svg");
+    this.svg.setAttribute("class", "agt");
+    this.svg.setAttribute("tabindex", "0");
+    this.svg.setAttribute("role", "group");
+    this.root.append(this.svg);
+    this.tip = made(this.root, "div", { class: "agt-hover", hidden: "" });
+    const bar = made(this.root, "div", { class: "agt-controls" });
+    this.play = this.button(bar, "Play", "Play", () => this.toggle());
+    this.slider = made(bar, "input", { type: "range", min: 0, max: 1000, value: 1000, "aria-label": "clock" });
+    this.slider.addEventListener("input", () => { this.stop(); this.setClock(this.a + ((this.b - this.a) * this.slider.value) / 1000); });
+    this.time = made(bar, "output", { class: "agt-time" });
+    this.button(bar, "−", "Zoom out", () => this.zoom(2));
+    this.button(bar, "+", "Zoom in", () => this.zoom(0.5));
+    this.button(bar, "All", "Show all", () => this.all());
+    this.button(bar, "Chain", "Show the chain of the selected bar", () => this.toggleChain());
+    this.status = made(this.root, "div", { class: "agt-status", "aria-live": "polite" });
+    const more = made(this.root, "details");
+    made(more, "summary", {}, "In words, and keys");
+    this.words = made(more, "p");
+    made(more, "p", {}, KEYS + ". With the mouse: drag to move, Ctrl and the wheel to zoom.");
+    this.listen();
+    this.observer = new ResizeObserver(() => this.draw());
+    this.observer.observe(this.root);
+  }
+
+  button(parent, sign, name, act) {
+    const node = made(parent, "button", { type: "button", title: name, "aria-label": name }, sign);
+    node.addEventListener("click", act);
+    return node;
+  }
+
+  // Takes other data; the view stays where it is if the new data are of the same length.
+  show(data) {
+    this.stop();
+    this.data = data;
+    this.selected = this.chain = null;
+    this.t = null;
+    this.byId = data.panels.map(panel => new Map(panel.bars.map((bar, i) => [bar[0], i]).reverse()));
+    this.svg.setAttribute("aria-label", data.words);
+    this.words.textContent = data.words;
+    this.status.textContent = "";
+    this.all();
+  }
+
+  all() {
+    const margin = 0.01 * (this.data.end - this.data.begin);
+    this.look(this.data.begin - margin, this.data.end + margin);
+  }
+
+  look(a, b) {
+    [this.a, this.b] = [a, b];
+    this.draw();
+  }
+
+  zoom(factor, at = this.middle()) {
+    const whole = 1.02 * (this.data.end - this.data.begin);
+    const size = clamp((this.b - this.a) * factor, whole / 1e5, whole);
+    this.move(at - ((at - this.a) / (this.b - this.a)) * size, size);
+  }
+
+  move(a, size = this.b - this.a) {
+    const margin = 0.01 * (this.data.end - this.data.begin);
+    const from = clamp(a, this.data.begin - margin, this.data.end + margin - size);
+    this.look(from, from + size);
+  }
+
+  middle() {
+    const bar = this.selected && this.bar(this.selected);
+    return bar ? (bar[1] + bar[2]) / 2 : (this.a + this.b) / 2;
+  }
+
+  bar([panel, index]) { return this.data.panels[panel].bars[index]; }
+
+  // ---------------------------------------------------------------- drawing
+  x(time) { return clamp((time - this.a) / (this.b - this.a), -1, 2) * this.inner; }
+
+  draw() {
+    if (!this.data) return;
+    const width = clamp(this.root.clientWidth - 2, 320, 1200), { left, unit } = this.data;
+    this.inner = width - left - RIGHT;
+    let y = ABOVE;
+    this.tops = [];
+    const parts = this.data.panels.map((panel, number) => {
+      this.tops.push(y);
+      const part = `<g transform="translate(${left} ${y})"><svg width="${this.inner}" height="${panel.height * unit}" class="agt-inner">${this.bars(panel, number)}</svg>${this.frame(panel)}</g>`;
+      y += panel.height * unit + AXIS + ABOVE;
+      return part;
+    });
+    y += 6 - ABOVE;
+    const legend = this.legend(y, width);
+    this.svg.innerHTML = `<style>${this.data.style}</style><defs>${this.data.defs}</defs><rect class="agt-paper" width="100%" height="100%"/>${parts.join("")}${legend.text}`;
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${legend.bottom}`);
+    this.svg.setAttribute("width", width);
+    this.svg.setAttribute("height", legend.bottom);
+    this.drawClock();
+  }
+
+  frame(panel) {
+    const { unit, left } = this.data, tall = panel.height * unit;
+    const text = (css, x, y, said) => `<text class="${css}" x="${x}" y="${y}">${escaped(said)}</text>`;
+    const facts = [...panel.facts];
+    while (facts.length > 1 && wide(facts.join("  ·  "), 11.5) > this.inner + left) facts.pop();
+    let out = text("agt-title", 8 - left, -28, panel.title) + text("agt-facts", 8 - left, -11, facts.join("  ·  "));
+    for (const [label, y, height] of panel.bands) out += text("agt-lane", -8, (y + height / 2) * unit + 4, label);
+    for (const [name, y] of panel.headers) out += text("agt-lane agt-device", -8, y * unit + 4, name);
+    if (panel.bars.length)
+      for (const tick of ticks(this.a / panel.factor, this.b / panel.factor, this.inner / 70))
+        if (this.x(tick * panel.factor) >= 0 && this.x(tick * panel.factor) <= this.inner)
+          out += text("agt-tick", this.x(tick * panel.factor).toFixed(1), tall + 14, tick);
+    else out += text("agt-facts", 4, 18, panel.said);
+    return out + `<path class="agt-rule" d="M0 ${tall}h${this.inner}"/>` + text("agt-axis", this.inner / 2, tall + 31, panel.axis);
+  }
+
+  bars(panel, number) {
+    const { unit, looks } = this.data;
+    let out = "", names = "";
+    for (const [, y, height, shaded] of panel.bands)
+      if (shaded) out += `<rect class="agt-band" y="${y * unit}" width="100%" height="${height * unit}"/>`;
+    for (const tick of ticks(this.a / panel.factor, this.b / panel.factor, this.inner / 70))
+      out += `<path class="agt-grid" d="M${this.x(tick * panel.factor).toFixed(1)} 0V${panel.height * unit}"/>`;
+    for (const y of panel.separators) out += `<path class="agt-rule" d="M0 ${y * unit}h${this.inner}"/>`;
+    const last = new Map(); // by row: where the last bar ended, so that those below a pixel are drawn once
+    panel.bars.forEach((bar, i) => {
+      const [id, start, end, y, height, look, name, state] = bar;
+      if (end < this.a || start > this.b) return;
+      const from = this.x(start), to = this.x(end), key = y * 100 + look;
+      const own = this.chain?.panel === number || this.selected?.[0] === number;
+      const chosen = this.selected?.[0] === number && panel.bars[this.selected[1]][0] === id;
+      const css = this.chain && own ? (this.chain.ids.has(id) ? "out" : "faded") : state;
+      if (to - from < 0.5 && to - (last.get(key) ?? -9) < 0.5 && !chosen) return;
+      last.set(key, to);
+      const paint = looks[look], tall = height * unit;
+      out += `<rect class="agt-bar ${css}${chosen ? " chosen" : ""}" data-bar="${number}.${i}" style="fill:${paint.paint};stroke:${paint.line}" x="${from.toFixed(1)}" y="${(y * unit).toFixed(1)}" width="${Math.max(to - from, 0.5).toFixed(1)}" height="${tall.toFixed(1)}"/>`;
+      const size = Math.min(11, 0.78 * tall), shown = [Math.max(from, 0), Math.min(to, this.inner)];
+      if (shown[1] - shown[0] < 3 * size || size < 6) return;
+      const said = fitting(name, shown[1] - shown[0] - 6, size);
+      if (!said) return;
+      const middle = (shown[0] + shown[1]) / 2, at = (y + height / 2) * unit, faded = css === "faded";
+      const patch = faded ? "var(--agt-paper)" : paint.patch, room = Math.min(wide(said, size) + 4, shown[1] - shown[0] - 2);
+      if (patch) names += `<rect class="agt-patch" x="${middle - room / 2}" y="${at - 0.6 * size}" width="${room}" height="${1.2 * size}" style="fill:${patch}"/>`;
+      names += `<text class="agt-name" x="${middle}" y="${at + 0.35 * size}" style="fill:${faded ? "var(--agt-ink)" : paint.ink};font-size:${size}px">${escaped(said)}</text>`;
+    });
+    return out + this.arrows(panel, number) + names + `<rect class="agt-veil" y="0" height="100%" width="0"/><path class="agt-clock"/>`;
+  }
+
+  arrows(panel, number) {
+    const { unit } = this.data;
+    let lines = "", halos = "";
+    const add = (kind, points) => {
+      if (Math.max(points[0][0], points.at(-1)[0]) < this.a || Math.min(points[0][0], points.at(-1)[0]) > this.b) return;
+      const path = "M" + points.map(([time, y]) => `${this.x(time).toFixed(1)} ${(y * unit).toFixed(1)}`).join("L");
+      const [time, y] = points.at(-1), half = kind === "event" ? 5 : 2.5, back = points.at(-2)[1] <= y ? -1.6 * half : 1.6 * half;
+      if (kind === "event") halos += `<path class="agt-halo" d="${path}"/>`;
+      lines += `<path class="agt-arrow ${kind}" d="${path}"/><path class="agt-tip ${kind}" d="M${this.x(time)} ${y * unit}l${-half} ${back}h${2 * half}z"/>`;
+    };
+    for (const [kind, , , points] of panel.arrows) add(kind, points);
+    if (this.chain?.panel === number)
+      for (const [before, after] of this.chain.links) {
+        const b = panel.bars[before], a = panel.bars[after], down = b[3] < a[3];
+        if (b[3] !== a[3]) add("event", [[b[2], b[3] + b[4] / 2], [Math.max(a[1], b[2]), b[3] + b[4] / 2], [Math.max(a[1], b[2]), down ? a[3] : a[3] + a[4]]]);
+      }
+    return halos + lines;
+  }
+
+  legend(y, width) {
+    let x = this.data.left, text = "";
+    for (const [what, paint, line, words] of this.data.legend) {
+      const room = 44 + wide(words, 11);
+      if (x > this.data.left && x + room > width) [x, y] = [this.data.left, y + ROW];
+      text += what === "box"
+        ? `<rect class="agt-bar" x="${x}" y="${y}" width="24" height="12" style="fill:${paint};stroke:${line}"/>`
+        : `<path class="agt-arrow ${what}" d="M${x} ${y + 6}h24"/>`;
+      text += `<text class="agt-words" x="${x + 29}" y="${y + 10}">${escaped(words)}</text>`;
+      x += room;
+    }
+    return { text, bottom: y + ROW + 8 };
+  }
+
+  // ---------------------------------------------------------------- the clock
+  setClock(time) {
+    this.t = time;
+    this.drawClock();
+  }
+
+  drawClock() {
+    const on = this.t !== null && this.t !== undefined;
+    this.svg.querySelectorAll(".agt-inner").forEach((inner, number) => {
+      const x = on ? this.x(this.t) : this.inner, veil = inner.querySelector(".agt-veil");
+      veil.setAttribute("x", x);
+      veil.setAttribute("width", on ? Math.max(this.inner - x, 0) : 0);
+      inner.querySelector(".agt-clock").setAttribute("d", on ? `M${x} 0V${this.data.panels[number].height * this.data.unit}` : "");
+    });
+    if (!on) { this.time.textContent = ""; this.slider.value = 1000; return; }
+    this.slider.value = ((this.t - this.a) / (this.b - this.a)) * 1000;
+    this.time.textContent = `${this.t.toFixed(1)} µs`;
+    this.slider.setAttribute("aria-valuetext", this.time.textContent);
+    const running = this.data.panels.map(panel => {
+      const found = panel.bars.filter(bar => bar[1] <= this.t && this.t < bar[2] && !bar[8].startsWith("co")).map(bar => `${bar[8]}: ${bar[6]}`);
+      return [...new Set(found)].slice(0, 8).join(", ") || "nothing runs";
+    });
+    this.status.textContent = running.map((said, i) => (running.length > 1 ? `${this.data.panels[i].title}: ` : "") + said).join("\n");
+  }
+
+  toggle() { this.frameAsked ? this.stop() : this.start(); }
+
+  start() {
+    if (this.t === null || this.t >= this.b) this.t = this.a;
+    this.status.setAttribute("aria-live", "off"); // nobody wants to hear every frame
+    this.play.textContent = "Pause";
+    let before = null;
+    const step = now => {
+      if (before !== null) this.setClock(Math.min(this.t + ((now - before) / SWEEP) * (this.b - this.a), this.b));
+      before = now;
+      this.frameAsked = this.t < this.b ? requestAnimationFrame(step) : this.stop();
+    };
+    this.frameAsked = requestAnimationFrame(step);
+  }
+
+  stop() {
+    if (this.frameAsked) cancelAnimationFrame(this.frameAsked);
+    this.frameAsked = null;
+    this.play.textContent = "Play";
+    this.status.setAttribute("aria-live", "polite");
+    return null;
+  }
+
+  // ---------------------------------------------------------------- choosing
+  select(which) {
+    this.stop();
+    this.selected = which;
+    this.chain = this.t = null;
+    if (which) {
+      const bar = this.bar(which);
+      this.status.textContent = this.data.panels[which[0]].tips[which[1]];
+      if (bar[2] < this.a || bar[1] > this.b) this.move((bar[1] + bar[2] - this.b + this.a) / 2);
+    } else this.status.textContent = "";
+    this.draw();
+  }
+
+  // From the chosen bar back: at each the one, of those it had to wait for, that ended last.
+  toggleChain() {
+    if (!this.selected) { this.status.textContent = "Select a bar first: click it, or use the arrow keys."; return; }
+    if (this.chain) { this.chain = null; this.draw(); return; }
+    const [number, index] = this.selected, panel = this.data.panels[number], known = this.byId[number];
+    const path = [index], ids = new Set([panel.bars[index][0]]), links = [];
+    for (;;) {
+      const now = panel.bars[path.at(-1)];
+      let before = (panel.after[now[0]] ?? []).filter(id => known.has(id) && !ids.has(id)).map(id => known.get(id));
+      if (!before.length && now[8] === "host") // a call comes after what the host did before
+        before = panel.bars.map((bar, i) => i).filter(i => panel.bars[i][8] === "host" && panel.bars[i][2] <= now[1] && panel.bars[i][3] === now[3] && !ids.has(panel.bars[i][0]));
+      if (!before.length) break;
+      const binding = before.reduce((one, other) => (panel.bars[other][2] > panel.bars[one][2] ? other : one));
+      links.push([binding, path.at(-1)]);
+      path.push(binding);
+      ids.add(panel.bars[binding][0]);
+    }
+    this.chain = { panel: number, ids, links };
+    const told = path.slice(0, 12).map(i => `${panel.bars[i][6]} (${panel.bars[i][8]})`);
+    this.status.textContent = `${path.length} in the chain: ${told.join(" ← ")}${path.length > 12 ? " ← …" : ""}`;
+    this.draw();
+  }
+
+  neighbour(along, across) {
+    const lanes = []; // [panel, y of the row], from top to bottom
+    this.data.panels.forEach((panel, p) => [...new Set(panel.bars.map(bar => bar[3]))].sort((x, y) => x - y).forEach(y => lanes.push([p, y])));
+    if (!lanes.length) return;
+    const now = this.selected && this.bar(this.selected);
+    let lane = now ? lanes.findIndex(([p, y]) => p === this.selected[0] && y === now[3]) : 0;
+    lane = clamp(lane + across, 0, lanes.length - 1);
+    const [panel, y] = lanes[lane];
+    const row = this.data.panels[panel].bars.map((bar, i) => [bar, i]).filter(([bar]) => bar[3] === y).sort((x, z) => x[0][1] - z[0][1]);
+    let at = row.findIndex(([, i]) => now && panel === this.selected[0] && i === this.selected[1]);
+    if (at < 0) at = now ? row.reduce((best, [bar], i) => (Math.abs(bar[1] - now[1]) < Math.abs(row[best][0][1] - now[1]) ? i : best), 0) : 0;
+    else at = clamp(at + along, 0, row.length - 1);
+    this.select([panel, row[at][1]]);
+  }
+
+  // ---------------------------------------------------------------- mouse and keyboard
+  listen() {
+    const at = event => event.target.closest?.("[data-bar]")?.dataset.bar?.split(".").map(Number);
+    const time = event => this.a + ((event.clientX - this.svg.getBoundingClientRect().left - this.data.left) / this.inner) * (this.b - this.a);
+    let grip = null;
+    this.svg.addEventListener("pointerdown", event => { grip = { x: event.clientX, a: this.a, moved: false }; });
+    this.svg.addEventListener("pointermove", event => {
+      if (grip && event.buttons === 1 && (grip.moved || Math.abs(event.clientX - grip.x) > 3)) {
+        grip.moved = true;
+        this.tip.hidden = true;
+        this.move(grip.a - ((event.clientX - grip.x) / this.inner) * (this.b - this.a));
+        return;
+      }
+      const found = at(event);
+      this.tip.hidden = !found;
+      if (!found) return;
+      const box = this.root.getBoundingClientRect();
+      this.tip.textContent = this.data.panels[found[0]].tips[found[1]];
+      this.tip.style.left = `${clamp(event.clientX - box.left + 14, 0, Math.max(box.width - this.tip.offsetWidth - 4, 0))}px`;
+      this.tip.style.top = `${event.clientY - box.top + 16}px`;
+    });
+    this.svg.addEventListener("pointerleave", () => { this.tip.hidden = true; });
+    this.svg.addEventListener("pointerup", event => {
+      if (grip && !grip.moved) this.select(at(event) ?? null);
+      grip = null;
+    });
+    this.svg.addEventListener("wheel", event => {
+      if (!event.ctrlKey && !event.metaKey) return; // the page scrolls
+      event.preventDefault();
+      this.zoom(event.deltaY > 0 ? 1.25 : 0.8, time(event));
+    }, { passive: false });
+    this.svg.addEventListener("keydown", event => {
+      const quarter = (this.b - this.a) / 4;
+      const act = {
+        ArrowLeft: () => (event.shiftKey ? this.move(this.a - quarter) : this.neighbour(-1, 0)),
+        ArrowRight: () => (event.shiftKey ? this.move(this.a + quarter) : this.neighbour(1, 0)),
+        ArrowUp: () => this.neighbour(0, -1), ArrowDown: () => this.neighbour(0, 1),
+        "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), 0: () => this.all(),
+        " ": () => this.toggle(), Enter: () => this.toggleChain(), c: () => this.toggleChain(),
+        Escape: () => this.select(null),
+      }[event.key];
+      if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      act();
+    });
+  }
+
+  end() {
+    this.stop();
+    this.observer.disconnect();
+  }
+}
+
+// ------------------------------------------------------------------ what Python asks for
+const VIEWS = {
+  timeline(data, el) {
+    const view = new Timeline(el);
+    view.show(data);
+    return () => view.end();
+  },
+
+  // One timeline and a slider for each parameter, whose value can also be typed; the curve marks where one is.
+  explore(data, el) {
+    const root = room(el, "agt agt-live agt-explore");
+    const now = data.start.split(",").map(Number);
+    const said = made(root, "div", { class: "agt-status", "aria-live": "polite" });
+    const pick = () => {
+      const key = now.join(",");
+      said.textContent = data.told[key];
+      view.show(data.frames[key]);
+      curve.querySelectorAll(".agt-point").forEach(point => point.classList.toggle("now", point.dataset.key === key));
+    };
+    data.sliders.forEach(([name, values], i) => {
+      const row = made(root, "label", { class: "agt-controls" }, "");
+      made(row, "span", { class: "agt-parameter" }, name);
+      const slider = made(row, "input", { type: "range", min: 0, max: values.length - 1, value: now[i], "aria-label": name });
+      const field = made(row, "input", { type: "text", value: values[now[i]], "aria-label": `${name}, typed` });
+      const set = index => {
+        [now[i], slider.value, field.value] = [index, index, values[index]];
+        slider.setAttribute("aria-valuetext", values[index]);
+        pick();
+      };
+      slider.addEventListener("input", () => set(+slider.value));
+      field.addEventListener("change", () => {
+        const index = values.indexOf(field.value.trim());
+        if (index >= 0) set(index);
+        else said.textContent = `${name} can be ${values.join(", ")}`;
+      });
+    });
+    const view = new Timeline(root);
+    const curve = made(root, "div");
+    curve.innerHTML = data.curve;
+    curve.addEventListener("click", event => {
+      const key = event.target.dataset?.key?.split(",").map(Number);
+      key?.forEach((index, i) => { now[i] = index; root.querySelectorAll('label input[type="range"]')[i].value = index; root.querySelectorAll('label input[type="text"]')[i].value = data.sliders[i][1][index]; });
+      if (key) pick();
+    });
+    pick();
+    return () => view.end();
+  },
+};
+
+export default {
+  render({ model, el }) {
+    const data = model.get("view");
+    return VIEWS[data.view](data, el);
+  },
+};

@@ -1,0 +1,86 @@
+"""A curve as SVG: one number against a parameter, a line for each setting of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from asyncgpu_tutor.traces.pictures.style import OP_COLOURS, THEME, darker
+from asyncgpu_tutor.traces.pictures.svg import ticks
+
+__all__ = ["Curve"]
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 34, 44  # pixels around the curves
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What is to be drawn.
+
+    Attributes
+    ----------
+    title, across, up : str
+        Above it, and along its axes.
+    values : sequence of str
+        Along the axis, at equal distances: they need not be numbers.
+    lines : mapping of str to sequence of (key, y)
+        By their names: for each value, a key that a live view marks, and the number.
+    """
+
+    title: str
+    across: str
+    up: str
+    values: Sequence[str]
+    lines: Mapping[str, Sequence[tuple[str, float]]]
+
+    def svg(self, words: str, *, width: int = 760, height: int = 220) -> str:
+        """One SVG element; `words` describe it."""
+        inner, tall = width - _LEFT - _RIGHT, height - _TOP - _BOTTOM
+        most = max((y for line in self.lines.values() for _, y in line), default=0.0) * 1.08 or 1.0
+        step = inner / max(len(self.values) - 1, 1)
+        parts: list[str] = []
+        for y in ticks(0.0, most, tall / 30):
+            at = tall - y / most * tall
+            parts.append(f'<path class="agt-grid" d="M0 {at:.1f}h{inner}"/>')
+            parts.append(f'<text class="agt-tick agt-end" x="-6" y="{at + 4:.1f}">{y:g}</text>')
+        for i, value in enumerate(self.values):
+            x = i * step
+            parts.append(
+                f'<text class="agt-tick" x="{x:.1f}" y="{tall + 15}">{escape(value)}</text>'
+            )
+        parts += self._lines(step, tall, most)
+        parts.append(f'<path class="agt-rule" d="M0 {tall}h{inner}"/>')
+        parts.append(
+            f'<text class="agt-axis" x="{inner / 2:.0f}" y="{tall + 34}">{escape(self.across)}</text>'
+        )
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="agt" role="img" '
+            f'aria-label="{escape(words)}" viewBox="0 0 {width} {height}" width="{width}" '
+            f'style="max-width:100%;height:auto"><style>{THEME}</style>'
+            '<rect class="agt-paper" width="100%" height="100%"/>'
+            f'<text class="agt-title" x="8" y="18">{escape(self.title)}</text>'
+            f'<text class="agt-facts" x="8" y="{_TOP - 3}">{escape(self.up)}</text>'
+            f'<g transform="translate({_LEFT} {_TOP + 6})">{"".join(parts)}</g></svg>'
+        )
+
+    def _lines(self, step: float, tall: float, most: float) -> Iterator[str]:
+        names: list[tuple[float, str, str]] = []
+        for number, (name, line) in enumerate(self.lines.items()):
+            colour = OP_COLOURS[number % len(OP_COLOURS)]
+            points = [(i * step, tall - y / most * tall, key) for i, (key, y) in enumerate(line)]
+            path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
+            yield f'<polyline points="{path}" style="fill:none;stroke:{colour};stroke-width:2"/>'
+            for (x, y, key), (_, value) in zip(points, line, strict=True):
+                yield (
+                    f'<circle class="agt-point" data-key="{escape(key)}" cx="{x:.1f}" cy="{y:.1f}" r="4" '
+                    f'style="fill:{colour};stroke:{darker(colour)}"><title>{value:.1f}</title></circle>'
+                )
+            names.append((points[-1][1], name, colour))
+        # Names that would lie on each other go below each other, so each has its line's colour.
+        last, x = -20.0, (len(self.values) - 1) * step
+        for y, name, colour in sorted(names):
+            last = max(y, last + 14)
+            if name:
+                box = f'<rect x="{x + 10:.1f}" y="{last - 4:.1f}" width="9" height="9" fill="{colour}"/>'
+                yield f'{box}<text x="{x + 24:.1f}" y="{last + 4:.1f}">{escape(name)}</text>'

@@ -1,0 +1,380 @@
+"""Timelines as SVG: the still picture, and the data that the live one is drawn from.
+
+The still stands alone: it has its own style, no script, and needs no network. Colours that depend on the
+page are CSS variables, so it is dark in a dark JupyterLab, and where the system prefers that. The live
+picture (`asyncgpu_tutor.traces.live`) draws the same bars again when one zooms; `data` has them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from textwrap import wrap
+from typing import Any
+from zlib import crc32
+
+from asyncgpu_tutor.traces.pictures.hover import tips
+from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar
+from asyncgpu_tutor.traces.pictures.panel import ARROW_WORDS, Panel
+from asyncgpu_tutor.traces.pictures.style import (
+    INK,
+    KIND_LOOKS,
+    OP_COLOURS,
+    THEME,
+    Look,
+    darker,
+    lighter,
+)
+from asyncgpu_tutor.traces.spans import DEVICE_KINDS
+from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
+
+__all__ = ["data", "draw", "fitting", "text_width", "ticks"]
+
+# All sizes are in pixels.
+UNIT = 26  # the height of a lane
+_ABOVE, _AXIS, _ROW = 48, 40, 20  # title and facts; ticks and the axis' name; a row of the legend
+_RIGHT = 14
+_MOST_TIPS = 600  # bars that a still says more of when one points at them
+
+_HATCHES: Mapping[str, str] = {
+    "////": "M0 6 6 0M-1 1 1-1M5 7 7 5",
+    "\\\\\\\\": "M0 0 6 6M-1 5 1 7M5-1 7 1",
+    "xxxx": "M0 6 6 0M0 0 6 6",
+    "....": "M2.4 3h1.2",
+    "||": "M3 0v6",
+    "----": "M0 3h6",
+}
+# What has no colour of its own takes the page's: white bars glare in the dark.
+_PAGE: Mapping[str, str] = {"call": "--agt-call", "wait": "--agt-paper", "work": "--agt-work"} | {
+    "range": "--agt-paper"
+}
+_DOT = "  \u00b7  "
+_HEAD = 5.0  # half the width of an arrow's head
+
+
+def text_width(text: str, size: float) -> float:
+    """About how wide a line is, rather too wide than too narrow: the reader's font is not known."""
+    return size * sum(
+        0.36
+        if c in "iljtfr.,:;'|!() "
+        else 0.92
+        if c in "mwMW@%\u2026"
+        else 0.68
+        if c.isupper()
+        else 0.6
+        for c in text
+    )
+
+
+def fitting(text: str, room: float, size: float) -> str:
+    """The text, cut off where most of it fits, or nothing."""
+    if text_width(text, size) <= room:
+        return text
+    for length in range(len(text) - 1, 3, -1):
+        short = text[:length].rstrip("_ ") + "\u2026"
+        if text_width(short, size) <= room:
+            return short
+    return ""
+
+
+def draw(
+    panels: Sequence[Panel],
+    words: str,
+    *,
+    width: int,
+    legend: bool = True,
+    side_by_side: bool = False,
+) -> str:
+    """Panels as one SVG element, `width` pixels wide where there is room; `words` describe it."""
+    left = _left(panels)
+    columns = len(panels) if side_by_side else 1
+    inner = max((width - columns * (left + _RIGHT)) / columns, 80.0)
+    paints = _Paints(panels)
+    parts: list[str] = []
+    y = float(_ABOVE)
+    bottom = 0.0
+    for number, panel in enumerate(panels):
+        x = left + (number * (inner + left + _RIGHT) if side_by_side else 0)
+        parts.append(f'<g transform="translate({x:.0f} {y:.0f})">')
+        parts += _panel(panel, inner, left, paints)
+        parts.append("</g>")
+        bottom = max(bottom, y + panel.height * UNIT + _AXIS)
+        if not side_by_side:
+            y += panel.height * UNIT + _AXIS + _ABOVE
+    if legend:
+        rows = list(_legend(panels, paints, left, bottom + 6, width))
+        parts += rows
+        bottom = float(rows[-1].partition("<!--")[2].partition("-->")[0]) if rows else bottom
+    label = escape(words)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="agt" role="img" aria-label="{label}" '
+        f'viewBox="0 0 {width} {bottom + 8:.0f}" width="{width}" '
+        f'style="max-width:100%;height:auto">'
+        f"<style>{THEME}</style><defs>{paints.defs}</defs>"
+        f'<rect class="agt-paper" width="100%" height="100%"/>{"".join(parts)}</svg>'
+    )
+
+
+def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
+    """The same as `draw`, as JSON values that `live.js` draws, at whatever zoom."""
+    paints = _Paints(panels)
+    return {
+        "words": words,
+        "style": THEME,
+        "defs": paints.defs,
+        "unit": UNIT,
+        "left": _left(panels),
+        "begin": panels[0].layout.begin,
+        "end": panels[0].layout.end,
+        "looks": paints.looks,
+        "legend": [list(item) for item in _items(panels, paints)],
+        "panels": [_panel_data(panel, paints) for panel in panels],
+    }
+
+
+def _panel_data(panel: Panel, paints: _Paints) -> dict[str, Any]:
+    layout = panel.layout
+    told = tips(panel)
+    number = {id(bar): i for i, bar in enumerate(layout.bars)}
+    name, _, factor = panel.axis
+    return {
+        "title": panel.title,
+        "facts": panel.facts(),
+        "said": panel.said,
+        "height": panel.height,
+        "axis": name,
+        "factor": factor,
+        "bands": [[b.label, b.y, b.height, b.shaded] for b in layout.bands],
+        "headers": [list(h) for h in layout.headers],
+        "separators": layout.separators,
+        "bars": [
+            [
+                *(bar.span.id, bar.span.start, bar.span.end, bar.y, bar.height),
+                *(paints.number(panel, bar), panel.text(bar), _state(panel, bar), bar.lane.name),
+            ]
+            for bar in layout.bars
+        ],
+        "tips": [told(bar) for bar in layout.bars],
+        "after": {bar.span.id: list(bar.span.after) for bar in layout.bars if bar.span.after},
+        "arrows": [
+            [a.kind, *(number[id(b)] for b in (a.before, a.after)), a.points] for a in panel.arrows
+        ],
+    }
+
+
+def _state(panel: Panel, bar: Bar) -> str:
+    if panel.highlight is None:
+        return ""
+    return "faded" if panel.faded(bar) else "out"
+
+
+def _left(panels: Sequence[Panel]) -> int:
+    labels = [band.label for p in panels for band in p.layout.bands]
+    labels += [name for p in panels for name, _ in p.layout.headers]
+    return round(max((text_width(label, 12) for label in labels), default=20)) + 16
+
+
+class _Paints:
+    """How each look is painted. Patterns have ids, which are this picture's own on a page with many."""
+
+    def __init__(self, panels: Sequence[Panel]) -> None:
+        self._numbers: dict[tuple[Look, str], int] = {}
+        self.looks: list[dict[str, str]] = []
+        self.defs = ""
+        named = [(p.title, p.layout.begin, p.layout.end, len(p.layout.bars)) for p in panels]
+        self._key = f"agt{crc32(repr(named).encode()):08x}"
+        for panel in panels:
+            for bar in panel.layout.bars:
+                self.number(panel, bar)
+
+    def number(self, panel: Panel, bar: Bar) -> int:
+        """Index in `looks` of the look of a bar."""
+        kind = bar.span.kind
+        return self.of(panel.look(bar), kind)
+
+    def of(self, look: Look, kind: str) -> int:
+        """Index in `looks` of a look; a new one is added."""
+        page = _PAGE.get(kind, "")
+        key = look, page
+        known = self._numbers.get(key)
+        if known is not None:
+            return known
+        fill = f"var({page})" if page else look.colour
+        line = "var(--agt-quiet)" if page else darker(look.colour)
+        made = {
+            "paint": fill,
+            "line": line,
+            "ink": "var(--agt-ink)" if page else INK,
+            "patch": ("var(--agt-paper)" if page else lighter(look.colour)) if look.hatch else "",
+        }
+        if look.hatch:
+            name = f"{self._key}-{len(self.looks)}"
+            width = 2 if look.hatch == "...." else 1
+            self.defs += (
+                f'<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse">'
+                f'<rect width="6" height="6" style="fill:{fill}"/>'
+                f'<path d="{_HATCHES[look.hatch]}" style="stroke:{line};stroke-width:{width}"/></pattern>'
+            )
+            made["paint"] = f"url(#{name})"
+        self._numbers[key] = len(self.looks)
+        self.looks.append(made)
+        return len(self.looks) - 1
+
+
+# ------------------------------------------------------------------ a panel
+def _panel(panel: Panel, inner: float, left: int, paints: _Paints) -> Iterator[str]:
+    layout = panel.layout
+    height = panel.height * UNIT
+    margin = 0.01 * (layout.end - layout.begin)
+    begin, end = layout.begin - margin, layout.end + margin
+
+    def x(time: float) -> float:
+        return (min(max(time, begin), end) - begin) / (end - begin) * inner
+
+    yield f'<text class="agt-title" x="{8 - left}" y="-28">{escape(panel.title)}</text>'
+    facts = panel.facts()
+    while len(facts) > 1 and text_width(_DOT.join(facts), 11.5) > inner + left:
+        facts.pop()
+    yield f'<text class="agt-facts" x="{8 - left}" y="-11">{escape(_DOT.join(facts))}</text>'
+    for band in layout.bands:
+        shade = "agt-band" if band.shaded else "agt-none"
+        y, tall = band.y * UNIT, band.height * UNIT
+        yield f'<rect class="{shade}" y="{y:.1f}" width="{inner:.0f}" height="{tall:.1f}"/>'
+        yield f'<text class="agt-lane" x="-8" y="{y + tall / 2 + 4:.1f}">{escape(band.label)}</text>'
+    for name, y in layout.headers:
+        yield f'<text class="agt-lane agt-device" x="-8" y="{y * UNIT + 4:.1f}">{escape(name)}</text>'
+    for y in layout.separators:
+        yield f'<path class="agt-rule" d="M0 {y * UNIT:.1f}h{inner:.0f}"/>'
+    name, _, factor = panel.axis
+    if layout.bars:
+        for tick in ticks(layout.begin / factor, layout.end / factor, inner / 70):
+            at = x(tick * factor)
+            yield f'<path class="agt-grid" d="M{at:.1f} 0V{height:.0f}"/>'
+            yield f'<text class="agt-tick" x="{at:.1f}" y="{height + 14:.0f}">{tick:g}</text>'
+    else:
+        for number, line in enumerate(wrap(panel.said, 80)):
+            yield f'<text class="agt-facts" x="4" y="{18 + 15 * number}">{escape(line)}</text>'
+    yield f'<path class="agt-rule" d="M0 {height:.0f}h{inner:.0f}"/>'
+    yield f'<text class="agt-axis" x="{inner / 2:.0f}" y="{height + 31:.0f}">{escape(name)}</text>'
+    yield from _bars(panel, x, paints)
+    yield from _arrows(panel.arrows, x)
+    yield from _names(panel, x, paints)
+
+
+def _bars(panel: Panel, x: Any, paints: _Paints) -> Iterator[str]:
+    alike: dict[tuple[int, str], list[Bar]] = {}
+    for bar in panel.layout.bars:
+        alike.setdefault((paints.number(panel, bar), _state(panel, bar)), []).append(bar)
+    told = tips(panel) if len(panel.layout.bars) <= _MOST_TIPS else None
+    for (number, state), bars in alike.items():
+        look = paints.looks[number]
+        yield f'<g class="agt-bar {state}" style="fill:{look["paint"]};stroke:{look["line"]}">'
+        for bar in bars:
+            start, end = x(bar.span.start), x(bar.span.end)
+            box = (
+                f'x="{start:.1f}" y="{bar.y * UNIT:.1f}" width="{max(end - start, 0.5):.1f}" '
+                f'height="{bar.height * UNIT:.1f}"'
+            )
+            if told is None:
+                yield f"<rect {box}/>"
+            else:
+                yield f"<rect {box}><title>{escape(told(bar))}</title></rect>"
+        yield "</g>"
+
+
+def _names(panel: Panel, x: Any, paints: _Paints) -> Iterator[str]:
+    for bar in panel.layout.bars:
+        start, end = x(bar.span.start), x(bar.span.end)
+        size = min(11.0, 0.78 * bar.height * UNIT)
+        if end - start < 3 * size or size < 6:
+            continue
+        name = fitting(panel.text(bar), end - start - 6, size)
+        if not name:
+            continue
+        look = paints.looks[paints.number(panel, bar)]
+        middle, y = (start + end) / 2, (bar.y + bar.height / 2) * UNIT
+        ink, patch = look["ink"], look["patch"]
+        if panel.faded(bar):
+            ink, patch = "var(--agt-ink)", "var(--agt-paper)"
+        if patch:
+            wide = min(text_width(name, size) + 4, end - start - 2)
+            yield (
+                f'<rect x="{middle - wide / 2:.1f}" y="{y - 0.6 * size:.1f}" width="{wide:.1f}" '
+                f'height="{1.2 * size:.1f}" style="fill:{patch};pointer-events:none"/>'
+            )
+        yield (
+            f'<text class="agt-name" x="{middle:.1f}" y="{y + 0.35 * size:.1f}" '
+            f'style="fill:{ink};font-size:{size:.1f}px">{escape(name)}</text>'
+        )
+
+
+def _arrows(arrows: Sequence[Arrow], x: Any) -> Iterator[str]:
+    # All halos are drawn before all lines, because the halo of one arrow would cut the line of another.
+    paths = [
+        (a, "M" + "L".join(f"{x(time):.1f} {y * UNIT:.1f}" for time, y in a.points)) for a in arrows
+    ]
+    yield from (f'<path class="agt-halo" d="{d}"/>' for a, d in paths if a.kind == "event")
+    for arrow, path in paths:
+        time, y = arrow.points[-1]
+        half = _HEAD if arrow.kind == "event" else _HEAD / 2
+        back = -1.6 * half if arrow.before.y < arrow.after.y else 1.6 * half
+        tip = f"M{x(time):.1f} {y * UNIT:.1f}l{-half:.1f} {back:.1f}h{2 * half:.1f}z"
+        yield f'<path class="agt-arrow {arrow.kind}" d="{path}"/>'
+        yield f'<path class="agt-tip {arrow.kind}" d="{tip}"/>'
+
+
+def ticks(begin: float, end: float, most: float) -> list[float]:
+    """Round numbers from `begin` to `end`, about `most` of them."""
+    least = (end - begin) / max(most, 2)
+    power = 10 ** math.floor(math.log10(least))
+    step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= least * 0.999)
+    first, last = math.ceil(begin / step - 1e-9), math.floor(end / step + 1e-9)
+    return [round(i * step, 10) for i in range(first, last + 1)]
+
+
+# ------------------------------------------------------------------ the legend
+def _items(panels: Sequence[Panel], paints: _Paints) -> Iterator[tuple[str, str, str, str]]:
+    """What is in the legend: ``box`` or the kind of an arrow, paint, line, words."""
+    kinds = {bar.span.kind for panel in panels for bar in panel.layout.bars}
+    by_op = [panel for panel in panels if panel.color_by == "op"]
+    for kind, words in KIND_WORDS.items():
+        if kind in kinds:
+            plain = by_op and kind in DEVICE_KINDS
+            own = KIND_LOOKS[kind]
+            look = paints.looks[
+                paints.of(Look("#FFFFFF", own.hatch), "range") if plain else paints.of(own, kind)
+            ]
+            yield "box", look["paint"], look["line"], words
+    for panel in by_op[:1]:
+        labels = {s.op: s.label for s in panel.trace.device_spans if s.label}
+        for op in panel.ops[: len(OP_COLOURS)]:
+            colour = panel.op_colour(op)
+            yield "box", colour, darker(colour), f"#{op} {labels.get(op, '')}".strip()
+    drawn = {arrow.kind for panel in panels for arrow in panel.arrows}
+    for kind, words in ARROW_WORDS.items():
+        if kind in drawn:
+            yield kind, "", "", words
+
+
+def _legend(
+    panels: Sequence[Panel], paints: _Paints, left: int, y: float, width: int
+) -> Iterator[str]:
+    """Its elements; the comment at the end of each is where the row ends."""
+    x = float(left)
+    for what, paint, line, words in _items(panels, paints):
+        wide = 40 + text_width(words, 11)
+        if x > left and x + wide > width:
+            x, y = float(left), y + _ROW
+        if what == "box":
+            mark = (
+                f'<rect class="agt-bar" x="{x:.0f}" y="{y:.0f}" width="24" height="12" '
+                f'style="fill:{paint};stroke:{line}"/>'
+            )
+        else:
+            mark = f'<path class="agt-arrow {what}" d="M{x:.0f} {y + 6:.0f}h24"/>'
+        yield (
+            f'{mark}<text class="agt-words" x="{x + 29:.0f}" y="{y + 10:.0f}">{escape(words)}</text>'
+            f"<!--{y + _ROW:.0f}-->"
+        )
+        x += wide

@@ -1,0 +1,288 @@
+"""A timeline as an object: a notebook shows it, `save` writes it, and matplotlib draws it if asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.live import show
+from asyncgpu_tutor.traces.pictures import svg
+from asyncgpu_tutor.traces.pictures.alternative_text import alt_text
+from asyncgpu_tutor.traces.pictures.layout import arrange
+from asyncgpu_tutor.traces.pictures.panel import Panel
+from asyncgpu_tutor.traces.spans import measure
+from asyncgpu_tutor.traces.spans.lanes import GROUPS, Group
+from asyncgpu_tutor.traces.spans.relations import Spans, select
+from asyncgpu_tutor.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["ColourBy", "Dependencies", "Timeline", "Window", "compare_timelines", "plot"]
+
+ColourBy = Literal["kind", "op"]
+Dependencies = bool | Literal["all"]
+Window = tuple[float, float]
+
+_XML = '<?xml version="1.0" encoding="utf-8"?>\n'
+_PIXELS = 76  # to an inch of `width`
+_MOST_LIVE = 8000  # spans that a browser redraws while one drags
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Timelines on one scale; made by `plot` and `compare_timelines`.
+
+    As the last line of a cell it is live where the package ``anywidget`` is installed, and otherwise a still
+    picture; both follow the colours of the page.
+    """
+
+    panels: tuple[Panel, ...]
+    width: float
+    legend: bool = True
+    side_by_side: bool = False
+
+    def __repr__(self) -> str:
+        return f"<{self.words}>"
+
+    @property
+    def words(self) -> str:
+        """What it shows, for those who cannot see it."""
+        told = [(p.title, alt_text(p.trace, p.metrics)) for p in self.panels]
+        if len(told) == 1:
+            return told[0][1]
+        return " ".join(f"{title}: {words}" for title, words in told)
+
+    def svg(self) -> str:
+        """The still picture: it stands alone, and is light or dark as the page is."""
+        return svg.draw(
+            self.panels,
+            self.words,
+            width=round(self.width * _PIXELS),
+            legend=self.legend,
+            side_by_side=self.side_by_side,
+        )
+
+    def axes(self) -> list[Axes]:
+        """Draw it with matplotlib, in a new figure, whose width is in inches; one Axes for each trace.
+
+        Their x data are us, also where the labels along the axis are ms.
+        """
+        # Only now, because matplotlib is slow to import.
+        from asyncgpu_tutor.traces.pictures.draw import draw_figure
+
+        return draw_figure(
+            self.panels, width=self.width, legend=self.legend, side_by_side=self.side_by_side
+        )
+
+    def draw_on(self, ax: Axes) -> Axes:
+        """Draw the first trace on Axes of matplotlib, as large as they are; returns them."""
+        from asyncgpu_tutor.traces.pictures.draw import draw_panel
+
+        draw_panel(ax, self.panels[0], legend=self.legend)
+        return ax
+
+    def save(self, path: str | Path, **options: Any) -> None:
+        """Write it to a file: ``.svg``, or what matplotlib knows, such as ``.png`` and ``.pdf``.
+
+        Parameters
+        ----------
+        **options
+            For matplotlib's `savefig`, such as ``dpi``.
+        """
+        path = Path(path)
+        if path.suffix == ".svg":
+            path.write_text(f"{_XML}{self.svg()}\n", encoding="utf-8")
+            return
+        from matplotlib import pyplot as plt
+
+        figure = cast("Figure", self.axes()[0].get_figure(root=True))
+        try:
+            figure.savefig(path, **options)  # pyright: ignore[reportUnknownMemberType] - matplotlib's own
+        finally:
+            plt.close(figure)
+
+    def _repr_html_(self) -> str:
+        fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"
+        return self.svg() + fold
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return show(self.view, html=self._repr_html_(), text=repr(self))
+
+    def view(self) -> dict[str, Any]:
+        """What the live picture is drawn from."""
+        return {"view": "timeline", **svg.data(self._finer(), self.words)}
+
+    def _finer(self) -> Sequence[Panel]:
+        """With nothing merged, so that zooming in shows all; a trace that is too large for that as it is."""
+        if sum(len(panel.trace) for panel in self.panels) > _MOST_LIVE:
+            return self.panels
+        return [panel.whole() for panel in self.panels]
+
+
+def plot(
+    trace: Trace,
+    *,
+    title: str | None = None,
+    lanes: Collection[Group] = GROUPS,
+    show_dependencies: Dependencies = True,
+    color_by: ColourBy = "kind",
+    highlight: Spans | None = None,
+    window: Window | None = None,
+    legend: bool = True,
+    width: float = 10.0,
+) -> Timeline:
+    """The timeline of a trace, to be looked at.
+
+    From top to bottom: the host, the streams, and the engines (each copy direction, and compute),
+    whose bars are those of the streams once more, under the stream's number. With several devices,
+    each has its own streams and engines. The clock is named under the title and along the axis.
+    Neighbours that are too short to be seen are drawn as one bar, with their number; in a trace of more than
+    8000 spans, a `window` shows them.
+
+    Parameters
+    ----------
+    trace : Trace
+        A finished recording.
+    title : str, optional
+        By default "Timeline".
+    lanes : collection of {"host", "streams", "engines"}
+        Which lanes to draw.
+    show_dependencies : bool or "all"
+        Draw an arrow where a stream waits for an event of another. With ``"all"``, also from each
+        host call to what it enqueued, and from what the host waited for to the end of that wait.
+    color_by : {"kind", "op"}
+        What the colours mean; ``"op"`` gives each submission its own. Patterns always mean kinds.
+    highlight : Span, str or iterable of Span, optional
+        Let these stand out: spans, all spans of a name, or those on the ``"critical path"``.
+    window : tuple of float, optional
+        From when to when to draw, in us; by default all of it.
+    legend : bool
+        Put a legend below the axis.
+    width : float
+        In inches of matplotlib, each of them 76 pixels.
+
+    Returns
+    -------
+    Timeline
+        The last line of a cell shows it; `Timeline.save` writes it; `Timeline.axes` draws it with matplotlib.
+
+    Raises
+    ------
+    UsageError
+        If `lanes`, `color_by`, `show_dependencies`, `window` or a name in `highlight` is not known.
+    """
+    made = _panel(
+        trace,
+        "Timeline" if title is None else title,
+        lanes,
+        show_dependencies,
+        color_by,
+        highlight,
+        window,
+    )
+    return Timeline((made,), width, legend)
+
+
+def compare_timelines(
+    traces: Sequence[Trace],
+    titles: Sequence[str] | None = None,
+    *,
+    lanes: Collection[Group] = ("host", "streams"),
+    show_dependencies: Dependencies = True,
+    color_by: ColourBy = "kind",
+    highlight: Sequence[Spans | None] | None = None,
+    window: Window | None = None,
+    side_by_side: bool = False,
+    width: float = 10.0,
+) -> Timeline:
+    """Several traces on one scale: the same length is the same time in all of them.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        At least one.
+    titles : sequence of str, optional
+        One for each trace. By default their devices.
+    side_by_side : bool
+        Put them in one row; by default they are stacked, so that ends can be compared along a line.
+    highlight : sequence, optional
+        What stands out in each trace, as for `plot`; None where nothing does.
+    lanes, show_dependencies, color_by, window, width
+        As for `plot`.
+
+    Returns
+    -------
+    Timeline
+
+    Raises
+    ------
+    UsageError
+        If there is no trace, or not one title or highlight for each.
+    """
+    if not traces:
+        raise UsageError("compare_timelines needs at least one trace, and was given none")
+    names = [trace.device or "Timeline" for trace in traces] if titles is None else list(titles)
+    marked = [None] * len(traces) if highlight is None else list(highlight)
+    for what, given in (("title", names), ("highlight", marked)):
+        if len(given) != len(traces):
+            raise UsageError(
+                f"compare_timelines needs one {what} for each trace: {len(traces)} traces, {len(given)} "
+                f"{what}s"
+            )
+    panels = [
+        _panel(trace, name, lanes, show_dependencies, color_by, spans, window)
+        for trace, name, spans in zip(traces, names, marked, strict=True)
+    ]
+    begin = min(panel.layout.begin for panel in panels)
+    end = max(panel.layout.end for panel in panels)
+    for panel in panels:
+        panel.layout.begin, panel.layout.end = begin, end
+    return Timeline(tuple(panels), width, side_by_side=side_by_side)
+
+
+def _panel(
+    trace: Trace,
+    title: str,
+    lanes: Collection[Group],
+    dependencies: Dependencies,
+    color_by: ColourBy,
+    highlight: Spans | None,
+    window: Window | None,
+) -> Panel:
+    _check("color_by", color_by, get_args(ColourBy))
+    _check("show_dependencies", dependencies, (True, False, "all"))
+    for group in lanes:
+        _check("lanes", group, GROUPS)
+    if window is not None and not window[0] < window[1]:
+        raise UsageError(f"window is {window!r}, and has to be (from, to) in us, from before to")
+    return Panel(
+        trace,
+        arrange(trace, lanes, window=window),
+        title,
+        dependencies,
+        color_by,
+        _highlighted(trace, highlight),
+        measure(trace, path=False),
+        tuple(lanes),
+        window,
+    )
+
+
+def _highlighted(trace: Trace, highlight: Spans | None) -> frozenset[int] | None:
+    if highlight is None:
+        return None
+    if highlight == "critical path":
+        return frozenset(span.id for span in measure(trace).critical_spans)
+    return frozenset(span.id for span in select(trace, highlight))
+
+
+def _check(parameter: str, given: object, known: Collection[object]) -> None:
+    if given not in known:
+        choices = ", ".join(repr(choice) for choice in known)
+        raise UsageError(f"{parameter} is {given!r}, and must be one of {choices}")

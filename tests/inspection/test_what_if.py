@@ -1,0 +1,107 @@
+"""One program for many values: what ran, what was the shortest, and what is shown of it."""
+
+from __future__ import annotations
+
+import asyncio
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+
+DATA = np.ones((2048, 1024), np.float32)
+
+
+def program(streams: int, chunks: int = 4) -> None:
+    pool = [agt.create_stream() for _ in range(streams)]
+    for i, part in enumerate(np.array_split(DATA, chunks)):
+        agt.h2d(agt.pin(part)).to_host().async_on(pool[i % streams])
+    agt.synchronize()
+
+
+def test_each_combination_is_run_on_a_device_of_its_own() -> None:
+    before = repr(agt.current_device())
+    found = agt.explore(program, streams=range(1, 3), chunks=[1, 4])
+
+    assert list(found.traces) == [(1, 1), (1, 4), (2, 1), (2, 4)]
+    assert [len(found[values].streams) for values in found.traces] == [1, 1, 1, 2]
+    assert repr(agt.current_device()) == before
+
+
+def test_the_shortest_run_is_named() -> None:
+    found = agt.explore(program, streams=range(1, 4))
+    least = min(found.makespans, key=lambda values: found.makespans[values])
+
+    assert found.best == {"streams": least[0]}
+    assert least[0] > 1
+    assert f"with streams = {least[0]}" in repr(found)
+    assert [line.endswith("<-") for line in found.table().splitlines()].count(True) == 1
+
+
+def test_a_program_may_return_an_operation_or_be_a_coroutine() -> None:
+    def operation(n: int) -> agt.DeviceOp[object]:
+        return agt.overlap(*(agt.zeros((64, 64)) for _ in range(n)))
+
+    async def coroutine(n: int) -> None:
+        await asyncio.gather(*(agt.zeros((64, 64)) for _ in range(n)))
+
+    async def within_a_loop() -> agt.types.Exploration:
+        return agt.explore(coroutine, n=[1, 3])
+
+    for found in (agt.explore(operation, n=[1, 3]), asyncio.run(within_a_loop())):
+        assert [len(found[n].device_spans) for n in (1, 3)] == [1, 3]
+
+
+def test_the_still_has_the_curve_and_some_timelines_on_one_scale() -> None:
+    found = agt.explore(program, streams=range(1, 4), chunks=[1, 4])
+    html = found._repr_html_()
+    curve = ET.fromstring(html[: html.index("</svg>") + 6])
+    points = [e for e in curve.iter() if e.get("class") == "agt-point"]
+
+    assert len(points) == 6
+    assert "Makespan against streams in (1, 2, 3)" in (curve.get("aria-label") or "")
+    assert html.count('role="img"') >= 2
+    ends = {p.layout.end for v in found.traces for p in found._timelines([v]).panels}
+    assert len(ends) == 1
+
+
+def test_the_live_view_has_a_frame_and_a_value_for_each_place_of_the_sliders() -> None:
+    found = agt.explore(program, streams=[1, 2], chunks=[1, 2, 4])
+    view = found._view()
+
+    assert view["sliders"] == [["streams", ["1", "2"]], ["chunks", ["1", "2", "4"]]]
+    assert (
+        set(view["frames"]) == set(view["told"]) == {f"{i},{j}" for i in (0, 1) for j in (0, 1, 2)}
+    )
+    assert view["start"] in view["frames"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({}, "at least one parameter with values"),
+        ({"streams": []}, "at least one parameter with values"),
+        ({"streams": range(101)}, "101 times"),
+    ],
+)
+def test_what_cannot_be_explored_is_said(parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(agt.UsageError, match=message):
+        agt.explore(program, **parameters)
+
+
+def test_what_was_not_explored_is_said() -> None:
+    found = agt.explore(program, streams=[1, 2])
+    with pytest.raises(
+        agt.UsageError, match=r"\(3,\) was not explored; there are streams in \(1, 2\)"
+    ):
+        found[3]
+
+
+def test_the_gpu_is_that_of_the_current_device() -> None:
+    with agt.using(agt.SimDevice(spec="t4")):
+        slow = agt.explore(program, streams=[1])
+    with agt.using(agt.SimDevice(spec="h200")):
+        fast = agt.explore(program, streams=[1])
+
+    assert slow.makespans[1,] > fast.makespans[1,]

@@ -1,0 +1,187 @@
+"""The live views, as a learner touches them: with the mouse, and with the keyboard alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nbformat
+import pytest
+from nbformat import v4
+
+from tests.lab.test_in_the_browser import FRONT, notebook, opened, run_all
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+pytestmark = pytest.mark.lab
+
+SETUP = """
+import numpy as np
+import asyncgpu_tutor as agt
+agt.use("sim")
+x = agt.pin(np.ones((1024, 1024), np.float32))
+def arm(i):
+    return agt.h2d(x, f"x{i}").to_host().named(f"batch {i}")
+with agt.record() as trace:
+    agt.overlap(*(arm(i) for i in range(3))).sync()
+    agt.work(50, "report")
+"""
+
+
+@pytest.fixture(scope="session")
+def anywidget_here() -> None:
+    pytest.importorskip("anywidget", reason="anywidget is not installed: make test-lab does it")
+
+
+def shown(page: Page, lab: str, course: Path, name: str, code: str) -> Locator:
+    """The live view that a notebook with this cell shows."""
+    cells = [v4.new_code_cell(SETUP.strip(), id="setup"), v4.new_code_cell(code, id="view")]
+    title = v4.new_markdown_cell("# Live", id="title")
+    made = v4.new_notebook(
+        cells=[title, *cells],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+    )
+    nbformat.write(made, course / f"notebooks/{name}.ipynb")
+    opened(page, notebook(lab, name), f"notebooks/{name}.ipynb")
+    told = run_all(page)
+    assert [o for cell in told for o in cell["outputs"] if o["output_type"] == "error"] == []
+    live = page.locator(f"{FRONT} .agt-live").first
+    live.locator("svg .agt-bar").first.wait_for()
+    live.scroll_into_view_if_needed()
+    return live
+
+
+def theme(page: Page, name: str) -> None:
+    page.evaluate(
+        "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})",
+        f"JupyterLab {name}",
+    )
+    light = str(name == "Light").lower()
+    page.locator(f'body[data-jp-theme-light="{light}"]').wait_for(state="attached")
+
+
+def paper(live: Locator) -> str:
+    return live.locator(".agt-paper").first.evaluate("node => getComputedStyle(node).fill")
+
+
+def times(live: Locator) -> list[str]:
+    return live.locator(".agt-tick").all_inner_texts()
+
+
+@pytest.mark.usefixtures("anywidget_here")
+def test_a_timeline_answers_to_the_mouse(page: Page, lab: str, course: Path, album: Path) -> None:
+    live = shown(page, lab, course, "live_mouse", "trace")
+    bar = live.locator("svg .agt-inner .agt-bar").nth(12)
+
+    bar.hover()
+    hover = live.locator(".agt-hover")
+    hover.wait_for()
+    assert "µs" in hover.inner_text()
+    page.screenshot(path=album / "live_hover.png")
+
+    before = times(live)
+    live.get_by_label("Zoom in").click()
+    assert times(live) != before
+    page.screenshot(path=album / "live_zoomed.png")
+    live.get_by_label("Show all").click()
+    assert times(live) == before
+
+    live.get_by_label("Play").click()
+    page.wait_for_function("() => parseFloat(document.querySelector('.agt-time').textContent) > 30")
+    page.screenshot(path=album / "live_playing.png")
+    live.get_by_label("Play").click()
+    live.get_by_role("slider").fill("500")
+    assert live.locator(".agt-time").inner_text().endswith("µs")
+
+    bar.click()
+    live.get_by_label("Show the chain of the selected bar").click()
+    assert "in the chain" in live.locator(".agt-status").inner_text()
+    assert live.locator("svg .agt-bar.faded").count()
+    page.screenshot(path=album / "live_chain.png")
+
+
+@pytest.mark.usefixtures("anywidget_here")
+def test_a_timeline_answers_to_the_keyboard_alone(
+    page: Page, lab: str, course: Path, album: Path
+) -> None:
+    live = shown(
+        page, lab, course, "live_keyboard", "agt.compare_timelines([trace, trace], ['one', 'two'])"
+    )
+    status = live.locator(".agt-status")
+    live.locator("svg.agt").first.focus()
+
+    page.keyboard.press("ArrowRight")
+    first = status.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert status.inner_text() not in ("", first)
+    page.keyboard.press("ArrowDown")
+    assert "stream" in status.inner_text()
+    page.keyboard.press("Enter")
+    assert "in the chain" in status.inner_text()
+    page.screenshot(path=album / "live_keyboard.png")
+    whole = times(live)
+    page.keyboard.press("+")
+    assert times(live) != whole
+    page.keyboard.press("0")
+    assert times(live) == whole
+    page.keyboard.press("Space")
+    page.wait_for_function("() => parseFloat(document.querySelector('.agt-time').textContent) > 1")
+    page.keyboard.press("Escape")
+    assert live.locator(".agt-time").inner_text() == ""
+    cells = page.locator(f"{FRONT} .jp-Cell").count()
+    assert cells == 3  # no key went on to JupyterLab
+
+
+@pytest.mark.usefixtures("anywidget_here")
+def test_live_and_still_are_dark_where_jupyterlab_is(
+    page: Page, lab: str, course: Path, album: Path
+) -> None:
+    still = "from IPython.display import HTML, display\ndisplay(HTML(trace.plot()._repr_html_()))\ntrace"
+    live = shown(page, lab, course, "live_dark", still)
+    light = paper(live)
+    page.screenshot(path=album / "live_light.png")
+
+    theme(page, "Dark")
+    assert paper(live) != light
+    assert paper(page.locator(f"{FRONT} .jp-OutputArea").last) == paper(live)
+    page.screenshot(path=album / "live_dark.png")
+    theme(page, "Light")
+
+
+EXPLORED = """
+def program(streams, chunks):
+    pool = [agt.create_stream() for _ in range(streams)]
+    for i, part in enumerate(np.array_split(np.asarray(x), chunks)):
+        agt.h2d(agt.pin(part)).to_host().async_on(pool[i % streams])
+    agt.synchronize()
+agt.explore(program, streams=range(1, 5), chunks=[1, 2, 4])
+"""
+
+
+@pytest.mark.usefixtures("anywidget_here")
+def test_a_parameter_is_changed_by_a_slider_by_typing_and_in_the_curve(
+    page: Page, lab: str, course: Path, album: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    live = shown(page, lab, course, "live_explore", EXPLORED.strip())
+    said = live.locator(".agt-status").first
+
+    slider = live.get_by_role("slider", name="streams")
+    slider.fill("0")
+    expect(said).to_contain_text("streams = 1, ")
+    slider.press("ArrowRight")
+    expect(said).to_contain_text("streams = 2, ")
+    field = live.get_by_role("textbox", name="chunks, typed")
+    field.fill("4")
+    field.press("Enter")
+    expect(said).to_contain_text("streams = 2, chunks = 4: ")
+    expect(live.locator(".agt-title").nth(0)).to_have_text("streams = 2, chunks = 4")
+    expect(live.locator(".agt-point.now")).to_have_attribute("data-key", "1,2")
+    page.screenshot(path=album / "live_explore.png")
+    live.locator('.agt-point[data-key="3,1"]').click()
+    expect(said).to_contain_text("streams = 4, chunks = 2: ")
+    field.fill("7")
+    field.press("Enter")
+    expect(said).to_have_text("chunks can be 1, 2, 4")

@@ -1,0 +1,130 @@
+"""What a cell shows whose last line is a name: short, in words, and never Python's own dump."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+
+LONGEST = 240  # letters; a line of a page at 700 pixels has about 90
+
+
+@pytest.fixture(autouse=True)
+def _simulated() -> None:
+    agt.use(agt.SimDevice())
+
+
+@pytest.fixture
+def trace() -> agt.Trace:
+    with agt.record() as trace:
+        agt.overlap(*(agt.h2d(agt.pin(np.ones(4096, np.float32)), "x") for _ in range(3))).sync()
+    return trace
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda trace: trace,
+        lambda trace: trace.metrics(),
+        agt.analyse,
+        lambda trace: agt.compare(trace, trace),
+    ],
+    ids=["trace", "metrics", "analysis", "comparison"],
+)
+def test_a_run_is_told_in_a_line_or_two(
+    trace: agt.Trace, of: Callable[[agt.Trace], object]
+) -> None:
+    said = repr(of(trace))
+
+    assert len(said) < LONGEST
+    assert "Span(" not in said
+    assert "us" in said or "makespan" in said
+
+
+def test_nothing_recorded_says_what_to_do() -> None:
+    with agt.record() as inside:
+        unfinished = (repr(inside), inside.table(), repr(agt.analyse(inside)))
+    for said in (*unfinished, repr(inside), agt.analyse(inside)._repr_html_()):
+        assert "agt.record()" in said
+        assert "op.sync()" in said
+
+
+@pytest.mark.parametrize(
+    ("build", "told"),
+    [
+        (lambda: agt.zeros((3, 4)), "zeros, (3, 4) float32"),
+        (lambda: agt.h2d(np.zeros((2, 8)), "x"), "h2d, (2, 8) float64"),
+        (lambda: agt.d2h(agt.zeros((5,)).sync()), "d2h, (5,) float32 on the host"),
+        (lambda: agt.zip(agt.zeros(3), agt.ones(4)), "zip, of 2: zeros, ones"),
+        (lambda: agt.zeros((3, 4)).shared(), "zeros, (3, 4) float32"),
+        (lambda: agt.value(3), "value, int"),
+        (
+            lambda: agt.relu(8, agt.ones(8).sync(), agt.zeros(8).sync(), grid=1, block=8).output(),
+            "relu, (8,) float32",
+        ),
+        (lambda: agt.zeros(3).and_then(agt.value), "zeros"),
+    ],
+)
+def test_an_operation_says_what_it_yields_where_that_is_known(
+    build: Callable[[], agt.DeviceOp[object]], told: str
+) -> None:
+    op = build()
+
+    assert repr(op).startswith(f"<DeviceOp {told}")
+    assert repr(op).endswith("op.sync(), await op or agt.spawn(op) runs it>")
+    op.sync()
+
+
+def test_policies_say_what_they_are() -> None:
+    class Mine(agt.SchedulingPolicy):
+        def __init__(self) -> None:
+            """A learner's own, which forgets the constructor of its parent."""
+
+        def next_stream(self) -> agt.types.Stream:
+            raise NotImplementedError
+
+    pool, one = agt.StreamPoolRoundRobin(4), agt.SingleStream()
+    assert repr(pool) == "<StreamPoolRoundRobin over 4 streams, no device yet>"
+    assert repr(Mine()) == "<Mine, no device yet>"
+    name = agt.current_device().name
+    pool.bind(agt.current_device())
+    assert repr(pool) == f"<StreamPoolRoundRobin over 4 streams, on {name}>"
+    one.bind(agt.current_device())
+    assert repr(one.next_stream()) in repr(one)
+
+
+def test_tables_are_lines_that_a_notebook_does_not_wrap(trace: agt.Trace) -> None:
+    for table in (trace.table(), agt.analyse(trace).table(), agt.compare(trace, trace).table()):
+        assert repr(table) == str(table)
+        assert "\n" in repr(table)
+        shown = table._repr_html_()
+        assert "white-space:pre" in shown
+        assert "overflow-x:auto" in shown
+
+
+def test_what_is_shown_cannot_be_read_as_markup() -> None:
+    span = agt.types.Span(0, "kernel", "<script>", 0, 5, "sim:0", 1)
+    trace = agt.Trace([span], device="<b>")
+    for shown in (
+        trace.table()._repr_html_(),
+        agt.compare(trace, trace)._repr_html_(),
+        agt.analyse(trace)._repr_html_(),
+    ):
+        assert "<script>" not in shown
+        assert "<b>:" not in shown
+
+
+def test_asyncio_still_quotes_how_to_run_it() -> None:
+    op = agt.zeros(3)
+
+    async def wrong() -> None:
+        asyncio.create_task(op)  # type: ignore[arg-type]  # noqa: RUF006 - it raises
+
+    with warnings.catch_warnings(), pytest.raises(TypeError, match=r"agt\.spawn\(op\)"):
+        asyncio.run(wrong())
+    op.sync()

@@ -1,0 +1,202 @@
+"""The still picture for a page: that it stands alone, says what it shows, and can be read in both themes."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from asyncgpu_tutor.traces.pictures import compare_timelines, plot
+from asyncgpu_tutor.traces.pictures.style import THEME
+from asyncgpu_tutor.traces.pictures.svg import fitting, text_width
+from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Span
+from asyncgpu_tutor.traces.trace import Trace
+from tests.traces.pictures.test_seen_by_all import contrast
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(svg: str, css: str = "") -> list[str]:
+    found = ET.fromstring(svg).iter(f"{SVG}text")
+    return [t.text or "" for t in found if not css or css in t.get("class", "").split()]
+
+
+def boxes(svg: str) -> list[ET.Element]:
+    """The bars, without those of the legend."""
+    groups = [g for g in ET.fromstring(svg).iter(f"{SVG}g") if "agt-bar" in g.get("class", "")]
+    return [rect for group in groups for rect in group]
+
+
+def kernels(number: int, length: float = 1.0, stream: int = 1) -> list[Span]:
+    step = 2 * length
+    return [
+        Span(i, "kernel", "k", i * step, i * step + length, "sim:0", stream) for i in range(number)
+    ]
+
+
+def test_it_is_one_element_that_needs_nothing_else(mlp: Trace) -> None:
+    svg = mlp.plot().svg()
+    root = ET.fromstring(svg)
+
+    assert root.tag == f"{SVG}svg"
+    assert not re.search(r"<script|href=|src=|@import|url\((?!#)", svg)
+    ids = {e.get("id") for e in root.iter() if e.get("id")}
+    assert set(re.findall(r"url\(#([^)]+)\)", svg)) == ids
+
+
+def test_it_is_labelled_with_its_words(mlp: Trace) -> None:
+    picture = mlp.plot()
+    root = ET.fromstring(picture.svg())
+
+    assert (root.get("role"), root.get("aria-label")) == ("img", picture.words)
+    assert "2 streams" in picture.words or "3 streams" in picture.words
+    assert f"<details><summary>In words</summary>{picture.words}" in picture._repr_html_()
+
+
+def test_title_facts_unit_lanes_and_legend_are_there(mlp: Trace) -> None:
+    svg = mlp.plot(title="Mine", lanes=("host", "streams")).svg()
+
+    assert texts(svg, "agt-title") == ["Mine"]
+    assert texts(svg, "agt-facts")[0].startswith("simulated clock")
+    assert texts(svg, "agt-axis") == ["simulated time (µs)"]
+    assert texts(svg, "agt-lane") == ["host", "stream 0", "stream 1", "stream 2"]
+    assert {"copy H2D", "kernel", "waits for an event"} <= set(texts(svg, "agt-words"))
+    assert "agt-words" not in mlp.plot(legend=False).svg()
+
+
+def test_every_span_is_a_bar_that_says_more_when_one_points_at_it(mlp: Trace) -> None:
+    found = boxes(mlp.plot(lanes=("host", "streams")).svg())
+
+    assert len(found) == len(mlp)
+    told = [bar.findtext(f"{SVG}title") or "" for bar in found]
+    assert sum(text.startswith("sgemm_naive: kernel, stream") for text in told) == 2
+    assert any("after call sgemm_naive (host)" in text or "after x" in text for text in told)
+
+
+def test_bytes_grid_and_rate_are_told() -> None:
+    copy = Span(0, "h2d", "x", 0, 10, "sim:0", 1, detail={"bytes": 1_000_000})
+    grid = {"grid": [4, 2, 1], "block": [256, 1, 1]}
+    kernel = Span(1, "kernel", "relu", 10, 20, "sim:0", 1, after=(0,), detail=grid)
+    svg = plot(Trace([copy, kernel]), lanes=("streams",)).svg()
+
+    assert "1,000,000 bytes, 100.0 GB/s" in svg
+    assert "grid 4 x 2, block 256" in svg
+    assert "after x (stream 1)" in svg
+
+
+def test_what_is_told_cannot_be_read_as_markup() -> None:
+    span = Span(0, "kernel", "<b>&", 0, 10, "<i>", 1, label="<script>")
+    svg = Trace([span], device='"><script>').plot(title="<u>").svg()
+
+    ET.fromstring(svg)
+    assert not re.search(r"<(script|b|i|u)>", svg)
+
+
+def test_names_fit_their_bars_or_are_not_there(mlp: Trace) -> None:
+    for width in (3, 5, 8):
+        svg = mlp.plot(lanes=("streams",), width=width).svg()
+        sizes = [float(b.get("width", "0")) for b in boxes(svg)]
+        for name in texts(svg, "agt-name"):
+            assert text_width(name, 11) <= max(sizes)
+    assert fitting("sgemm_naive", 1000, 11) == "sgemm_naive"
+    assert re.fullmatch("sgem.*\u2026", fitting("sgemm_naive", 50, 11))
+    assert fitting("sgemm_naive", 10, 11) == ""
+
+
+def test_nothing_is_drawn_outside_of_the_picture(mlp: Trace) -> None:
+    for picture in (mlp.plot(), compare_timelines([mlp, mlp], side_by_side=True)):
+        root = ET.fromstring(picture.svg())
+        width, height = (float(n) for n in root.get("viewBox", "").split()[2:])
+        assert width == 760
+        for group in root.findall(f"{SVG}g"):
+            x, y = (float(n) for n in re.findall(r"-?[\d.]+", group.get("transform", "")))
+            for box in group.iter(f"{SVG}rect"):
+                assert x + float(box.get("x", 0)) + float(box.get("width", 0)) <= width
+                assert y + float(box.get("y", 0)) + float(box.get("height", 0)) <= height
+
+
+def test_a_highlight_fades_bars_and_no_text(mlp: Trace) -> None:
+    svg = mlp.plot(highlight="sgemm_naive", lanes=("streams",)).svg()
+    groups = [g.get("class", "").split() for g in ET.fromstring(svg).iter(f"{SVG}g")]
+
+    assert ["agt-bar", "out"] in groups
+    assert ["agt-bar", "faded"] in groups
+    names = [t for t in ET.fromstring(svg).iter(f"{SVG}text") if t.get("class") == "agt-name"]
+    assert names
+    assert {t.get("opacity") for t in names} == {None}
+    assert "fill:var(--agt-ink)" in svg  # in the page's own ink, on its own paper
+
+
+@pytest.mark.parametrize("theme", range(2), ids=["light", "dark"])
+def test_all_texts_can_be_read_in_both_themes(theme: int) -> None:
+    pages = [
+        dict(re.findall(r"(--agt-\w+):(#\w{6})", block))
+        for block in re.findall(r"\.agt\{(--agt[^}]*)\}", THEME)
+    ]
+    page = pages[theme]
+    for ink in ("--agt-ink", "--agt-quiet", "--agt-event", "--agt-bad"):
+        for ground in ("--agt-paper", "--agt-band"):
+            assert contrast(page[ink], page[ground], "all cones") >= 4.5
+    for ground in ("--agt-call", "--agt-work"):
+        assert contrast(page["--agt-ink"], page[ground], "all cones") >= 4.5
+    assert pages[:2] == pages[2:] or pages[2:] == [pages[0], pages[1]]
+
+
+def test_neighbours_too_short_to_be_seen_are_one_bar_with_their_number() -> None:
+    long = Span(5000, "kernel", "long", 12_000, 20_000, "sim:0", 1)
+    svg = plot(Trace([*kernels(5000), long]), lanes=("streams",)).svg()
+
+    assert len(boxes(svg)) < 1000
+    assert "long" in texts(svg, "agt-name")
+    few = plot(Trace([*kernels(5000), long]), lanes=("streams",), window=(0, 40)).svg()
+    assert len(boxes(few)) == 20
+
+
+def test_merging_loses_no_span_and_mixes_no_lanes() -> None:
+    spans = [
+        *kernels(3000),
+        *(Span(9000 + s.id, "h2d", "c", s.start, s.end, "sim:0", 2) for s in kernels(3000)),
+    ]
+    bars = plot(Trace(spans), lanes=("streams",)).panels[0].layout.bars
+
+    assert sum(bar.number for bar in bars) == len(spans)
+    assert {(bar.lane.name, bar.span.kind) for bar in bars} == {
+        ("stream 1", "kernel"),
+        ("stream 2", "h2d"),
+    }
+
+
+@pytest.mark.slow
+def test_four_hundred_thousand_spans_are_a_picture_of_bounded_size() -> None:
+    spans = [
+        Span(
+            i,
+            "kernel" if i % 8 in DEVICE_KINDS or i % 2 else "d2h",
+            "k",
+            i,
+            i + 0.7,
+            "cuda:0",
+            i % 8,
+        )
+        for i in range(400_000)
+    ]
+    svg = Trace(spans).plot().svg()
+
+    assert len(svg) < 2_000_000
+    assert len(boxes(svg)) < 16_000
+
+
+def test_a_picture_is_saved_as_what_its_name_says(mlp: Trace, tmp_path: object) -> None:
+    from pathlib import Path
+
+    folder = Path(str(tmp_path))
+    mlp.plot().save(folder / "one.svg")
+    mlp.plot().save(folder / "one.png", dpi=50)
+
+    assert (folder / "one.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert (folder / "one.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_trace_gives_the_same_picture(mlp: Trace) -> None:
+    assert mlp.plot().svg() == mlp.plot().svg()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from asyncgpu_tutor.traces.spans.intervals import Interval, gaps, histogram, length, union
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
@@ -51,8 +52,6 @@ class Metrics:
     concurrency : tuple of float
         Entry k is the time, in us, in which exactly k streams had device work, over the device
         makespan. Streams of different devices are different streams.
-    critical_path : tuple of Step
-        What the last end had to wait for; see `asyncgpu_tutor.traces.spans.path.critical_path`.
     """
 
     makespan: float
@@ -63,7 +62,15 @@ class Metrics:
     host: Mapping[SpanKind, float]
     gaps: Mapping[_StreamKey, tuple[Interval, ...]]
     concurrency: tuple[float, ...]
-    critical_path: tuple[Step, ...]
+    _spans: list[Span] = field(repr=False, compare=False)
+
+    @cached_property
+    def critical_path(self) -> tuple[Step, ...]:
+        """What the last end had to wait for; see `asyncgpu_tutor.traces.spans.path.critical_path`.
+
+        It takes longer than all other numbers together, and is worked out when it is asked for.
+        """
+        return critical_path(self._spans)
 
     @property
     def device_active(self) -> float:
@@ -142,7 +149,7 @@ def measure(trace: Iterable[Span]) -> Metrics:
         host={k: length(_busy(s for s in spans if s.kind == k)) for k in _HOST_KINDS},
         gaps={key: gaps(lane) for key, lane in lanes.items()},
         concurrency=histogram(lanes.values(), begin, end),
-        critical_path=critical_path(spans),
+        _spans=spans,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import own_json, perfetto, shipped
 from asyncgpu_tutor.traces.spans import (
     Metrics,
@@ -79,6 +80,33 @@ class Trace:
     def find(self, name: str) -> list[Span]:
         """All spans with this name, by id."""
         return [span for span in self.spans if span.name == name]
+
+    def between(self, start: float, end: float) -> Trace:
+        """The stretch of time from `start` to `end`, in us: what a picture or the metrics of it are made of.
+
+        Spans that reach beyond are cut there. Times stay what they are, and so do names and ids.
+
+        Raises
+        ------
+        UsageError
+            If `end` is not behind `start`.
+        """
+        if not start < end:
+            raise UsageError(
+                f"between(start, end) takes two times in us, the earlier one first, and got {start} and {end}"
+            )
+        inside = [s for s in self.spans if s.start < end and (s.end > start or s.start >= start)]
+        known = {span.id for span in inside}
+        cut = [
+            replace(
+                span,
+                start=max(span.start, start),
+                end=min(span.end, end),
+                after=tuple(i for i in span.after if i in known),
+            )
+            for span in inside
+        ]
+        return replace(self, spans=cut)
 
     def fill(self, spans: Iterable[Span], origin: float) -> None:
         """Take over the spans of a finished recording; `origin`, in us, becomes time zero.

@@ -159,6 +159,36 @@ def kernel_cases() -> Iterator[KernelCase]:
             lambda r, n=n: [z(I, n, n), I(n), I(n), I(100)],
         )  # fmt: skip
 
+    yield from _classes()
+
+
+# The second kernel of each class in `classes.cu`: no constant may ever be fitted to these.
+UNSEEN = ("tile_distances", "chain_exponential", "newton_root", "scatter_records", "chase")
+
+
+def _classes() -> Iterator[KernelCase]:
+    text = (Path(__file__).parent / "classes.cu").read_text()
+
+    def case(kernel: str, n: int, make: Make, block: int = 256) -> KernelCase:
+        return KernelCase(kernel, n, text, (-(-n // block),), (block,), make)
+
+    for n in (1024, 4096, 16384):
+        yield case("tile_convolve", n, lambda r, n=n: [f(r, n), f(r, 16), z(F, n), I(n), I(20)])
+        yield case("tile_distances", n // 4, lambda r, n=n // 4: [f(r, n, 4), z(F, n), I(n)], 64)
+    for n in (1024, 1 << 16, 1 << 20):
+        yield case("chain_sine", n, lambda r, n=n: [f(r, n), I(n), I(20)])
+        yield case("chain_exponential", n, lambda r, n=n: [f(r, n), I(n), I(20)])
+        yield case(
+            "collatz", n, lambda r, n=n: [r.integers(1, 1 << 20, n).astype(U), z(I, n), I(n)]
+        )
+        yield case("newton_root", n, lambda r, n=n: [np.exp(5 * f(r, n)), z(F, n), I(n)])
+        yield case("scatter_columns", n, lambda r, n=n: [f(r, n), z(F, n), I(n // 32), I(32)])
+        yield case("scatter_records", n, lambda r, n=n: [f(r, n), z(F, 12 * n), I(n)])
+        yield case(
+            "gather", n, lambda r, n=n: [f(r, n), r.integers(0, n, n).astype(I), z(F, n), I(n)]
+        )
+        yield case("chase", n, lambda r, n=n: [r.permutation(n).astype(I), z(I, n), I(n), I(8)])
+
 
 def _sgemm(n: int) -> Make:
     u = U(n)

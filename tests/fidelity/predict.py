@@ -21,9 +21,9 @@ from asyncgpu_tutor.devices.simulated.model import (
     unstaging_time,
 )
 
-from .cases import KernelCase, MlpCase, kernel_cases, makespans, mlp_cases
+from .cases import UNSEEN, KernelCase, MlpCase, kernel_cases, makespans, mlp_cases
 from .counting import load
-from .report import BY_CALIBRATE, HERE, recording
+from .report import BY_CALIBRATE, HERE, NO_FIT, recording
 
 Counted = dict[str, Counts]
 RAW_CALL = 2.2  # us, of the driver's call for a pinned copy, which the recorded calls hold as well
@@ -109,10 +109,12 @@ def mlp_times(
 def everything(spec: DeviceSpec) -> dict[str, dict[str, float]]:
     """By group and name."""
     counted = load()
+    kernels = dict(kernel_times(spec, counted))
     own = find_spec(str(HERE / "recordings" / "h200_spec.json"))
     return {
         "mlp": {case.name: us for case, us in mlp_times(spec, counted)},
         BY_CALIBRATE: {case.name: us for case, us in mlp_times(own, counted)},
-        "kernels": {case.name: us for case, us in kernel_times(spec, counted)},
+        "kernels": {case.name: us for case, us in kernels.items()},
+        NO_FIT: {case.name: us for case, us in kernels.items() if case.kernel in UNSEEN},
         "copies": copy_times(spec, recording()["copies"]),
     }

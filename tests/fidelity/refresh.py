@@ -2,6 +2,7 @@
 
 On the GPU:       python -m tests.fidelity.record h200.json
                   python -m asyncgpu_tutor calibrate h200_spec.json
+                  python -m tests.fidelity.bars tests/fidelity/recordings/bars
 Anywhere, after:  python -m tests.fidelity.refresh h200.json h200_spec.json
 
 Takes about five minutes. What is left to do by hand: the errors in `test_fidelity.py`, which may only fall;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import statistics
 
 import pytest
@@ -10,10 +11,10 @@ import pytest
 from asyncgpu_tutor.devices.simulated import SPECS
 
 from .bars import compared
-from .cases import kernel_cases
+from .cases import UNSEEN, kernel_cases
 from .counting import count, load
 from .predict import everything
-from .report import BY_CALIBRATE, HALVES, PAGE, errors, misordered, page, recording
+from .report import BY_CALIBRATE, HALVES, HERE, PAGE, errors, misordered, page, recording
 
 Predicted = dict[str, dict[str, float]]
 
@@ -70,6 +71,12 @@ def test_bars_begin_and_end_no_further_off() -> None:
 @pytest.mark.slow
 def test_the_page_is_what_the_recordings_give(predicted: Predicted) -> None:
     assert PAGE.read_text(encoding="utf-8") == page(predicted)
+
+
+def test_half_of_the_kernels_of_each_class_are_in_no_fit() -> None:
+    classes = re.findall(r"__global__ void (\w+)", (HERE / "classes.cu").read_text("utf-8"))
+    assert classes[1::2] == list(UNSEEN)
+    assert not any(HALVES[case.name] for case in kernel_cases() if case.kernel in UNSEEN)
 
 
 def test_every_recorded_case_is_in_a_half() -> None:

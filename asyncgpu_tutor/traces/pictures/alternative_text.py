@@ -42,7 +42,7 @@ def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
     head = f"{title} ({clock_words(trace.clock)}): "
     if not trace.spans:
         return head + "nothing was recorded."
-    metrics = metrics or measure(trace, path=False)
+    metrics = metrics or measure(trace)
     kinds = Counter(span.kind for span in trace)
     parts = [count(kinds[kind], words) for kind, words in _NOUNS.items() if kinds[kind]]
     listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

@@ -268,7 +268,7 @@ def _panel(
         dependencies,
         color_by,
         _highlighted(trace, highlight),
-        measure(trace, path=False),
+        measure(trace),
         tuple(lanes),
         window,
     )

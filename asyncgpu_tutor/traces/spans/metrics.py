@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from asyncgpu_tutor.traces.spans.intervals import Interval, gaps, histogram, length, union
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
@@ -52,8 +53,6 @@ class Metrics:
     concurrency : tuple of float
         Entry k is the time, in us, in which exactly k streams had device work, over the device
         makespan. Streams of different devices are different streams.
-    critical_path : tuple of Step
-        What the last end had to wait for; see `asyncgpu_tutor.traces.spans.path.critical_path`.
     """
 
     makespan: float
@@ -64,7 +63,15 @@ class Metrics:
     host: Mapping[SpanKind, float]
     gaps: Mapping[_StreamKey, tuple[Interval, ...]]
     concurrency: tuple[float, ...]
-    critical_path: tuple[Step, ...]
+    _spans: list[Span] = field(repr=False, compare=False)
+
+    @cached_property
+    def critical_path(self) -> tuple[Step, ...]:
+        """What the last end had to wait for; see `asyncgpu_tutor.traces.spans.path.critical_path`.
+
+        It takes longer than all other numbers together, and is worked out when it is asked for.
+        """
+        return critical_path(self._spans)
 
     @property
     def device_active(self) -> float:
@@ -125,15 +132,13 @@ class Metrics:
         return math.fsum(step.idle for step in self.critical_path)
 
 
-def measure(trace: Iterable[Span], *, path: bool = True) -> Metrics:
+def measure(trace: Iterable[Span]) -> Metrics:
     """The metrics of a trace.
 
     Parameters
     ----------
     trace : Trace or iterable of Span
         A finished recording. An empty one has zeros everywhere.
-    path : bool
-        Whether to look for the critical path too, which takes most of the time; else it is empty.
 
     Returns
     -------
@@ -163,7 +168,7 @@ def measure(trace: Iterable[Span], *, path: bool = True) -> Metrics:
         host={k: length(_busy(s for s in spans if s.kind == k)) for k in _HOST_KINDS},
         gaps={key: gaps(lane) for key, lane in lanes.items()},
         concurrency=histogram(lanes.values(), begin, end),
-        critical_path=critical_path(spans) if path else (),
+        _spans=spans,
     )
 
 

@@ -1,0 +1,81 @@
+"""What is too short to be seen, put together, so that a picture has no more parts than it can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from asyncgpu_tutor.traces.spans.span import Span, SpanKind
+
+__all__ = ["Stretch", "merged"]
+
+
+@dataclass(slots=True)
+class Stretch:
+    """A span, or several short ones behind each other, which are drawn as one bar.
+
+    Attributes
+    ----------
+    first : Span
+        The first of them; the only one, if `count` is 1.
+    end : float
+        Of the last of them to end, in us.
+    count : int
+        How many there are.
+    busy : dict of kind to float
+        How long those of each kind take, in us.
+    """
+
+    first: Span
+    end: float
+    count: int = 1
+    busy: dict[SpanKind, float] = field(default_factory=dict[SpanKind, float])
+
+    @property
+    def start(self) -> float:
+        """In us."""
+        return self.first.start
+
+    @property
+    def kind(self) -> SpanKind:
+        """That which takes most of the time; of equals, the one that came first."""
+        return max(self.busy, key=lambda kind: self.busy[kind])
+
+    def add(self, span: Span) -> None:
+        """One more, behind the others."""
+        self.end = max(self.end, span.end)
+        self.count += 1
+        self.busy[span.kind] = self.busy.get(span.kind, 0.0) + span.duration
+
+
+def merged(spans: Iterable[Span], pixel: float) -> Iterator[Stretch]:
+    """The spans of one row, with neighbours put together of which nobody could see the ends.
+
+    Parameters
+    ----------
+    spans : iterable of Span
+        By start. They may be a million: one stretch at a time is kept.
+    pixel : float
+        What is shorter than that, in us, and less apart, is put together, until the whole is that long. At 0
+        nothing is.
+
+    Yields
+    ------
+    Stretch
+        By start. In a picture of n pixels there are at most 2 n + 1 of a row whose spans do not overlap.
+    """
+    stretch: Stretch | None = None
+    for span in spans:
+        if (
+            stretch is not None
+            and span.duration < pixel
+            and stretch.end - stretch.start < pixel
+            and span.start - stretch.end < pixel
+        ):
+            stretch.add(span)
+            continue
+        if stretch is not None:
+            yield stretch
+        stretch = Stretch(span, span.end, busy={span.kind: span.duration})
+    if stretch is not None:
+        yield stretch

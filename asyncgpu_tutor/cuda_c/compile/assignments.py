@@ -12,6 +12,7 @@ from asyncgpu_tutor.cuda_c.compile.operators import operate
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Node
 from asyncgpu_tutor.cuda_c.compile.storage import use, writable, writer
+from asyncgpu_tutor.cuda_c.compile.turns import added, by_turns
 from asyncgpu_tutor.cuda_c.compile.typed import Expr, MemoryPlace
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -33,6 +34,9 @@ def _assign(c: Context, node: Assign, used: bool) -> Expr:
             by = listed(c, node.value, ctype)
         else:
             by = c.expression(node.value)
+            if c.summing is not None:
+                c.summing.append(added(c, target, node.op, by))
+                by = by_turns(by)
         return _update(
             c, target, lambda old: operate(c, node.op, old, by, node.at), node.at, [by], False
         )

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from asyncgpu_tutor.cuda_c.compile.contraction import Ranks
 from asyncgpu_tutor.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
+from asyncgpu_tutor.cuda_c.compile.turns import Sum
 from asyncgpu_tutor.cuda_c.compile.typed import Class, Execute, Expr, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.compile.waiting import waiting_statement
@@ -112,6 +113,8 @@ class Context:
         Static shared memory so far; `shared_seen` are the variables in it.
     waits, may_wait, spins : bool
         Whether threads may wait for each other here, or anywhere in the kernel; whether a loop may spin.
+    summing : list, optional
+        In the body of a loop that only sums up (`turns`): its sums.
     places, meetings : int
         How many places have a number, and how many calls at which threads meet have been compiled.
     resumable : Call, optional
@@ -134,6 +137,7 @@ class Context:
     meetings: int = 0
     resumable: Expression | None = None
     spins: bool = False
+    summing: list[Sum | None] | None = None
     frame: Frame = field(default_factory=Frame)
     ranks: Ranks = field(default_factory=Ranks)
     sites: list[Site] = field(default_factory=list[Site])

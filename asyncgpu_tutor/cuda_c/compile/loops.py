@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Loop, Node
 from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
+from asyncgpu_tutor.cuda_c.compile.turns import Sum, side_by_side, summed
 from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.compile.waiting import counts_none, decisive_names
@@ -31,7 +32,7 @@ from asyncgpu_tutor.cuda_c.syntax.ast import (
     TypeName,
 )
 from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
-from asyncgpu_tutor.cuda_c.types import INT, Array, spelled
+from asyncgpu_tutor.cuda_c.types import INT, Array, Scalar, spelled
 
 
 def _for(c: Context, node: For) -> Execute:
@@ -85,8 +86,16 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     c.places += waits
     c.frame.breaks.append(leave)
     c.frame.continues.append(again)
+    sums = summed(node)
+    c.summing, first, exits = None if sums is None else [], c.points, c.exits
     with c.recording() as body_steps:
         body = block_of(c, node.body)
+    added, c.summing = c.summing, None
+    if added is None or len(added) != len(sums or ()):
+        sums = None  # since an operator of a class was among them
+    quick = None
+    if added is not None and len(added) == 1 and added[0] is not None:
+        quick = added[0], first
     step: Evaluate | None = None
     with c.detached(node.at.line) as step_piece:
         if node.step is not None:
@@ -109,6 +118,11 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             step=step_piece,
         )
     )
+    together = None
+    if sums is not None and test is not None and step is not None and c.exits == exits:
+        together = _together(
+            c, node, sums, test, step, body, (test_piece.point, step_piece.point), quick
+        )
     watched: list[int] = []
     often = 0
     if counts_none(node):
@@ -131,6 +145,8 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             t.resume = -1
         m: Mask | None = entered
         turns = changes = 0
+        if together is not None:
+            together(t, entered)
         before: list[Any] | None = None
         while True:
             turns += 1
@@ -174,6 +190,29 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
         return join(finished, t.left[leave], entered)
 
     return run
+
+
+def _together(
+    c: Context,
+    node: For,
+    sums: list[str],
+    test: Evaluate,
+    step: Evaluate,
+    body: Execute,
+    points: tuple[int, int],
+    quick: tuple[Sum, int] | None,
+) -> Callable[[Team, Mask], None] | None:
+    """What runs turns of a summing loop side by side, if all its variables are in registers."""
+    targets = [_variable(c, name) for name in sums]
+    counters = assigned_names(node.step)
+    counter = _variable(c, counters.pop()) if len(counters) == 1 else None
+    found = [v for v in (counter, *targets) if v is not None and not v.memory]
+    if len(found) <= len(sums) or not all(isinstance(v.type, Scalar) for v in found):
+        return None
+    assert counter is not None
+    if not isinstance(counter.type, Scalar) or not counter.type.is_integer:
+        return None
+    return side_by_side(counter, found[1:], test, step, body, points, quick)
 
 
 def _variable(c: Context, name: str) -> Variable | None:

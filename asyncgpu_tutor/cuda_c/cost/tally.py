@@ -10,6 +10,7 @@ charges gather on the mask first (`Mask.pending`), and its warps are credited wi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -133,16 +134,19 @@ class Tally:
         a, b, c, d = (round(float(x)) for x in self._chains[:, worst])
         self.longest = max(self.longest, (a, b, c, d))
 
-    def charge(self, point: int, mask: Mask) -> None:
-        """Note one pass of the warps of `mask` through a piece of code."""
-        self.warps[point] += mask.n_warps
-        self.lanes[point] += mask.n
+    def charge(self, point: int, mask: Mask, times: int = 1) -> None:
+        """Note that the warps of `mask` pass a piece of code."""
+        self.warps[point] += mask.n_warps * times
+        self.lanes[point] += mask.n * times
         charge = self.charges[point]
         pending = mask.pending
-        pending[0] += charge.instructions
-        pending[1] += charge.rounds
-        pending[2] += charge.dependent
-        pending[3] += charge.doubles
+        pending[0] += charge.instructions * times
+        for _ in range(
+            times if charge.rounds else 0
+        ):  # added up one by one, since it is a fraction
+            pending[1] += charge.rounds
+        pending[2] += charge.dependent * times
+        pending[3] += charge.doubles * times
         if not mask.charged:
             mask.charged = True
             self._charged.append(mask)
@@ -221,6 +225,32 @@ class Tally:
         tally.shared_sampled += requests
         tally.shared_conflicts += conflicts
 
+    def turns(
+        self,
+        site: Site,
+        mask: Mask,
+        count: int,
+        size: int,
+        shared: bool,
+        access: Callable[[int], None],
+    ) -> None:
+        """Note `count` accesses by the same lanes; those that are sampled are told one by one."""
+        if self.site_costs[site.index].free:
+            return
+        tally = self.by_site[site.index]
+        first = tally.executions
+        due = [k for k in range(count) if first + k < _ALWAYS or (first + k + 1) % _EVERY == 0]
+        for k in due:
+            tally.executions = first + k
+            access(k)
+        tally.executions = first + count
+        rest = count - len(due)
+        if shared:
+            tally.shared_requests += rest * mask.n_warps
+        else:
+            tally.global_requests += rest * mask.n_warps
+            tally.global_lane_bytes += rest * mask.n * size
+
     def atomic(self, mask: Mask, index: NDArray[np.int64], shared: bool, key: int) -> None:
         """Note an atomic by the lanes of `mask` on words `index` of the memory called `key`."""
         self.atomics += mask.n
@@ -270,11 +300,13 @@ class Tally:
         if size < 4:
             rows = rows // (4 // size)
         # Elements wider than 4 bytes go by half or quarter warps, since each of these covers all banks.
-        words = np.unique(rows)
+        words = np.sort(rows)
+        words = words[np.concatenate(([True], words[1:] != words[:-1]))]
         width = max(1, size // 4)
         bank_groups = BANKS // width
         warp = words >> 40
-        slot = np.unique(warp, return_inverse=True)[1] * bank_groups + words % bank_groups
+        number = np.concatenate(([0], np.cumsum(warp[1:] != warp[:-1])))  # since they are in order
+        slot = number * bank_groups + words % bank_groups
         deepest = np.bincount(slot, minlength=requests * bank_groups).reshape(-1, bank_groups)
         if width == 1:
             return requests, int((deepest.max(axis=1) - 1).clip(0).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -41,8 +42,8 @@ class Meter(Protocol):
     barriers: int
     exact_left: int
 
-    def charge(self, point: int, mask: Mask) -> None:
-        """The lanes of `mask` pass a point."""
+    def charge(self, point: int, mask: Mask, times: int = 1) -> None:
+        """The lanes of `mask` pass a point so many times."""
         ...
 
     def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
@@ -59,6 +60,18 @@ class Meter(Protocol):
 
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """The same of shared memory, where elements are numbered within a block."""
+        ...
+
+    def turns(
+        self,
+        site: Site,
+        mask: Mask,
+        count: int,
+        size: int,
+        shared: bool,
+        access: Callable[[int], None],
+    ) -> None:
+        """A load by the lanes of `mask` in several turns of a loop; `access(k)` reports that of turn `k`."""
         ...
 
     def atomic(self, mask: Mask, index: NDArray[np.int64], shared: bool, key: int) -> None:

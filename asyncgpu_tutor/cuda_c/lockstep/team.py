@@ -138,6 +138,9 @@ class Team:
     waiters : Waiters
         Lanes that wait for others, see `waiting`; `resume` is the place at which those go on for whom the
         kernel has been entered again, or -1, and `forced` says that nobody else will come there.
+    turns, turn, rows : int, int, dict
+        How many turns of a loop are side by side, the one at hand, and what was computed for all of them
+        (`compile.turns`).
     fenced, fetched : ndarray or None
         When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """
@@ -153,6 +156,8 @@ class Team:
         self.left: list[Mask | None] = [None] * exits
         self.exited: Mask | None = None
         self.steps = 0
+        self.turns = self.turn = 0
+        self.rows: dict[object, Any] = {}
         self.clock = launch.clock
         self.block_time: Any = 0
         self.warp_time: Any = 0

@@ -14,6 +14,7 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
+from asyncgpu_tutor.cuda_c.memory.regions import one_by_one
 from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, align_of, leaves, spelled
 from asyncgpu_tutor.errors import MisalignedError, OutOfBoundsError
 
@@ -36,6 +37,8 @@ class MixedRegion:
         return out
 
     def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
+        if team.turns:
+            return one_by_one(self, team, mask, ptr, scalar, site, wide)
         out = np.zeros(mask.layout.lanes, scalar.dtype)
         for part, own in self._parts(mask, ptr):
             region = region_of(team, part, own, site)

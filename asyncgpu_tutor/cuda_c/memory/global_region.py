@@ -112,7 +112,7 @@ class GlobalRegion(ByteRegion):
     def _touch(self, way: int, mask: Mask, shift: int, part: Any, size: int) -> None:
         meter = self.meter
         if meter.exact_left > 0:
-            meter.exact_left -= mask.n
+            meter.exact_left -= mask.n * (len(part) if np.ndim(part) == 2 else 1)
             touched = self._touched[way]
             if touched is None:
                 room = -(-self.nbytes // 16) * 16

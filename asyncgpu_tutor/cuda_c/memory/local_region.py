@@ -13,7 +13,7 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.memory.regions import UNSIGNED, inside, report_bounds
+from asyncgpu_tutor.cuda_c.memory.regions import UNSIGNED, inside, one_by_one, report_bounds
 from asyncgpu_tutor.cuda_c.types import CType, Scalar, size_of
 from asyncgpu_tutor.errors import KernelFault, OutOfBoundsError, UninitialisedReadError
 
@@ -59,6 +59,8 @@ class LocalRegion(Named):
 
     def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
         size = scalar.size
+        if team.turns:
+            return one_by_one(self, team, mask, ptr, scalar, site, wide)
         if self.ended is not None:
             self._require_alive(team, mask, ptr, site)
         if size != self.unit:

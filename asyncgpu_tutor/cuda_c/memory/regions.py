@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,12 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.names import Named
-from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
 from asyncgpu_tutor.cuda_c.memory.races import Accessed, Shadow
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import (
+    KernelFault,
     MisalignedError,
     OutOfBoundsError,
     RaceError,
@@ -136,6 +138,10 @@ class ByteRegion(Named):
         self, team: Team, mask: Mask, shift: int, part: Any, size: int, ptr: Ptr, site: Site
     ) -> None:
         """Remember a read, for the race detector."""
+        if np.ndim(part) == 2:
+            both: Any = Together(team, mask, len(part))
+            part = np.broadcast_to(part, (len(part), mask.n)).reshape(-1)
+            team = mask = both
         for cells in self.race_cells(mask, shift, part, size):
             self.watch().read(team, mask, cells, site, Accessed(self, ptr.name, size))
 
@@ -174,6 +180,8 @@ class ByteRegion(Named):
 
     def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
         size = scalar.size
+        if team.turns:
+            return self._load_turns(team, mask, ptr, scalar, site, wide)
         shift, part = self.locate(team, mask, ptr, scalar, site)
         if wide:
             self.count(team, site, mask, shift, part, size, wide)
@@ -189,6 +197,51 @@ class ByteRegion(Named):
         if not varies(part):
             return view[part]
         return mask.spread(view.take(part))
+
+    def _load_turns(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int
+    ) -> Any:
+        """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""
+        size, turns = scalar.size, team.turns
+        shift, factor = ptr.base // size, ptr.stride // size
+        part: Any = np.asarray(ptr.offset, np.int64) * factor
+        if not mask.full and part.shape[-1:] == (mask.layout.lanes,):
+            part = part[..., mask.index]
+        limit = self.nbytes // size - shift
+        even = not ptr.stride % size and not ptr.base % size and shift >= 0 and limit > 0
+        if not even or not inside(part, limit):
+            return one_by_one(self, team, mask, ptr, scalar, site, wide)
+        if part.ndim == 0:
+            part = int(part)
+        if wide:
+            team.meter.turns(
+                site,
+                mask,
+                turns,
+                wide,
+                self.shared,
+                lambda k: self.count(team, site, mask, shift, _row_of(part, k), size, wide),
+            )
+        written = self.unwritten
+        shift, placed = self.place(team, mask, shift, part, size, False)
+        if self.check_written and written is not None:
+            marks = written.view(UNSIGNED[size])[shift:]
+            if not np.all(marks[placed] == WRITTEN[size]):
+                return one_by_one(self, team, mask, ptr, scalar, site, wide)
+        if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
+            team.clock += 1
+            self.note_read(team, mask, shift, placed, size, ptr, site)
+        value: Any = self.flat(scalar)[shift:][placed]
+        if (
+            mask.full
+            or np.ndim(value) == 0
+            or value.shape[-1] != mask.n
+            or np.shape(value) == (turns, 1)
+        ):
+            return value
+        out = np.zeros((*value.shape[:-1], mask.layout.lanes), value.dtype)
+        out[..., mask.index] = value
+        return out
 
     def store(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
@@ -345,6 +398,62 @@ class ByteRegion(Named):
     def own_index(self, element: int, size: int) -> int:
         """Index that a source would use for an element of the flat view."""
         return element % (self.data.size // self.blocks // size) if self.shared else element
+
+
+class Together:
+    """Lanes in several turns of a loop, as a team and a mask of the race detector."""
+
+    def __init__(self, team: Team, mask: Mask, turns: int) -> None:
+        self._team = team
+        self._lanes = np.tile(mask.index, turns)
+        self.n = len(self._lanes)
+        self.index: NDArray[np.int64] = np.arange(self.n)
+        self.launch = team.launch
+        self.clock = team.clock
+        self.thread_id = team.thread_id[self._lanes]
+        self.block_time, self.warp_time = (
+            time[self._lanes] if varies(time) else time
+            for time in (team.block_time, team.warp_time)
+        )
+        self.fenced, self.fetched = (
+            None if time is None else time[self._lanes] for time in (team.fenced, team.fetched)
+        )
+
+    def take(self, value: Any) -> Any:
+        """All of a value."""
+        return value
+
+    def fault(
+        self, kind: type[KernelFault], at: Position, lane: int, what: str, **more: Any
+    ) -> NoReturn:
+        """Raise for the lane that it is in the team."""
+        self._team.fault(kind, at, int(self._lanes[lane]), what, **more)
+
+
+def one_by_one(
+    region: Region, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int
+) -> Any:
+    """A load in several turns of a loop, turn by turn; the rows of all."""
+    turns, team.turns = team.turns, 0
+    try:
+        rows = [
+            team.array(
+                region.load(
+                    team, mask, replace(ptr, offset=_row_of(ptr.offset, k)), scalar, site, wide
+                )
+            )
+            for k in range(turns)
+        ]
+    finally:
+        team.turns = turns
+    return np.stack(rows)
+
+
+def _row_of(part: Any, turn: int) -> Any:
+    """What a turn has of a value: its row, one number for all lanes, or the same as all turns."""
+    if np.ndim(part) < 2:
+        return part
+    return part[turn] if part.shape[1] > 1 else int(part[turn, 0])
 
 
 def differ(a: Any, b: Any) -> Any:

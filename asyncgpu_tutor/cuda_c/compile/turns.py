@@ -1,0 +1,247 @@
+"""The turns of a summing loop side by side: what makes few threads fast.
+
+Each operation of the interpreter costs Python as much for 32 threads as for thousands. Most loops of matrix
+products and reductions only add up: `s += a[i] * b[i]`, where nothing on the right depends on what an
+earlier turn has done. So what stands on the right is computed for many turns at once: the counter becomes an
+array with a row for each turn, and with it whatever is computed from it, addresses and loads included. Then
+the turns run one after the other, as always, and take their rows: so sums are rounded, and everything is
+counted and checked, as if each turn had loaded for itself. Should anything fail, the loop is run again turn
+by turn, and fails where it should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, RegisterPlace
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.memory import access
+from asyncgpu_tutor.cuda_c.syntax import ast
+from asyncgpu_tutor.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, Scalar
+from asyncgpu_tutor.errors import KernelFault
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.cuda_c.compile.context import Context
+
+_LANES = 16384  # threads times turns that are computed at once, at most
+_LEAST = 4  # turns for which it is worth it
+_CALLS = {"__ldg", "expf", "__expf", "fabsf", "sqrtf", "fmaxf", "fminf", "fmaf", "__fmaf_rn"}
+_PLAIN = (ast.Name, ast.Literal, ast.Index, ast.Member, ast.Binary, ast.Unary, ast.Call)
+_OPERATORS = {"+", "-", "*", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">=", "==", "!="}
+
+
+def summed(node: ast.For) -> list[str] | None:
+    """The variables in which a loop sums up, if it does nothing else; otherwise None."""
+    counter = _counted(node)
+    body = node.body.body if isinstance(node.body, ast.Block) else [node.body]
+    sums: list[str] = []
+    for statement in body:
+        item = statement.expression if isinstance(statement, ast.ExpressionStatement) else None
+        if not isinstance(item, ast.Assign) or not item.op or not isinstance(item.target, ast.Name):
+            return None
+        if not _plain(item.value):
+            return None
+        sums.append(item.target.name)
+    read = [
+        node.test,
+        node.step,
+        *(p.value for p in ast.parts_of(node.body) if isinstance(p, ast.Assign)),
+    ]
+    names = {p.name for p in ast.parts_of(read) if isinstance(p, ast.Name)}
+    if counter is None or not sums or not names.isdisjoint(sums) or node.after:
+        return None
+    return sums
+
+
+def _counted(node: ast.For) -> str | None:
+    """The counter of a loop that goes up or down by the same at each turn."""
+    step = node.step
+    target = None
+    if isinstance(step, ast.Increment):
+        target = step.operand
+    elif isinstance(step, ast.Assign) and step.op in ("+", "-") and _plain(step.value, False):
+        names = {p.name for p in ast.parts_of(step.value) if isinstance(p, ast.Name)}
+        if isinstance(step.target, ast.Name) and step.target.name not in names:
+            target = step.target
+    if not isinstance(target, ast.Name) or node.test is None or not _plain(node.test, False):
+        return None
+    return target.name
+
+
+def _plain(node: ast.Expression, memory: bool = True) -> bool:
+    """Whether an expression has no effect, and is computed lane by lane; without `memory`, from registers."""
+    for item in ast.parts_of(node):
+        if not isinstance(item, _PLAIN) or (not memory and isinstance(item, ast.Index | ast.Call)):
+            return False
+        if isinstance(item, ast.Binary | ast.Unary) and item.op not in _OPERATORS:
+            return False
+        if isinstance(item, ast.Call) and item.name not in _CALLS:
+            return False
+    return True
+
+
+def by_turns(by: Expr) -> Expr:
+    """What is added in each turn: read from its row where turns are side by side."""
+    product = by.product
+    return replace(
+        by,
+        run=_row(by.run),
+        product=None if product is None else (_row(product[0]), _row(product[1])),
+    )
+
+
+def added(c: Context, target: Expr, op: str, by: Expr) -> Sum | None:
+    """`target op= by` as a sum that needs no closures in each turn, if it is one."""
+    place, kind = target.place, target.type
+    if (
+        not isinstance(place, RegisterPlace)
+        or place.count
+        or kind != by.type
+        or op not in ("+", "-")
+    ):
+        return None
+    if kind not in (FLOAT, DOUBLE, INT, UINT, LLONG, ULLONG):
+        return None
+    assert isinstance(kind, Scalar)
+    fused = c.contract and kind.is_float and by.product is not None
+    if fused and kind is not FLOAT:
+        return None
+    return Sum(place.variable, op == "-", by.run, by.product if fused else None)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """`variable += run`, or the fused sum of a product of floats."""
+
+    variable: Variable
+    minus: bool
+    run: Evaluate
+    factors: tuple[Evaluate, Evaluate] | None
+
+    def turns(self, t: Team, m: Mask) -> Any:
+        """What the variable holds after all turns."""
+        if self.factors is None:
+            terms: Any = self.run(t, m)
+        else:  # exact, since float64 has more than twice the digits; see `lockstep.values`
+            a, b = (factor(t, m) for factor in self.factors)
+            terms = np.multiply(a, b, dtype=np.float64)
+        if self.minus:
+            terms = np.negative(terms)
+        if np.ndim(terms) < 2:
+            rows = [terms] * t.turns
+        else:
+            rows = terms if terms.shape[1] > 1 else terms[:, 0]
+        total = t.slots[self.variable.slot]
+        if self.factors is None:
+            for row in rows:
+                total = total + row
+        else:
+            for row in rows:
+                total = (row + total).astype(np.float32)
+        return total
+
+
+def _row(run: Evaluate) -> Evaluate:
+    def read(t: Team, m: Mask) -> Any:
+        if not t.turns:
+            return run(t, m)
+        rows = t.rows.get(read)
+        if rows is None:
+            value: Any = run(t, m)
+            if np.ndim(value) < 2:
+                rows = [value] * t.turns
+            else:
+                rows = value if value.shape[1] > 1 else value[:, 0]
+            t.rows[read] = rows
+        return rows[t.turn]
+
+    return read
+
+
+def side_by_side(
+    counter: Variable,
+    sums: list[Variable],
+    test: Evaluate,
+    step: Evaluate,
+    body: Execute,
+    points: tuple[int, int],
+    quick: tuple[Sum, int] | None,
+) -> Callable[[Team, Mask], None]:
+    """What runs as many turns as can be, and leaves the loop as it is before the next one.
+
+    `quick` is all that the body does, if that is a `Sum`, and the point of its code.
+    """
+    slot = counter.slot
+    kept = [slot, *(v.slot for v in sums)]
+
+    def run(t: Team, m: Mask) -> None:
+        most = _LANES // t.layout.lanes
+        while most >= _LEAST and t.defined[slot] is True:
+            start = t.slots[slot]
+            before = [(s, t.slots[s], t.defined[s]) for s in kept]
+            ahead = _ahead(t, m, start, most)
+            if ahead is None:
+                return
+            number = _turns_left(t, m, ahead)
+            if number < _LEAST or t.steps + number > t.launch.limits.step_budget:
+                return
+            t.slots[slot], t.turns, t.rows = ahead[:number], number, {}
+            try:
+                if quick is not None and t.defined[quick[0].variable.slot] is True:
+                    _add(t, m, *quick)
+                else:
+                    for k in range(number):
+                        t.turn = k
+                        body(t, m)
+            except KernelFault:
+                for s, value, defined in before:
+                    t.slots[s], t.defined[s] = value, defined
+                return
+            finally:
+                t.turns, t.rows = 0, {}
+            t.steps += number - 1
+            for point in points:
+                t.meter.charge(point, m, number)
+            last = ahead[number - 1]
+            t.slots[slot] = last if isinstance(start, np.ndarray) else last[0]
+            step(t, m)
+            if not m.full:
+                t.slots[slot] = access.merge(m, t.slots[slot], start)
+
+    def _add(t: Team, m: Mask, total: Sum, point: int) -> None:
+        place = total.variable.slot
+        new = total.turns(t, m)
+        whole = m.full or t.born[place] is m
+        t.slots[place] = new if whole else access.merge(m, new, t.slots[place])
+        t.meter.charge(point, m, t.turns)
+
+    def _ahead(t: Team, m: Mask, start: Any, most: int) -> Any:
+        """The counter in the next turns, a row for each; None if it would overflow."""
+        step(t, m)
+        stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
+        t.slots[slot] = start
+        rows = np.arange(most)[:, None] * stride + np.asarray(start, np.int64)
+        range_ = np.iinfo(start.dtype)
+        if rows.min() < range_.min or rows.max() > range_.max:
+            return None
+        return rows.astype(start.dtype)
+
+    def _turns_left(t: Team, m: Mask, ahead: Any) -> int:
+        """How many of these turns there are for all lanes."""
+        start, t.slots[slot] = t.slots[slot], ahead
+        goes_on: Any = np.asarray(test(t, m))
+        t.slots[slot] = start
+        if goes_on.ndim != 2:
+            return 0
+        if goes_on.shape[1] > 1:
+            goes_on = goes_on[:, m.index]
+        each = goes_on.all(axis=1)
+        return len(each) if each.all() else int(each.argmin())
+
+    return run

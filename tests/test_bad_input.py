@@ -255,7 +255,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: np.asarray(ones()), UsageError, r"where the host cannot read it: run agt.d2h"),
     (lambda: agt.SingleStream().device, UsageError, "has no device yet"),
     (lambda: agt.Kernel(3), UsageError, "CUDA C in a string, and got int"),
-    (lambda: agt.Kernel("int x;"), UsageError, "the source has 0 kernels"),
+    (lambda: agt.Kernel("int x;"), UsageError, "the source has no kernel"),
     (lambda: ones().borrow().share(), UsageError, "only borrowed here, so it cannot be shared"),
     (
         lambda: agt.zeros((4,)).partition(4).shared().sync(),

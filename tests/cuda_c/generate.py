@@ -14,6 +14,38 @@ __device__ int mix(int a, int b) { if (a > b) return a - b; a ^= b << 3; return 
 __device__ float bend(float v, int k) { for (int j = 0; j < (k & 3); j++) { if (v > 50.0f) return v - 1.5f; v = v * 0.5f + 1.0f; } return v; }
 __device__ void both(int& a, float& b) { int t = a; a = (int)fmaxf(-1e6f, fminf(1e6f, b)); b = (float)(t & 1023); }
 __device__ Pair pair(int a, float b) { Pair p; p.a = a; p.b = b; return p; }
+enum Mode { LOW = 3, HIGH };
+enum class Side : unsigned char { Left = 1, Right };
+namespace geo { const int STEP = 5; __device__ int turn(int a, int b) { return a > b ? a - STEP : b + STEP; } }
+struct Vec {
+    float x, y;
+    static constexpr int SIZE = 2;
+    __device__ Vec() : x(0.5f), y(0) {}
+    __device__ Vec(float v) : x(v), y(v * 0.5f) {}
+    __device__ Vec(float x, float y) : x(x), y(y) { if (this->x > 1e5f) this->x = 1.0f; }
+    __device__ float sum() const { return x + y; }
+    __device__ Vec operator+(const Vec& o) const { return Vec(x + o.x, y + o.y); }
+    __device__ Vec operator-() const { return Vec(-x, -y); }
+    __device__ bool operator<(const Vec& o) const { return sum() < o.sum(); }
+    __device__ Vec& operator+=(const Vec& o) { x += o.x; if (o.y > x) return *this; y += o.y * 0.5f; return *this; }
+    __device__ float& operator[](int k) { return k ? y : x; }
+    __device__ float operator()(float a) const { return a * 0.25f + x; }
+};
+__device__ Vec operator*(const Vec& v, float a) { return Vec(v.x * a * 0.125f, v.y); }
+template <typename T, int N> struct Box {
+    T data[N] = {};
+    int used = 1;
+    __device__ void put(T v) { data[used & (N - 1)] = v; used++; }
+    __device__ T& at(int k) { return data[k & (N - 1)]; }
+    __device__ T total() const { T s = 0; for (T v : data) s += v; return s; }
+};
+template <typename T> struct Kind { static constexpr int id = 1; using wide = double; };
+template <> struct Kind<int> { static constexpr int id = 2; using wide = long long; };
+template <typename T> struct Kind<T*> { static constexpr int id = 10 + Kind<T>::id; using wide = T; };
+template <typename T> struct Smaller { __device__ bool operator()(T a, T b) const { return a < b; } };
+template <typename T, typename Op> __device__ T pick(T a, T b, Op op) { return op(a, b) ? a : b; }
+template <int N> __device__ auto power(int a) { if constexpr (N == 0) return 1; else return (a & 15) * power<N - 1>(a); }
+__device__ unsigned bits(float v) { union { float f; unsigned u; } both; both.f = v; return both.u; }
 """
 
 _INT = [
@@ -21,10 +53,13 @@ _INT = [
     "(I ^ I)", "(I << (I & 7))", "(I >> (I & 7))", "(B ? I : I)", "(-I)", "(~I)", "(!I)", "max(I, I)",
     "min(I, I)", "(int)(U)", "(int)fmaxf(-1e6f, fminf(1e6f, F))", "mix(I, I)", "__popc(U)", "__clz(I)",
     "__mulhi(I, I)", "(short)(I)", "(signed char)(I)", "(unsigned char)(I)", "pair(I, F).a", "(int)(L)",
+    "geo::turn(I, I)", "(int)Vec(F).sum() % 64", "pick<int>(I, I, Smaller<int>())", "power<3>(I)", "box.at(I)",
+    "(I + Kind<int*>::id + HIGH + (int)Side::Right)", "(int)(Kind<int>::wide)(I)", "box.total()",
     "(I, I)", "__ffs(I)", "(int)(D > 0.5)", "__float_as_int(F + 0.0f)",
 ]  # fmt: skip
 _UINT = [
     "(U + U)", "(U * U)", "(U - U)", "(U / ((U & 7u) + 1u))", "(U >> (U & 15u))", "(U ^ U)", "(unsigned)(I)",
+    "bits(F + 0.0f)", "(U + Vec::SIZE)",
     "(U % ((U & 15u) + 1u))", "(I + U)", "__brev(U)", "__umulhi(U, U)", "(B ? U : U)", "(unsigned short)(U)",
 ]  # fmt: skip
 _LONG = [
@@ -38,6 +73,7 @@ _LONG = [
 _FLOAT = [
     "(F + F)", "(F - F)", "(F * F * 0.25f)", "(F / (fabsf(F) + 1.0f))", "fmaxf(F, F)", "fminf(F, F)",
     "sqrtf(fabsf(F))", "(B ? F : F)", "(float)(I)", "(F + I)", "floorf(F)", "(-F)", "bend(F, I)",
+    "(Vec(F, F) + Vec(F)).y", "(Vec(F) * F).x", "(-Vec(F, F)).sum()", "Vec(F, F)[I & 1]", "w(F)", "w[I & 1]",
     "pair(I, F).b", "truncf(F * 0.5f)", "(float)(D)", "fmaf(F, 0.5f, F)", "copysignf(F, F)",
 ]  # fmt: skip
 _DOUBLE = [
@@ -48,7 +84,7 @@ _DOUBLE = [
     "((double)F)",
     "sqrt(fabs(D))",
 ]
-_BOOL = ["(B && B)", "(B || B)", "(!B)"]
+_BOOL = ["(B && B)", "(B || B)", "(!B)", "(Vec(F) < w)"]
 _NAMES = {"I": "int", "U": "unsigned", "F": "float", "L": "long long", "D": "double"}
 
 
@@ -132,6 +168,10 @@ class _Writer:
             return f"switch ({self.expression('I', 2)} & 3) {{ {cases} {tail} }}"
         if draw < 0.92:
             return f"{{ int w{own} = {self.expression('I', 2)} & 7; do {self.block(True, depth)} while (w{own}-- > 0); }}"
+        if draw < 0.93:
+            way = rng.choice(["int e", "auto& e", "const int& e"])
+            change = f"e ^= {self.expression('I', 2)};" if "auto" in way else "p += e;"
+            return f"for ({way} : local) {{ {change} {self.assignment()} }}"
         if draw < 0.96:
             return f"{{ int w{own} = {self.expression('I', 2)} & 15; while (w{own}-- > 0) {self.block(True, depth)} }}"
         return "both(p, r);"
@@ -144,6 +184,16 @@ class _Writer:
         if draw < 0.2:
             return (
                 f"v.{rng.choice('xyzw')} {rng.choice(['=', '+='])} {self.expression('F')} * 0.125f;"
+            )
+        if draw < 0.32:
+            return rng.choice(
+                [
+                    f"w += Vec({self.expression('F')}, 0.25f);",
+                    f"w[{self.expression('I', 2)} & 1] = {self.expression('F')} * 0.5f;",
+                    f"box.put({self.expression('I', 2)});",
+                    f"box.at({self.expression('I', 2)}) ^= {self.expression('I', 2)};",
+                    f"w = Vec({self.expression('F')}) + w * 0.5f;",
+                ]
             )
         kind = rng.choice("IIUFFLD")
         target = rng.choice(self.targets[kind])
@@ -190,8 +240,9 @@ def kernel(name: str, seed: int) -> str:
     int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
     unsigned u = t * 7u, q = 3u; float f = x[i % n], r = 1.5f; int p = a[i % n];
     long long g = p * 1000003ll; double d = f * 0.5; int local[4] = {{p, 2, i}}; float4 v = make_float4(f, 1.0f, r, 2.0f);
+    Vec w(f, r); Box<int, 4> box;
     oi[i] = -1;
     {inner}
-    oi[i] = p ^ local[3] ^ (int)g; ou[i] = q; of[i] = r + v.x + v.z + (float)d;
+    oi[i] = p ^ local[3] ^ (int)g ^ box.total(); ou[i] = q; of[i] = r + v.x + v.z + (float)d + w.sum();
 }}
 """

@@ -9,7 +9,7 @@
 #include <ucontext.h>
 
 #define __global__ static
-#define __device__ static
+#define __device__
 #define __host__
 #define __shared__ static
 #define __constant__ static const

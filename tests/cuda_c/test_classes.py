@@ -99,7 +99,10 @@ class TestMembers:
 
     def test_a_reference_to_a_register_is_a_value_that_is_not_assigned_to(self) -> None:
         with pytest.raises(errors.KernelCompileError, match="cannot be assigned to"):
-            compile_source(f"{VEC}{HEAD} Vec a; (a += a) = Vec(1, 1); }}")
+            compile_source(
+                "struct P { int v; __device__ P& operator+=(int a) { v += a; return *this; } };"
+                f"{HEAD} P p{{1}}; (p += 1) = P{{2}}; }}"
+            )
 
     def test_members_are_defined_behind_their_struct(self) -> None:
         before = """struct P { int v; __device__ P(int a); __device__ int twice() const; };
@@ -181,6 +184,13 @@ class TestTemplates:
         np.testing.assert_array_equal(x, np.minimum(np.arange(16), 7))
         assert read_signature(source, "k<int, Less<int>>").name == "k<int, Less<int>>"
 
+    def test_arguments_that_disagree_on_a_parameter_do_not_fit(self) -> None:
+        with pytest.raises(
+            errors.KernelCompileError, match=r"no 'pick' takes \(int, float, Less<int>\)"
+        ):
+            compile_source(f"{TRAITS}{HEAD} x[i] = pick(1, 2.0f, Less<int>()); }}")
+        assert ints("pick<int>(1, 2.0f, Less<int>())", TRAITS) == [1] * 32
+
     def test_a_missing_argument_is_named(self) -> None:
         with pytest.raises(errors.KernelCompileError, match="'T' of 'Box' is missing"):
             compile_source(f"{TRAITS}{HEAD} Box<> b; }}")
@@ -231,6 +241,7 @@ class TestNames:
             ("dim3 d(4, 2); o[i] = d.x + d.y + d.z;", 7),
             ("int p = 1, q = 2; std::swap(p, q); o[i] = p * 10 + q;", 21),
             ("union U { float f; unsigned u; unsigned char b[4]; }; U u; u.f = 1.0f; o[i] = u.u == 0x3f800000u && u.b[3] == 0x3f;", 1),
+            ("struct { int a, b; } both; both.a = 1; both.b = 2; o[i] = both.a * 10 + both.b;", 12),
             ("struct W { union { struct { int a, b; }; int v[2]; }; int c; }; W w; w.v[1] = 7; w.a = 1; w.c = 2; o[i] = w.b * 10 + w.a + w.c;", 73),
         ],
     )  # fmt: skip

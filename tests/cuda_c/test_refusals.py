@@ -128,7 +128,6 @@ UNSUPPORTED = [
     "kernel<<<1, 1>>>();",
     "static int s = 0;",
     "float (*p)[4];",
-    "union { int a; float f; } u;",
     "wmma::fragment<int> f;",
     "auto b = cub::BlockReduce<int, 32>();",
     "__nv_bfloat16 b;",

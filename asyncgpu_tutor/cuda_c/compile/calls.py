@@ -58,7 +58,6 @@ from asyncgpu_tutor.cuda_c.types import (
     Scalar,
     Struct,
     Void,
-    needs_memory,
     promoted,
     spelled,
 )
@@ -384,7 +383,7 @@ def _bind_parameters(
             continue
         variable = Variable(param.name, ctype, c.new_slot(), const=const)
         wanted = param.name in addressed and not isinstance(ctype, Pointer)
-        variable.memory = variable.thread = wanted or needs_memory(ctype)
+        variable.memory = variable.thread = wanted or c.lives_in_memory(ctype)
         if variable.memory:
             variable.origin.place(near=True)
         assigned(variable, new)

@@ -23,7 +23,7 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import VOID, CType, Struct
+from asyncgpu_tutor.cuda_c.types import VOID, CType, Struct, needs_memory
 
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
 CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
@@ -188,6 +188,11 @@ class Context:
     def class_of(self, ctype: CType) -> Class | None:
         """What belongs to a type, if it is a struct of the file's own."""
         return self.classes.get(ctype) if isinstance(ctype, Struct) else None
+
+    def lives_in_memory(self, ctype: CType) -> bool:
+        """Whether a variable of a type cannot be kept in registers."""
+        known = self.class_of(ctype)
+        return needs_memory(ctype) or (known is not None and known.exposes)
 
     # -- numbers
 

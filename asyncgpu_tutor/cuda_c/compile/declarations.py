@@ -54,7 +54,6 @@ from asyncgpu_tutor.cuda_c.types import (
     Void,
     align_of,
     leaves,
-    needs_memory,
     size_of,
     spelled,
 )
@@ -111,7 +110,7 @@ def _struct(c: Context, node: StructDef) -> Execute:
     if node.name in c.scope.names:
         c.fail(node.at, f"'{node.name}' has already been declared in this scope")
     declare_type(c, node)
-    return nothing
+    return nothing if node.variables is None else _declaration(c, node.variables)
 
 
 def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
@@ -137,7 +136,7 @@ def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
     direct = item.init is None or isinstance(item.init, Braces)
     if known is not None and known.constructs and direct:
         return _object(c, item, known, const)
-    if needs_memory(ctype) or item.name in c.frame.addressed:
+    if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
         return _in_memory(c, item, ctype, const, volatile)
     if item.init is not None:
         return _bind(c, item, ctype, converted(c, item.init, ctype, item.init.at), const)
@@ -150,7 +149,7 @@ def _object(c: Context, item: Declarator, known: Class, const: bool) -> Execute:
     """A struct that is made in its place, by its constructor."""
     ctype, items = known.type, item.init.items if isinstance(item.init, Braces) else []
     arguments = [place_of(c, one) for one in items]
-    if needs_memory(ctype) or item.name in c.frame.addressed:
+    if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
         begin = _in_memory(c, replace(item, init=None), ctype, False, False)
     else:
         begin = _unset(c, item, ctype)
@@ -182,7 +181,7 @@ def _auto(c: Context, item: Declarator) -> Execute:
         c.fail(item.at, f"'auto* {item.name}' needs a pointer, not a '{spelled(new.type)}'")
     if isinstance(new.type, Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
-    if item.name in c.frame.addressed or needs_memory(new.type):
+    if item.name in c.frame.addressed or c.lives_in_memory(new.type):
         return _in_memory(c, item, new.type, item.type.const, False)
     return _bind(c, item, new.type, new, item.type.const)
 

@@ -16,7 +16,7 @@ from asyncgpu_tutor.cuda_c.compile.waiting import may_wait
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Declarator, Function, Param
 from asyncgpu_tutor.cuda_c.syntax.names import addressed_names
-from asyncgpu_tutor.cuda_c.types import Pointer, needs_memory
+from asyncgpu_tutor.cuda_c.types import Pointer
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ def _parameter(c: Context, param: Param, entry: list[Execute]) -> Variable:
     if isinstance(ctype, Pointer):
         given.origin.place(near=False)
     variable = given
-    if needs_memory(ctype) or (param.name in c.frame.addressed and not isinstance(ctype, Pointer)):
+    if c.lives_in_memory(ctype) or (
+        param.name in c.frame.addressed and not isinstance(ctype, Pointer)
+    ):
         variable = Variable(param.name, ctype, c.new_slot(), memory=True, thread=True)
         variable.origin.place(near=True)
         entry.append(parameter_entry(c, variable, read_variable(c, given, param.at)))

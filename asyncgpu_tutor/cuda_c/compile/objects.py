@@ -18,7 +18,7 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import INT, Array, needs_memory, spelled
+from asyncgpu_tutor.cuda_c.types import INT, Array, spelled
 
 
 def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Expr | None:
@@ -46,7 +46,7 @@ def construct(
     if target is not None:
         return _made(c, known, arguments, at, target)
     variable = Variable(known.type.name, known.type, c.new_slot())
-    variable.memory = variable.thread = needs_memory(known.type)
+    variable.memory = variable.thread = c.lives_in_memory(known.type)
     c.steps.append(Declare(variable))
     if variable.memory:
         variable.origin.place(near=True)

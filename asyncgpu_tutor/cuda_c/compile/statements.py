@@ -262,6 +262,13 @@ def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
 
     A variable in registers has no address. Its value is returned, which nobody can assign to.
     """
+    if isinstance(node, ast.Conditional):
+        with c.recording():  # the record is dropped, because this only asks where the sides are
+            sides = [place_of(c, side).place for side in (node.yes, node.no)]
+        if all(isinstance(side, MemoryPlace) for side in sides):
+            yes, no = (ast.Unary(at=s.at, op="&", operand=s) for s in (node.yes, node.no))
+            chosen = ast.Conditional(at=node.at, test=node.test, yes=yes, no=no)
+            node = ast.Unary(at=node.at, op="*", operand=chosen)
     target = place_of(c, node)
     if target.type != wanted:
         c.fail(node.at, f"a '{spelled(wanted)}&' cannot refer to a '{spelled(target.type)}'")

@@ -37,25 +37,27 @@ def bind_template(
         return None
     for param, argument in zip(function.template.params, given or [], strict=False):
         scope.names[param.name] = template_argument(c, param.type, argument, at)
+    open_names = {p.name for p in function.template.params} - scope.names.keys()
     unknown = {p.name for p in function.template.params}
     for param, ctype in zip(function.params, types, strict=False):
-        _deduce(c, param, ctype, unknown, scope)
+        fits = _deduce(c, param, ctype, unknown, scope)
+        if not fits and param.type.base in open_names and param.type.base in scope.names:
+            return None  # two arguments say different things of one parameter
     return template_defaults(c, function, scope, at)
 
 
-def _deduce(c: Context, param: Param, ctype: CType, unknown: set[str], scope: Scope) -> None:
+def _deduce(c: Context, param: Param, ctype: CType, unknown: set[str], scope: Scope) -> bool:
     if param.dims and param.type.reference:  # T (&values)[N]
         for dim in param.dims:
             if not isinstance(ctype, Array):
-                return
+                return False
             if isinstance(dim, Name) and dim.name in unknown:
                 length = Number(constant(INT, ctype.length, param.at))
                 scope.names.setdefault(dim.name, length)
             ctype = ctype.element
     elif isinstance(ctype, Array) and not param.type.reference:
         ctype = Pointer(ctype.element, ctype.const)
-    if not param.type.nested:
-        deduced(c, param.type, TypeBinding(ctype), unknown, scope)
+    return bool(param.type.nested) or deduced(c, param.type, TypeBinding(ctype), unknown, scope)
 
 
 def template_defaults(c: Context, function: Function, scope: Scope, at: Position) -> Scope:

@@ -159,17 +159,19 @@ def define_struct(c: Context, node: StructDef, label: str = "") -> Struct:
     with c.seen_from(inside):
         for member in node.members:
             if isinstance(member, StructDef):
-                if member.name or member.enumerators is not None:
-                    declare_type(c, member)
-                else:
+                if not member.name and member.enumerators is None:
                     place("", define_struct(c, member), member.at)
+                    continue
+                declare_type(c, member)
+            data = member.variables if isinstance(member, StructDef) else member
+            if data is None:
                 continue
-            for item in member.items:
-                if "typedef" in member.storage:
+            for item in data.items:
+                if "typedef" in data.storage:
                     inside.names[item.name] = TypeBinding(
                         array_type(c, resolve(c, item.type), item.dims)
                     )
-                elif "static" in member.storage:
+                elif "static" in data.storage:
                     inside.names[item.name] = _static(c, item)
                 else:
                     if item.type.reference:

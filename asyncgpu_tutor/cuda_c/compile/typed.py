@@ -174,6 +174,15 @@ class Class:
         return self.methods.get(self.name, [])
 
     @property
+    def exposes(self) -> bool:
+        """Whether a function gives out a reference to a member, so that objects live in memory."""
+        return any(
+            f.returns.reference and f.returns.base != self.name and not f.returns.const
+            for functions in self.methods.values()
+            for f in functions
+        )
+
+    @property
     def constructs(self) -> bool:
         """Whether making one takes more than its members' values."""
         return bool(self.initial or self.constructors)

@@ -305,6 +305,8 @@ class StructDef(Statement):
         Of an enumeration, which is written as a struct that holds nothing else.
     specialises : list, optional
         Template arguments for which this is meant.
+    variables : Declaration, optional
+        What is declared together with it.
     """
 
     name: str
@@ -315,6 +317,7 @@ class StructDef(Statement):
     union: bool = False
     enumerators: Declaration | None = None
     specialises: list[TypeName | Expression] | None = None
+    variables: Declaration | None = None
 
 
 # -- top level

@@ -192,8 +192,12 @@ class StructParser(StatementParser):
             while self.accept(","):  # such as `*PointPtr`
                 while not self.at(",", ";"):
                     self.advance()
-        elif self.token.kind == "name":
-            self.unsupported("a variable declared together with its struct: declare it below")
+        elif self.token.kind == "name" or self.at("*"):
+            out.name = out.name or f"struct of line {out.at.line}, column {out.at.column}"
+            self.name_type(out.name)
+            base = ast.TypeName(at=out.at, base=out.name)
+            out.variables = self.declaration(set(), base, self.token)
+            return out
         self.need(";", " behind this struct")
         if not out.name and len(self.type_names) < 2 and out.enumerators is None:
             self.fail("this struct has no name", out.at)

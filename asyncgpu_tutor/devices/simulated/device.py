@@ -38,7 +38,7 @@ from asyncgpu_tutor.devices.simulated.specs import find_spec
 from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UpstreamError
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog, call_name
-from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag, forbid_nested_wait
+from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
 
 __all__ = ["SimDevice", "SimFunction"]
 
@@ -137,17 +137,6 @@ class SimDevice:
         """The host makes a call; id of its span, if there is a recording."""
         self.begin_submission()
         return self._host_span("call", name, *self.spend(us), detail=detail)
-
-    def event_call(self, name: str, **detail: object) -> None:
-        """The host records an event, or lets a stream wait for one.
-
-        Those of a submission are not seen as calls, because the program did not make them.
-        """
-        if current_tag() is None:
-            self.call(name, self.spec.call_event_us, **detail)
-        else:
-            self.begin_submission()
-            self.spend(self.spec.call_event_us)
 
     def work(self, us: float, name: str) -> None:
         """Keep the host busy for `us` microseconds."""

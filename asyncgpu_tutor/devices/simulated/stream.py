@@ -93,8 +93,17 @@ class SimStream:
     @exclusive
     def record(self) -> SimEvent:
         """An event behind all work enqueued so far."""
-        self.device.event_call("record", stream=self.number)
+        self._event_call("record", stream=self.number)
         return self.mark()
+
+    def _event_call(self, name: str, **detail: object) -> None:
+        """The host pays for an event. Those of a submission are no calls that the program has made."""
+        device = self.device
+        if current_tag() is None:
+            device.call(name, device.spec.call_event_us, **detail)
+        else:
+            device.begin_submission()
+            device.spend(device.spec.call_event_us)
 
     def mark(self) -> SimEvent:
         """As `record`, where it costs the host nothing: in a graph."""
@@ -115,7 +124,7 @@ class SimStream:
                 f"{self!r} cannot wait for {event!r}: it is not an event of a simulated device. "
                 "stream.record() makes one"
             )
-        self.device.event_call("wait_event", stream=self.number, event_of=event.stream)
+        self._event_call("wait_event", stream=self.number, event_of=event.stream)
         self.follow(event)
 
     def follow(self, event: SimEvent) -> None:

@@ -7,6 +7,7 @@ functions; it makes references and templates simple, and it is why recursion is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -297,7 +298,14 @@ def expand(
         frame.reference = function.returns.reference
         frame.slot, frame.exit = c.new_slot(), c.new_exit()
         c.frame = frame
-        body = closing(names, closing(c.scope, sequence(c, function.body.body)))
+        text = function.body
+        if (
+            function.at.line < 0
+        ):  # of a header: what goes wrong in it has gone wrong where it is called
+            text = deepcopy(text)
+            for part in ast.parts_of(text):
+                part.at = node.at
+        body = closing(names, closing(c.scope, sequence(c, text.body)))
         c.frame = caller
     c.calls.pop()
     c.waits = waits

@@ -113,6 +113,8 @@ class Context:
         Static shared memory so far; `shared_seen` are the variables in it.
     waits, may_wait, spins : bool
         Whether threads may wait for each other here, or anywhere in the kernel; whether a loop may spin.
+    cooperative : bool
+        Whether it has a barrier of the grid.
     summing : list, optional
         In the body of a loop that only sums up (`turns`): its sums.
     places, meetings : int
@@ -137,6 +139,7 @@ class Context:
     meetings: int = 0
     resumable: Expression | None = None
     spins: bool = False
+    cooperative: bool = False
     summing: list[Sum | None] | None = None
     frame: Frame = field(default_factory=Frame)
     ranks: Ranks = field(default_factory=Ranks)

@@ -213,7 +213,8 @@ def _unset(c: Context, item: Declarator, ctype: CType) -> Execute:
         known = t.defined[slot]
         if known is True and nowhere is not None:
             known = [True] * len(nowhere)
-        t.defined[slot] = forget(m, known) if t.apart else nowhere
+        empty = nowhere == []  # which has nothing that one could read
+        t.defined[slot] = empty or (forget(m, known) if t.apart else nowhere)
         return m
 
     return run

@@ -39,6 +39,8 @@ class Code:
         Static shared memory of a block.
     watches : bool
         Whether it has a loop that may spin.
+    cooperative : bool
+        Whether its blocks meet at a barrier of the grid, so that all of them must fit on the device.
     """
 
     parameters: list[Variable]
@@ -49,6 +51,7 @@ class Code:
     sites: list[Site]
     shared_bytes: int
     watches: bool
+    cooperative: bool
 
 
 def compile_kernel(
@@ -72,7 +75,9 @@ def compile_kernel(
     body = sequence(c, function.body.body)
     for site, origin in c.watched:
         site.relaxed = origin.compared
-    code = Code(parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes, c.spins)
+    code = Code(
+        parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes, c.spins, c.cooperative
+    )
     return code, Record(c.steps, c.points, len(c.sites))
 
 

@@ -30,6 +30,10 @@ def may_wait(function: ast.Function, functions: dict[str, list[ast.Function]]) -
     Such a loop counts no turns, and looks at memory by an atomic, a volatile or an uncached load.
     """
     reached = _reached(function, functions)
+    if any(
+        isinstance(p, ast.Call) and p.name == "this_grid" for f in reached for p in ast.parts_of(f)
+    ):
+        return True
     volatile = {
         item.name
         for body in reached

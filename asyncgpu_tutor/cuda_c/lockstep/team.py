@@ -136,8 +136,11 @@ class Team:
     block_time, warp_time : int or ndarray
         When each lane last passed a barrier of its block, or of its warp.
     waiters : Waiters
-        Lanes that wait for others, see `waiting`; `resume` is the place at which those go on for whom the
-        kernel has been entered again, or -1, and `forced` says that nobody else will come there.
+        Lanes that wait for others, see `waiting`.
+    resume : int
+        The place at which those go on for whom the kernel has been entered again, or -1.
+    forced, grid_met : bool
+        Nobody else will come to that place; or all blocks have come to the barrier of the grid.
     turns, turn, rows : int, int, dict
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         (`compile.turns`).
@@ -163,7 +166,7 @@ class Team:
         self.warp_time: Any = 0
         self.waiters = Waiters(layout)
         self.resume = -1
-        self.forced = False
+        self.forced = self.grid_met = False
         self.fenced: NDArray[np.int64] | None = None
         self.fetched: NDArray[np.int64] | None = None
         self.shared: dict[Any, BlockMemory] = {}

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,19 +28,25 @@ from asyncgpu_tutor.cuda_c.text.source import Position
 
 ENDLESS, NOWHERE = -1, -2  # instead of a place: nobody waits in this kernel, or not here
 
+Meeting: TypeAlias = Literal["warp", "block", "grid"]
 Bits = NDArray[np.bool_]
 
 
 class Apart(Exception):
     """Raised within a statement that has had no effect yet: these lanes wait at it for others.
 
-    They meet all of their block; or, `by_warp`, those of their warp whom `names` names for each.
+    They meet all of their block or grid; or those of their warp whom `names` names for each.
     """
 
-    def __init__(self, bits: Bits, by_warp: bool, names: NDArray[np.uint32] | None = None) -> None:
+    def __init__(
+        self,
+        bits: Bits,
+        by: Meeting,
+        names: NDArray[np.uint32] | None = None,
+    ) -> None:
         super().__init__()
         self.bits = bits
-        self.by_warp = by_warp
+        self.by: Meeting = by
         self.names = names
 
 
@@ -83,7 +89,7 @@ class Waiters:
         if meets is not None and meets.names is not None and group.meets is not None:
             old = group.meets.names
             assert old is not None
-            meets = Apart(meets.bits, meets.by_warp, np.where(bits, meets.names, old))
+            meets = Apart(meets.bits, meets.by, np.where(bits, meets.names, old))
         group.bits, group.meets = group.bits | bits, meets
         group.seen = min(group.seen, seen)
 
@@ -120,7 +126,9 @@ class Waiters:
     def _complete(self, group: Group, meets: Apart, exited: Mask | None) -> Bits:
         layout = self.layout
         here = group.bits if exited is None else group.bits | exited.bits
-        if not meets.by_warp:
+        if meets.by == "grid":  # see `run.blocks`
+            return np.zeros_like(here)
+        if meets.by == "block":
             full: Bits = np.asarray(here.reshape(layout.blocks, layout.threads).all(axis=1))
             return group.bits & full[layout.block]
         assert meets.names is not None

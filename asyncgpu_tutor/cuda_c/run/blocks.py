@@ -108,16 +108,46 @@ class Blocks:
                 if found is not None:
                     break
             else:
-                return
+                if not self._meet():
+                    return
+                continue
             group, bits = found
             team.resume = group.place
             self._enter(team, team.waiters.take(group, bits))
             self._waiting = [t for t in self._waiting if t.waiters.groups]
 
+    def _meet(self) -> bool:
+        """Let all blocks pass the barrier of the grid, if all have come."""
+        launch = self._launch
+        x, y, z = launch.grid
+        waiting = [t.waiters.groups for t in self._waiting]
+        here = [next(iter(groups.values())) for groups in waiting if len(groups) == 1]
+        places = {group.place for group in here if group.meets and group.meets.by == "grid"}
+        blocks = sum(_alive(team) for team in self._waiting)
+        if len(here) < len(waiting) or len(places) != 1 or blocks < x * y * z:
+            return False
+        launch.clock += 1
+        launch.fence_time[:] = launch.atomic_time[:] = launch.clock
+        for team, group in zip(list(self._waiting), here, strict=True):
+            team.block_time = team.warp_time = launch.clock
+            team.resume, team.grid_met = group.place, True
+            self._enter(team, team.waiters.take(group, group.bits))
+        self._waiting = [t for t in self._waiting if t.waiters.groups]
+        return True
+
     def _stuck(self, left: int) -> NoReturn:
         """Report that nobody can go on; `left` blocks have not begun."""
         groups = [(team, g) for team in self._waiting for g in team.waiters.groups.values()]
         spinning = [(team, g) for team, g in groups if g.meets is None]
+        grid = [(team, g) for team, g in groups if g.meets is not None and g.meets.by == "grid"]
+        if grid and not spinning:
+            team, group = grid[0]
+            team.fault(
+                DeadlockError,
+                group.at,
+                int(group.bits.argmax()),
+                "waits for ever at this barrier of the grid: not all threads of all blocks come to it",
+            )
         if not spinning:
             team, group = groups[0]
             team.resume, team.forced = group.place, True

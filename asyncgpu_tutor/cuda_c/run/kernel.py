@@ -29,7 +29,7 @@ from asyncgpu_tutor.cuda_c.run.arguments import (
 from asyncgpu_tutor.cuda_c.run.blocks import Blocks
 from asyncgpu_tutor.cuda_c.text.source import Source
 from asyncgpu_tutor.cuda_c.types import Pointer, Scalar, Struct, leaves, size_of
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import LaunchConfigError, UsageError
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,15 @@ class CompiledKernel:
         `Program.launch` takes.
         """
         check_shape(self.name, grid, block)
+        blocks = grid[0] * grid[1] * grid[2]
+        fit = limits.resident_blocks
+        if self.code.cooperative and fit is not None and blocks > fit:
+            raise LaunchConfigError(
+                f"kernel '{self.name}' has a barrier of the grid, so all its blocks must fit on the device "
+                f"at once: {blocks} were asked for, {fit} fit"
+            )
         tally = Tally(self.costs, self.code.sites)
         launch = Launch(self.name, source, grid, block, limits, tally, dynamic_shared)
-        blocks = grid[0] * grid[1] * grid[2]
         launch.fence_time = np.zeros(blocks, np.int64)
         launch.atomic_time = np.zeros(blocks, np.int64)
         launch.watches = self.code.watches

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple
 
 from asyncgpu_tutor.cuda_c.text.condition import evaluate_condition
+from asyncgpu_tutor.cuda_c.text.cooperative_groups import HEADER as COOPERATIVE_GROUPS
 from asyncgpu_tutor.cuda_c.text.lexer import Token, tokenise
 from asyncgpu_tutor.cuda_c.text.prelude import PRELUDE, STANDARD
 from asyncgpu_tutor.cuda_c.text.published import device_code
-from asyncgpu_tutor.cuda_c.text.source import Source
+from asyncgpu_tutor.cuda_c.text.source import Position, Source
 
 _MATH_CONSTANTS = {
     "CUDART_INF_F": "__int_as_float(0x7f800000)",
@@ -84,6 +85,16 @@ def _prelude() -> _Prelude:
     return _Prelude(reader.run(PRELUDE + STANDARD), reader.macros)
 
 
+@cache
+def _groups() -> list[Token]:
+    """Tokens of the header of cooperative groups; lines below 0 are none of the file's."""
+    return [
+        replace(token, at=Position(-token.at.line, token.at.column))
+        for token in tokenise(Source(COOPERATIVE_GROUPS, "cooperative_groups.h"))
+        if token.kind not in ("newline", "end")
+    ]
+
+
 def prelude_tokens() -> list[Token]:
     """Tokens of what stands in front of every source."""
     return _prelude().tokens
@@ -94,6 +105,7 @@ class _Preprocessor:
         self.source = source
         self.macros = macros
         self.expansions = 0
+        self.grouped = False  # whether cooperative_groups.h has been included
         # For each open #if: is its text taken, and was one of its branches taken already?
         self.conditions: list[tuple[bool, bool, Token]] = []
 
@@ -118,7 +130,7 @@ class _Preprocessor:
                     end += 1
                 out += self.expand(pending)
                 pending = []
-                self._directive(token, tokens[i + 1 : end])
+                out += self._directive(token, tokens[i + 1 : end])
                 i = end
                 continue
             at_line_start = token.kind == "newline"
@@ -133,9 +145,10 @@ class _Preprocessor:
 
     # -- directives
 
-    def _directive(self, sharp: Token, line: list[Token]) -> None:
+    def _directive(self, sharp: Token, line: list[Token]) -> list[Token]:
+        """Obey a directive; what stands in its place."""
         if not line:
-            return
+            return []
         name, rest = line[0].text, line[1:]
         if name in ("if", "ifdef", "ifndef"):
             taken = self.live and self._condition(name, line[0], rest)
@@ -143,17 +156,18 @@ class _Preprocessor:
         elif name in ("elif", "else", "endif"):
             self._continue_condition(name, line[0], rest)
         elif not self.live:
-            return
+            return []
         elif name == "define":
             self._define(line[0], rest)
         elif name == "undef":
             self.macros.pop(self._macro_name(line[0], rest), None)
         elif name == "include":
-            self._include(rest)
+            return self._include(rest)
         elif name == "error":
             self.source.fail(sharp.at, "#error " + " ".join(t.text for t in rest))
         elif name not in ("pragma", "line", "warning"):
             self.source.fail(line[0].at, f"unknown directive #{name}")
+        return []
 
     def _condition(self, name: str, at: Token, rest: list[Token]) -> bool:
         if name not in ("if", "elif"):
@@ -211,10 +225,15 @@ class _Preprocessor:
             self.source.fail(rest[0].at, f"the parameters of macro '{name}' are never closed")
         self.macros[name] = _Macro(rest[i + 1 :], parameters, variadic)
 
-    def _include(self, rest: list[Token]) -> None:
-        if "math_constants.h" in "".join(t.text for t in rest):
+    def _include(self, rest: list[Token]) -> list[Token]:
+        header = "".join(t.text for t in rest)
+        if "math_constants.h" in header:
             for name, value in _MATH_CONSTANTS.items():
                 self.define_text(name, value)
+        if "cooperative_groups" in header and not self.grouped:
+            self.grouped = True
+            return _groups()
+        return []
 
     # -- expansion
 

@@ -48,7 +48,7 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False) -> None:
     short = (arrived > 0) & (arrived < live)
     if short.any():
         if waits and not t.forced:
-            raise Apart(m.bits & short[layout.block], by_warp=False)
+            raise Apart(m.bits & short[layout.block], by="block")
         _report(t, m, at, int(short.argmax()), arrived, live)
     t.meter.barriers += int(np.count_nonzero(arrived))
     times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
@@ -152,12 +152,30 @@ def _block_fence(c: Context, node: Call, used: bool) -> Expr:
     return value(c, VOID, publish, node.at)
 
 
+def _grid_sync(c: Context, node: Call, used: bool) -> Expr:
+    """The barrier of all blocks; only where it is a statement of its own can threads wait at it."""
+    need_count(c, node, 0)
+    if not c.waits:
+        c.unsupported(node.at, "a barrier of the grid within an expression: make it a statement")
+    c.work(8)
+    c.meetings += 1
+    c.spins = c.cooperative = True
+
+    def run(t: Team, m: Mask) -> None:
+        if not t.grid_met:
+            raise Apart(m.bits, by="grid")
+        t.grid_met = False
+
+    return value(c, VOID, run, node.at)
+
+
 TABLE: dict[str, Handler] = {
     "__syncthreads": fenced(_syncthreads),
     "__syncthreads_count": fenced(_counting(lambda yes, came: yes)),
     "__syncthreads_and": fenced(_counting(lambda yes, came: yes == came)),
     "__syncthreads_or": fenced(_counting(lambda yes, came: yes > 0)),
     "__syncwarp": fenced(_syncwarp),
+    "__grid_sync": fenced(_grid_sync),
     "__threadfence": fenced(_fence),
     "__threadfence_system": fenced(_fence),
     "__threadfence_block": fenced(_block_fence),

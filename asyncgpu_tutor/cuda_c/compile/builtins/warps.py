@@ -70,7 +70,7 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
     absent = m.bits & ((names & _by_warp(t, expected & ~m.bits)) != 0)
     if absent.any():
         if waits and not t.forced:
-            raise Apart(absent, True, t.array(names))
+            raise Apart(absent, "warp", t.array(names))
         lane = int(absent.argmax())
         mask = int(t.array(names)[lane])
         away = mask & int(_by_warp(t, expected & ~m.bits)[lane])
@@ -184,9 +184,10 @@ def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
         at, name, waits = node.at, node.name, c.waits
 
         def run(t: Team, m: Mask) -> Any:
-            named(t, m, names(t, m), at, name, waits)
-            yes = _by_warp(t, m.bits & t.array(test(t, m)))
-            here = _by_warp(t, m.bits)
+            those = names(t, m)
+            named(t, m, those, at, name, waits)
+            yes = _by_warp(t, m.bits & t.array(test(t, m))) & those
+            here = _by_warp(t, m.bits) & those
             return finish(yes, here).astype(result.dtype)
 
         return value(c, result, run, at, args)
@@ -222,8 +223,9 @@ def _match_any(c: Context, node: Call, used: bool) -> Expr:
     at, name, waits = node.at, node.name, c.waits
 
     def run(t: Team, m: Mask) -> Any:
-        named(t, m, names(t, m), at, name, waits)
-        return _groups(t, m, offered(t, m))
+        those = names(t, m)
+        named(t, m, those, at, name, waits)
+        return _groups(t, m, offered(t, m)) & those
 
     return value(c, UINT, run, at, args)
 
@@ -243,9 +245,10 @@ def _match_all(c: Context, node: Call, used: bool) -> Expr:
     site = c.new_site(at, write=True)
 
     def run(t: Team, m: Mask) -> Any:
-        named(t, m, names(t, m), at, name, waits)
-        here = _by_warp(t, m.bits)
-        same = _groups(t, m, offered(t, m)) == here
+        those = names(t, m)
+        named(t, m, those, at, name, waits)
+        here = _by_warp(t, m.bits) & those
+        same = _groups(t, m, offered(t, m)) & those == here
         access.store(t, m, pointer(t, m), INT, same.astype(np.int32), site)
         return np.where(same, here, np.uint32(0))
 
@@ -265,13 +268,17 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> Handler:
         at, name, waits = node.at, node.name, c.waits
 
         def run(t: Team, m: Mask) -> Any:
-            named(t, m, names(t, m), at, name, waits)
-            given = t.array(offered(t, m))[m.index]
-            warps = t.layout.warp[m.index]
-            starts = np.flatnonzero(np.concatenate(([True], warps[1:] != warps[:-1])))
-            out = np.zeros(t.layout.warps, kind.dtype)
-            out[warps[starts]] = ufunc.reduceat(given, starts)
-            return out[t.layout.warp]
+            those = names(t, m)
+            named(t, m, those, at, name, waits)
+            # Lanes of a warp that name the same ones are a group.
+            key = t.layout.warp[m.index] << 32 | t.array(those)[m.index].astype(np.int64)
+            order = np.argsort(key, kind="stable")
+            ordered = key[order]
+            first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+            totals = ufunc.reduceat(t.array(offered(t, m))[m.index][order], np.flatnonzero(first))
+            out = np.zeros(m.n, kind.dtype)
+            out[order] = totals[np.cumsum(first) - 1]
+            return m.spread(out)
 
         return value(c, kind, run, at, args)
 

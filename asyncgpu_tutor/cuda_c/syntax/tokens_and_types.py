@@ -42,6 +42,10 @@ _GPU_TYPES = {
     "__nv_bfloat16": "take half or float", "nv_bfloat16": "take half or float",
     "__nv_fp8": "take half or float", "curandState": "pass random numbers as an array, as from agt.randn()",
     **dict.fromkeys(
+        ("thread_block", "thread_group", "grid_group", "coalesced_group", "cluster_group"),
+        "cooperative groups are not there; __syncthreads(), __syncwarp() and __shfl_sync() do the same",
+    ),
+    **dict.fromkeys(
         ("cudaTextureObject_t", "cudaSurfaceObject_t", "CUtexObject", "texture"),
         "pass the array, and index it",
     ),
@@ -93,6 +97,12 @@ class TypeParser(ABC):
         if tokens[self.position].text == "::" and not self._behind_type():
             self.position += 1
         return tokens[self.position]
+
+    def namespace_here(self) -> str:
+        """The namespace that was passed over in front of the token at hand, or an empty string."""
+        if self.position < 2 or not self.tokens[self.position - 1].is_("::"):
+            return ""
+        return self.tokens[self.position - 2].text
 
     def _behind_type(self) -> bool:
         before = self.tokens[self.position - 1] if self.position else None

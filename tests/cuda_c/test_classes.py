@@ -268,6 +268,12 @@ class TestNames:
         )
         assert got[0].tolist() == [9] * 32
 
+    def test_pairs_of_halves_have_operators(self) -> None:
+        code = "half2 a = __floats2half2_rn(i, 2.0f), b = a * a + a; b -= a / a; x[i] = __low2float(b) + __high2float(b);"
+        got = body(code.replace("(i,", "(i + 1.0f,"), before="#include <cuda_fp16.h>\n")[0]
+        low = FIRST + 1.0
+        np.testing.assert_array_equal(got, low * low + low - 1 + 5)
+
     def test_two_kernels_of_one_name_are_not_taken_for_each_other(self) -> None:
         source = "namespace a { __global__ void k(int* o) { o[0] = 1; } } namespace b { __global__ void k(int* o) { o[0] = 2; } }"
         with pytest.raises(errors.UnsupportedFeatureError, match="several kernels 'k'"):

@@ -248,6 +248,32 @@ class TestNames:
     def test_statements(self, code: str, value: int) -> None:
         assert body(code, before=self.NAMESPACES)[1].tolist() == [value] * 32
 
+    def test_namespaces_that_share_a_name_are_told_apart_by_their_functions(self) -> None:
+        before = """__device__ int f() { return 1; }
+        namespace a { __device__ int f() { return 2; } __device__ int g() { return f(); } const int K = 1; }
+        namespace b { __device__ int f() { return 3; } namespace c { __device__ int g() { return f(); } } const int K = 2; }
+        namespace bc = b::c;"""
+        assert (
+            ints("f() * 10000 + a::f() * 1000 + b::f() * 100 + a::g() * 10 + bc::g()", before)
+            == [12323] * 32
+        )
+        with pytest.raises(errors.UnsupportedFeatureError, match="'K' in two namespaces"):
+            ints("b::K", before)
+
+    def test_a_file_may_add_forms_to_a_function_that_is_built_in(self) -> None:
+        before = "__device__ float4 make_float4(float3 a, float b) { return make_float4(a.x, a.y, a.z, b); }"
+        got = body(
+            "x[i] = make_float4(make_float3(1, 2, 3), 4).w + make_float4(1, 2, 3, 5).w;",
+            before=before,
+        )
+        assert got[0].tolist() == [9] * 32
+
+    def test_pairs_of_halves_have_operators(self) -> None:
+        code = "half2 a = __floats2half2_rn(i, 2.0f), b = a * a + a; b -= a / a; x[i] = __low2float(b) + __high2float(b);"
+        got = body(code.replace("(i,", "(i + 1.0f,"), before="#include <cuda_fp16.h>\n")[0]
+        low = FIRST + 1.0
+        np.testing.assert_array_equal(got, low * low + low - 1 + 5)
+
     def test_two_kernels_of_one_name_are_not_taken_for_each_other(self) -> None:
         source = "namespace a { __global__ void k(int* o) { o[0] = 1; } } namespace b { __global__ void k(int* o) { o[0] = 2; } }"
         with pytest.raises(errors.UnsupportedFeatureError, match="several kernels 'k'"):

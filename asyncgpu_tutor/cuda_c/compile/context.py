@@ -59,6 +59,8 @@ class Frame:
     ----------
     kernel : bool
         It is the kernel itself, and `return` ends the thread.
+    namespace : tuple of str
+        Those around it.
     returns : CType, optional
         What any other function returns, by `slot` and `exit`; `returned` are the values. None for `auto`
         until the first `return`. With `reference`, a place in memory is returned as its address.
@@ -77,6 +79,7 @@ class Frame:
     returned: list[Expr] = field(default_factory=list[Expr])
     breaks: list[int] = field(default_factory=list[int])
     continues: list[int] = field(default_factory=list[int])
+    namespace: tuple[str, ...] = ()
 
 
 @dataclass

@@ -69,6 +69,7 @@ def compile_kernel(
     ]
     c.scope = Scope(scope)
     c.frame.addressed = addressed_names(function.body)
+    c.frame.namespace = function.namespace
     parameters = [_parameter(c, param, entry) for param in function.params]
     assert function.body is not None
     c.waits = c.may_wait = may_wait(function, c.functions)

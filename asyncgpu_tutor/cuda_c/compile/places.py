@@ -26,6 +26,7 @@ from asyncgpu_tutor.cuda_c.compile.typed import (
     Expr,
     MemoryPlace,
     Number,
+    Refused,
     RegisterPlace,
     Shorthand,
 )
@@ -94,6 +95,8 @@ def _name(c: Context, node: Name) -> Expr:
         return place_of(c, found.node)
     if node.name == "this" and c.scope.find(THIS) is not None:
         return address_of(c, Unary(at=node.at, op="&", operand=Name(at=node.at, name=THIS)))
+    if isinstance(found, Refused):
+        raise found.error
     if found is not None:
         c.fail(node.at, f"'{node.name}' is a type: a value is expected here")
     if node.name == "warpSize":

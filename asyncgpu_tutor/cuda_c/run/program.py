@@ -67,6 +67,7 @@ class Program:
         self._text = text
         self._functions: dict[str, list[ast.Function]] = {}
         self._scope = Scope()
+        self._spaces: dict[str, tuple[str, ...]] = {}  # the namespace of each type and variable
         self._globals: list[_Global] = []
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
@@ -74,7 +75,7 @@ class Program:
         self._refused: dict[str, UnsupportedFeatureError] = {}
         self._classes: dict[Struct, Class] = {}
         for node in unit.order:
-            self._define(node)
+            self._define(node, unit.namespaces.get(id(node), ()))
         for function in unit.functions:
             self._functions.setdefault(function.name, []).append(function)
         self._memory = self._place_globals()
@@ -139,9 +140,13 @@ class Program:
             classes=self._classes,
         )
 
-    def _define(self, node: ast.Node) -> None:
+    def _define(self, node: ast.Node, around: tuple[str, ...]) -> None:
         c = self._context()
         c.file_scope = c.scope = self._scope
+        for item in [node] if isinstance(node, ast.StructDef) else getattr(node, "items", ()):
+            if self._spaces.setdefault(item.name, around) != around:
+                self._twice(item)
+                return
         if isinstance(node, ast.Refused):
             self._scope.names[node.name] = Refused(node.error)
         elif isinstance(node, ast.StructDef):
@@ -149,6 +154,13 @@ class Program:
         elif isinstance(node, ast.Declaration):
             for item in node.items:
                 self._define_name(c, item, node.storage)
+
+    def _twice(self, item: ast.StructDef | ast.Declarator) -> None:
+        """Refuse a type or variable that two namespaces have, where it is used: they are not told apart."""
+        try:
+            self._source.unsupported(item.at, f"'{item.name}' in two namespaces: give it two names")
+        except UnsupportedFeatureError as error:
+            self._scope.names[item.name] = Refused(error)
 
     def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
         ctype = resolve(c, item.type)

@@ -1,11 +1,12 @@
 """From words to a syntax tree, in which types are still names.
 
-One parser in four files, each a class that builds on the one before it:
+One parser in five files, each a class that builds on the one before it:
 
     tokens_and_types    looking at tokens and taking them; names of types
     expressions         operators and their precedence
     statements          statements and local declarations
-    parser              the top level: functions, structs, constants, templates
+    structs             functions; structs with their members and functions, enumerations
+    parser              the top level: namespaces, constants, templates
 
 `ast` has the nodes that they make.
 """

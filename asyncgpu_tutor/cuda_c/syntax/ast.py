@@ -149,7 +149,8 @@ class Member(Expression):
 class Call(Expression):
     """A call by name; `templates` are explicit template arguments.
 
-    A member function has an `object`, or an `owner` if it is called as `Type::name()`.
+    A member function has an `object`, or an `owner` if it is called as `Type::name()`; any other may have
+    the namespace in front of it.
     """
 
     name: str
@@ -157,6 +158,7 @@ class Call(Expression):
     templates: list[TypeName | Expression] | None = None
     object: Expression | None = None
     owner: TypeName | None = None
+    namespace: str = ""
 
 
 @dataclass(kw_only=True)
@@ -367,6 +369,8 @@ class Function(Node):
         What a constructor gives to members before its body.
     refusal : UnsupportedFeatureError, optional
         Why the body could not be read; raised when the function is needed.
+    namespace : tuple of str
+        Those around it, outermost first.
     """
 
     name: str
@@ -380,14 +384,19 @@ class Function(Node):
     const: bool = False
     initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])
     refusal: UnsupportedFeatureError | None = None
+    namespace: tuple[str, ...] = ()
 
 
 @dataclass
 class Unit:
-    """A whole source: its functions; types and variables in the order in which they are declared."""
+    """A whole source: its functions; types and variables in the order in which they are declared.
+
+    `namespaces` has those around a type or variable, by the identity of its node.
+    """
 
     functions: list[Function] = field(default_factory=list[Function])
     order: list[Node] = field(default_factory=list[Node])
+    namespaces: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
 
 
 def parts_of(node: object) -> Iterator[Node]:

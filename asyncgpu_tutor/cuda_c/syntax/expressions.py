@@ -197,6 +197,7 @@ class ExpressionParser(TypeParser):
         if self.at_type():
             return self._construct(token)
         self.refuse_gpu_only(token)
+        namespace = self.namespace_here()
         sign = self.operator_name()
         name = (sign or self.identifier("an expression")).text
         if self.at("::"):
@@ -205,8 +206,10 @@ class ExpressionParser(TypeParser):
         if self.at("<") and (name in self.function_templates or self._typed_builtin(name)):
             templates = self.template_arguments()
         if self.at("("):
-            arguments = self.call_arguments()
-            return ast.Call(at=token.at, name=name, arguments=arguments, templates=templates)
+            given = self.call_arguments()
+            return ast.Call(
+                at=token.at, name=name, arguments=given, templates=templates, namespace=namespace
+            )
         return ast.Name(at=token.at, name=name)
 
     def _typed_builtin(self, name: str) -> bool:

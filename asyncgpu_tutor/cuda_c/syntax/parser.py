@@ -37,6 +37,10 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
     parser.struct_templates |= before.struct_templates
     parser.nested_types |= before.nested_types
     unit = parser.unit()
+    for function in unit.functions:
+        for call in ast.parts_of(function.body):
+            if isinstance(call, ast.Call):
+                call.namespace = parser.aliases.get(call.namespace, call.namespace)
     own = {function.name for function in unit.functions}
     types = {node.name for node in unit.order if isinstance(node, ast.StructDef)}
     unit.functions += [f for f in before.result.functions if f.name not in own]
@@ -60,7 +64,8 @@ class _Parser(StructParser):
     def __init__(self, source: Source, text: Preprocessed, heads_only: bool) -> None:
         super().__init__(source, text.tokens, text.headers)
         self.heads_only = heads_only
-        self.open_braces = 0  # of namespaces and extern "C"
+        self.open_braces: list[str] = []  # of namespaces, and of extern "C", which has no name
+        self.aliases: dict[str, str] = {}  # of namespaces
         self.result = ast.Unit()
 
     def unit(self) -> ast.Unit:
@@ -75,10 +80,10 @@ class _Parser(StructParser):
             return
         if self.at("}") and self.open_braces:
             self.advance()
-            self.open_braces -= 1
+            self.open_braces.pop()
         elif self.at("extern") and self.ahead().kind == "string" and self.ahead(2).is_("{"):
             self.position += 3
-            self.open_braces += 1
+            self.open_braces.append("")
         elif self.at("namespace") or (self.at("inline") and self.ahead().is_("namespace")):
             self._namespace()
         elif self.at("template"):
@@ -97,20 +102,33 @@ class _Parser(StructParser):
     def _namespace(self) -> None:
         """Into a namespace; what is in it is known without its name."""
         self.accept("inline")
-        self.advance()
-        while self.token.kind == "name":
-            self.namespaces.add(self.tokens[self.position].text)
+        self.position += 1  # not `advance`, which passes over a namespace that is known already
+        names: list[str] = []
+        while (word := self.tokens[self.position]).kind == "name" or word.is_("::"):
+            names += [word.text] if word.kind == "name" else []
             self.position += 1
-            if self.tokens[self.position].is_("::"):
-                self.position += 1
+        self.namespaces.update(names)
         if self.accept("="):
-            while not self.accept(";"):
-                self.advance()
+            target = ""
+            while not self.tokens[self.position].is_(";"):
+                target = self.tokens[self.position].text
+                self.position += 1
+            self.aliases[names[0]] = self.aliases.get(target, target)
+            self.advance()
             return
         self.need("{")
-        self.open_braces += 1
+        self.open_braces.append("::".join(names))
 
     def _item(self, template: ast.Template | None) -> None:
+        functions, nodes = len(self.result.functions), len(self.result.order)
+        self._read_item(template)
+        around = tuple(name for names in self.open_braces for name in names.split("::") if name)
+        for function in self.result.functions[functions:]:
+            function.namespace = around
+        for node in self.result.order[nodes:]:
+            self.result.namespaces[id(node)] = around
+
+    def _read_item(self, template: ast.Template | None) -> None:
         if not self.at_struct():
             self._try_function(template)
             return

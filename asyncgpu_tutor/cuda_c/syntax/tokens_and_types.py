@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NoReturn
@@ -39,13 +40,13 @@ _INSTEAD = dict.fromkeys(
     "cuda": "copy with ordinary loads and stores, and __syncthreads() behind them",
 }
 _GPU_TYPES = {
-    "__nv_bfloat16": "take half or float", "nv_bfloat16": "take half or float",
-    "__nv_fp8": "take half or float", "curandState": "pass random numbers as an array, as from agt.randn()",
-    **dict.fromkeys(
-        ("cudaTextureObject_t", "cudaSurfaceObject_t", "CUtexObject", "texture"),
-        "pass the array, and index it",
+    r"(__)?nv_bfloat162?|__nv_fp8\w*": "take half or float",
+    r"curandState\w*|curandDirectionVectors\w*": "pass random numbers as an array, as from agt.randn()",
+    "thread_block|thread_group|grid_group|coalesced_group|cluster_group|thread_block_tile": (
+        "cooperative groups are not there; __syncthreads(), __syncwarp() and __shfl_sync() do the same"
     ),
-}  # fmt: skip
+    "cudaTextureObject_t|cudaSurfaceObject_t|CUtexObject|texture": "pass the array, and index it",
+}
 _ATTRIBUTES = {"__launch_bounds__", "__align__", "alignas", "__attribute__", "__cluster_dims__"}
 _KEYWORDS = {
     "if", "else", "for", "while", "do", "switch", "case", "default", "return", "break", "continue",
@@ -93,6 +94,12 @@ class TypeParser(ABC):
         if tokens[self.position].text == "::" and not self._behind_type():
             self.position += 1
         return tokens[self.position]
+
+    def namespace_here(self) -> str:
+        """The namespace that was passed over in front of the token at hand, or an empty string."""
+        if self.position < 2 or not self.tokens[self.position - 1].is_("::"):
+            return ""
+        return self.tokens[self.position - 2].text
 
     def _behind_type(self) -> bool:
         before = self.tokens[self.position - 1] if self.position else None
@@ -247,8 +254,9 @@ class TypeParser(ABC):
         name = token.text
         if name in GPU_ONLY and self.ahead().is_("::"):
             self.unsupported(f"{GPU_ONLY[name]} not supported: {_INSTEAD[name]}", token.at)
-        for start, advice in _GPU_TYPES.items():
-            if name.startswith(start):
+        declares = self.ahead().kind == "name" or self.ahead().is_("*", "&", "<")
+        for pattern, advice in _GPU_TYPES.items():
+            if declares and re.fullmatch(pattern, name):
                 self.unsupported(f"'{name}' is not supported: {advice}", token.at)
 
     def _combine(self, words: list[str], start: Token) -> str:

@@ -1,1 +1,1 @@
-"""The text of a source: its places, words, macros and numbers."""
+"""The text of a source: what of it is for the device, its places, words, macros and numbers."""

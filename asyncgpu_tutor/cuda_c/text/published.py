@@ -317,7 +317,7 @@ def _plain(texts: list[str]) -> list[str]:
 
 
 def _is_type(head: list[str]) -> bool:
-    return "(" not in head and bool(_TYPES & set(head[:3]))
+    return "(" not in head and head[:1] != ["extern"] and bool(_TYPES & set(head[:3]))
 
 
 def _is_function(head: list[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 
 from asyncgpu_tutor.cuda_c.compile.builtins import (
@@ -31,12 +32,16 @@ _REFUSED = {
     "memcpy": "memcpy in device code is not supported: copy element by element",
     "memset": "memset in device code is not supported: write element by element",
     "cudaDeviceSynchronize": "device code cannot call the CUDA runtime here",
-    "curand": "curand is not supported",
-    "curand_init": "curand is not supported",
-    "tex2D": "textures are not supported",
-    "tex1Dfetch": "textures are not supported",
     "__cvta_generic_to_shared": "addresses as numbers are not supported",
     "__pipeline_memcpy_async": "asynchronous copies to shared memory are not supported",
+}
+_REFUSED_KINDS = {
+    r"curand\w*": "curand is not supported: pass random numbers as an array, as from agt.randn()",
+    r"tex[123]D\w*|surf[123]D\w*": "textures are not supported: pass the array, and index it",
+    "this_thread_block|this_grid|tiled_partition|coalesced_threads|this_cluster": (
+        "cooperative groups are not supported: __syncthreads(), __syncwarp() and __shfl_sync() do the same"
+    ),
+    r"__pipeline_\w+|__mbarrier_\w+": "asynchronous copies to shared memory are not supported",
 }
 _OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}
 
@@ -48,7 +53,9 @@ def find(name: str) -> Handler | None:
 
 def refused(name: str) -> str | None:
     """Why a function that a GPU has is not supported; None if a GPU does not have it either."""
-    return _REFUSED.get(name)
+    return _REFUSED.get(name) or next(
+        (why for pattern, why in _REFUSED_KINDS.items() if re.fullmatch(pattern, name)), None
+    )
 
 
 def advice(name: str, own: set[str]) -> str:

@@ -178,6 +178,8 @@ class Timeline {
     for (const tick of ticks(this.a / panel.factor, this.b / panel.factor, this.inner / 70))
       out += `<path class="agt-grid" d="M${this.x(tick * panel.factor).toFixed(1)} 0V${panel.height * unit}"/>`;
     for (const y of panel.separators) out += `<path class="agt-rule" d="M0 ${y * unit}h${this.inner}"/>`;
+    for (const [start, end, y] of panel.rooms)
+      if (end > this.a && start < this.b) out += `<path class="agt-room" d="M${this.x(start)} ${y * unit}H${this.x(end)}"/>`;
     const last = new Map(); // by row: where the last bar ended, so that those below a pixel are drawn once
     panel.bars.forEach((bar, i) => {
       const [id, start, end, y, height, look, name, state] = bar;
@@ -228,7 +230,7 @@ class Timeline {
       if (x > this.data.left && x + room > width) [x, y] = [this.data.left, y + ROW];
       text += what === "box"
         ? `<rect class="agt-bar" x="${x}" y="${y}" width="24" height="12" style="fill:${paint};stroke:${line}"/>`
-        : `<path class="agt-arrow ${what}" d="M${x} ${y + 6}h24"/>`;
+        : `<path class="${what === "agt-room" ? what : `agt-arrow ${what}`}" d="M${x} ${y + 6}h24"/>`;
       text += `<text class="agt-words" x="${x + 29}" y="${y + 10}">${escaped(words)}</text>`;
       x += room;
     }

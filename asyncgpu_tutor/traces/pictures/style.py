@@ -129,5 +129,6 @@ THEME = (
     ".agt-wrong{fill:var(--agt-bad);stroke:var(--agt-bad)}"
     ".agt-wrong-link{fill:none;stroke:var(--agt-bad);stroke-width:2.4}"
     ".agt .agt-bad{fill:var(--agt-bad);font-weight:600}.agt-code{font-family:monospace}"
+    ".agt-room{fill:none;stroke:var(--agt-quiet);stroke-width:5;stroke-dasharray:1.5 2.5}"
     ".agt-tip{fill:var(--agt-quiet)}.agt-tip.event{fill:var(--agt-event)}"
 )

@@ -155,3 +155,14 @@ def test_steps_beyond_the_most_are_counted() -> None:
     assert len(found.steps) == 80
     assert found.watched.left_out == 120
     assert "120 more" in found.words
+
+
+def test_a_loop_is_gone_through_turn_by_turn() -> None:
+    a = np.ones((8, 8), np.float32)
+    found = agt.show_threads(
+        agt.sgemm_naive, 8, 8, 8, 1.0, a, a, 0.0, a.copy(), grid=(1, 1), block=(8, 8)
+    )
+
+    turns = [step for step in found.steps if step.array == "b"]
+    assert len(turns) == 8
+    assert [step.elements[0] for step in turns] == list(range(0, 64, 8))

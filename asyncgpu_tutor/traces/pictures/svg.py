@@ -262,9 +262,9 @@ def _panel(panel: Panel, inner: float, left: int, paints: _Paints) -> Iterator[s
     yield f'<text class="agt-axis" x="{inner / 2:.0f}" y="{height + 31:.0f}">{escape(name)}</text>'
     for bar in layout.bars:
         if bar.waiting is not None:
-            start, end = (x(time) for time in bar.waiting)
+            since, until = (x(time) for time in bar.waiting)
             middle = (bar.y + bar.height / 2) * UNIT
-            yield f'<path class="agt-room" d="M{start:.1f} {middle:.1f}H{end:.1f}"/>'
+            yield f'<path class="agt-room" d="M{since:.1f} {middle:.1f}H{until:.1f}"/>'
     yield from _bars(panel, x, paints)
     yield from _arrows(panel.arrows, x)
     yield from _names(panel, x, paints)

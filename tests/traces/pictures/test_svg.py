@@ -211,6 +211,16 @@ def test_a_wait_for_room_is_thin_and_in_front_of_the_bar() -> None:
     svg = picture.svg()
 
     assert svg.count('class="agt-room"') == 2  # once on its stream, and in the legend
+    (path,) = (
+        e.get("d", "") for e in ET.fromstring(svg).findall(f"{SVG}g//{SVG}path[@class='agt-room']")
+    )
+    room = [float(n) for n in re.findall(r"[\d.]+", path)]
+    second = [float(bar.get("x", 0)) for bar in boxes(svg) if "two: " in "".join(bar.itertext())][0]
+    first = [
+        float(bar.get("width", 0)) for bar in boxes(svg) if "one: " in "".join(bar.itertext())
+    ][0]
+    assert room[2] == pytest.approx(second, abs=0.2)
+    assert room[2] - room[0] == pytest.approx(first * 20 / 50, abs=0.3)
     assert "waits for room" in texts(svg, "agt-words")
     assert "waited 20.0 µs for room on the device" in svg
     assert picture.view()["panels"][0]["rooms"][0][:2] == [30, 50]

@@ -215,10 +215,8 @@ def test_a_wait_for_room_is_thin_and_in_front_of_the_bar() -> None:
         e.get("d", "") for e in ET.fromstring(svg).findall(f"{SVG}g//{SVG}path[@class='agt-room']")
     )
     room = [float(n) for n in re.findall(r"[\d.]+", path)]
-    second = [float(bar.get("x", 0)) for bar in boxes(svg) if "two: " in "".join(bar.itertext())][0]
-    first = [
-        float(bar.get("width", 0)) for bar in boxes(svg) if "one: " in "".join(bar.itertext())
-    ][0]
+    by_name = {"".join(bar.itertext()).partition(":")[0]: bar for bar in boxes(svg)[:2]}
+    second, first = (float(by_name[n].get(key, 0)) for n, key in (("two", "x"), ("one", "width")))
     assert room[2] == pytest.approx(second, abs=0.2)
     assert room[2] - room[0] == pytest.approx(first * 20 / 50, abs=0.3)
     assert "waits for room" in texts(svg, "agt-words")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the
     from asyncgpu_tutor.arrays.handles import DeviceArray
     from asyncgpu_tutor.devices.simulated import SimDevice
     from asyncgpu_tutor.errors import DeviceError, UsageError
-    from asyncgpu_tutor.inspection import explore, microscope
+    from asyncgpu_tutor.inspection import explore, microscope, show_threads
     from asyncgpu_tutor.kernels import Kernel, matvec_naive, relu, sgemm_naive
     from asyncgpu_tutor.ops import (
         CudaGraph,
@@ -118,6 +118,7 @@ __all__ = [
     "record",
     "relu",
     "sgemm_naive",
+    "show_threads",
     "sleep",
     "spawn",
     "synchronize",
@@ -178,6 +179,7 @@ _HOMES = {
     "record": "run",
     "relu": "kernels",
     "sgemm_naive": "kernels",
+    "show_threads": "inspection",
     "sleep": "run",
     "spawn": "ops",
     "synchronize": "run",

@@ -6,7 +6,7 @@ The classes that a program does make (`Kernel`, `Trace`, `CudaGraph`, policies) 
 from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.arrays.host import HostArray
 from asyncgpu_tutor.devices.protocol import Device, Event, Stream
-from asyncgpu_tutor.inspection import Exploration, KernelReport, Report
+from asyncgpu_tutor.inspection import Exploration, KernelReport, Report, Threads
 from asyncgpu_tutor.ops import GraphScope, Prepared, SharedOp
 from asyncgpu_tutor.run import ExecutionContext
 from asyncgpu_tutor.traces.analysis import Analysis, Comparison, Finding
@@ -31,5 +31,6 @@ __all__ = [
     "SharedOp",
     "Span",
     "Stream",
+    "Threads",
     "Timeline",
 ]

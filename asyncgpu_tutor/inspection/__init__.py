@@ -5,11 +5,21 @@ The counts are the interpreter's, the times the model's, so it looks at simulate
 - `scope` has the function that people call.
 - `report` adds up launches, kernel by kernel; `columns`, `listing` and `picture` show the sums. The
   picture alone needs matplotlib.
+- `accesses` notes what the threads of one launch touch, and `threads` draws them, step by step.
 - `what_if` runs one program for many values of its parameters.
 """
 
 from asyncgpu_tutor.inspection.report import KernelReport, Report
 from asyncgpu_tutor.inspection.scope import microscope
+from asyncgpu_tutor.inspection.threads import Threads, show_threads
 from asyncgpu_tutor.inspection.what_if import Exploration, explore
 
-__all__ = ["Exploration", "KernelReport", "Report", "explore", "microscope"]
+__all__ = [
+    "Exploration",
+    "KernelReport",
+    "Report",
+    "Threads",
+    "explore",
+    "microscope",
+    "show_threads",
+]

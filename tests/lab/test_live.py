@@ -34,7 +34,9 @@ def anywidget_here() -> None:
     pytest.importorskip("anywidget", reason="anywidget is not installed: make test-lab does it")
 
 
-def shown(page: Page, lab: str, course: Path, name: str, code: str) -> Locator:
+def shown(
+    page: Page, lab: str, course: Path, name: str, code: str, part: str = "svg .agt-bar"
+) -> Locator:
     """The live view that a notebook with this cell shows."""
     cells = [v4.new_code_cell(SETUP.strip(), id="setup"), v4.new_code_cell(code, id="view")]
     title = v4.new_markdown_cell("# Live", id="title")
@@ -47,7 +49,7 @@ def shown(page: Page, lab: str, course: Path, name: str, code: str) -> Locator:
     told = run_all(page)
     assert [o for cell in told for o in cell["outputs"] if o["output_type"] == "error"] == []
     live = page.locator(f"{FRONT} .agt-live").first
-    live.locator("svg .agt-bar").first.wait_for()
+    live.locator(part).first.wait_for(state="attached")
     live.scroll_into_view_if_needed()
     return live
 
@@ -185,3 +187,42 @@ def test_a_parameter_is_changed_by_a_slider_by_typing_and_in_the_curve(
     field.fill("7")
     field.press("Enter")
     expect(said).to_have_text("chunks can be 1, 2, 4")
+
+
+WATCHED = """
+kernel = agt.Kernel('''extern "C" __global__ void twice(int n, const float* x, float* y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i <= n) y[i] = 2.0f;
+    y[i] = x[i];
+}''')
+some = np.arange(40, dtype=np.float32)
+agt.show_threads(kernel, 32, some, np.zeros_like(some), grid=2, block=32)
+"""
+
+
+@pytest.mark.usefixtures("anywidget_here")
+def test_threads_are_gone_through_step_by_step(
+    page: Page, lab: str, course: Path, album: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    live = shown(page, lab, course, "live_threads", WATCHED.strip(), ".agt-over path")
+    said, picture = live.locator(".agt-status"), live.get_by_role("group")
+
+    expect(said).to_contain_text("Step 1 of 2, line 3")
+    live.get_by_role("textbox").fill("32")
+    live.get_by_role("textbox").press("Enter")
+    expect(said).to_contain_text("block (1, 0, 0), thread (0, 0, 0) writes y[32]")
+    page.screenshot(path=album / "live_threads.png")
+    picture.focus()
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowRight")
+    expect(said).to_contain_text("which is out of bounds")
+    expect(live.locator(".agt-source .now")).to_contain_text("y[i] = x[i];")
+    expect(live.locator(".agt-over .agt-wrong-link")).to_have_count(1)
+    page.screenshot(path=album / "live_threads_wrong.png")
+    theme(page, "Dark")
+    page.screenshot(path=album / "live_threads_dark.png")
+    theme(page, "Light")
+    live.get_by_role("slider").fill("0")
+    expect(said).to_contain_text("Step 1 of 2")

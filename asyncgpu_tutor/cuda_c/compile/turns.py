@@ -181,7 +181,8 @@ def side_by_side(
     kept = [slot, *(v.slot for v in sums)]
 
     def run(t: Team, m: Mask) -> None:
-        most = _LANES // t.layout.lanes
+        # Who watches is told of each access in its turn.
+        most = _LANES // t.layout.lanes if t.launch.limits.watcher is None else 0
         while most >= _LEAST and t.defined[slot] is True:
             start = t.slots[slot]
             before = [(s, t.slots[s], t.defined[s]) for s in kept]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.lockstep.masks import Layout, Mask
-from asyncgpu_tutor.cuda_c.lockstep.meter import Meter
+from asyncgpu_tutor.cuda_c.lockstep.meter import Meter, Site
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.lockstep.waiting import ENDLESS, NOWHERE, Apart, Waiters, some
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
@@ -41,6 +41,9 @@ class Limits:
         Blocks that fit on the device at once; matters where blocks wait for each other.
     patience : float
         Seconds until a line on stderr says that this takes long.
+    watcher : callable, optional
+        Told of each access to global or shared memory before it is made, so also of one that fails: team,
+        mask, pointer, bytes, and where in the source it is.
     """
 
     step_budget: int = 500_000
@@ -50,6 +53,7 @@ class Limits:
     printed_lines: int = 10_000
     resident_blocks: int | None = None
     patience: float = 2.0
+    watcher: Callable[[Team, Mask, Any, int, Site], None] | None = None
 
 
 @dataclass

@@ -15,7 +15,16 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
 from asyncgpu_tutor.cuda_c.memory.regions import one_by_one
-from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, align_of, leaves, spelled
+from asyncgpu_tutor.cuda_c.types import (
+    CType,
+    Pointer,
+    Scalar,
+    Struct,
+    align_of,
+    leaves,
+    size_of,
+    spelled,
+)
 from asyncgpu_tutor.errors import MisalignedError, OutOfBoundsError
 
 NULL = Ptr(None, 0, 1, 0, "nullptr")
@@ -89,9 +98,17 @@ def fetch(team: Team, mask: Mask) -> None:
     team.fetched[mask.index] = team.clock
 
 
+def tell(team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
+    """Tell whoever watches of an access that is about to be made."""
+    watcher = team.launch.limits.watcher
+    if watcher is not None:
+        watcher(team, mask, ptr, size, site)
+
+
 def load(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> Any:
     """The value of type `ctype` at an address: one array, or a list of them for a struct."""
     region = region_of(team, mask, ptr, site)
+    tell(team, mask, ptr, size_of(ctype), site)
     if site.volatile and team.launch.watches:
         fetch(team, mask)
     if isinstance(ctype, Scalar):
@@ -110,6 +127,7 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> Any:
 def store(team: Team, mask: Mask, ptr: Ptr, ctype: CType, value: Any, site: Site) -> None:
     """Write a value of type `ctype` for the lanes of `mask`."""
     region = region_of(team, mask, ptr, site)
+    tell(team, mask, ptr, size_of(ctype), site)
     if isinstance(ctype, Scalar):
         region.store(team, mask, ptr, ctype, value, site, ctype.size)
         return

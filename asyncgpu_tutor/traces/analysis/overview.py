@@ -95,8 +95,10 @@ class Analysis:
             for f in self.findings
         )
         told = f"<ol>{found}</ol>" if found else "<p>The detective found nothing.</p>"
-        causes = [(c, f"{us:.1f}", CAUSE_WORDS[c]) for c, us in self.idle_by_cause.items() if us]
-        idle = html_table(causes, head=("Why the device stood still", "us", ""))
+        causes = [
+            (f"{c}: {CAUSE_WORDS[c]}", f"{us:.1f}") for c, us in self.idle_by_cause.items() if us
+        ]
+        idle = html_table(causes, head=("Why the device stood still", "us"))
         path = self.trace.plot(
             title="Timeline, and its critical path",
             lanes=("host", "streams"),

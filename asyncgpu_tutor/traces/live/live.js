@@ -178,6 +178,8 @@ class Timeline {
     for (const tick of ticks(this.a / panel.factor, this.b / panel.factor, this.inner / 70))
       out += `<path class="agt-grid" d="M${this.x(tick * panel.factor).toFixed(1)} 0V${panel.height * unit}"/>`;
     for (const y of panel.separators) out += `<path class="agt-rule" d="M0 ${y * unit}h${this.inner}"/>`;
+    for (const [start, end, y] of panel.rooms)
+      if (end > this.a && start < this.b) out += `<path class="agt-room" d="M${this.x(start)} ${y * unit}H${this.x(end)}"/>`;
     const last = new Map(); // by row: where the last bar ended, so that those below a pixel are drawn once
     panel.bars.forEach((bar, i) => {
       const [id, start, end, y, height, look, name, state] = bar;
@@ -228,7 +230,7 @@ class Timeline {
       if (x > this.data.left && x + room > width) [x, y] = [this.data.left, y + ROW];
       text += what === "box"
         ? `<rect class="agt-bar" x="${x}" y="${y}" width="24" height="12" style="fill:${paint};stroke:${line}"/>`
-        : `<path class="agt-arrow ${what}" d="M${x} ${y + 6}h24"/>`;
+        : `<path class="${what === "agt-room" ? what : `agt-arrow ${what}`}" d="M${x} ${y + 6}h24"/>`;
       text += `<text class="agt-words" x="${x + 29}" y="${y + 10}">${escaped(words)}</text>`;
       x += room;
     }
@@ -433,6 +435,81 @@ const VIEWS = {
     });
     pick();
     return () => view.end();
+  },
+
+  // The threads of a launch, step by step; one of them can be picked by a click or by its number.
+  threads(data, el) {
+    const root = room(el, "agt agt-live agt-threads");
+    const picture = made(root, "div", { tabindex: 0, role: "group", "aria-label": data.words });
+    picture.innerHTML = data.svg;
+    const over = picture.querySelector(".agt-over"), svg = picture.querySelector("svg");
+    const bar = made(root, "div", { class: "agt-controls" });
+    const button = (sign, name, act) => made(bar, "button", { type: "button", "aria-label": name }, sign).addEventListener("click", act);
+    button("Play", "Play", () => (timer ? stop() : play()));
+    button("◀", "Step back", () => go(now - 1));
+    const slider = made(bar, "input", { type: "range", min: 0, max: Math.max(data.steps.length - 1, 0), value: 0, "aria-label": "step" });
+    button("▶", "Step", () => go(now + 1));
+    made(bar, "label", {}, "thread ");
+    const field = made(bar, "input", { type: "text", value: "", "aria-label": "thread, by number", placeholder: "all" });
+    const said = made(root, "div", { class: "agt-status", "aria-live": "polite" });
+    const code = made(root, "pre", { class: "agt-source" });
+    const lines = data.source.map((line, i) => made(code, "div", {}, `${String(i + 1).padStart(3)} ${line}`));
+    let now = 0, picked = null, timer = null;
+    const place = (i, [x, y]) => `(${i % x}, ${Math.floor(i / x) % y}, ${Math.floor(i / (x * y))})`;
+    const own = data.block[0] * data.block[1] * data.block[2];
+    const name = i => `block ${place(Math.floor(i / own), data.grid)}, thread ${place(i % own, data.block)}`;
+    const draw = () => {
+      const step = data.steps[now];
+      slider.value = now;
+      lines.forEach((line, i) => line.classList.toggle("now", i + 1 === step?.line));
+      if (!step) { said.textContent = data.words; return; }
+      const last = data.fault && now === data.steps.length - 1 ? `\n${data.fault}` : "";
+      over.innerHTML = step.over;
+      let told = step.told + last;
+      if (picked !== null) {
+        over.querySelectorAll(".agt-link").forEach(link => link.remove());
+        const [x, y] = data.at[picked], mine = step.threads.indexOf(picked);
+        let drawn = `<rect class="agt-picked" x="${x}" y="${y}" width="${data.size}" height="${data.size}"/>`;
+        if (mine >= 0) {
+          const [a, b, c, d] = step.links[mine];
+          drawn += `<path class="agt-wrong-link" d="M${a} ${b}L${c} ${d}"/><circle class="agt-wrong" cx="${c}" cy="${d}" r="3"/>`;
+        }
+        over.innerHTML += drawn;
+        told += `\n${name(picked)} ${mine >= 0 ? `${step.verb} ${step.array}[${step.elements[mine]}]` : "is idle"}`;
+      }
+      said.textContent = told;
+    };
+    const stop = () => { clearInterval(timer); timer = null; };
+    const go = step => { now = clamp(step, 0, Math.max(data.steps.length - 1, 0)); draw(); };
+    const play = () => {
+      if (now >= data.steps.length - 1) now = -1;
+      go(now + 1);
+      timer = setInterval(() => (now < data.steps.length - 1 ? go(now + 1) : stop()), 900);
+    };
+    const pick = thread => { picked = thread; field.value = thread ?? ""; draw(); };
+    slider.addEventListener("input", () => { stop(); go(+slider.value); });
+    field.addEventListener("change", () => {
+      const number = parseInt(field.value, 10);
+      pick(number >= 0 && number < data.at.length ? number : null);
+    });
+    picture.addEventListener("click", event => {
+      const box = svg.getBoundingClientRect(), scale = svg.viewBox.baseVal.width / box.width;
+      const x = (event.clientX - box.left) * scale, y = (event.clientY - box.top) * scale;
+      const found = data.at.findIndex(([a, b]) => x >= a && x < a + data.size && y >= b && y < b + data.size);
+      pick(found < 0 ? null : found);
+    });
+    picture.addEventListener("keydown", event => {
+      const act = {
+        ArrowRight: () => go(now + 1), ArrowLeft: () => go(now - 1), Home: () => go(0), End: () => go(data.steps.length - 1),
+        ArrowDown: () => pick(Math.min((picked ?? -1) + 1, data.at.length - 1)), ArrowUp: () => pick(Math.max((picked ?? 1) - 1, 0)),
+        " ": () => (timer ? stop() : play()), Escape: () => { stop(); pick(null); },
+      }[event.key];
+      if (!act) return;
+      event.preventDefault();
+      act();
+    });
+    draw();
+    return stop;
   },
 };
 

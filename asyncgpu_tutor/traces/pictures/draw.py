@@ -102,6 +102,7 @@ def draw_panel(ax: Axes, panel: Panel, *, legend: bool) -> None:
         said = fill(panel.said, 70)
         ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center", va="center", color=QUIET)
         return
+    _rooms(ax, panel)
     _bars(ax, panel)
     _arrows(ax, panel)
     _names(ax, panel)
@@ -173,6 +174,21 @@ def _bars(ax: Axes, panel: Panel) -> None:
             gid=f"span:{kind}",
         )
         ax.add_collection(boxes, autolim=False)
+
+
+def _rooms(ax: Axes, panel: Panel) -> None:
+    """Where a kernel waited for its first place: hatched and thin, since it is no work."""
+    for bar in panel.layout.bars:
+        if bar.waiting is not None:
+            ax.hlines(
+                bar.y + bar.height / 2,
+                *bar.waiting,
+                colors=QUIET,
+                linewidth=4,
+                linestyles=(0, (0.4, 0.6)),
+                zorder=2,
+                gid="room",
+            )
 
 
 def _names(ax: Axes, panel: Panel) -> None:
@@ -254,6 +270,17 @@ def _handles(panels: Sequence[Panel]) -> list[Artist]:
         for op in panel.ops[: len(OP_COLOURS)]:
             name = f"#{op} {labels.get(op, '')}".strip()
             handles.append(Patch(facecolor=panel.op_colour(op), edgecolor=QUIET, label=name))
+    if any(bar.waiting for panel in panels for bar in panel.layout.bars):
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=QUIET,
+                linewidth=4,
+                linestyle=(0, (0.4, 0.6)),
+                label="waits for room",
+            )
+        )
     drawn = {arrow.kind for panel in panels for arrow in panel.arrows}
     for kind, style in _ARROW_STYLES.items():
         if kind in drawn:

@@ -34,6 +34,8 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
             many = f"{count(bar.number, 'span')}, most of it {KIND_WORDS[span.kind]}"
             return f"{many}\n{when}\nZoom in to see them."
         lines = [f"{span.name}: {KIND_WORDS[span.kind]}{stream}", when, *_more(span)]
+        if span.waited_for_room:
+            lines.append(f"waited {duration(span.waited_for_room)} for room on the device")
         if span.op is not None:
             lines.append(f"operation #{span.op} {span.label}".rstrip())
         waited = [name(i) for i in span.after if i in by_id]

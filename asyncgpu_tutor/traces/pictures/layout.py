@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from asyncgpu_tutor.traces.spans import Span, SpanKind
+from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows
+from asyncgpu_tutor.traces.spans.merging import Stretch, merged
 from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Arrow", "ArrowKind", "Band", "Bar", "Layout", "arrange"]
@@ -42,6 +43,14 @@ class Bar:
     def bottom(self) -> float:
         """Lower edge."""
         return self.y + self.height
+
+    @property
+    def waiting(self) -> tuple[float, float] | None:
+        """From when to when a kernel waited for its first place, where that is known; not on an engine."""
+        waited = self.span.waited_for_room
+        if self.number > 1 or not waited or self.lane.group != "streams":
+            return None
+        return self.span.start - waited, self.span.start
 
     @property
     def text(self) -> str:
@@ -163,45 +172,23 @@ def _place(layout: Layout, lane: Lane, finest: float, *, shaded: bool) -> None:
     number = max(row) + 1
     total = 1.0 if number == 1 else min(number * _ROW, _TALLEST)
     size = total / number
-    for span, index, many in _merged(zip(lane.spans, row, strict=True), finest):
+    in_row: dict[int, list[Span]] = {}
+    for span, index in zip(lane.spans, row, strict=True):
+        in_row.setdefault(index, []).append(span)
+    for index, spans in in_row.items():
         y = layout.height + (index + _MARGIN) * size
-        layout.bars.append(Bar(span, lane, y, size * (1 - 2 * _MARGIN), many))
+        tall = size * (1 - 2 * _MARGIN)
+        layout.bars += [_bar(s, lane, y, tall) for s in merged(spans, finest)]
     layout.bands.append(Band(lane.name, layout.height, total, shaded))
     layout.height += total
 
 
-def _merged(placed: Iterable[tuple[Span, int]], finest: float) -> Iterator[tuple[Span, int, int]]:
-    """Spans with their rows, and for how many each stands: what is short joins its neighbours.
-
-    In the order of their starts in each row. A bar that joins several is at most twice as long as `finest`.
-    """
-    waiting: dict[int, list[Span]] = {}
-    for span, row in placed:
-        short = span.end - span.start < finest
-        held = waiting.get(row)
-        if held and (not short or span.end - held[0].start > 2 * finest):
-            yield _joined(waiting.pop(row), row)
-            held = None
-        if not short:
-            yield span, row, 1
-        elif held:
-            held.append(span)
-        else:
-            waiting[row] = [span]
-    for row, held in waiting.items():
-        yield _joined(held, row)
-
-
-def _joined(spans: list[Span], row: int) -> tuple[Span, int, int]:
-    first = spans[0]
-    if len(spans) == 1:
-        return first, row, 1
-    times: dict[SpanKind, float] = {}
-    for span in spans:
-        times[span.kind] = times.get(span.kind, 0.0) + span.end - span.start
-    kind = max(times, key=lambda k: times[k])
-    end = max(span.end for span in spans)
-    return replace(first, kind=kind, name=f"{len(spans)} spans", end=end, after=()), row, len(spans)
+def _bar(stretch: Stretch, lane: Lane, y: float, height: float) -> Bar:
+    span = stretch.first
+    if stretch.count > 1:
+        name = f"{stretch.count} spans"
+        span = replace(span, kind=stretch.kind, name=name, end=stretch.end, after=())
+    return Bar(span, lane, y, height, stretch.count)
 
 
 def _arrows(bars: list[Bar]) -> list[Arrow]:

@@ -122,5 +122,13 @@ THEME = (
     ".agt-arrow.launch{stroke-dasharray:1.5 2.5}.agt-arrow.sync{stroke-dasharray:5 3}"
     ".agt-arrow.event{stroke:var(--agt-event);stroke-width:2.2}"
     ".agt-halo{stroke:var(--agt-paper);stroke-width:5}"
+    ".agt-cell{fill:var(--agt-paper);stroke:var(--agt-rule);stroke-width:.6}"
+    ".agt-reads{fill:#56B4E9;stroke:none}.agt-writes{fill:#E69F00;stroke:none}"
+    ".agt-link{fill:none;stroke:var(--agt-quiet);stroke-width:1;stroke-opacity:.75}"
+    ".agt-picked{fill:none;stroke:var(--agt-ink);stroke-width:2.5}"
+    ".agt-wrong{fill:var(--agt-bad);stroke:var(--agt-bad)}"
+    ".agt-wrong-link{fill:none;stroke:var(--agt-bad);stroke-width:2.4}"
+    ".agt .agt-bad{fill:var(--agt-bad);font-weight:600}.agt-code{font-family:monospace}"
+    ".agt-room{fill:none;stroke:var(--agt-quiet);stroke-width:5;stroke-dasharray:1.5 2.5}"
     ".agt-tip{fill:var(--agt-quiet)}.agt-tip.event{fill:var(--agt-event)}"
 )

@@ -157,6 +157,9 @@ def _panel_data(panel: Panel, paints: _Paints) -> dict[str, Any]:
         ],
         "tips": [told(bar) for bar in layout.bars],
         "after": {bar.span.id: list(bar.span.after) for bar in layout.bars if bar.span.after},
+        "rooms": [
+            [*bar.waiting, bar.y + bar.height / 2] for bar in layout.bars if bar.waiting is not None
+        ],
         "arrows": [
             [a.kind, *(number[id(b)] for b in (a.before, a.after)), a.points] for a in panel.arrows
         ],
@@ -257,6 +260,11 @@ def _panel(panel: Panel, inner: float, left: int, paints: _Paints) -> Iterator[s
             yield f'<text class="agt-facts" x="4" y="{18 + 15 * number}">{escape(line)}</text>'
     yield f'<path class="agt-rule" d="M0 {height:.0f}h{inner:.0f}"/>'
     yield f'<text class="agt-axis" x="{inner / 2:.0f}" y="{height + 31:.0f}">{escape(name)}</text>'
+    for bar in layout.bars:
+        if bar.waiting is not None:
+            since, until = (x(time) for time in bar.waiting)
+            middle = (bar.y + bar.height / 2) * UNIT
+            yield f'<path class="agt-room" d="M{since:.1f} {middle:.1f}H{until:.1f}"/>'
     yield from _bars(panel, x, paints)
     yield from _arrows(panel.arrows, x)
     yield from _names(panel, x, paints)
@@ -351,6 +359,8 @@ def _items(panels: Sequence[Panel], paints: _Paints) -> Iterator[tuple[str, str,
         for op in panel.ops[: len(OP_COLOURS)]:
             colour = panel.op_colour(op)
             yield "box", colour, darker(colour), f"#{op} {labels.get(op, '')}".strip()
+    if any(bar.waiting for panel in panels for bar in panel.layout.bars):
+        yield "agt-room", "", "", "waits for room"
     drawn = {arrow.kind for panel in panels for arrow in panel.arrows}
     for kind, words in ARROW_WORDS.items():
         if kind in drawn:
@@ -372,7 +382,8 @@ def _legend(
                 f'style="fill:{paint};stroke:{line}"/>'
             )
         else:
-            mark = f'<path class="agt-arrow {what}" d="M{x:.0f} {y + 6:.0f}h24"/>'
+            css = what if what == "agt-room" else f"agt-arrow {what}"
+            mark = f'<path class="{css}" d="M{x:.0f} {y + 6:.0f}h24"/>'
         yield (
             f'{mark}<text class="agt-words" x="{x + 29:.0f}" y="{y + 10:.0f}">{escape(words)}</text>'
             f"<!--{y + _ROW:.0f}-->"

@@ -200,3 +200,28 @@ def test_a_picture_is_saved_as_what_its_name_says(mlp: Trace, tmp_path: object) 
 
 def test_the_same_trace_gives_the_same_picture(mlp: Trace) -> None:
     assert mlp.plot().svg() == mlp.plot().svg()
+
+
+def test_a_wait_for_room_is_thin_and_in_front_of_the_bar() -> None:
+    spans = [
+        Span(0, "kernel", "one", 0, 50, "sim:0", 1),
+        Span(1, "kernel", "two", 50, 90, "sim:0", 2, detail={"waited_for_room": 20.0}),
+    ]
+    picture = Trace(spans).plot(lanes=("streams", "engines"))
+    svg = picture.svg()
+
+    assert svg.count('class="agt-room"') == 2  # once on its stream, and in the legend
+    (path,) = (
+        e.get("d", "") for e in ET.fromstring(svg).findall(f"{SVG}g//{SVG}path[@class='agt-room']")
+    )
+    room = [float(n) for n in re.findall(r"[\d.]+", path)]
+    by_name = {"".join(bar.itertext()).partition(":")[0]: bar for bar in boxes(svg)[:2]}
+    second, first = (float(by_name[n].get(key, 0)) for n, key in (("two", "x"), ("one", "width")))
+    assert room[2] == pytest.approx(second, abs=0.2)
+    assert room[2] - room[0] == pytest.approx(first * 20 / 50, abs=0.3)
+    assert "waits for room" in texts(svg, "agt-words")
+    assert "waited 20.0 µs for room on the device" in svg
+    assert picture.view()["panels"][0]["rooms"][0][:2] == [30, 50]
+    (ax,) = picture.axes()
+    assert [c for c in ax.collections if c.get_gid() == "room"]
+    assert "waits for room" not in Trace(spans[:1]).plot().svg()

@@ -23,7 +23,7 @@ from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose
-from asyncgpu_tutor.cuda_c.memory.access import fetch, region_of
+from asyncgpu_tutor.cuda_c.memory.access import fetch, region_of, tell
 from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
 from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
@@ -103,6 +103,7 @@ def _simple(name: str) -> Handler:
             ptr = pointer(t, m)
             amount = operand(t, m)
             region = region_of(t, m, ptr, site)
+            tell(t, m, ptr, kind.size, site)
             view, index = region.cells(t, m, ptr, kind, site)
             _note(t, m, region, index)
             part = np.broadcast_to(np.asarray(m.take(amount)), (m.n,))
@@ -138,6 +139,7 @@ def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
         ptr = pointer(t, m)
         want, new = expected(t, m), desired(t, m)
         region = region_of(t, m, ptr, site)
+        tell(t, m, ptr, kind.size, site)
         view, index = region.cells(t, m, ptr, kind, site)
         _note(t, m, region, index)
         wanted = np.broadcast_to(np.asarray(m.take(want)), (m.n,))

@@ -1,0 +1,371 @@
+"""The threads of a launch as a picture: cells of the grid, cells of the arrays, and who touches what.
+
+The ground (all cells) is drawn once. Each step of the kernel is laid over it: the threads that take part,
+the elements that they touch, and lines between the two; what went wrong is red. Still and live views lay the
+same steps over the same ground.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.errors import OutOfBoundsError
+from asyncgpu_tutor.inspection.accesses import Access, Watched, watch
+from asyncgpu_tutor.kernels import Kernel
+from asyncgpu_tutor.traces.live import show
+from asyncgpu_tutor.traces.pictures.style import THEME
+from asyncgpu_tutor.traces.spans.vocabulary import count
+
+__all__ = ["Threads", "show_threads"]
+
+_WIDTH, _TALL, _ROOM = 760, 330, 130  # pixels: the picture; the grid, and an array, at most
+_SIZES = (20, 16, 13, 11, 9, 7, 6, 5, 4, 3)  # of a cell
+_GAP, _LABEL = 8, 16
+_MOST_LINES = 64  # threads, or warps, or blocks, with an arrow each
+_STILLS = 3
+_HEAD = 44  # what is said above
+
+_Points = NDArray[np.float64]  # x and y of the upper left corners of cells
+
+
+@dataclass
+class _Cells:
+    """Where some cells are. An array with more elements than cells has several in each."""
+
+    at: _Points
+    size: float
+    each: int = 1
+
+    def centres(self, numbers: NDArray[np.int64]) -> _Points:
+        """Middles of the cells of these elements; those that do not exist lie beside the others."""
+        found = np.clip(numbers // self.each, -1, len(self.at))
+        inside = np.clip(found, 0, len(self.at) - 1)
+        points = self.at[inside] + self.size / 2
+        points[:, 0] += (found - inside) * (self.size + 3)
+        return points
+
+
+@dataclass(frozen=True)
+class Threads:
+    """What `show_threads` saw. As the last line of a cell it goes through the kernel step by step."""
+
+    watched: Watched
+    _places: dict[str, _Cells] = field(default_factory=dict[str, _Cells], repr=False)
+    _ground: list[str] = field(default_factory=list[str], repr=False)
+
+    @property
+    def steps(self) -> list[Access]:
+        """All loads and stores, in order."""
+        return self.watched.steps
+
+    def __repr__(self) -> str:
+        return f"<{self.words}>"
+
+    @property
+    def words(self) -> str:
+        """What it shows, for those who cannot see it."""
+        seen = self.watched
+        blocks = seen.threads // seen.block_threads
+        busy = {int(thread) for step in seen.steps for thread in np.unique(step.threads)}
+        idle = seen.threads - len(busy)
+        text = (
+            f"Threads of {seen.kernel}: {count(blocks, 'block')} of {count(seen.block_threads, 'thread')}, "
+            f"{count(len(seen.steps), 'step')}, {count(idle, 'thread')} that touch nothing."
+        )
+        if seen.left_out:
+            text += f" The first are shown: there were {seen.left_out} more steps."
+        return f"{text} {' '.join(str(seen.fault).split())}" if seen.fault else text
+
+    def step(self, number: int) -> str:
+        """What happens in a step, from 0, in words."""
+        step = self.steps[number]
+        code = self.watched.source.splitlines()[step.line - 1].strip()
+        idle = self.watched.threads - len(step.threads)
+        verb = "write" if step.write else "read"
+        return (
+            f"Step {number + 1} of {len(self.steps)}, line {step.line}: {code}\n"
+            f"{count(len(step.threads), 'thread')} {verb} {step.array}, {idle:,} idle"
+        )
+
+    def svg(self, number: int) -> str:
+        """The still picture of one step, from 0."""
+        ground, height = self._drawn()
+        told = self.step(number) if self.steps else self.words
+        return self._framed(ground + self._over(number), height, told)
+
+    def _repr_html_(self) -> str:
+        chosen = self._telling()
+        fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"
+        return "".join(self.svg(number) for number in chosen or [0]) + fold
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return show(self._view, html=self._repr_html_(), text=repr(self))
+
+    def _telling(self) -> list[int]:
+        """The steps of the still: the first of each line and array, and the last if it failed."""
+        if not self.steps:
+            return []
+        first: dict[tuple[int, str, bool], int] = {}
+        for number, step in enumerate(self.steps):
+            first.setdefault((step.line, step.array, step.write), number)
+        found = list(first.values())[:_STILLS]
+        if self.watched.fault:
+            found = [*found[: _STILLS - 1], len(self.steps) - 1]
+        return list(dict.fromkeys(found))
+
+    def _view(self) -> dict[str, Any]:
+        ground, height = self._drawn()
+        seen = self.watched
+        return {
+            "view": "threads",
+            "words": self.words,
+            "svg": self._framed(ground + '<g class="agt-over"></g>', height, ""),
+            "source": seen.source.splitlines(),
+            "fault": str(seen.fault or ""),
+            "grid": seen.grid,
+            "block": seen.block,
+            "at": self._places[""].at.tolist(),
+            "size": self._places[""].size,
+            "steps": [
+                {
+                    "line": step.line,
+                    "told": self.step(number),
+                    "over": self._over(number),
+                    "verb": "writes" if step.write else "reads",
+                    "threads": step.threads.tolist(),
+                    "elements": step.elements.tolist(),
+                    "links": self._ends(step).round(1).tolist(),
+                    "array": step.array,
+                }
+                for number, step in enumerate(self.steps)
+            ],
+        }
+
+    # ------------------------------------------------------------------ the ground
+    def _framed(self, inner: str, height: float, told: str) -> str:
+        lines = told.split("\n")
+        above = "".join(
+            f'<text class="{css}" x="8" y="{18 + 16 * i}">{escape(line)}</text>'
+            for i, (line, css) in enumerate(
+                zip(lines, ("agt-title agt-code", "agt-facts"), strict=False)
+            )
+        )
+        label = escape(f"{told} {self.words}".strip())
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="agt" role="img" aria-label="{label}" '
+            f'viewBox="0 0 {_WIDTH} {height:.0f}" width="{_WIDTH}" style="max-width:100%;height:auto">'
+            f'<style>{THEME}</style><rect class="agt-paper" width="100%" height="100%"/>{above}{inner}</svg>'
+        )
+
+    def _drawn(self) -> tuple[str, float]:
+        """All cells, and where the picture ends."""
+        if not self._ground:
+            x, y = 0.0, self._grid(_HEAD + _LABEL) + 2 * _LABEL
+            below = y
+            for name, shape in self.watched.shapes.items():
+                wide, tall = self._sizes(name, shape)
+                if x and x + wide > _WIDTH:
+                    x, y = 0.0, below + 2 * _LABEL
+                self._array(name, shape, x + _GAP, y)
+                x, below = x + wide + 4 * _GAP, max(below, y + tall)
+            self._ground.extend([self._legend(below + 2 * _LABEL), f"{below + 4 * _LABEL}"])
+        return "".join(self._ground[:-1]), float(self._ground[-1])
+
+    def _grid(self, y: float) -> float:
+        """Draw the cells of the threads; returns where they end."""
+        seen = self.watched
+        flat = seen.block[1] * seen.block[2] == 1
+        columns = min(seen.block[0], 32) if flat else seen.block[0]
+        rows = -(-seen.block_threads // columns)
+        blocks = seen.threads // seen.block_threads
+        size, wide, tall, across = _SIZES[-1], 0, 0, 1
+        for size in _SIZES:
+            wide, tall = columns * size, rows * size + _LABEL + _GAP
+            across = max(int((_WIDTH - _GAP) // (wide + _GAP)), 1)
+            if wide <= _WIDTH - 2 * _GAP and -(-blocks // across) * tall <= _TALL:
+                break
+        block, own = np.divmod(np.arange(seen.threads), seen.block_threads)
+        x = _GAP + block % across * (wide + _GAP) + own % columns * size
+        at = np.column_stack([x, y + block // across * tall + own // columns * size])
+        self._places[""] = _Cells(at.astype(np.float64), size)
+        for i in range(blocks):
+            corner = at[i * seen.block_threads]
+            told = seen.name(i * seen.block_threads).partition(", thread")[0]
+            told = told if len(told) * 6 <= wide else f"{i}"
+            self._ground.append(_text("agt-words", corner[0], corner[1] - 4, told))
+        self._ground.append(_squares("agt-cell", at + size / 2, size))
+        return y + -(-blocks // across) * tall
+
+    def _sizes(self, name: str, shape: tuple[int, ...]) -> tuple[float, float]:
+        """Choose the cells of an array; returns how wide and tall they are."""
+        length = max(int(np.prod(shape)), 1)
+        each, most = 1, self._places[""].size
+        while True:
+            cells = -(-length // each)
+            row = -(-shape[-1] // each) if len(shape) > 1 and shape[-1] else min(cells, 32)
+            for size in (s for s in _SIZES if s <= most):
+                across = min(row, int((_WIDTH - 4 * _GAP) // size))
+                if len(shape) < 2:  # as many whole rows of 32 as fit, so that a warp is a row
+                    across = min(cells, max(int((_WIDTH - 4 * _GAP) // size) // 32, 1) * 32)
+                tall = -(-cells // across) * size
+                if tall <= _ROOM:
+                    number = np.arange(cells)
+                    at = np.column_stack([number % across * size, number // across * size])
+                    self._places[name] = _Cells(at.astype(np.float64), size, each)
+                    return across * size, tall
+            each *= 2
+
+    def _array(self, name: str, shape: tuple[int, ...], x: float, y: float) -> None:
+        cells = self._places[name]
+        cells.at += (x, y)
+        several = f", {cells.each} elements in a cell" if cells.each > 1 else ""
+        told = f"{name}: {' x '.join(map(str, shape))}{several}"
+        self._ground.append(_text("agt-words", x, y - 4, told))
+        self._ground.append(_squares("agt-cell", cells.at + cells.size / 2, cells.size))
+
+    def _legend(self, y: float) -> str:
+        parts = [
+            ("agt-cell", "idle, or not touched"),
+            ("agt-reads", "reads"),
+            ("agt-writes", "writes"),
+        ]
+        if self.watched.fault:
+            parts.append(("agt-wrong", type(self.watched.fault).__name__))
+        return "".join(
+            f'<rect class="{css}" x="{8 + 170 * i}" y="{y:.0f}" width="12" height="12"/>'
+            + _text("agt-words", 26 + 170 * i, y + 10, words)
+            for i, (css, words) in enumerate(parts)
+        )
+
+    # ------------------------------------------------------------------ a step
+    def _ends(self, step: Access) -> NDArray[np.float64]:
+        """Where each arrow begins and ends: at what is read, or at the thread that writes."""
+        threads = self._places[""].centres(step.threads)
+        elements = self._places[step.array].centres(step.elements)
+        return np.hstack([threads, elements] if step.write else [elements, threads])
+
+    def _over(self, number: int) -> str:
+        if not self.steps:
+            return ""
+        step = self.steps[number]
+        css = "agt-writes" if step.write else "agt-reads"
+        grid, array = self._places[""], self._places[step.array]
+        cells = np.unique(array.centres(step.elements), axis=0)
+        parts = [
+            _squares(css, grid.centres(step.threads), grid.size),
+            _squares(css, cells, array.size),
+        ]
+        ends = self._ends(step)
+        for group in self._groups(step):
+            if len(np.unique(group)) <= _MOST_LINES:
+                parts += [
+                    _line("agt-link", ends[group == i].mean(axis=0)) for i in np.unique(group)
+                ]
+                break
+        if self.watched.fault and number == len(self.steps) - 1:
+            parts += self._wrong(step)
+        return "".join(parts)
+
+    def _groups(self, step: Access) -> Iterator[NDArray[np.int64]]:
+        """Whom an arrow is of: a thread; where these are too many a warp, then a block."""
+        block, own = np.divmod(step.threads, self.watched.block_threads)
+        yield step.threads
+        yield block * 32 + own // 32
+        yield block
+
+    def _wrong(self, step: Access) -> Iterator[str]:
+        culprits = np.array(self.watched.culprits, np.int64)
+        fault = self.watched.fault
+        if not len(culprits) or fault is None:
+            return
+        grid, array = self._places[""], self._places.get(fault.site.array or step.array)
+        threads = grid.centres(culprits)
+        yield _squares("agt-wrong", threads, grid.size)
+        if array is None or fault.site.index is None:
+            return
+        element = array.centres(np.full(len(culprits), fault.site.index, np.int64))
+        yield _squares("agt-wrong", element[:1], array.size)
+        yield from (_line("agt-wrong-link", end) for end in np.hstack([threads, element]))
+        x, y = element[0]
+        what = f"{fault.site.array}[{fault.site.index}]"
+        if isinstance(fault, OutOfBoundsError):
+            what += " does not exist"
+        yield _text("agt-bad", min(x, _WIDTH - 190), y + array.size / 2 + 13, what)
+
+
+def _text(css: str, x: float, y: float, said: str) -> str:
+    return f'<text class="{css}" x="{x:.0f}" y="{y:.0f}">{escape(said)}</text>'
+
+
+def _squares(css: str, centres: _Points, size: float) -> str:
+    """One path for all of them: thousands of cells are one element."""
+    side = size - 1.2
+    path = "".join(
+        f"M{x - side / 2:.1f} {y - side / 2:.1f}h{side:.1f}v{side:.1f}h{-side:.1f}z"
+        for x, y in centres
+    )
+    return f'<path class="{css}" d="{path}" pointer-events="none"/>'
+
+
+def _line(css: str, ends: NDArray[np.float64]) -> str:
+    x, y, u, v = ends
+    back = np.hypot(u - x, v - y) or 1.0
+    dx, dy = (u - x) / back * 6, (v - y) / back * 6  # the head is six pixels long
+    return (
+        f'<path class="{css}" d="M{x:.1f} {y:.1f}L{u:.1f} {v:.1f}'
+        f"M{u - dx + dy / 2:.1f} {v - dy - dx / 2:.1f}L{u:.1f} {v:.1f}"
+        f'L{u - dx - dy / 2:.1f} {v - dy + dx / 2:.1f}" pointer-events="none"/>'
+    )
+
+
+def show_threads(
+    kernel: Kernel,
+    *args: Any,
+    grid: int | tuple[int, ...] | None = None,
+    block: int | tuple[int, ...] | None = None,
+    shared_mem: int = 0,
+) -> Threads:
+    """Run one launch and see its threads: which take part in each step, and what they read and write.
+
+    The launch runs in the interpreter, on copies: no device is used, and no array is changed or moved. An
+    access out of bounds, a race or another fault is no error here but in the picture, in red, at the very
+    thread.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What to launch.
+    *args
+        As for a call of the kernel: numbers, and for pointers NumPy arrays or device arrays.
+    grid, block : int or tuple of int
+        As for a call of the kernel: blocks, and threads of a block; at most 4096 threads in all. May be left
+        out if an argument is a partition.
+    shared_mem : int
+        Bytes of `extern __shared__` memory.
+
+    Returns
+    -------
+    Threads
+        As the last line of a cell a live view, in which one goes from step to step and picks threads; where
+        nothing can be live, a picture of up to three steps.
+
+    Raises
+    ------
+    UsageError
+        If an argument is missing, or the launch has too many threads to be drawn.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt, numpy as np
+    >>> x = np.arange(40, dtype=np.float32)
+    >>> seen = agt.show_threads(agt.relu, 40, x, np.zeros_like(x), grid=2, block=32)
+    >>> print(seen.step(0).splitlines()[1])
+    40 threads read input, 24 idle
+    """
+    return Threads(watch(kernel, args, grid, block, shared_mem))

@@ -1,0 +1,168 @@
+"""What the threads of a launch touch, step by step, and what is drawn of it."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.errors import OutOfBoundsError, RaceError
+
+TWICE = """extern "C" __global__ void twice(int n, const float* x, float* y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2.0f * x[n - 1 - i];
+}"""
+TURNED = """extern "C" __global__ void turned(int n, const float* x, float* y) {
+    __shared__ float t[32];
+    t[threadIdx.x] = x[threadIdx.x];
+    BARRIER
+    y[threadIdx.x] = t[31 - threadIdx.x];
+}"""
+X = np.arange(40, dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _simulated() -> None:
+    agt.use(agt.SimDevice())
+
+
+def seen(source: str, n: int, x: np.ndarray = X, **shape: int) -> agt.types.Threads:
+    return agt.show_threads(agt.Kernel(source), n, x, np.zeros_like(x), **shape)
+
+
+def test_each_access_is_a_step_with_its_threads_and_elements() -> None:
+    found = seen(TWICE, 40, grid=2, block=32)
+    read, write = found.steps
+
+    assert (read.line, read.array, read.write) == (3, "x", False)
+    assert (write.line, write.array, write.write) == (3, "y", True)
+    assert read.threads.tolist() == write.elements.tolist() == list(range(40))
+    assert read.elements.tolist() == list(range(39, -1, -1))
+    assert found.step(0).splitlines()[1] == "40 threads read x, 24 idle"
+    assert "24 threads that touch nothing" in repr(found)
+
+
+def test_nothing_that_was_given_is_changed_and_no_device_is_used() -> None:
+    x, y = agt.h2d(X).sync(), agt.zeros(40).sync()
+    with agt.record() as trace:
+        agt.show_threads(agt.Kernel(TWICE), 40, X, X, grid=2, block=32)
+    agt.show_threads(agt.Kernel(TWICE), 40, x, y.borrow().partition(32))
+
+    assert trace.device_spans == []
+    assert X.tolist() == list(range(40))
+    assert not agt.d2h(y).sync().any()
+
+
+def test_an_access_out_of_bounds_is_shown_at_the_very_thread() -> None:
+    found = seen(TWICE.replace("i < n", "i <= n").replace("n - 1 - i", "i"), 40, grid=2, block=32)
+
+    assert isinstance(found.watched.fault, OutOfBoundsError)
+    assert found.watched.culprits == [40]
+    svg = found.svg(len(found.steps) - 1)
+    assert 'class="agt-wrong-link"' in svg
+    assert "x[40] does not exist" in svg
+    assert 'class="agt-wrong-link"' not in seen(TWICE, 40, grid=2, block=32).svg(0)
+
+
+def test_a_race_names_both_threads() -> None:
+    good = seen(TURNED.replace("BARRIER", "__syncthreads();"), 32, X[:32], grid=1, block=32)
+    bad = seen(TURNED.replace("BARRIER", ""), 32, X[:32], grid=1, block=32)
+
+    assert good.watched.fault is None
+    assert [step.array for step in good.steps] == ["x", "t", "t", "y"]
+    assert isinstance(bad.watched.fault, RaceError)
+    first, second = bad.watched.culprits
+    assert first + second == 31
+    assert bad.svg(len(bad.steps) - 1).count('class="agt-wrong-link"') == 2
+
+
+def test_atomics_are_seen_too() -> None:
+    counting = """extern "C" __global__ void count(int n, const float* x, float* y) {
+        atomicAdd(&y[threadIdx.x % 2], 1.0f);
+    }"""
+    (step,) = seen(counting, 40, grid=1, block=32).steps
+
+    assert (step.array, step.write) == ("y", True)
+    assert step.elements.tolist() == [0, 1] * 16
+
+
+def test_stills_are_well_formed_and_say_what_they_show() -> None:
+    found = seen(TWICE, 40, grid=2, block=32)
+    for number in range(2):
+        root = ET.fromstring(found.svg(number))
+        assert root.get("role") == "img"
+        assert found.step(number).splitlines()[1] in (root.get("aria-label") or "")
+    assert found._repr_html_().count("<svg") == 2
+
+
+@pytest.mark.parametrize(
+    ("grid", "block"), [((2, 2), (8, 8)), (4, 1024), (1, 7), ((1, 1), (4, 4, 4))]
+)
+def test_all_cells_are_within_the_picture(
+    grid: int | tuple[int, ...], block: int | tuple[int, ...]
+) -> None:
+    found = agt.show_threads(
+        agt.Kernel(TWICE),
+        4096,
+        np.zeros(4096, np.float32),
+        np.zeros(4096, np.float32),
+        grid=grid,
+        block=block,
+    )
+    height = float(ET.fromstring(found.svg(0)).get("viewBox", "").split()[3])
+
+    for cells in found._places.values():
+        assert (cells.at >= 0).all()
+        assert (cells.at[:, 0] + cells.size <= 760).all()
+        assert (cells.at[:, 1] + cells.size <= height).all()
+        assert len(np.unique(cells.at, axis=0)) == len(cells.at)
+
+
+def test_the_live_view_is_json_with_a_frame_for_each_step() -> None:
+    found = seen(TWICE, 40, grid=2, block=32)
+    view = json.loads(json.dumps(found._view()))
+
+    assert [step["line"] for step in view["steps"]] == [3, 3]
+    assert view["steps"][0]["verb"] == "reads"
+    assert len(view["steps"][0]["links"]) == 40
+    assert len(view["at"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("args", "shape", "message"),
+    [
+        ((40, X), {"grid": 1, "block": 32}, "takes 3 arguments, and 2 were given"),
+        ((40, X, X), {"grid": 100, "block": 64}, "at most 4096, and this launch has 6400"),
+        ((40, [1.0], X), {"grid": 1, "block": 32}, "give it a NumPy array"),
+        ((40, X.astype(float), X), {"grid": 1, "block": 32}, "astype"),
+        ((40, X, X), {}, "does not know how many threads"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(
+    args: tuple[object, ...], shape: dict[str, int], message: str
+) -> None:
+    with pytest.raises(agt.errors.AsyncGpuError, match=message):
+        agt.show_threads(agt.Kernel(TWICE), *args, **shape)
+
+
+def test_steps_beyond_the_most_are_counted() -> None:
+    loop = TWICE.replace("if (i < n)", "for (int k = 0; k < 100; k++) if (i < n)")
+    found = seen(loop, 40, grid=2, block=32)
+
+    assert len(found.steps) == 80
+    assert found.watched.left_out == 120
+    assert "120 more" in found.words
+
+
+def test_a_loop_is_gone_through_turn_by_turn() -> None:
+    a = np.ones((8, 8), np.float32)
+    found = agt.show_threads(
+        agt.sgemm_naive, 8, 8, 8, 1.0, a, a, 0.0, a.copy(), grid=(1, 1), block=(8, 8)
+    )
+
+    turns = [step for step in found.steps if step.array == "b"]
+    assert len(turns) == 8
+    assert [step.elements[0] for step in turns] == list(range(0, 64, 8))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import asyncgpu_tutor as agt
@@ -9,7 +11,7 @@ from asyncgpu_tutor.exercises import answers, progress_file
 from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
-from asyncgpu_tutor.exercises.sandbox import private_device
+from asyncgpu_tutor.exercises.sandbox import one_line, private_device
 
 __all__ = ["check", "hint", "progress", "reset", "solution", "solved"]
 
@@ -149,15 +151,30 @@ def reset(name: str | None = None) -> Words:
 def _try(exercise: Exercise, answer: object) -> None:
     """Hold an answer against everything that its exercise checks; `Rejected`."""
     model = answers.model(exercise)
-    with private_device():
+    with private_device(), _no_surprise():
         exercise.check(answer, model)
     if exercise.hostile is not None:
         for seed in ADVERSARIES:
             with (
                 private_device(adversary=seed),
                 case(f"a device that takes its time (adversary {seed})"),
+                _no_surprise(),
             ):
                 exercise.hostile(answer, model)
+
+
+@contextmanager
+def _no_surprise() -> Generator[None]:
+    """Make an answer that the check in the block cannot even look at a wrong one, and so an attempt."""
+    try:
+        yield
+    except Rejected:
+        raise
+    except Exception as error:
+        raise Rejected(
+            "what your answer gave, or did, is so far from what is asked for that the check could not look "
+            f"at it ({one_line(error)})"
+        ) from error
 
 
 def _find(name: str) -> Exercise:

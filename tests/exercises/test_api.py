@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
@@ -79,6 +82,39 @@ def test_an_answer_that_is_no_answer_is_rejected_with_a_cause() -> None:
     assert "should be an `agt.Kernel`, and is 4 (int)" in check("01-relu", 4).cause
     assert "TypeError" in check(NAME, lambda: 1).cause
     assert "has no kernel" in check("01-relu", "void f() {}").cause
+
+
+def _nothing(*_: object) -> None: ...
+
+
+NO_ANSWERS: list[Callable[[], object]] = [
+    lambda: np.zeros(3),
+    lambda: {"a": np.zeros(3)},
+    lambda: (np.zeros(3), np.zeros(3)),
+    agt.Trace,
+    lambda: partial(max, 1),
+    lambda: ("?", _nothing),
+    lambda: ("too few streams", _nothing),
+    lambda: agt.StreamPoolRoundRobin(2),
+    agt.StreamPoolRoundRobin,
+]
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_whatever_is_given_is_an_attempt_with_a_cause_of_one_line(name: str) -> None:
+    with agt.using("sim"):
+        for number, make in enumerate(NO_ANSWERS, 1):
+            outcome = check(name, make())
+            assert outcome.status == "rejected", number
+            assert "\n" not in outcome.cause
+            assert progress_file.load()[name].attempts == number
+
+
+def test_a_result_that_is_not_there_yet_may_be_given_too() -> None:
+    with agt.using("sim"):
+        stream = agt.create_stream()
+        assert not check(NAME, agt.zeros(4).to_host().async_on(stream)).accepted
+        agt.synchronize()
 
 
 def test_a_kernel_may_be_given_as_its_source() -> None:

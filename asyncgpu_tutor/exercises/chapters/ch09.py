@@ -12,6 +12,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import (
     BLOCK,
     Array,
+    brief,
     each_equal,
     equal,
     filled,
@@ -151,10 +152,11 @@ def check_branches(mine: Any, model: Any) -> None:
     for number, n in [(3, 100_000), (2, 1000)]:
         expected, _ = on_fresh_device(_branches, model, number, n)
         run, names = _branches(mine, number, n)
-        results = cast(Sequence[object], run.result)
+        returned: object = run.result
+        results = cast(Sequence[object], returned if isinstance(returned, tuple | list) else ())
         if len(results) != number:
             raise Rejected(
-                f"a launch yields {count(len(results), 'result')}, of {number} operations"
+                f"a launch should yield {count(number, 'result')}, and yields {brief(returned)}"
             )
         with case(f"{number} operations"), compared(run.trace, expected.trace):
             for i in range(1, number):
@@ -208,6 +210,8 @@ def check_layers(mine: Any, model: Any) -> None:
     if set(gains) != set(COUNTS):
         raise Rejected("`speedups` should return a dictionary with a number for each of the counts")
     for number in COUNTS:
+        if not is_number(gains[number]):
+            raise Rejected(f"a gain should be a number, and one is {brief(gains[number])}")
         gain, right = float(gains[number]), float(expected[number])
         if np.isclose(gain, right, rtol=0.01):
             continue

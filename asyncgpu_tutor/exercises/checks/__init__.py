@@ -12,6 +12,7 @@ from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import (
     BLOCK,
     Array,
+    computed,
     filled,
     noise,
     out_of_bounds,
@@ -30,6 +31,8 @@ from asyncgpu_tutor.exercises.checks.results import (
     listed,
 )
 from asyncgpu_tutor.exercises.checks.schedule import (
+    all_in_flight,
+    in_flight,
     launches,
     lazy,
     never_blocks,
@@ -37,7 +40,9 @@ from asyncgpu_tutor.exercises.checks.schedule import (
     one_stream,
     ordered,
     overlapping,
+    results,
     side_by_side,
+    stretches,
     unordered,
     waits,
 )
@@ -45,12 +50,15 @@ from asyncgpu_tutor.exercises.checks.schedule import (
 __all__ = [
     "BLOCK",
     "Array",
+    "all_in_flight",
     "as_kernel",
     "brief",
     "built",
+    "computed",
     "each_equal",
     "equal",
     "filled",
+    "in_flight",
     "in_order",
     "is_number",
     "launched",
@@ -64,10 +72,12 @@ __all__ = [
     "ordered",
     "out_of_bounds",
     "overlapping",
+    "results",
     "round_trip",
     "side_by_side",
     "step",
     "step_kernel",
+    "stretches",
     "unordered",
     "waits",
 ]

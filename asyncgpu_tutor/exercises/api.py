@@ -42,32 +42,29 @@ def check(name: str, answer: object) -> Outcome:
             f"*{exercise.title}*: not attempted yet. Change the cell above, run it, and run this one "
             f'again. Stuck? `hint("{name}")` helps a little, and a little more each time.',
         )
-    records = progress_file.load()
-    record = records.setdefault(name, progress_file.Record())
-    record.attempts += 1
+    with (
+        progress_file.change() as records
+    ):  # before the check, since an attempt that is interrupted is one
+        records.setdefault(name, progress_file.Record()).attempts += 1
     try:
         _try(exercise, answer)
     except Rejected as rejected:
-        outcome = rejection(exercise.title, rejected)
-    else:
-        record.solved = True
-        outcome = Outcome(
-            "accepted",
-            f"**Right.** *{exercise.title}* is solved. {answers.explanation(exercise)}",
-        )
-    progress_file.save(records)
-    return outcome
+        return rejection(exercise.title, rejected)
+    with progress_file.change() as records:
+        records.setdefault(name, progress_file.Record()).solved = True
+    return Outcome(
+        "accepted", f"**Right.** *{exercise.title}* is solved. {answers.explanation(exercise)}"
+    )
 
 
 def hint(name: str) -> Words:
     """The next hint; each call gives away a little more, and after the last they start again."""
     exercise = _find(name)
-    records = progress_file.load()
-    record = records.setdefault(name, progress_file.Record())
     hints = answers.hints(exercise)
-    number = record.hints % len(hints)
-    record.hints += 1
-    progress_file.save(records)
+    with progress_file.change() as records:
+        record = records.setdefault(name, progress_file.Record())
+        number = record.hints % len(hints)
+        record.hints += 1
     last = number + 1 == len(hints)
     more = (
         f' That was the last one; after an attempt there is `solution("{name}")`.' if last else ""
@@ -139,10 +136,11 @@ def reset(name: str | None = None) -> Words:
     UsageError
         If there is no exercise of that name.
     """
-    records = {} if name is None else progress_file.load()
-    if name is not None:
-        records.pop(_find(name).name, None)
-    progress_file.save(records)
+    with progress_file.change() as records:
+        if name is None:
+            records.clear()
+        else:
+            records.pop(_find(name).name, None)
     return Words(
         f"The progress of {'all exercises' if name is None else f'`{name}`'} is forgotten."
     )

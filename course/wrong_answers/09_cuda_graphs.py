@@ -440,3 +440,20 @@ def make_server(make, stream):
         return graphs[x.shape].launch().async_on(stream)
 
     return server
+
+
+# %% id=09-first-graph cause="the graph was launched 1 time, and 5 times is right"
+def replay(op, stream, times):
+    graph = agt.zip(*[op] * times).graph_on(stream)
+    graph.launch().sync_on(stream)
+    return graph
+
+
+# %% id=09-first-graph cause="returned before the device was done"
+def replay(op, stream, times):
+    graph = op.graph_on(stream)
+    own = agt.create_stream()
+    for _ in range(times):
+        graph.launch().async_on(own)
+    stream.synchronize()
+    return graph

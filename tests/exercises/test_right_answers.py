@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import check
+from asyncgpu_tutor.exercises import check, solved
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +65,17 @@ def _first(pair: Any) -> Any:
     return pair[0]
 
 
+def _blocks(n: int, threads: int) -> Any:
+    return np.int64(-(-n // threads))
+
+
+def _bound(trace: Any) -> Any:
+    return np.float32(solved("05-when-it-pays")(trace))
+
+
 RIGHT = [
+    ("01-grid", _blocks),
+    ("05-when-it-pays", _bound),
     ("06-as-completed", _as_they_come),
     ("07-limited", _limited(_named)),
     ("07-limited", _limited(_zipped, _first)),

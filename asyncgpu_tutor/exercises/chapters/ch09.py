@@ -56,8 +56,15 @@ def _replay(answer: Any, times: int) -> tuple[Observed[Any], bool]:
     x = _zeros(1000, "x")
     if inspect.iscoroutinefunction(answer):
         raise Rejected("`replay` should be a plain function, `def`, and not `async def`")
-    run = observe(lambda: (answer(step("increment", 1.0, 1.0, x, x), stream, times), stream.done))
-    result, done = run.result
+    device = agt.current_device()
+
+    def replay() -> tuple[Any, float]:
+        begun = device.now()
+        return answer(step("increment", 1.0, 1.0, x, x), stream, times), device.now() - begun
+
+    run = observe(replay)
+    result, returned = run.result
+    done = all(span.end <= returned for span in run.trace.device_spans)
     return Observed(result, run.trace), done
 
 
@@ -79,6 +86,12 @@ def check_first_graph(mine: Any, model: Any) -> None:
                     "operation that the graph was made of"
                 )
             launches(run.trace, "increment", times)
+            launched = _graph_launches(run.trace)
+            if launched != times:
+                raise Rejected(
+                    f"the graph was launched {count(launched, 'time')}, and {count(times, 'time')} is right: "
+                    "capture the operation as it is, and launch in a loop"
+                )
             waits(run.trace, 1, "launches on one stream follow each other by themselves")
             if not done:
                 raise Rejected(

@@ -29,6 +29,7 @@ from asyncgpu_tutor.exercises.checks.results import (
     is_number,
     launched,
     listed,
+    of_dtype,
 )
 from asyncgpu_tutor.exercises.checks.schedule import (
     all_in_flight,
@@ -67,6 +68,7 @@ __all__ = [
     "listed",
     "never_blocks",
     "noise",
+    "of_dtype",
     "on_stream",
     "one_stream",
     "ordered",

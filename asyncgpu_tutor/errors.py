@@ -49,7 +49,11 @@ to do about it.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from traceback import extract_tb
+from typing import Any
 
 __all__ = [
     "ArrayDTypeError",
@@ -94,7 +98,47 @@ __all__ = [
 
 
 class AsyncGpuError(Exception):
-    """Base of everything that this package raises on purpose."""
+    """Base of everything that this package raises on purpose.
+
+    In a notebook it is shown in a few lines: the message, which has the kernel's line where there is one, and
+    the reader's own. ``%tb`` shows the whole traceback.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        """The lines that IPython shows in place of a traceback; nothing else calls this.
+
+        IPython shows an error while it handles it. ``%tb`` comes later, when nothing is being handled.
+        """
+        from IPython import get_ipython  # pyright: ignore[reportPrivateImportUsage] - only IPython comes here
+
+        shell: Any = get_ipython()  # pyright: ignore[reportUnknownVariableType, reportNoOverloadImplementation] - IPython has no types
+        if sys.exc_info()[1] is None:
+            return shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
+        return short_traceback(self, shell.compile.format_code_name)
+
+
+def short_traceback(
+    error: AsyncGpuError, cell: Callable[[str], tuple[str, str] | None]
+) -> list[str]:
+    """The message of an error, and the lines of the reader's own that led to it: the first and the last.
+
+    Parameters
+    ----------
+    cell : callable
+        Gives the name of a notebook's cell, such as ``("Cell", "In[3]")``, for the name of its code; for
+        other code, None.
+    """
+    lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
+    cause = error.__cause__
+    if cause is not None and not isinstance(cause, AsyncGpuError):
+        lines.append(f"because of {type(cause).__name__}: {cause}")
+    own: list[str] = []
+    for frame in extract_tb(error.__traceback__):
+        name = cell(frame.filename)
+        if name is not None:
+            own.append(f"{' '.join(name)}, line {frame.lineno}: {frame.line}")
+    lines += dict.fromkeys([*own[:1], *own[-1:]])
+    return [*lines, "(%tb in a cell shows the whole traceback.)"]
 
 
 class UsageError(AsyncGpuError):

@@ -10,7 +10,7 @@ import asyncio
 import json
 from functools import cache
 from importlib.resources import files
-from types import CodeType, EllipsisType
+from types import CodeType, EllipsisType, NoneType
 from typing import Any, cast
 
 import numpy as np
@@ -80,7 +80,10 @@ def _content(answer: object) -> object:
         members = vars(answer).items()
         return {k: _content(v) for k, v in members if hasattr(v, "__code__") or k[0] != "_"}
     code: object = getattr(answer, "__code__", None)
-    return _code(code) if isinstance(code, CodeType) else answer
+    if isinstance(code, CodeType):
+        return _code(code)
+    # Of other things only plain ones are compared: `==` of arrays is an array, or an error.
+    return answer if isinstance(answer, int | float | NoneType) else id(answer)
 
 
 def _code(code: CodeType) -> tuple[object, ...]:

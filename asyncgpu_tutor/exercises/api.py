@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import asyncgpu_tutor as agt
@@ -9,7 +11,7 @@ from asyncgpu_tutor.exercises import answers, progress_file
 from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
-from asyncgpu_tutor.exercises.sandbox import private_device
+from asyncgpu_tutor.exercises.sandbox import one_line, private_device
 
 __all__ = ["check", "hint", "progress", "reset", "solution", "solved"]
 
@@ -40,32 +42,29 @@ def check(name: str, answer: object) -> Outcome:
             f"*{exercise.title}*: not attempted yet. Change the cell above, run it, and run this one "
             f'again. Stuck? `hint("{name}")` helps a little, and a little more each time.',
         )
-    records = progress_file.load()
-    record = records.setdefault(name, progress_file.Record())
-    record.attempts += 1
+    with (
+        progress_file.change() as records
+    ):  # before the check, since an attempt that is interrupted is one
+        records.setdefault(name, progress_file.Record()).attempts += 1
     try:
         _try(exercise, answer)
     except Rejected as rejected:
-        outcome = rejection(exercise.title, rejected)
-    else:
-        record.solved = True
-        outcome = Outcome(
-            "accepted",
-            f"**Right.** *{exercise.title}* is solved. {answers.explanation(exercise)}",
-        )
-    progress_file.save(records)
-    return outcome
+        return rejection(exercise.title, rejected)
+    with progress_file.change() as records:
+        records.setdefault(name, progress_file.Record()).solved = True
+    return Outcome(
+        "accepted", f"**Right.** *{exercise.title}* is solved. {answers.explanation(exercise)}"
+    )
 
 
 def hint(name: str) -> Words:
     """The next hint; each call gives away a little more, and after the last they start again."""
     exercise = _find(name)
-    records = progress_file.load()
-    record = records.setdefault(name, progress_file.Record())
     hints = answers.hints(exercise)
-    number = record.hints % len(hints)
-    record.hints += 1
-    progress_file.save(records)
+    with progress_file.change() as records:
+        record = records.setdefault(name, progress_file.Record())
+        number = record.hints % len(hints)
+        record.hints += 1
     last = number + 1 == len(hints)
     more = (
         f' That was the last one; after an attempt there is `solution("{name}")`.' if last else ""
@@ -137,10 +136,11 @@ def reset(name: str | None = None) -> Words:
     UsageError
         If there is no exercise of that name.
     """
-    records = {} if name is None else progress_file.load()
-    if name is not None:
-        records.pop(_find(name).name, None)
-    progress_file.save(records)
+    with progress_file.change() as records:
+        if name is None:
+            records.clear()
+        else:
+            records.pop(_find(name).name, None)
     return Words(
         f"The progress of {'all exercises' if name is None else f'`{name}`'} is forgotten."
     )
@@ -149,15 +149,30 @@ def reset(name: str | None = None) -> Words:
 def _try(exercise: Exercise, answer: object) -> None:
     """Hold an answer against everything that its exercise checks; `Rejected`."""
     model = answers.model(exercise)
-    with private_device():
+    with private_device(), _no_surprise():
         exercise.check(answer, model)
     if exercise.hostile is not None:
         for seed in ADVERSARIES:
             with (
                 private_device(adversary=seed),
                 case(f"a device that takes its time (adversary {seed})"),
+                _no_surprise(),
             ):
                 exercise.hostile(answer, model)
+
+
+@contextmanager
+def _no_surprise() -> Generator[None]:
+    """Make an answer that the check in the block cannot even look at a wrong one, and so an attempt."""
+    try:
+        yield
+    except Rejected:
+        raise
+    except Exception as error:
+        raise Rejected(
+            "what your answer gave, or did, is so far from what is asked for that the check could not look "
+            f"at it ({one_line(error)})"
+        ) from error
 
 
 def _find(name: str) -> Exercise:

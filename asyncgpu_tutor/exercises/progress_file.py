@@ -1,17 +1,28 @@
-"""How far a learner is: a file beside the notebooks that may be missing, damaged or read-only."""
+"""How far a learner is: a file beside the notebooks that may be missing, damaged or read-only.
+
+Several notebooks write it, each in a Python of its own. So a change is made to what the file says by then,
+under a lock, and the file is replaced as a whole. The lock is a folder, because every system makes one in a
+single step or not at all; one that is older than any change takes was left by a Python that ended in the
+middle, and does not count.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import time
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
-__all__ = ["FILE", "Record", "load", "save"]
+__all__ = ["FILE", "Record", "change", "load"]
 
 FILE = "progress.json"
 FORMAT = "asyncgpu_tutor.progress/1"
+STALE_S = 5.0
 
 
 @dataclass
@@ -28,33 +39,87 @@ _unwritten: dict[Path, dict[str, Record]] = {}
 
 
 def load() -> dict[str, Record]:
-    """What the file in the working directory says, by exercise."""
+    """What the file in the working directory says, by exercise. A damaged file is kept under another name."""
     path = Path.cwd() / FILE
     if path in _unwritten:
         return _unwritten[path]
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes()
+    except OSError:
+        return {}
+    try:
+        body = json.loads(text.decode("utf-8-sig"))
         if body["format"] != FORMAT:
-            return {}
+            raise ValueError(f"the format {body['format']!r} is not known")
         rows = cast(dict[str, dict[str, Any]], body["exercises"])
         return {
             str(name): Record(int(row["attempts"]), int(row["hints"]), bool(row["solved"]))
             for name, row in rows.items()
         }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        _keep_aside(path)
         return {}  # nothing in it is worth an error in the middle of a lesson
 
 
-def save(records: dict[str, Record]) -> None:
-    """Write the file, whole or not at all. If it cannot be written, the records are kept in memory."""
+@contextmanager
+def change() -> Generator[dict[str, Record]]:
+    """What the file says now, to be changed in the block; then it is written.
+
+    If it cannot be written, the records are kept in memory, and a warning says so.
+    """
     path = Path.cwd() / FILE
-    rows = {name: asdict(record) for name, record in sorted(records.items())}
-    text = json.dumps({"format": FORMAT, "exercises": rows}, indent=1) + "\n"
-    draft = path.with_name(f".{FILE}.{os.getpid()}")
+    with _alone(path):
+        records = load()
+        yield records
+        rows = {name: asdict(record) for name, record in sorted(records.items())}
+        text = json.dumps({"format": FORMAT, "exercises": rows}, indent=1) + "\n"
+        target = path.resolve()  # a link stays one
+        draft = target.with_name(f".{FILE}.{os.getpid()}")
+        try:
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(target)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            if path not in _unwritten:
+                _say(f"{path} cannot be written ({error}): your progress is kept until Python ends")
+            _unwritten[path] = records
+        else:
+            _unwritten.pop(path, None)
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Keep others from changing the file meanwhile. Where no lock can be made, no file can be, either."""
+    lock = path.with_name(f".{FILE}.lock")
+    held = False
+    while not held:
+        try:
+            lock.mkdir()
+            held = True
+        except FileExistsError:
+            try:
+                if time.time() - lock.stat().st_mtime > STALE_S:
+                    lock.rmdir()
+            except OSError:
+                pass  # its owner was quicker
+            time.sleep(0.01)
+        except OSError:
+            break
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        yield
+    finally:
+        if held:
+            lock.rmdir()
+
+
+def _keep_aside(path: Path) -> None:
+    kept = path.with_name(f"{path.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}.json")
+    try:
+        path.rename(kept)
     except OSError:
-        _unwritten[path] = records
-    else:
-        _unwritten.pop(path, None)
+        return
+    _say(f"{path.name} could not be read; it is kept as {kept.name}, and a new one is begun")
+
+
+def _say(what: str) -> None:
+    warnings.warn(what, UserWarning, stacklevel=5)

@@ -12,7 +12,15 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected
 from asyncgpu_tutor.exercises.internals import Machine, SimDevice, completed
 
-__all__ = ["Observed", "call", "call_plain", "observe", "on_fresh_device", "private_device"]
+__all__ = [
+    "Observed",
+    "call",
+    "call_plain",
+    "observe",
+    "on_fresh_device",
+    "one_line",
+    "private_device",
+]
 
 T = TypeVar("T")
 
@@ -54,11 +62,28 @@ def call(function: Callable[..., T], *args: Any) -> T:
             f"a function is wanted here, and this is {function!r} ({type(function).__name__}): write it "
             "with `def`, and hand it over without calling it"
         )
-    try:
+    with _told():
         result = function(*args)
         if asyncio.iscoroutine(result):
             return cast(T, completed(cast(Coroutine[Any, Any, Any], result)))
         return result
+
+
+def observe(function: Callable[..., T], *args: Any) -> Observed[T]:
+    """Call the learner's code and record it. To be used on a `private_device`.
+
+    A recording waits for the device when it ends, and what fails by then counts as the learner's, too.
+    """
+    with _told(), agt.record() as trace:
+        result = call(function, *args)
+    return Observed(result, trace)
+
+
+@contextmanager
+def _told() -> Generator[None]:
+    """Make whatever is raised in the block the cause of a `Rejected`."""
+    try:
+        yield
     except Rejected:
         raise
     except agt.errors.NotReadyError as error:
@@ -69,13 +94,6 @@ def call(function: Callable[..., T], *args: Any) -> T:
         raise Rejected("a task was asked for its result before it was done: `await` it") from error
     except Exception as error:  # a learner's code may raise anything
         raise Rejected(one_line(error)) from error
-
-
-def observe(function: Callable[..., T], *args: Any) -> Observed[T]:
-    """Call the learner's code and record it. To be used on a `private_device`."""
-    with agt.record() as trace:
-        result = call(function, *args)
-    return Observed(result, trace)
 
 
 def call_plain(answer: Callable[..., T], *args: Any) -> T:

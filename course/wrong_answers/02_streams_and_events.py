@@ -549,3 +549,25 @@ def pipeline(prepare, process, chunks, streams):
     for stream in streams:
         stream.synchronize()
     return np.concatenate([result.numpy() for result in results])
+
+
+# %% id=02-two-buffers cause="was changed while its copy may have been in flight"
+def upload_all(fill, count, buffers, stream):
+    arrays = []
+    for i in range(count):
+        fill(buffers[i % 2], i)
+        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
+    return arrays
+
+
+# %% id=02-two-buffers cause="returned while the last copy was still on its way"
+def upload_all(fill, count, buffers, stream):
+    own, arrays, copied = agt.create_stream(), [], []
+    for i in range(count):
+        if i >= 2:
+            copied[i - 2].synchronize()
+        fill(buffers[i % 2], i)
+        arrays.append(agt.h2d(buffers[i % 2]).async_on(own))
+        copied.append(own.record())
+    stream.synchronize()
+    return arrays

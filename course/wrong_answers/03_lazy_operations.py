@@ -384,3 +384,23 @@ async def largest(op):
     numbers = op.async_on(agt.create_stream())
     await agt.sleep(1000)  # microseconds; by then it is surely there
     return numbers.max()
+
+
+# %% id=03-h2d cause="the array has dtype float32, and int32 is right"
+def upload(host):
+    def enqueue(context):
+        array = context.empty(host.shape, np.float32)
+        context.copy_from_host(array, agt.pin(host.astype(np.float32)))
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-largest cause="the largest number is"
+async def largest(op):
+    return np.abs(await op).max()
+
+
+# %% id=03-recipe-twice cause="`relu` ran 0 times, and 1 time is right"
+def positive(x):
+    return agt.h2d(x).to_host().map(lambda y: agt.pin(np.maximum(x, 0)))

@@ -600,3 +600,31 @@ async def as_they_come(ops, use):
     slow, *others = [agt.spawn(op) for op in ops]
     for task in [*others, slow]:
         use(await task)
+
+
+# %% id=06-cancel cause="the operation did not run at all"
+async def at_most(op, us):
+    return None
+
+
+# %% id=06-responsive cause="the operation did not run at all"
+async def with_heartbeat(op, beat):
+    pass
+
+
+# %% id=06-as-completed cause="operation 0 of 3 did not run"
+async def as_they_come(ops, use):
+    use(np.zeros(4_000_000, np.float32))
+    use(np.zeros(512, np.float32))
+    use(await ops[1])
+
+
+# %% id=06-prepare cause="was changed while"
+async def pipeline(number, prepare, process):
+    tasks = []
+    for i in range(number):
+        x = prepare(i)
+        tasks.append(agt.spawn(process(x)))
+        await asyncio.sleep(0)
+        x[:] = 0
+    return await asyncio.gather(*tasks)

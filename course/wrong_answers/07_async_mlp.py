@@ -66,7 +66,7 @@ async def outcomes(ops):
     return [task.result() for task in tasks]
 
 
-# %% id=07-outcomes cause="no two operations were at work at the same time"
+# %% id=07-outcomes cause="no more than 1 of 2 operations were in flight at a time"
 async def outcomes(ops):
     results = []
     for op in ops:
@@ -235,7 +235,7 @@ async def run_limited(ops, limit):
     return [op.sync() for op in ops]
 
 
-# %% id=07-limited cause="with result 0, element 0 is"
+# %% id=07-limited cause="with result 0, the result has shape"
 async def run_limited(ops, limit):
     gate = asyncio.Semaphore(limit)
     results = []
@@ -275,7 +275,7 @@ async def run_limited(ops, limit):
     return await asyncio.gather(*[run() for _ in ops])
 
 
-# %% id=07-limited cause="with result 0, element 0 is 5"
+# %% id=07-limited cause="with result 0, the result has shape"
 async def run_limited(ops, limit):
     gate = asyncio.Semaphore(limit)
 
@@ -535,7 +535,7 @@ async def on_both(recipe, batches, weights, devices):
     return await asyncio.gather(*tasks)
 
 
-# %% id=07-two-devices cause="no two operations were at work at the same time"
+# %% id=07-two-devices cause="no more than 1 of 4 operations were in flight at a time"
 async def on_both(recipe, batches, weights, devices):
     copies = []
     for device in devices:
@@ -563,7 +563,7 @@ async def on_both(recipe, batches, weights, devices):
     return await asyncio.gather(*tasks)
 
 
-# %% id=07-two-devices cause="for batch 1, element 0 is"
+# %% id=07-two-devices cause="for batch 1, the result has shape"
 async def on_both(recipe, batches, weights, devices):
     copies = []
     for device in devices:
@@ -597,3 +597,41 @@ async def on_both(recipe, batches, weights, devices):
             w = await agt.h2d(weights)
             tasks.append(agt.spawn(recipe(x, w)))
     return await asyncio.gather(*tasks)
+
+
+# %% id=07-two-devices cause="no more than 2 of 4 operations were in flight at a time"
+async def on_both(recipe, batches, weights, devices):
+    results = [None] * len(batches)
+    for side, device in enumerate(devices):
+        with agt.using(device):
+            w = await agt.h2d(weights).share()
+            results[side::2] = await asyncio.gather(*[recipe(x, w) for x in batches[side::2]])
+    return results
+
+
+# %% id=07-in-flight cause="no more than 2 of 4 operations were in flight at a time"
+async def run_all(ops):
+    results = []
+    for i in range(0, len(ops), 2):
+        results += await asyncio.gather(*ops[i : i + 2])
+    return results
+
+
+# %% id=07-in-flight cause="no more than 2 of 4 operations were in flight at a time"
+async def run_all(ops):
+    gate = asyncio.Semaphore(2)
+
+    async def run(op):
+        async with gate:
+            return await op
+
+    return await asyncio.gather(*[run(op) for op in ops])
+
+
+# %% id=07-limited cause="its place stayed empty"
+async def run_limited(ops, limit):
+    async def lane(first):
+        return [await op for op in ops[first::limit]]
+
+    lanes = await asyncio.gather(*[lane(i) for i in range(limit)])
+    return [lanes[i % limit][i // limit] for i in range(len(ops))]

@@ -144,7 +144,7 @@ def side_by_side(ops, stream):
     return agt.overlap(*reversed(ops)).graph_on(stream)
 
 
-# %% id=09-branches cause="yields 2 results, of 3 operations"
+# %% id=09-branches cause="a launch should yield 3 results, and yields ("
 def side_by_side(ops, stream):
     return agt.overlap(*ops[1:]).graph_on(stream)
 
@@ -416,3 +416,44 @@ def make_server(make, stream):
         return op.sync_on(stream).copy()
 
     return answer
+
+
+# %% id=09-layers cause="a gain should be a number, and one is None"
+def speedups(make, counts, stream):
+    return dict.fromkeys(counts)
+
+
+# %% id=09-branches cause="a launch should yield 3 results, and yields None"
+def side_by_side(ops, stream):
+    return agt.overlap(*ops).map(lambda results: None).graph_on(stream)
+
+
+# %% id=09-shapes cause="was changed while"
+def make_server(make, stream):
+    slots, graphs = {}, {}
+
+    def server(x):
+        if x.shape not in graphs:
+            slots[x.shape] = agt.pinned(x.shape)
+            graphs[x.shape] = make(slots[x.shape]).graph_on(stream)
+        slots[x.shape][:] = x
+        return graphs[x.shape].launch().async_on(stream)
+
+    return server
+
+
+# %% id=09-first-graph cause="the graph was launched 1 time, and 5 times is right"
+def replay(op, stream, times):
+    graph = agt.zip(*[op] * times).graph_on(stream)
+    graph.launch().sync_on(stream)
+    return graph
+
+
+# %% id=09-first-graph cause="returned before the device was done"
+def replay(op, stream, times):
+    graph = op.graph_on(stream)
+    own = agt.create_stream()
+    for _ in range(times):
+        graph.launch().async_on(own)
+    stream.synchronize()
+    return graph

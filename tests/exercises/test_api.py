@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
@@ -81,6 +87,39 @@ def test_an_answer_that_is_no_answer_is_rejected_with_a_cause() -> None:
     assert "has no kernel" in check("01-relu", "void f() {}").cause
 
 
+def _nothing(*_: object) -> None: ...
+
+
+NO_ANSWERS: list[Callable[[], object]] = [
+    lambda: np.zeros(3),
+    lambda: {"a": np.zeros(3)},
+    lambda: (np.zeros(3), np.zeros(3)),
+    agt.Trace,
+    lambda: partial(max, 1),
+    lambda: ("?", _nothing),
+    lambda: ("too few streams", _nothing),
+    lambda: agt.StreamPoolRoundRobin(2),
+    agt.StreamPoolRoundRobin,
+]
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_whatever_is_given_is_an_attempt_with_a_cause_of_one_line(name: str) -> None:
+    with agt.using("sim"):
+        for number, make in enumerate(NO_ANSWERS, 1):
+            outcome = check(name, make())
+            assert outcome.status == "rejected", number
+            assert "\n" not in outcome.cause
+            assert progress_file.load()[name].attempts == number
+
+
+def test_a_result_that_is_not_there_yet_may_be_given_too() -> None:
+    with agt.using("sim"):
+        stream = agt.create_stream()
+        assert not check(NAME, agt.zeros(4).to_host().async_on(stream)).accepted
+        agt.synchronize()
+
+
 def test_a_kernel_may_be_given_as_its_source() -> None:
     source = agt.relu.source
 
@@ -128,14 +167,18 @@ def test_an_unknown_name_is_told_the_known_ones(call: object) -> None:
         '{"format": "asyncgpu_tutor.progress/1"}',
         '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": 3}}',
         '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"attempts": "x"}}}',
+        '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"attempts": 1e999}}}',
         "\0" * 40,
         "[" * 100_000,
     ],
 )
-def test_a_damaged_file_is_begun_anew(folder: Path, text: str) -> None:
+def test_a_damaged_file_is_kept_aside_and_begun_anew(folder: Path, text: str) -> None:
     (folder / progress_file.FILE).write_text(text)
 
-    assert "| open | 0 | 0 |" in row()
+    with pytest.warns(UserWarning, match=r"it is kept as progress\.damaged-.*\.json"):
+        assert "| open | 0 | 0 |" in row()
+    (kept,) = folder.glob("progress.damaged-*.json")
+    assert kept.read_text() == text
     assert check(NAME, right).accepted
     assert "**solved**" in row()
     assert (
@@ -146,7 +189,70 @@ def test_a_damaged_file_is_begun_anew(folder: Path, text: str) -> None:
 def test_a_file_of_another_encoding_is_begun_anew(folder: Path) -> None:
     (folder / progress_file.FILE).write_bytes(b"\xff\xfe\x00")
 
-    assert "| open | 0 | 0 |" in row()
+    with pytest.warns(UserWarning, match="could not be read"):
+        assert "| open | 0 | 0 |" in row()
+
+
+def test_a_mark_of_byte_order_does_no_harm(folder: Path) -> None:
+    assert check(NAME, right).accepted
+    file = folder / progress_file.FILE
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+
+    assert "**solved**" in row()
+
+
+def test_a_link_stays_one(folder: Path) -> None:
+    kept = folder / "elsewhere" / "mine.json"
+    kept.parent.mkdir()
+    (folder / progress_file.FILE).symlink_to(kept)
+
+    assert check(NAME, right).accepted
+    assert (folder / progress_file.FILE).is_symlink()
+    assert json.loads(kept.read_text())["exercises"][NAME]["solved"] is True
+
+
+def test_two_notebooks_at_once_lose_nothing(folder: Path) -> None:
+    """Another notebook solves an exercise while a check of this one is running."""
+
+    def meanwhile(n: int, threads: int) -> int:
+        with progress_file.change() as records:
+            records.setdefault("00-waited", progress_file.Record()).solved = True
+        return right(n, threads)
+
+    assert check(NAME, meanwhile).accepted
+    assert "**solved**" in row()
+    assert "**solved**" in row("00-waited")
+
+
+def test_changes_of_many_processes_are_all_there(folder: Path) -> None:
+    code = (
+        "from asyncgpu_tutor.exercises import progress_file as p\n"
+        "for _ in range(20):\n"
+        "    with p.change() as records:\n"
+        "        records.setdefault('01-grid', p.Record()).attempts += 1\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code], cwd=folder) for _ in range(3)]
+
+    assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
+    assert progress_file.load()[NAME].attempts == 60
+
+
+def test_a_lock_that_was_left_behind_is_no_obstacle(folder: Path) -> None:
+    lock = folder / f".{progress_file.FILE}.lock"
+    lock.mkdir()
+    os.utime(lock, (0, 0))
+
+    assert check(NAME, right).accepted
+    assert [path.name for path in folder.iterdir()] == [progress_file.FILE]
+
+
+def test_an_interrupted_check_is_an_attempt() -> None:
+    def interrupted(n: int, threads: int) -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check(NAME, interrupted)
+    assert "| tried | 1 | 0 |" in row()
 
 
 def test_where_nothing_can_be_written_progress_lasts_as_long_as_python(
@@ -157,18 +263,20 @@ def test_where_nothing_can_be_written_progress_lasts_as_long_as_python(
 
     with monkeypatch.context() as readonly:
         readonly.setattr(Path, "write_text", refuse)
-        assert check(NAME, right).accepted
+        with pytest.warns(UserWarning, match="your progress is kept until Python ends") as said:
+            assert check(NAME, right).accepted
+        assert len(said) == 1
         assert "**solved**" in row()
-        progress_file.save(progress_file.load())
     assert not Path(progress_file.FILE).exists()
-    progress_file.save(progress_file.load())
+    hint(NAME)
     assert "**solved**" in row()
     assert Path(progress_file.FILE).exists()
     reset()
 
 
 def test_a_name_that_the_course_no_longer_has_is_kept_and_not_shown(folder: Path) -> None:
-    progress_file.save({"00-gone": progress_file.Record(3, 1, True)})
+    with progress_file.change() as records:
+        records["00-gone"] = progress_file.Record(3, 1, True)
     check(NAME, right)
 
     assert "00-gone" not in str(progress())

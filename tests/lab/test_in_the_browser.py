@@ -188,3 +188,26 @@ def test_a_wrong_schedule_is_shown_beside_the_right_one(page: Page, lab: str, al
     check.get_by_text("the device did nothing during").wait_for()
     check.locator("img").wait_for()
     page.screenshot(path=album / "01_wrong_schedule.png")
+
+
+def test_a_forgotten_semicolon_shows_a_dozen_lines_at_most(
+    page: Page, lab: str, album: Path
+) -> None:
+    opened(page, notebook(lab, CHAPTER), f"notebooks/{CHAPTER}.ipynb")
+    run_all(page)
+    text = answer("01-relu", "solution")
+    assert "threadIdx.x;" in text
+
+    cell = cell_at(page, "01-relu")
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(text.replace("threadIdx.x;", "threadIdx.x", 1))
+    page.keyboard.press("Shift+Enter")
+
+    said = cell_at(page, "01-relu").locator(".jp-OutputArea")
+    said.get_by_text("KernelCompileError").wait_for()
+    lines = said.inner_text().splitlines()
+    assert len(lines) <= 12
+    assert any(line.strip() == "^" for line in lines)
+    assert any(line.startswith("Cell In[") for line in lines)
+    page.screenshot(path=album / "01_forgotten_semicolon.png")

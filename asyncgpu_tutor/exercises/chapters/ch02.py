@@ -122,9 +122,15 @@ def _refill(answer: Any, number: int, size: int) -> tuple[Observed[Any], bool]:
         agt.work(FILL_US, f"fill {i}")
         buffer[:] = i + 1
 
-    run = observe(lambda: (answer(fill, number, buffers, stream), stream.done))
-    result, done = run.result
-    return Observed(result, run.trace), done
+    device = agt.current_device()
+
+    def upload() -> tuple[Any, float]:
+        begun = device.now()
+        return answer(fill, number, buffers, stream), device.now() - begun
+
+    run = observe(upload)
+    result, returned = run.result
+    return Observed(result, run.trace), all(s.end <= returned for s in run.trace.device_spans)
 
 
 def _all_copied(done: bool, trace: agt.Trace) -> None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import (
     brief,
+    computed,
     each_equal,
     equal,
     filled,
@@ -23,6 +24,7 @@ from asyncgpu_tutor.exercises.checks import (
     never_blocks,
     out_of_bounds,
     overlapping,
+    results,
     round_trip,
     side_by_side,
     waits,
@@ -37,13 +39,6 @@ MOST_BEATS = 2000
 NEVER_STOPS = (
     "the heart went on beating after the operation was done: cancel its task, or end its loop"
 )
-
-
-def _computed(n: int, number: float) -> agt.DeviceOp[Any]:
-    """Run kernels and copy little back; `n` times `number` comes out, `n` times."""
-    out = agt.zeros(n).partition(64)
-    product = agt.matvec_naive(n, n, agt.full((n, n), number), agt.ones(n), out)
-    return product.output().to_host()
 
 
 def _buggy() -> agt.DeviceOp[Any]:
@@ -62,6 +57,10 @@ def _observed(function: Any, *args: Any) -> Observed[Any]:
 
 
 def _device_end(trace: agt.Trace) -> agt.types.Span:
+    if not trace.device_spans:
+        raise Rejected(
+            "the operation did not run at all: `await` it, or `spawn` it and await the task"
+        )
     return max(trace.device_spans, key=lambda span: span.end)
 
 
@@ -327,8 +326,8 @@ def _coming(answer: Any) -> tuple[list[int], agt.Trace]:
         agt.work(2, f"use of {size}")
 
     copy, *kernels = SIZES
-    ops = [round_trip(copy, 1.0), *(_computed(n, 1.0) for n in kernels)]
-    run = observe(answer, [op.named(f"size {n}") for op, n in zip(ops, SIZES, strict=True)], use)
+    ops = [round_trip(copy, 1.0), *(computed(n, n, 1.0) for n in kernels)]
+    run = observe(answer, ops, use)
     return used, run.trace
 
 
@@ -337,8 +336,8 @@ def _first_come(used: list[int], trace: agt.Trace) -> None:
         raise Rejected(
             f"`use` was called for results of {used} elements, and each of {sorted(SIZES)} once is right"
         )
-    ends = {span.label: span.end for span in sorted(trace.device_spans, key=lambda s: s.end)}
-    came = sorted(SIZES, key=lambda n: ends[f"size {n}"])
+    done = results(trace, SIZES)
+    came = sorted(SIZES, key=lambda n: done[SIZES.index(n)].end)
     if used != came:
         raise Rejected(
             f"the results were used in the order of sizes {used}, and they came as {came}: do not wait "

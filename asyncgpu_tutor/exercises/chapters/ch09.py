@@ -12,6 +12,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import (
     BLOCK,
     Array,
+    brief,
     each_equal,
     equal,
     filled,
@@ -55,8 +56,15 @@ def _replay(answer: Any, times: int) -> tuple[Observed[Any], bool]:
     x = _zeros(1000, "x")
     if inspect.iscoroutinefunction(answer):
         raise Rejected("`replay` should be a plain function, `def`, and not `async def`")
-    run = observe(lambda: (answer(step("increment", 1.0, 1.0, x, x), stream, times), stream.done))
-    result, done = run.result
+    device = agt.current_device()
+
+    def replay() -> tuple[Any, float]:
+        begun = device.now()
+        return answer(step("increment", 1.0, 1.0, x, x), stream, times), device.now() - begun
+
+    run = observe(replay)
+    result, returned = run.result
+    done = all(span.end <= returned for span in run.trace.device_spans)
     return Observed(result, run.trace), done
 
 
@@ -78,6 +86,12 @@ def check_first_graph(mine: Any, model: Any) -> None:
                     "operation that the graph was made of"
                 )
             launches(run.trace, "increment", times)
+            launched = _graph_launches(run.trace)
+            if launched != times:
+                raise Rejected(
+                    f"the graph was launched {count(launched, 'time')}, and {count(times, 'time')} is right: "
+                    "capture the operation as it is, and launch in a loop"
+                )
             waits(run.trace, 1, "launches on one stream follow each other by themselves")
             if not done:
                 raise Rejected(
@@ -151,10 +165,11 @@ def check_branches(mine: Any, model: Any) -> None:
     for number, n in [(3, 100_000), (2, 1000)]:
         expected, _ = on_fresh_device(_branches, model, number, n)
         run, names = _branches(mine, number, n)
-        results = cast(Sequence[object], run.result)
+        returned: object = run.result
+        results = cast(Sequence[object], returned if isinstance(returned, tuple | list) else ())
         if len(results) != number:
             raise Rejected(
-                f"a launch yields {count(len(results), 'result')}, of {number} operations"
+                f"a launch should yield {count(number, 'result')}, and yields {brief(returned)}"
             )
         with case(f"{number} operations"), compared(run.trace, expected.trace):
             for i in range(1, number):
@@ -208,6 +223,8 @@ def check_layers(mine: Any, model: Any) -> None:
     if set(gains) != set(COUNTS):
         raise Rejected("`speedups` should return a dictionary with a number for each of the counts")
     for number in COUNTS:
+        if not is_number(gains[number]):
+            raise Rejected(f"a gain should be a number, and one is {brief(gains[number])}")
         gain, right = float(gains[number]), float(expected[number])
         if np.isclose(gain, right, rtol=0.01):
             continue

@@ -12,6 +12,7 @@ import asyncgpu_tutor as agt
 __all__ = [
     "BLOCK",
     "Array",
+    "computed",
     "filled",
     "noise",
     "out_of_bounds",
@@ -48,6 +49,13 @@ def filled(size: int, number: float) -> Array:
 def round_trip(size: int, number: float) -> agt.DeviceOp[Array]:
     """Copy to the device and back; what comes back is `number` everywhere."""
     return agt.h2d(agt.pin(filled(size, number))).to_host()
+
+
+def computed(rows: int, columns: int, number: float) -> agt.DeviceOp[Array]:
+    """Run kernels and copy little back; `columns` times `number` comes out, `rows` times."""
+    out = agt.zeros(rows).partition(64)
+    matrix, vector = agt.full((rows, columns), number), agt.ones(columns)
+    return agt.matvec_naive(rows, columns, matrix, vector, out).output().to_host()
 
 
 def out_of_bounds() -> agt.DeviceOp[Array]:

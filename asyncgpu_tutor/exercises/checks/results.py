@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "is_number",
     "launched",
     "listed",
+    "of_dtype",
 ]
 
 Array = npt.NDArray[Any]
@@ -96,8 +98,15 @@ def each_equal(results: Sequence[object], expected: Sequence[Array], words: str)
 
 
 def is_number(thing: object, *, whole: bool = False) -> bool:
-    """Whether this is a number; True and False are none."""
-    return isinstance(thing, int if whole else int | float) and not isinstance(thing, bool)
+    """Whether this is a number, Python's or NumPy's; True, False and nan are none."""
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    return isinstance(thing, kinds) and not isinstance(thing, bool) and isfinite(cast(float, thing))
+
+
+def of_dtype(array: Any, dtype: object) -> None:
+    """The array has this dtype, which `equal` does not look at."""
+    if array.dtype != dtype:
+        raise Rejected(f"the array has dtype {array.dtype}, and {dtype} is right")
 
 
 def listed(answer: str, results: object, number: int) -> Sequence[Any]:

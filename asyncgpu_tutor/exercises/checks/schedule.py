@@ -5,6 +5,7 @@ None of them looks at how long anything took.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import asyncgpu_tutor as agt
@@ -12,6 +13,8 @@ from asyncgpu_tutor.exercises.exercise import Rejected
 from asyncgpu_tutor.exercises.internals import count, happens_before, overlap_between
 
 __all__ = [
+    "all_in_flight",
+    "in_flight",
     "launches",
     "lazy",
     "never_blocks",
@@ -19,7 +22,9 @@ __all__ = [
     "one_stream",
     "ordered",
     "overlapping",
+    "results",
     "side_by_side",
+    "stretches",
     "unordered",
     "waits",
 ]
@@ -111,6 +116,45 @@ def side_by_side(trace: agt.Trace, cure: str) -> None:
             f"no two operations were at work at the same time: {cure}",
             *trace.find("d2h")[:1],
             *trace.find("h2d")[1:2],
+        )
+
+
+def results(trace: agt.Trace, sizes: Sequence[int]) -> list[agt.types.Span]:
+    """The copy of each result to the host, known by its size, because an answer may rename operations."""
+    found: list[agt.types.Span] = []
+    for i, size in enumerate(sizes):
+        copies = [
+            s for s in trace.device_spans if s.kind == "d2h" and s.detail["bytes"] == 4 * size
+        ]
+        if not copies:
+            raise Rejected(f"operation {i} of {len(sizes)} did not run")
+        found.append(copies[0])
+    return found
+
+
+def stretches(trace: agt.Trace, sizes: Sequence[int]) -> list[tuple[float, float]]:
+    """For each operation, known by the size of its result, when it was submitted and when it was done."""
+    begun = {span.id: span.start for span in trace if span.kind == "call"}
+    return [
+        (max(begun[i] for i in copy.after if i in begun), copy.end)
+        for copy in results(trace, sizes)
+    ]
+
+
+def in_flight(trace: agt.Trace, sizes: Sequence[int]) -> int:
+    """The most of these operations that were under way at one time."""
+    times = stretches(trace, sizes)
+    return max(sum(a <= start < b for a, b in times) for start, _ in times)
+
+
+def all_in_flight(trace: agt.Trace, sizes: Sequence[int], most: int) -> None:
+    """At one time there were so many of these operations under way."""
+    found = in_flight(trace, sizes)
+    if found < most:
+        raise Rejected(
+            f"no more than {found} of {len(sizes)} operations were in flight at a time: start all of them "
+            "before you wait for the first",
+            *results(trace, sizes)[found - 1 : found + 1],
         )
 
 

@@ -25,7 +25,7 @@ import warnings
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, in_words, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -34,9 +34,10 @@ device
 # %% [markdown] id=question
 # ## How does it do that?
 #
-# For nine chapters you have written things like `agt.h2d(x).and_then(...)`, and streams filled up as if by themselves. Here it is once more. Four
-# jobs, each a treasure hunt: send 256 explorers to the device, let each follow a trail of slips ("go to place 1207", "go
-# to place 33", ...), and bring them back. The kernel is the one from [chapter 5](05_scheduling.ipynb).
+# For nine chapters you have written things like `agt.h2d(x).and_then(...)`, and streams filled up as if by themselves. How does that work? Could *you* have written it?
+#
+# Here it is once more, so that we know what we are after: four jobs, and each is a treasure hunt. Send 256 explorers to the device. Let each of them follow a trail of slips
+# of paper ("go to place 1207", "go to place 33", ...). Bring them back. You met the kernel in [chapter 5](05_scheduling.ipynb).
 
 # %% id=kernel
 SOURCE = r"""
@@ -85,7 +86,6 @@ with agt.record() as theirs:
     found = await four_of_theirs()
 
 theirs.plot(title="Four jobs, four streams, one event loop", lanes=("host", "streams"))
-in_words(theirs)
 
 # %% id=goal-check
 assert len(theirs.find("hunt")) == 4
@@ -94,12 +94,12 @@ if device.simulated:
     assert len(theirs.streams) == 4
 
 # %% [markdown] id=goal-read
-# Four lanes, each with a copy, a hunt and a copy, and the hunts overlap. Python hands out the work and does not wait for any of it.
+# Four streams, and on each of them a copy, a hunt and a copy back. The hunts overlap, and Python is done handing out work long before the device is done with it.
 #
-# Today you build the machine behind this picture: describing, chaining, pairing, sharing, choosing a stream, awaiting. At the end of the page you draw
-# the picture again with *your* machine, and we lay the two on top of each other.
+# Today you build the machine behind this picture. It describes work, chains it, shares it, chooses streams and awaits results. Near the end of the page you draw
+# the picture again with *your* machine, and we put the two one above the other.
 #
-# How big a job is that? Take a guess before we start. We will count.
+# How much work is that? Take a guess now. We will count later.
 
 # %% id=predict-lines
 size = Prediction(
@@ -131,14 +131,14 @@ size.commit(...)
 #     return copy_to_the_device(host, stream)
 # ```
 #
-# That is the whole idea of this page, and nothing else on it is as deep:
+# That is the whole idea of this page. Everything else follows from it:
 #
 # > **An operation is a function that has not been called yet. Its argument is the place where it will run.**
 #
-# Calling it enqueues the work. Until then it is only a description, you can pass it around, and it costs nothing. *That* is laziness.
+# Calling it enqueues the work. Until then it is only a description: you can pass it around, and it costs nothing. *That* is laziness.
 #
-# The place is a **context**: a stream, with verbs that enqueue something on it. You met it in [chapter 3](03_lazy_operations.ipynb), where `agt.with_context`
-# gave you one. Its verbs are about all that we borrow from the library today. Here are three operations:
+# The place is a **context**: a stream, with verbs that enqueue work on it. You met it in [chapter 3](03_lazy_operations.ipynb), where `agt.with_context`
+# gave you one. These verbs are nearly all that we borrow from the library today. Here are three operations:
 
 
 # %% id=leaves
@@ -175,11 +175,12 @@ def d2h(array):
 
 
 # %% [markdown] id=leaves-read
-# All three have the same shape: an outer function that takes what the work is *about*, and an inner one that takes the place *where*. The outer one returns the
-# inner one, uncalled.
+# All three have the same shape. The outer function takes *what* the work is about, and the inner one takes *where* it runs. The outer one returns the inner one,
+# uncalled.
 #
-# So `h2d(start)` is an operation. Who calls it, and with which context? This is the only spot where we ask the library for help. `agt.with_context(f)`
-# calls `f` with a context when it is submitted, and `async_on` submits to a stream and returns at once:
+# So `h2d(start)` is an operation. Who calls it, and with which context? Here we ask the library for help. `agt.with_context(f)`
+# calls `f` with a context when it is submitted, and `async_on` submits it to a stream and returns at once. (`agt.with_context` wants an operation of its own kind back, so we wrap
+# the result in `agt.value`.)
 
 
 # %% id=submit
@@ -208,9 +209,9 @@ assert [span.name for span in trace.device_spans] == ["h2d"]
 # Look at the last line of the output. Your operation is not an instance of anything. It is a plain Python function.
 
 # %% [markdown] id=value
-# ## The two oldest combinators
+# ## The smallest one, and the most important one
 #
-# The smallest operation does nothing on the device. It fills in no blank; it just has an answer ready:
+# The smallest operation does nothing on the device. It takes the context, ignores it, and has its answer ready:
 
 
 # %% id=value-code
@@ -221,7 +222,7 @@ def value(x):
 assert run(value(42), stream) == 42
 
 # %% [markdown] id=and-then-text
-# It looks useless, like the number 0. And like 0, you miss it as soon as it is gone.
+# It looks useless, as the number 0 does. You will need it before this section is over.
 #
 # Now the important one. We have `h2d(start)`, which will give an array. And we have `hunt(steps, array)`, which *wants* an array. How do we
 # join them, when there is no array yet?
@@ -237,8 +238,8 @@ assert run(value(42), stream) == 42
 # %% [markdown] id=exercise-and-then
 # ### Exercise: and_then
 #
-# The version below works, in a way: it gives the right numbers. But it cheats. It runs `op` straight away and waits for it, on a stream that nobody
-# chose. Make it lazy: nothing may happen before the context comes, and then all of it happens in that one context.
+# The version below gives the right numbers, but it cheats: it runs `op` straight away, on a stream that nobody chose, and waits for it. Make it lazy. Nothing may happen before
+# the context comes, and then everything happens in that one context.
 
 
 # %% id=10-and-then starter
@@ -264,8 +265,7 @@ def and_then(op, f):
 # `result = op(context)`, then `follow = f(result)`, then `return follow(context)`.
 
 # %% id=10-and-then explanation
-# Three calls. The context goes in twice, and it is the same one: this is why a chain stays on one stream. Nobody has to see to it, because nobody
-# could do anything else.
+# Three calls. The context goes in twice, and it is the same one. That is why a chain stays on one stream: there is no other stream in sight.
 
 # %% id=10-and-then-check
 check("10-and-then", and_then)
@@ -292,13 +292,12 @@ with agt.record() as trace:
 print("found:", answer.numpy()[:5], " NumPy:", in_numpy(STEPS)[:5])
 assert (answer.numpy() == in_numpy(STEPS)).all()
 trace.plot(title="One job of your own", lanes=("host", "streams"))
-in_words(trace)
 
 # %% [markdown] id=when-text
 # ### A question of timing
 #
-# There is a third step in the next job, a function called `spy`. It stands between the hunt and the copy back, it is handed the explorers' array, and it looks whether the
-# stream still has work to do.
+# The next job has one more step, a function called `spy`, between the hunt and the copy back. It gets the explorers' array, looks whether the stream still has work to do, and
+# hands the array on (with `value`: there it is).
 
 # %% id=predict-when
 when = Prediction(
@@ -322,26 +321,26 @@ def spy(places):
 
 
 spied = chain(h2d(start), lambda places: hunt(STEPS, places), spy, d2h)
-before = len(seen)
 run(spied, stream)
 print("the spy saw a stream that was", seen[-1])
 
 # %% id=reveal-when
-when.reveal(
-    "under_way" if seen[-1] == "busy" else "after",
-    "The array that `spy` gets is a handle: it has an address and a size. What lies there is not known yet.",
-)
+answer = "Your `and_then` still waits for each link. Solve the exercise above, and come back to this."
+if seen[-1] == "busy":
+    answer = when.reveal(
+        "under_way",
+        "The array that `spy` gets is a handle: it has an address and a size. Its numbers come later.",
+    )
+answer
 
 # %% [markdown] id=when-read
-# `f` runs while Python is *enqueuing*, and enqueuing is over long before the work is. (Did your own `and_then` still cheat? Then you have just seen the other
-# answer. Solve the exercise and run this again.) So a function in a chain can decide what to enqueue next, by the size of an array, say. It cannot decide by the numbers in it. This is law
-# four of the whole library, and you did not have to enforce it. It follows from three calls.
+# `f` runs while Python is *enqueuing*, and enqueuing is over long before the work is. So a function in a chain can decide what comes next by the *size* of an array,
+# and not by the *numbers* in it. `agt` has the same rule, and calls it "handles, not data". You did not have to enforce it. It follows from three calls.
 
 # %% [markdown] id=zip-text
-# ## Side by side, on paper
+# ## Several results
 #
-# A chain passes one result along. Sometimes you want two results, or ten. `zip` makes one operation of several, and returns a tuple of
-# their results, in order.
+# A chain passes one result along. Sometimes you want two results, or ten. `zip` makes one operation of several, and it yields a tuple of their results, in order.
 
 # %% [markdown] id=exercise-zip
 # ### Exercise: zip
@@ -382,7 +381,6 @@ with agt.record() as zipped:
     first, second = run(zip_ops(job(STEPS), job(STEPS)), stream)
 
 zipped.plot(title="zip of two jobs", lanes=("host", "streams"))
-in_words(zipped)
 
 # %% id=zip-plot-check
 assert len(zipped.streams) == 1
@@ -392,8 +390,7 @@ assert (first.numpy() == second.numpy()).all()
 # %% [markdown] id=shared-text
 # ## One source, two readers
 #
-# Here is a job that two others want to use: the explorers, after their hunt. One reader copies them back. The other lets them copy back too, for
-# a second opinion. Both begin with the same `source`.
+# Sometimes two jobs need the same result. Here `source` is the explorers after their hunt, and two readers copy them back.
 
 # %% id=predict-twice
 twice = Prediction(
@@ -421,10 +418,10 @@ twice.reveal(
 )
 
 # %% [markdown] id=shared-read
-# Call a function twice, and it does its work twice. You know the cure from ordinary Python: remember the result. It is what `functools.cache` does.
+# You know the cure from ordinary Python: remember the result, as `functools.cache` does.
 #
-# But there is a catch. `source` may be called on one stream, and the next reader may be on *another*. The result that you remember is a handle, and the work behind it
-# may still be under way over there. So remember two things: the result, and an **event** that says how far the first stream had to get. From [chapter 2](02_streams_and_events.ipynb):
+# But there is a catch. The first reader may be on one stream, and the second on *another*. What you remember is a handle, and the work behind it
+# may still be under way on the first stream. So remember two things: the result, and an **event**, a mark that says how far the first stream has to get. From [chapter 2](02_streams_and_events.ipynb):
 #
 # | | |
 # |---|---|
@@ -510,8 +507,7 @@ with agt.using("sim"):
 # %% [markdown] id=policy-text
 # ## Whose turn is it?
 #
-# So far we have said `stream` each time. A **policy** says it for us: ask it, and it names the next stream. What takes no argument and
-# gives a different answer each time? In keeping with this page, a function once more:
+# So far we have named the stream each time. A **policy** does it for us: ask it, and it names the next stream. In keeping with this page, it is a function:
 #
 # ```python
 # next_stream = round_robin(4)
@@ -591,14 +587,14 @@ print(answer)
 assert answer == "now"
 
 # %% [markdown] id=await-read
-# The two take turns, and neither knows of the other. Now replace the counter by an event of a stream. An event has `event.done`, which looks whether the
-# device has passed it, and never waits.
+# The two take turns, and neither knows of the other. For a GPU we need an event in place of the counter. `event.done` says whether the
+# device has passed it, and it never waits.
 
 # %% [markdown] id=exercise-future
 # ### Exercise: future
 #
-# Complete the class. `await Future(result, event)` returns `result` as soon as `event` is done, and gives the event loop a turn whenever it is not. The version below waits by blocking, and
-# the neighbours get nothing. (Its `yield` is never reached; it is there because without one it would be no generator.)
+# Complete the class. `await Future(result, event)` returns `result` as soon as `event` is done, and gives the event loop a turn whenever it is not. The version below blocks, and the
+# neighbours get no turn. (Its `yield` is never reached. It is only there because a function without one is no generator.)
 
 
 # %% id=10-future starter
@@ -640,7 +636,7 @@ class Future:
 check("10-future", Future)
 
 # %% [markdown] id=begin-text
-# Policy, submission and future in one function. It is your `spawn`:
+# Now put policy, submission and future together. This is your `spawn`:
 
 
 # %% id=begin
@@ -676,20 +672,19 @@ await two_in_a_row()  # once for practice
 with agt.record() as in_a_row:
     await two_in_a_row()
 in_a_row.plot(title="await first, then await second", lanes=("host", "streams"))
-in_words(in_a_row)
 
 # %% id=order-reveal
 a, b = in_a_row.find("hunt")
-overlapped = min(a.end, b.end) > max(a.start, b.start)
-order.reveal(
-    "yes" if overlapped else "no",
-    f"The hunts share {max(0, min(a.end, b.end) - max(a.start, b.start)):.0f} µs.",
-)
+shared_us = min(a.end, b.end) - max(a.start, b.start)
+answer = "They do not, so far. Solve the exercises above, all of them, and come back to this."
+if shared_us > 0:
+    answer = order.reveal("yes", f"For {shared_us:.0f} µs both hunts are under way.")
+answer
 
 # %% [markdown] id=order-read
-# `begin` is *eager*: it submits when you call it, and `await` only waits. An operation of `agt` is different. It is submitted by its first `await`, and `await a`, `await b` run one after the other. That is why
-# there is `agt.spawn`. Both designs are sound. They have different traps: yours can start work that nobody ever waits for; theirs can
-# wait for work that nobody ever started. (Do you see no overlap? As long as your policy knows a single stream, or your `and_then` cheats, there is none to see.)
+# Your `begin` is *eager*: it submits when you call it, and `await` only waits. An operation of `agt` is lazy to the end: its first `await` submits it. There, `await a` and then `await b`
+# run one after the other, and `agt.spawn` is for starting early. Both designs are sound, and each has a trap. With yours, work can start that nobody ever waits for. With theirs,
+# somebody can wait for work that nobody has started.
 
 # %% [markdown] id=summit
 # ## Your machine
@@ -709,11 +704,11 @@ with agt.record() as mine:
     found = await four_of_mine(mine_next)
 
 assert all((places == in_numpy(STEPS)).all() for places in found)
+print(f"theirs {theirs.metrics().makespan:.0f} µs, yours {mine.metrics().makespan:.0f} µs")
 agt.compare_timelines([theirs, mine], ["asyncgpu_tutor", "yours"], lanes=("host", "streams"))
-in_words(theirs, mine)
 
 # %% [markdown] id=count-text
-# And how much did you have to write for it? Everything counts, down to `value`:
+# Can you tell the two apart? (If there is no overlap in yours, an exercise above is still open.) And how much code is it? Everything counts, down to `value`:
 
 
 # %% id=count
@@ -818,8 +813,8 @@ else:
 # %% [markdown] id=no-copy-text
 # ### Arrays that change hands
 #
-# Do you have to decide, then, for CuPy or for `agt`? No. An array on a GPU is an address, a shape and a dtype, and two libraries that agree on how to say
-# this can use one piece of memory. NumPy has done it for years, so we can watch it on any machine. `Parcel` has no numbers, only a slip of paper with an address:
+# Do you have to choose between CuPy and `agt`? No. An array on a GPU is an address, a shape and a dtype. Two libraries that agree on how to write
+# these down can use the same memory. NumPy has done so for years, so you can watch it on any machine. `Parcel` has no numbers in it, only a note that says where they are:
 
 
 # %% id=parcel
@@ -837,16 +832,16 @@ print(numbers, also)
 assert numbers[0] == also[0] == 99
 
 # %% [markdown] id=parcel-read
-# We wrote to `same`, and `numbers` changed, and so did `also`: three names, one memory. For GPUs the slip is called `__cuda_array_interface__`, and the other way of the cell, `from_dlpack`, works
-# there as it does here. `agt` speaks both languages, in both directions:
+# We wrote to `same`, and `numbers` changed, and so did `also`: three names, one memory. On GPUs the note is called `__cuda_array_interface__`, and `from_dlpack` is
+# called the same. `agt` knows both, in both directions:
 #
 # | | |
 # |---|---|
 # | `agt.asarray(theirs)` | an array of CuPy, PyTorch or Numba comes **in** |
 # | `cupy.asarray(ours)`, `cupy.from_dlpack(ours)` | a `DeviceArray` goes **out** |
 #
-# Not a byte is copied. What does not come along is *order*: neither library waits for the other's streams by magic. So finish before you hand over
-# (`.sync()`, `synchronize()`), or run both on one stream: `op.sync_on(cupy_stream)` takes CuPy's own.
+# Not a byte is copied. But *order* does not always come along: `agt.asarray` does not wait for what CuPy has enqueued on its streams. So let them finish
+# before you hand an array over (`synchronize()`), or run both on one stream: `op.sync_on(cupy_stream)` takes CuPy's own.
 
 # %% id=no-copy-run
 if device.simulated:
@@ -1027,7 +1022,6 @@ print(f"one by one {one_by_one:4.0f} µs")
 print(f"agt        {best:4.0f} µs")
 print(f"yours      {yours:4.0f} µs: {max(0, points):.0f} points of 100")
 agt.compare_timelines([best_trace, your_trace], ["agt.overlap", "yours"], lanes=("host", "streams"))
-in_words(best_trace, your_trace)
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -1038,7 +1032,7 @@ in_words(best_trace, your_trace)
 # - To share is to remember a result *and an event*.
 # - A policy is a function that names a stream. A future is a loop with a `yield` in it.
 # - Combinators do not know which engine is below. That is why they can move to CuPy unchanged.
-# - Arrays change hands without a copy, by `__cuda_array_interface__` and DLPack. Order does not come along.
+# - Arrays change hands without a copy, by `__cuda_array_interface__` and DLPack. See to the order yourself.
 # - What makes a library large is not what it does. It is what it refuses to let you do by mistake.
 #
 # You could have built this. In fact, you just did. The words that others use for these things are in the [glossary](../docs/glossary.md).

@@ -13,7 +13,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes |
+# | Time | 70 minutes |
 # | You need | [03_lazy_operations](03_lazy_operations.ipynb), [04_combinators](04_combinators.ipynb) and [06_await](06_await.ipynb). You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -92,6 +92,9 @@ assert len(theirs.find("hunt")) == 4
 assert all((places == in_numpy(STEPS)).all() for places in found)
 if device.simulated:
     assert len(theirs.streams) == 4
+    last_call = max(span.end for span in theirs if span.kind == "call")
+    assert last_call < 0.6 * theirs.metrics().makespan
+    assert theirs.metrics().overlap > 0
 
 # %% [markdown] id=goal-read
 # Four streams, and on each of them a copy, a hunt and a copy back. The hunts overlap, and Python is done handing out work long before the device is done with it.
@@ -258,7 +261,7 @@ def and_then(op, f):
     return enqueue
 
 # %% id=10-and-then hints
-# Have the same shape as `h2d` above: an inner function `enqueue(context)`, and `return enqueue`.
+# Use the shape of `h2d` above: an inner function `enqueue(context)`, and `return enqueue`.
 #
 # In `enqueue` there are three calls: of `op`, of `f`, and of what `f` returns. Two of them take the context.
 #
@@ -519,7 +522,7 @@ with agt.using("sim"):
 # ### Exercise: round robin
 #
 # Write `round_robin(size)`. It makes `size` streams with `agt.create_stream()` and returns a function. Each call of *that* names the next stream, and after the last
-# the first is next. Two policies never share a stream.
+# the first one comes again. Two policies never share a stream.
 
 
 # %% id=10-round-robin starter
@@ -682,9 +685,27 @@ if shared_us > 0:
 answer
 
 # %% [markdown] id=order-read
-# Your `begin` is *eager*: it submits when you call it, and `await` only waits. An operation of `agt` is lazy to the end: its first `await` submits it. There, `await a` and then `await b`
-# run one after the other, and `agt.spawn` is for starting early. Both designs are sound, and each has a trap. With yours, work can start that nobody ever waits for. With theirs,
-# somebody can wait for work that nobody has started.
+# Your `begin` is *eager*: it submits when you call it, and `await` only waits. An operation of `agt` is lazy to the end: its first `await` submits it. Here is the same program, written with theirs:
+
+
+# %% id=order-theirs
+async def two_of_theirs():
+    first = their_job(STEPS).schedule()
+    second = their_job(STEPS).schedule()
+    return [await first, await second]
+
+
+with agt.record() as lazily:
+    await two_of_theirs()
+agt.compare_timelines([in_a_row, lazily], ["yours: eager", "theirs: lazy"], lanes=("host", "streams"))
+
+# %% id=order-theirs-check
+a, b = lazily.find("hunt")
+assert min(a.end, b.end) <= max(a.start, b.start)
+
+# %% [markdown] id=order-both
+# Theirs run one after the other, and that is why there is `agt.spawn`, for those who want to start early. Both designs are sound, and each has a trap. With yours, work can start that
+# nobody ever waits for. With theirs, somebody can wait for work that nobody has started.
 
 # %% [markdown] id=summit
 # ## Your machine
@@ -877,7 +898,7 @@ print("theirs:", str(caught[-1].message).partition(":")[0])
 assert issubclass(caught[-1].category, agt.errors.NeverRunWarning)
 
 # %% [markdown] id=moved-text
-# **Use an array twice.** `hunt` writes to the array that it is given. Two hunts get the same explorers, and each takes it that they stand at the start.
+# **Use an array twice.** `hunt` writes to the array that it is given. Here two hunts get the same explorers, and each assumes that they stand at the start.
 
 # %% id=moved
 explorers = run(h2d(start), stream)
@@ -946,16 +967,16 @@ graph = agt.with_context(lambda context: agt.value(twice_around(context))).graph
 print(graph)
 
 # %% [markdown] id=capture-read
-# Two nodes, for two hunts. (None? Then your `zip_ops` still cheats.) You have never written a line for CUDA graphs, and your operations can be captured in one. That is what you get for leaving the blank open: whoever fills it in decides what
-# "run" means.
+# Two nodes, for two hunts. (None? Then your `zip_ops` still cheats.) You have not written a line for CUDA graphs, and yet your operations can be captured in one. You left the
+# blank open, so whoever fills it in decides what "run" means.
 
 # %% [markdown] id=challenge
 # ## The last challenge
 #
 # `zip_ops` gave every operation the same context. What if each got one of its *own*?
 #
-# `context.fork()` is a context like this one, on another stream. But then three streams know nothing of each other. The arms must not start before what came *before*
-# the overlap, and what comes *after* must not start before all arms are done. It is a fork and a join, and you have all that it takes: `record` and `wait_event`.
+# `context.fork()` is a context like this one, on another stream. But then the streams know nothing of each other. The arms must not start before what came *before*
+# the overlap, and what comes *after* must not start before all arms are done. This is called a fork and a join, and two verbs that you know are enough for both: `record` and `wait_event`.
 #
 # ```text
 #   context    ──── before ──┬───────────────────────────┬── after ────

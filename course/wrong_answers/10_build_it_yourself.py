@@ -171,6 +171,13 @@ def round_robin(size):
     return agt.create_stream()
 
 
+# %% id=10-round-robin cause="should return a function that names the next stream, and returned <generator"
+def round_robin(size):
+    streams = [agt.create_stream() for _ in range(size)]
+    while True:
+        yield from streams
+
+
 # %% id=10-round-robin cause="9 different streams came in 9 turns, and 3 is right"
 def round_robin(size):
     return lambda: agt.create_stream()

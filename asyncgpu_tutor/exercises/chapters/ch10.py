@@ -79,6 +79,13 @@ def _run(op: Op, stream: agt.types.Stream) -> Any:
     return result
 
 
+def _plain(answer: Any, *args: Any) -> Any:
+    """As `call`, which would take a generator for a coroutine and run it."""
+    if not callable(answer):
+        return call(answer, *args)
+    return call(lambda: [answer(*args)])[0]
+
+
 def _observed(op: Op, stream: agt.types.Stream) -> Observed[Any]:
     """As `observe(_run, ...)`, which would take a generator for a coroutine and run it."""
     run = observe(lambda: [_run(op, stream)])
@@ -100,7 +107,7 @@ def _described(name: str, answer: Any, *args: Any) -> Op:
 
         return enqueue
 
-    op = call(answer, *[watched(arg) for arg in args])
+    op = _plain(answer, *[watched(arg) for arg in args])
     early = False
     if not callable(op):
         raise Rejected(
@@ -217,7 +224,7 @@ def check_shared(mine: Any, model: Any) -> None:
 def check_round_robin(mine: Any, _model: Any) -> None:
     """Each stream has its turn, and no two policies have one in common."""
     for size in (3, 1, 4):
-        next_stream = call(mine, size)
+        next_stream = _plain(mine, size)
         if not callable(next_stream):
             raise Rejected(
                 f"`round_robin` should return a function that names the next stream, and returned "
@@ -240,7 +247,7 @@ def check_round_robin(mine: Any, _model: Any) -> None:
                     f"the turns were streams {numbers}: each should have one turn before the first has "
                     "its second"
                 )
-            other = call(cast(Callable[[], Any], call(mine, size)))
+            other = call(cast(Callable[[], Any], _plain(mine, size)))
             if other.number in numbers:
                 raise Rejected(
                     "two policies share a stream: make the streams in `round_robin`, anew at each call"

@@ -324,6 +324,7 @@ progress("00")
 # | [07_async_mlp](07_async_mlp.ipynb) | build the project: a neural network, four batches in flight |
 # | [08_profiling](08_profiling.ipynb) | find out in a profiler why a program is slow |
 # | [09_cuda_graphs](09_cuda_graphs.ipynb) | record a pipeline once, and launch it again for little |
+# | [10_build_it_yourself](10_build_it_yourself.ipynb) | write the whole machine in a page of Python, and run it on CuPy too |
 #
 # Take them in this order. **In a hurry?** From here straight to 07: it explains what it needs.
 #

@@ -1065,6 +1065,8 @@ print(f"{len(requests)} requests, {len(calls)} calls, and nothing allocated on t
 # - Kernels, copies and fills, or refused. `op.prepare()` takes memory along, and its launch can be captured.
 # - A result is lent until the next launch.
 # - It pays for host-bound work that comes often. Large kernels have nothing to gain, and one-off work does not earn the capture back.
+#
+# **Next:** [10_build_it_yourself.ipynb](10_build_it_yourself.ipynb), for the machine itself: you write it.
 
 # %% id=score
 score(busy, sooner, four_for, wide, even)

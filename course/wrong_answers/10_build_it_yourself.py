@@ -1,0 +1,360 @@
+"""Plausible wrong answers to the exercises of course/10_build_it_yourself.py; see tools/build_notebooks.py."""
+
+
+# %% id=10-and-then cause="`and_then` already called what it was given"
+def and_then(op, f):
+    result = agt.with_context(lambda context: agt.value(op(context))).sync()
+    return f(result)
+
+
+# %% id=10-and-then cause="an operation came out where its result should be"
+def and_then(op, f):
+    def enqueue(context):
+        return f(op(context))
+
+    return enqueue
+
+
+# %% id=10-and-then cause="`second` ran 4 times"
+def and_then(op, f):
+    def enqueue(context):
+        f(op(context))(context)
+        return f(op(context))(context)
+
+    return enqueue
+
+
+# %% id=10-and-then cause="should return an operation"
+def and_then(op, f):
+    def enqueue(context):
+        return f(op(context))(context)
+
+
+# %% id=10-and-then cause="one chain belongs on one stream"
+def and_then(op, f):
+    def enqueue(context):
+        result = op(context)
+        other = context.fork()
+        other.stream.wait_event(context.stream.record())
+        last = f(result)(other)
+        context.stream.wait_event(other.stream.record())
+        return last
+
+    return enqueue
+
+
+# %% id=10-and-then cause="must not wait for any"
+def and_then(op, f):
+    def enqueue(context):
+        result = op(context)
+        context.stream.record().synchronize()
+        return f(result)(context)
+
+    return enqueue
+
+
+# %% id=10-zip cause="`zip_ops` already called what it was given"
+def zip_ops(*ops):
+    results = tuple(agt.with_context(lambda c: agt.value(op(c))).sync() for op in ops)
+    return lambda context: results
+
+
+# %% id=10-zip cause="an operation of `zip_ops` yields a tuple"
+def zip_ops(*ops):
+    return lambda context: [op(context) for op in ops]
+
+
+# %% id=10-zip cause="an operation of `zip_ops` yields a tuple"
+def zip_ops(*ops):
+    return lambda context: (op(context) for op in ops)
+
+
+# %% id=10-zip cause="one chain belongs on one stream"
+def zip_ops(*ops):
+    return lambda context: tuple(op(context.fork()) for op in ops)
+
+
+# %% id=10-zip cause="for result 0, element 0 is 3"
+def zip_ops(*ops):
+    return lambda context: tuple(op(context) for op in reversed(ops))
+
+
+# %% id=10-zip cause="an operation came out where its result should be"
+def zip_ops(*ops):
+    return lambda context: ops
+
+
+# %% id=10-zip cause="2 results came out, of 3 operations"
+def zip_ops(*ops):
+    return lambda context: (ops[0](context), ops[1](context))
+
+
+# %% id=10-zip cause="`op0` ran 2 times"
+def zip_ops(*ops):
+    def enqueue(context):
+        for op in ops:
+            op(context)
+        return tuple(op(context) for op in ops)
+
+    return enqueue
+
+
+# %% id=10-shared cause="`source` ran 2 times"
+def shared(op):
+    def enqueue(context):
+        result = op(context)
+        context.stream.wait_event(context.stream.record())
+        return result
+
+    return enqueue
+
+
+# %% id=10-shared cause="`shared` already called what it was given"
+def shared(op):
+    result = agt.with_context(lambda context: agt.value(op(context))).sync()
+    return lambda context: result
+
+
+# %% id=10-shared cause="nothing orders the two"
+def shared(op):
+    known = []
+
+    def enqueue(context):
+        if not known:
+            known.append(op(context))
+        return known[0]
+
+    return enqueue
+
+
+# %% id=10-shared cause="nothing orders the two"
+def shared(op):
+    known = []
+
+    def enqueue(context):
+        if not known:
+            known.append(op(context))
+        context.stream.wait_event(context.stream.record())
+        return known[0]
+
+    return enqueue
+
+
+# %% id=10-shared cause="`other` ran 0 times"
+def shared(op, known=[]):
+    def enqueue(context):
+        if not known:
+            known.append((op(context), context.stream.record()))
+        result, event = known[0]
+        context.stream.wait_event(event)
+        return result
+
+    return enqueue
+
+
+# %% id=10-shared cause="must not wait for any"
+def shared(op):
+    known = []
+
+    def enqueue(context):
+        if not known:
+            known.append((op(context), context.stream.record()))
+        result, event = known[0]
+        event.synchronize()
+        return result
+
+    return enqueue
+
+
+# %% id=10-round-robin cause="should return a function that names the next stream"
+def round_robin(size):
+    return agt.create_stream()
+
+
+# %% id=10-round-robin cause="should return a function that names the next stream, and returned <generator"
+def round_robin(size):
+    streams = [agt.create_stream() for _ in range(size)]
+    while True:
+        yield from streams
+
+
+# %% id=10-round-robin cause="9 different streams came in 9 turns, and 3 is right"
+def round_robin(size):
+    return lambda: agt.create_stream()
+
+
+# %% id=10-round-robin cause="should give a stream"
+def round_robin(size):
+    streams = [agt.create_stream() for _ in range(size)]
+    return lambda: streams
+
+
+# %% id=10-round-robin cause="each should have one turn before"
+def round_robin(size):
+    streams = [agt.create_stream() for _ in range(size)]
+    asked = []
+
+    def next_stream():
+        asked.append(1)
+        return streams[(len(asked) - 1) // 2 % size]
+
+    return next_stream
+
+
+# %% id=10-round-robin cause="two policies share a stream"
+def round_robin(size, pools={}):
+    if size not in pools:
+        pools[size] = [agt.create_stream() for _ in range(size)]
+    asked = []
+
+    def next_stream():
+        asked.append(1)
+        return pools[size][(len(asked) - 1) % size]
+
+    return next_stream
+
+
+# %% id=10-round-robin cause="2 different streams came in 9 turns, and 3 is right"
+def round_robin(size):
+    streams = [agt.create_stream() for _ in range(size)]
+    asked = []
+
+    def next_stream():
+        asked.append(1)
+        return streams[len(asked) % max(1, size - 1)]
+
+    return next_stream
+
+
+# %% id=10-future cause="blocks the event loop"
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        yield
+        self.event.synchronize()
+        return self.result
+
+
+# %% id=10-future cause="had no turn while this one waited"
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        while not self.event.done:
+            pass
+        if False:
+            yield
+        return self.result
+
+
+# %% id=10-future cause="read before the device was done"
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        if not self.event.done:
+            yield
+        return self.result
+
+
+# %% id=10-future cause="`await` gave None"
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        while not self.event.done:
+            yield
+
+
+# %% id=10-future cause="a second `await`"
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        while not self.event.done:
+            yield
+        result, self.result = self.result, None
+        return result
+
+
+# %% id=10-overlap cause="`overlap` already called what it was given"
+def overlap(*ops):
+    results = tuple(agt.with_context(lambda c: agt.value(op(c))).sync() for op in ops)
+    return lambda context: results
+
+
+# %% id=10-overlap cause="is made to wait for"
+def overlap(*ops):
+    return lambda context: tuple(op(context) for op in ops)
+
+
+# %% id=10-overlap cause="nothing makes `arm0`"
+def overlap(*ops):
+    def enqueue(context):
+        results = []
+        ends = []
+        for op in ops:
+            arm = context.fork()
+            results.append(op(arm))
+            ends.append(arm.stream.record())
+        for end in ends:
+            context.stream.wait_event(end)
+        return tuple(results)
+
+    return enqueue
+
+
+# %% id=10-overlap cause="nothing makes `after`"
+def overlap(*ops):
+    def enqueue(context):
+        begun = context.stream.record()
+        results = []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(begun)
+            results.append(op(arm))
+        return tuple(results)
+
+    return enqueue
+
+
+# %% id=10-overlap cause="`arm1` (stream"
+def overlap(*ops):
+    def enqueue(context):
+        results = []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(context.stream.record())
+            results.append(op(arm))
+            context.stream.wait_event(arm.stream.record())
+        return tuple(results)
+
+    return enqueue
+
+
+# %% id=10-overlap cause="must not wait for any"
+def overlap(*ops):
+    def enqueue(context):
+        begun = context.stream.record()
+        results, ends = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(begun)
+            results.append(op(arm))
+            ends.append(arm.stream.record())
+        for end in ends:
+            end.synchronize()
+        return tuple(results)
+
+    return enqueue

@@ -21,8 +21,8 @@ Predicted = dict[str, dict[str, float]]
 # Median and worst error in percent, by group and half: calibrated on (True), and held out. Whoever
 # lowers one writes the new number here. Only a new recording, of another machine or of a package whose
 # host path is another one, may begin with higher ones. (Pageable copies: the worst is one of 64 KiB,
-# which took 13 us in one recording and 7 in the next. Kernels: with the ten of classes.cu, of classes that the
-# model knows least.)
+# which took 13 us in one recording and 7 in the next. Kernels: with the ten of classes.cu, which are of the
+# classes that the model knows least.)
 PRESENT = {
     ("mlp", True): (3.3, 16.8),
     ("mlp", False): (4.0, 15.3),

@@ -635,3 +635,16 @@ async def run_limited(ops, limit):
 
     lanes = await asyncio.gather(*[lane(i) for i in range(limit)])
     return [lanes[i % limit][i // limit] for i in range(len(ops))]
+
+
+# %% id=07-two-devices cause="operation 3 of 4 did not run"
+async def on_both(recipe, batches, weights, devices):
+    copies = []
+    for device in devices:
+        with agt.using(device):
+            copies.append(await agt.h2d(weights).share())
+    tasks = []
+    for i in range(len(batches)):
+        with agt.using(devices[i % 2]):
+            tasks.append(agt.spawn(recipe(batches[min(i, 2)], copies[i % 2])))
+    return await asyncio.gather(*tasks)

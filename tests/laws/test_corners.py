@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -137,7 +137,7 @@ class TestInterrupts:
     """A signal arrives when the interpreter has taken its first look at the clock."""
 
     @pytest.fixture(autouse=True)
-    def interrupted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         from asyncgpu_tutor.cuda_c.lockstep.team import Launch
 
         def look(launch: Launch) -> None:
@@ -146,6 +146,10 @@ class TestInterrupts:
                 signal.raise_signal(signal.SIGINT)
 
         monkeypatch.setattr(Launch, "look", look)
+        # What was started in the background ignores the signal until told otherwise.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+        signal.signal(signal.SIGINT, before)
 
     def test_a_blocking_call_ends_and_leaves_nothing(self, sim: SimDevice) -> None:
         before = agt.in_flight()

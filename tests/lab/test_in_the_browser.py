@@ -145,7 +145,7 @@ def test_the_first_page_runs_as_a_whole(page: Page, lab: str, album: Path) -> No
 
     assert [o for cell in cells for o in cell["outputs"] if o["output_type"] == "error"] == []
     picture = cell_at(page, "timeline-picture")
-    picture.locator("img").wait_for()
+    picture.locator(".agt").first.wait_for()
     page.screenshot(path=album / "00_timeline.png")
 
 
@@ -162,7 +162,7 @@ def test_a_chapter_runs_and_an_exercise_is_solved(
     assert {"01-grid-check", "01-relu-check", "01-meanwhile-check"} <= exercises.keys()
     cell_at(page, "01-grid")
     page.screenshot(path=album / "01_untouched_exercise.png")
-    cell_at(page, "steps-picture").locator("img").wait_for()
+    cell_at(page, "steps-picture").locator(".agt").first.wait_for()
     page.screenshot(path=album / "01_timeline.png")
 
     write(page, "01-grid", answer("01-grid", "solution"))
@@ -186,7 +186,7 @@ def test_a_wrong_schedule_is_shown_beside_the_right_one(page: Page, lab: str, al
 
     check = cell_at(page, "01-meanwhile-check")
     check.get_by_text("the device did nothing during").wait_for()
-    check.locator("img").wait_for()
+    check.locator(".agt").first.wait_for()
     page.screenshot(path=album / "01_wrong_schedule.png")
 
 

@@ -233,11 +233,8 @@ class DeviceArray:
         """
         if self._gone is not None or self._owner is not None:
             self._check()
-        if self.mode == "owned":
-            self._gone = where
-            if noted_moves:
-                self._note()
-        return DeviceArray(self._buffer, self.shape, self.dtype, self.mode, self._owner)
+        self._spend(where)
+        return self._again()
 
     def _again(self) -> DeviceArray:
         """A good handle, of what has taken this one."""

@@ -355,8 +355,7 @@ class Launch(DeviceOp[Any]):
             context.on_failed_capture(self._undo)
         if self._index is None:
             return self._all()
-        array = arrays[self._index]
-        return DeviceArray(array._buffer, array.shape, array.dtype, array.mode, array._owner)
+        return arrays[self._index]._again()
 
     def _all(self) -> tuple[Any, ...]:
         """Its arrays as they were given, under new handles; one that was given twice is given back twice."""

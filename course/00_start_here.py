@@ -3,33 +3,23 @@
 # %% [markdown] id=title
 # # Start here
 #
-# This course takes you from one kernel that Python waits for to four batches of a neural network that **overlap** on a GPU, while
-# Python does other things. You write real kernels in CUDA C, say what will happen when, and see in a timeline whether it did. All of
-# it works **without a GPU**: a simulated one takes its place.
+# Two programs did the same work on the same GPU. One took 729 microseconds, the other 501. No step of the work became any faster.
 #
-# **After this page you can**
+# **So where did the time go?**
 #
-# - name the device that your notebooks run on, and say whether its times are measured or modelled;
-# - start work on that device from Python, and read the result;
-# - predict what Python does while the device works, and check it against a timeline;
-# - do an exercise, and have it checked.
+# This course teaches you to see lost time like that, and to win it back. You will write real GPU code, say beforehand what will happen when, and
+# then look at a timeline to find out whether you were right. At the end, four batches of a neural network share one GPU while Python
+# does something else. **You don't need a GPU for any of it**: where there is none, a simulated one takes its place.
+#
+# After this page you can start work on a GPU from Python, read a timeline, and put your own job into time that Python used to waste.
 #
 # | | |
 # |---|---|
-# | Time | 20 minutes |
-# | You need | Python and some NumPy. No CUDA, and no GPU |
-# | Device | the first cell of code says which one is in use |
+# | Time | 30 minutes |
+# | You need | Python and a little NumPy. No GPU, and no CUDA |
 #
-# Run a cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>, from top to bottom.
-
-# %% [markdown] id=two-computers
-# ## Two computers
-#
-# A GPU is a second computer, with its own memory and its own clock. In this course the computer that runs
-# Python is the **host**, and the GPU is the **device**.
-#
-# NumPy computes while you wait. A device can compute while Python does something else, if you ask in the right way.
-# How to ask is what this course is about.
+# Run each cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>, from top to bottom. Cells that look like a thin bar are checks that the page makes of itself.
+# You can leave them closed.
 
 # %% id=setup
 import asyncio
@@ -37,32 +27,59 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
 
 device = agt.use("auto")
 device
 
-# %% [markdown] id=which-device-meaning
-# `auto` takes your NVIDIA GPU if there is one. If not, it takes a **simulated device**, which comes with
-# the course and runs the same programs:
+# %% [markdown] id=two-runs
+# ## Two runs
+#
+# Here are the two programs. Both were recorded on a real GPU, an NVIDIA H200, and both are drawn on the same scale. Time runs from left to right.
+
+# %% id=two-runs-picture
+slow = agt.Trace.load_recording("02_one_stream")
+quick = agt.Trace.load_recording("02_streams_and_events")
+
+agt.compare_timelines(
+    [slow, quick],
+    ["729 µs", "501 µs"],
+    lanes=("host", "streams"),
+    lesson="The same twelve pieces of work: above, one after the other; below, several at the same time.",
+)
+
+# %% id=two-runs-check tags=asserts
+assert round(slow.metrics().makespan) == 729
+assert round(quick.metrics().makespan) == 501
+assert [s.name for s in slow.device_spans].count("relu") == 4
+assert [s.name for s in quick.device_spans].count("relu") == 4
+assert (len(slow.streams), len(quick.streams)) == (1, 4)
+
+# %% [markdown] id=two-runs-read
+# The lane at the top of each picture is Python. Every lane below it is a queue of work for the GPU. Compare the two for a moment. Can you see what is
+# different? Keep your answer in mind; we come back to this picture at the end of the page.
+
+# %% [markdown] id=two-computers
+# ## Two computers
+#
+# A GPU is a second computer, with its own memory and its own sense of time. In this course the computer that runs Python is the **host**, and the GPU
+# is the **device**.
+#
+# NumPy computes while you wait. A device *can* compute while Python does something else, if you ask it in the right way. How to ask is what you learn here.
+#
+# The first cell said `agt.use("auto")`. That takes your NVIDIA GPU if you have one. Otherwise it takes a **simulated device**, which comes with the
+# course and runs the same programs:
 #
 # | | a GPU (`cuda:0`) | the simulated device (`sim:0`) |
 # |---|---|---|
-# | results | computed on the GPU | computed here, from the very same source code |
-# | times | measured | worked out from a model of a GPU, and always labelled *simulated* |
-# | again tomorrow? | a little different | the same, to the last digit |
+# | results | computed on the GPU | computed on your machine, from the very same source code |
+# | times | measured | worked out by a model of an H200, and always labelled *simulated* |
+# | the same tomorrow? | nearly | yes, to the last digit |
 #
-# So a laptop can show what a data-centre GPU would do, and when.
-
-# %% id=times-mean
-if device.simulated:
-    print("Times on this page are simulated: modelled, not measured.")
-else:
-    print("Times on this page are measured on your GPU.")
+# So a laptop can show you what a data-centre GPU would do, and when.
 
 # %% [markdown] id=doctor
-# Should anything on this machine need repair, `doctor` says what, and how. In a terminal it is
-# `python -m asyncgpu_tutor doctor`; here it is two lines.
+# If something is missing on your machine, `doctor` tells you what, and how to fix it. (In a terminal: `python -m asyncgpu_tutor doctor`.)
 
 # %% id=doctor-report
 from asyncgpu_tutor.commands.doctor import ThisMachine, examine
@@ -72,10 +89,10 @@ print(report.as_text())
 assert report.can_run
 
 # %% [markdown] id=kernel
-# ## A first kernel
+# ## A function for one element
 #
-# A function that runs on the device is called a **kernel**. You write it for *one* element, in CUDA C. The device runs it
-# for every element, each in a **thread** of its own, and thousands of threads at once.
+# A function that runs on the device is called a **kernel**. You write it in CUDA C, and you write it for *one* element of an array. The device then runs it
+# once for every element, and thousands of those runs go on at the same time. Each run is called a **thread**.
 
 # %% id=kernel-source
 twice = agt.Kernel(r"""
@@ -90,19 +107,16 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 twice
 
 # %% [markdown] id=kernel-explained
-# In NumPy this is `y = 2 * x`. Here the loop is gone, and in its place each thread asks *which element is mine?*
-# Threads come in **blocks**; the number of its block, the size of a block, and its place in it give a thread
-# its `i`. The last block may be larger than what is left of the array, hence the `if`. You need not read the C word by
-# word yet: the next page does.
+# In NumPy this would be `y = 2 * x`. You don't have to read the C yet; the next page takes it apart. For now it is enough to see that there is no loop.
+# The first line of the body asks *which element is mine?*, and the rest deals with that one element.
 
 # %% [markdown] id=describe
-# ## Describe first, run later
+# ## There and back
 #
-# The device cannot see NumPy's memory. So the data go there (`h2d`, *host to device*), the kernel runs, and the result
-# comes back (`to_host`). You write this down first, and get a `DeviceOp`, an **operation**:
+# The device cannot look into NumPy's memory. So the numbers have to travel to the device, the kernel runs, and the result travels back:
 
 # %% id=first-operation
-x = agt.pin(np.arange(4_000_000, dtype=np.float32))
+x = agt.pin(np.arange(2_000_000, dtype=np.float32))
 
 
 def doubled(x):
@@ -110,131 +124,197 @@ def doubled(x):
     return launch.output().to_host()
 
 
-with agt.record() as building:
+with agt.record() as so_far:
     op = doubled(x)
 
-print(op)
-print("things that happened:", len(building))
-assert len(building) == 0
+op
 
 # %% [markdown] id=describe-explained
-# Nothing happened. An operation is a recipe, and nobody has cooked yet. Word by word:
+# Word by word:
 #
-# - `agt.pin` puts a copy of `x` where the device can fetch it by itself, without the help of Python.
-# - `agt.zeros(x.size)` is where `y` will be. `.partition(256)` splits it into blocks of 256 elements,
-#   and so tells the device how many threads to start.
-# - `.output()` is the array that the kernel writes, here `y`, with its blocks put together again. `.to_host()` copies it
-#   into a NumPy array.
-# - `agt.record()` writes down everything that happens, with its time.
+# - `agt.pin` copies `x` to a place where the device can fetch it without Python's help.
+# - `agt.h2d(x)`, *host to device*, copies `x` to the device.
+# - `agt.zeros(x.size)` is room for the result, filled with zeros. `.partition(256)` cuts it into **blocks** of 256 elements; that is how many threads the device
+#   handles as one group.
+# - `.output()` is the array that the kernel writes, and `.to_host()` copies it into a NumPy array.
+# - `agt.record()` writes down everything that happens inside of its block, with the time. What it gives you is called a **trace**.
 #
-# To run it, `await` it.
+# Four pieces of work, then: a copy, a fill, a kernel, a copy.
+
+# %% id=predict-built
+built = Prediction(
+    "The cell above has run. How many of these four pieces has the device begun?",
+    four="all four",
+    three="three: the copy back comes when you ask for the result",
+    one="one: the copy to the device, since everything else needs it",
+    none="none of them",
+)
+built
+
+# %% [markdown] id=commit
+# Write your answer in place of the three dots, as in `commit("three")`, **before** you go on. Nobody is keeping marks, and a wrong guess makes the
+# answer stick.
+
+# %% id=predict-built-commit
+built.commit(...)
+
+# %% id=reveal-built
+begun = len(so_far.device_spans)
+built.reveal(
+    {0: "none", 1: "one", 3: "three", 4: "four"}[begun],
+    f"The trace has {begun} pieces of work on the device.",
+)
+
+# %% [markdown] id=describe-read
+# `doubled(x)` has not done anything yet. It has written down *what* is to be done. Such a description is called an **operation**, and it is like a recipe:
+# reading it makes nobody full. (The C code of the kernel was not even looked at.) To cook it, `await` it:
+
+# %% id=describe-check tags=asserts
+assert len(so_far) == 0
 
 # %% id=first-launch
 y = await op
 
 print(y[:6], y.dtype, y.shape)
-assert np.array_equal(y, 2 * x)
 
-# %% [markdown] id=prediction
-# ## What does Python do meanwhile?
+# %% id=first-launch-check tags=asserts
+assert np.array_equal(y, 2 * x)
+for _ in range(4):  # a real GPU loads kernels and makes streams when it first needs them
+    await doubled(x)
+
+# %% [markdown] id=where
+# ## Where the time goes
 #
-# Now you cook the same dish twice more. Both times Python has a job of its own to do as well, which takes
-# 300 microseconds (µs, millionths of a second). We let `agt.work(300)` stand for it.
+# The kernel multiplied two million numbers by two. Around it there were a copy there, a fill, and a copy back.
+
+# %% id=predict-share
+share = Prediction(
+    "What part of the device's time does the kernel take?",
+    most="more than half: the copies only move things, the kernel computes",
+    third="about a third: the two copies and the kernel handle the same two million numbers",
+    tenth="about a tenth",
+    little="less than a twentieth",
+)
+share
+
+# %% id=predict-share-commit
+share.commit(...)
+
+# %% id=blocking-run
+with agt.record() as blocking:
+    doubled(x).sync()
+    agt.work(300, "Python's own job")
+
+blocking.plot(
+    title="Run it, then do a job",
+    lanes=("host", "streams"),
+    lesson="The two copies take nearly all of the device's time. Python waits, then does its job.",
+)
+
+# %% id=reveal-share
+(kernel,) = blocking.find("twice")
+part = kernel.duration / sum(span.duration for span in blocking.device_spans)
+share.reveal(
+    "little" if part < 0.05 else "tenth" if part < 0.2 else "third" if part < 0.5 else "most",
+    f"The kernel takes {kernel.duration:.0f} µs, which is {part:.0%} of the device's working time.",
+)
+
+# %% [markdown] id=where-read
+# The kernel is that sliver between the two long bars. Inside the device, numbers move dozens of times faster than on the way there. Remember this
+# when somebody tells you that a GPU will make their program fast: what counts is often the journey.
 #
-# 1. `doubled(x).sync()`, then the job. `sync` runs an operation and returns when it is done.
-# 2. `agt.spawn(doubled(x))`, then the job, then `await`. `spawn` has the operation started as a task, and
-#    returns at once.
+# Now read the picture lane by lane. The lower lane is a **stream**: a queue for the device, which works through it one piece after the other. The upper lane is
+# the host, Python. `sync()` means *run it, and come back when it is done*. So Python makes a few calls, and then it **waits** (dotted) for as long as the device works.
+#
+# After that it does a job of its own. `agt.work(300)` stands for any such job: it keeps Python busy for 300 microseconds (µs, millionths of a second).
+
+# %% id=where-check tags=asserts
+assert blocking.metrics().host["wait"] > 0
+if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
+    assert blocking.overlap_between("Python's own job", blocking.device_spans) == 0
+    copies = blocking.find("h2d") + blocking.find("d2h")
+    assert copies[0].duration > 10 * kernel.duration
+    assert sum(span.duration for span in copies) > 0.9 * sum(s.duration for s in blocking.device_spans)
+
+# %% [markdown] id=meanwhile
+# ## Python has things to do
+#
+# What if Python does its job first and waits afterwards? Three lines:
+#
+# ```python
+# task = agt.spawn(doubled(x))    # make a task of it
+# await asyncio.sleep(0)          # let the task start
+# agt.work(300)                   # the job
+# await task                      # wait for the result
+# ```
+#
+# `spawn` puts the operation on Python's list of things to do, as a **task**. Python looks at that list when the code that is running pauses, and code pauses at
+# `await`. That is what the second line is for: *pause for a moment, so that the task can start.* It hands the work to the device and is done. Nobody waits.
 
 # %% id=predict
 meanwhile = Prediction(
-    "Which of the two is finished first?",
-    sync="the first: one thing after the other is quicker",
-    spawn="the second: the job is done while the device works",
-    same="neither: the work is the same, so the time is the same",
+    f"With `sync` it took {blocking.metrics().makespan:.0f} µs. How long does it take now?",
+    same="about as long: it is the same work",
+    middle="about three quarters of that",
+    half="not much more than half of that",
 )
 meanwhile
-
-# %% [markdown] id=commit
-# Write your answer in place of the three dots, as in `commit("same")`, **before** you go on. Being wrong now
-# is the quickest way to learn.
 
 # %% id=predict-commit
 meanwhile.commit(...)
 
 # %% id=run-both
-for _ in range(4):
-    await doubled(x)  # a real GPU is slow the first time: it loads kernels, and creates streams
-
-with agt.record() as blocking:
-    doubled(x).sync()
-    agt.work(300, "Python's own job")
-
 with agt.record() as overlapped:
     task = agt.spawn(doubled(x))
-    await asyncio.sleep(0)  # a task starts when Python next awaits something: let it
+    await asyncio.sleep(0)
     agt.work(300, "Python's own job")
     await task
 
+agt.compare_timelines(
+    [blocking, overlapped],
+    ["sync, then the job", "start, the job, then wait"],
+    lanes=("host", "streams"),
+    lesson="Above, Python waits and then works. Below, it works while the device works.",
+)
+
 # %% id=reveal
-first, second = blocking.metrics().makespan, overlapped.metrics().makespan  # from start to end, in µs
-if abs(first - second) < 10:
-    truth = "same"
-else:
-    truth = "spawn" if second < first else "sync"
-meanwhile.reveal(truth, f"From start to end: {first:.0f} µs with sync, {second:.0f} µs with spawn.")
-
-# %% [markdown] id=timeline
-# ## A first timeline
-#
-# A picture shows why. Time runs from left to right. The upper lane is the host: Python. Below it is a **stream**:
-# a queue of work for the device, which does one thing in it after the other. Which stream an operation gets is decided
-# for you, so its number may differ from run to run.
-
-# %% id=timeline-picture
-agt.compare_timelines([blocking, overlapped], ["sync, then the job", "spawn, the job, await"])
+before, after = blocking.metrics().makespan, overlapped.metrics().makespan  # from start to end, in µs
+ratio = after / before
+meanwhile.reveal(
+    "half" if ratio < 0.65 else "middle" if ratio < 0.9 else "same",
+    f"{before:.0f} µs before, {after:.0f} µs now.",
+)
 
 # %% [markdown] id=timeline-read
-# The device does the same in both: a copy in, a fill with zeros, the (short) kernel, a copy back. Look at the host. With
-# `sync` there is a stretch of **waiting** above the device's work (dotted, and called `wait`), and the job comes after it. With `spawn` the job *is*
-# above the device's work: the two overlap. Python did not get quicker. It stopped waiting. (What is blank after the job
-# is the `await`. Python would be free for other tasks there.)
+# The device does exactly what it did before. Look at the host instead. The job used to come *after* the device's work; now it lies *above* it. Nothing got
+# faster. Python stopped waiting.
 #
-# Every picture can be had as text, too: in a sentence, as above, or with all that happened, in order. Here is the second one. Below the list it has
-# numbers: `makespan` is the time from start to end, and `overlap` tells how long *streams* were at work side by side. Here it is 0, as there is
-# one stream only. Other chapters explain the rest.
+# Every picture can be had as text too, with numbers at the end: `makespan` is the time from start to end, and `host` says what Python spent its time on.
 
 # %% id=timeline-table
 print(overlapped.table())
 
-# %% [markdown] id=claims
-# What this course says about time, it also checks. A cell like the next one holds it against the recording, the
-# **trace**, and fails if it is not so.
-
-# %% id=timeline-claims
+# %% id=timeline-claims tags=asserts
 job = "Python's own job"
 both_with_sync = blocking.overlap_between(job, blocking.device_spans)
 both_with_spawn = overlapped.overlap_between(job, overlapped.device_spans)
 assert both_with_spawn > both_with_sync
-if device.simulated:  # a GPU has a clock of its own, which agrees with Python's to a few µs only
-    assert both_with_sync == 0
 assert len(overlapped.streams) == 1
-assert blocking.metrics().host["wait"] > 0
-
-print(f"Job and device were both at work for {both_with_sync:.0f} µs with sync,")
-print(f"and for {both_with_spawn:.0f} µs with spawn.")
+assert [s.name for s in blocking.device_spans] == [s.name for s in overlapped.device_spans]
+assert overlapped.metrics().makespan < blocking.metrics().makespan
 
 # %% [markdown] id=exercises
 # ## Your turn
 #
-# Exercises are checked, in a second and as often as you like, and a wrong answer costs nothing: you are told what is wrong
-# with it. Change the first cell, run it, and run the `check` below it.
+# Exercises are checked on the spot, as often as you like. A wrong answer costs nothing, and you are told what is wrong with it. Change the first cell,
+# run it, and run the `check` below it.
 #
-# Stuck? `hint("00-waited")`, in a cell of your own, gives a hint, and a better one each time you ask. After an attempt, right or wrong,
-# `solution("00-waited")` shows a solution. Skip what you like: no exercise needs the one before.
+# Stuck? Type `hint("00-waited")` into a cell of your own, and again for a better hint. After your first attempt, `solution("00-waited")` shows one way to do it.
+# No exercise needs the one before.
 #
-# ### Exercise: read a trace
+# ### Exercise: how long did Python wait?
 #
-# For how many microseconds was Python waiting? Return the number for any trace. (One of the assertions above asks for this very number.)
+# Return the number of microseconds that Python spent waiting, for any trace. `trace.metrics()` has the numbers that you saw at the end of the table.
 
 # %% id=00-waited starter
 def waited(trace):
@@ -246,14 +326,14 @@ def waited(trace):
     return trace.metrics().host["wait"]
 
 # %% id=00-waited hints
-# The cell above asks the trace `blocking` for just this number, and then compares it with 0.
+# `trace.metrics()` has a line for the host in the table above. As an attribute it is called `host` as well.
 #
 # `trace.metrics().host` has one number for each thing the host does, such as `["call"]`.
 #
 # Write `return trace.metrics().host["wait"]`.
 
 # %% id=00-waited explanation
-# The numbers of a trace are where you look first when a program is slow: they say *what* took the time.
+# Look at this number first when a program is slow. It says how much there is to win.
 
 # %% id=00-waited-check
 check("00-waited", waited)
@@ -261,10 +341,8 @@ check("00-waited", waited)
 # %% [markdown] id=exercise-both
 # ### Exercise: two at a time
 #
-# `first` and `second` are operations. The cell below runs one after the other. Change it so that both are under way at the same time. Return both results,
-# in this order.
-#
-# This check looks at the trace as well, and if it is not yet right, it shows your timeline and the one that it should be.
+# `first` and `second` are operations. The cell below runs one after the other. Change it so that both are under way at the same time, and return both
+# results in this order.
 
 # %% id=00-both starter
 async def both(first, second):
@@ -287,15 +365,71 @@ async def both(first, second):
 # Two lines with `agt.spawn`, one for each, and then `return await a, await b`.
 
 # %% id=00-both explanation
-# Start everything first, and wait afterwards. While one result is on its way back, the other data are on their way there: a device has a
-# copy engine for each direction.
+# Both are under way before Python waits for either. The device can copy in both directions at once, so while one result comes back, the other numbers
+# are on their way there.
 
 # %% id=00-both-check
 check("00-both", both)
 
+# %% [markdown] id=answer
+# ## The first picture once more
+#
+# Scroll up to the two runs, or run the cell again here. Now you can read it. Above, one queue: copy there, kernel, copy back, four times over, and never two
+# things at once. Below, four queues: while one piece is on its way back, the next is already on its way there. The kernels are slivers again. It is the
+# journeys that overlap.
+
+# %% id=answer-picture
+agt.compare_timelines(
+    [slow, quick],
+    ["One queue", "Four queues"],
+    lanes=("engines",),
+    lesson="With one queue, copies there and back take turns. With four they run at the same time.",
+)
+
+# %% id=answer-check tags=asserts
+assert slow.overlap_between("h2d", "d2h") == 0
+assert quick.overlap_between("h2d", "d2h") > 200
+
+# %% [markdown] id=challenge
+# ## Challenge: three trips and a job
+#
+# Every page ends with a challenge. There is a time to beat, and `progress` keeps your best.
+#
+# `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this
+# takes 707 µs: get below 350.
+
+# %% id=00-challenge starter
+async def everything(trips, job):
+    results = [await trip for trip in trips]
+    job()
+    return results
+
+
+# %% id=00-challenge solution
+async def everything(trips, job):
+    tasks = [agt.spawn(trip) for trip in trips]
+    await asyncio.sleep(0)
+    job()
+    return [await task for task in tasks]
+
+# %% id=00-challenge hints
+# All three can be under way before anybody waits, as in the exercise above.
+#
+# When does a task start? Not at `spawn`. If `job()` comes before the first `await`, the device has nothing to do meanwhile.
+#
+# Spawn all three, then `await asyncio.sleep(0)`, then `job()`, and only then await the tasks.
+
+# %% id=00-challenge explanation
+# Start everything, do your own work, wait as late as you can. There is nothing more to it, and the rest of the course is about doing it well.
+
+# %% id=00-challenge-check
+check("00-challenge", everything)
+
+# %% id=score
+score(built, share, meanwhile)
+
 # %% [markdown] id=progress-text
-# What you have solved is kept in a file beside the notebook, `progress.json`, and listed by `progress()`. With the number of
-# a chapter it is a short list:
+# What you have solved is kept in a file beside the notebook, `progress.json`, and listed by `progress()`. (`reset()` forgets it all.)
 
 # %% id=progress
 progress("00")
@@ -303,20 +437,20 @@ progress("00")
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - The **host** runs Python; the **device** is a second computer with its own memory. Data go there and back by copies.
-# - A **kernel** is written for one element, and runs in a **thread** for each.
-# - An **operation** is a recipe. Building it starts nothing; `sync`, `await` and `spawn` run it.
-# - `sync` keeps Python waiting. `spawn` and `await` let it do other things meanwhile.
-# - `auto` says which device it took, and every timeline says whether its times are simulated.
+# - The **host** runs Python. The **device** is a second computer with its own memory, and the way there and back takes time.
+# - A **kernel** is written for one element and runs in a **thread** for each.
+# - An **operation** is a recipe. Building it starts nothing; `sync`, `await` and `spawn` do.
+# - `sync` keeps Python waiting. A **task** lets it go on, once the task has had a chance to start.
+# - A **timeline** shows what happened when. Look for time in which somebody waits.
 
 # %% [markdown] id=contents
 # ## The course
 #
 # | chapter | you learn to |
 # |---|---|
-# | [00_start_here](00_start_here.ipynb) | start work on a device, and look at a timeline |
+# | [00_start_here](00_start_here.ipynb) | start work on a device, and read a timeline |
 # | [01_sync_kernels](01_sync_kernels.ipynb) | write kernels, and see how long Python waits for them |
-# | [02_streams_and_events](02_streams_and_events.ipynb) | overlap copies and kernels by hand, and find a race |
+# | [02_streams_and_events](02_streams_and_events.ipynb) | run things side by side, find a race, and end it |
 # | [03_lazy_operations](03_lazy_operations.ipynb) | describe work first, and run it in one of four ways |
 # | [04_combinators](04_combinators.ipynb) | compose large operations of small ones |
 # | [05_scheduling](05_scheduling.ipynb) | decide which work goes to which stream, and say when it cannot pay |
@@ -326,11 +460,9 @@ progress("00")
 # | [09_cuda_graphs](09_cuda_graphs.ipynb) | record a pipeline once, and launch it again for little |
 # | [10_build_it_yourself](10_build_it_yourself.ipynb) | write the whole machine in a page of Python, and run it on CuPy too |
 #
-# Take them in this order. **In a hurry?** From here straight to 07: it explains what it needs.
+# Take them in this order. **In a hurry?** Go straight from here to 07: it explains what it needs.
 #
-# In the folder `solutions/` is each chapter once more, with every exercise solved. (`hint` is the better friend.) `reset()`, imported like
-# `progress`, forgets how far you are.
+# The folder `solutions/` has every chapter once more with all exercises solved, but `hint` is the better friend. Words that are new to you, or that
+# others use for the same things, are in the [glossary](../docs/glossary.md).
 #
-# Words that are new to you, or that others use for the same things, are in the [glossary](../docs/glossary.md).
-#
-# **Next:** [01_sync_kernels.ipynb](01_sync_kernels.ipynb), kernels of your own.
+# **Next:** [01_sync_kernels.ipynb](01_sync_kernels.ipynb), where you write kernels of your own.

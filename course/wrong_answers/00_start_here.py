@@ -26,14 +26,33 @@ def waited(trace):
     print(trace.metrics().host["wait"])
 
 
-# %% id=00-both cause="no two operations were at work at the same time"
+# %% id=00-waited cause="a number of microseconds should come out"
+def waited(trace):
+    return float("nan")
+
+
+# %% id=00-waited cause="0.00 µs came out, and"
+def waited(trace):
+    trace.spans.clear()
+    return trace.metrics().host["wait"]
+
+
+# %% id=00-both cause="no more than 1 of 2 operations were in flight at a time"
 async def both(first, second):
     a = await agt.spawn(first)
     b = await agt.spawn(second)
     return a, b
 
 
-# %% id=00-both cause="no two operations were at work at the same time"
+# %% id=00-both cause="no more than 1 of 2 operations were in flight at a time"
+async def both(first, second):
+    a = await first
+    agt.spawn(agt.zeros(10_000_000))
+    b = await second
+    return a, b
+
+
+# %% id=00-both cause="one behind the other: start each by itself"
 async def both(first, second):
     return await agt.zip(first, second)
 
@@ -45,7 +64,7 @@ async def both(first, second):
     return await a, b
 
 
-# %% id=00-both cause="with result 0, element 0 is 2"
+# %% id=00-both cause="with result 0, the result has shape"
 async def both(first, second):
     b = agt.spawn(second)
     a = agt.spawn(first)
@@ -60,15 +79,46 @@ async def both(first, second):
     return await b
 
 
-# %% id=00-both cause="and returned one of 1"
-async def both(first, second):
-    a = agt.spawn(first)
-    b = agt.spawn(second)
-    await b
-    return [await a]
-
-
-# %% id=00-both cause="`d2h` ran 1 time"
+# %% id=00-both cause="operation 1 of 2 did not run"
 async def both(first, second):
     a = agt.spawn(first)
     return await a, second
+
+
+# %% id=00-challenge cause="this takes"
+async def everything(trips, job):
+    tasks = [agt.spawn(trip) for trip in trips]
+    job()
+    return [await task for task in tasks]
+
+
+# %% id=00-challenge cause="this takes"
+async def everything(trips, job):
+    tasks = [agt.spawn(trip) for trip in trips]
+    results = [await task for task in tasks]
+    job()
+    return results
+
+
+# %% id=00-challenge cause="the job was done 0 times"
+async def everything(trips, job):
+    tasks = [agt.spawn(trip) for trip in trips]
+    return [await task for task in tasks]
+
+
+# %% id=00-challenge cause="should return a list of 3"
+async def everything(trips, job):
+    tasks = [agt.spawn(trip) for trip in trips]
+    await asyncio.sleep(0)
+    job()
+    for task in tasks:
+        result = await task
+    return result
+
+
+# %% id=00-challenge cause="operation 2 of 3 did not run"
+async def everything(trips, job):
+    tasks = [agt.spawn(trip) for trip in trips[:2]]
+    await asyncio.sleep(0)
+    job()
+    return [await task for task in tasks]

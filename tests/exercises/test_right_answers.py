@@ -73,7 +73,26 @@ def _bound(trace: Any) -> Any:
     return np.float32(solved("05-when-it-pays")(trace))
 
 
+async def _gathered(first: Any, second: Any) -> Any:
+    return await asyncio.gather(first.schedule(), second.schedule())
+
+
+async def _overlapped(first: Any, second: Any) -> Any:
+    return await agt.overlap(first, second)
+
+
+async def _job_among_tasks(trips: Any, job: Any) -> Any:
+    async def work() -> None:
+        job()
+
+    *results, _ = await asyncio.gather(*[agt.spawn(trip) for trip in trips], work())
+    return results
+
+
 RIGHT = [
+    ("00-both", _gathered),
+    ("00-both", _overlapped),
+    ("00-challenge", _job_among_tasks),
     ("01-grid", _blocks),
     ("05-when-it-pays", _bound),
     ("06-as-completed", _as_they_come),

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from typing import Any
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import (
+    all_in_flight,
+    below,
     filled,
     in_order,
     is_number,
-    launches,
+    results,
     round_trip,
-    side_by_side,
     waits,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
-from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import call, observe
+from asyncgpu_tutor.exercises.internals import count, happens_before
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
 __all__ = ["EXERCISES"]
 
@@ -31,7 +34,8 @@ def check_waited(mine: Any, model: Any) -> None:
 
     for size, times in [(1_000_000, 1), (100_000, 1), (100_000, 3), (1, 0)]:
         trace = observe(run, size, times).trace
-        got, right = call(mine, trace), model(trace)
+        right = model(trace)
+        got = call(mine, copy.deepcopy(trace))  # the answer may do to it what it likes
         if not is_number(got):
             raise Rejected(f"a number of microseconds should come out, and this did: {got!r}")
         if abs(got - right) > 0.01:
@@ -39,23 +43,63 @@ def check_waited(mine: Any, model: Any) -> None:
                 raise Rejected(f"{got:.2f} µs came out, and {right:.2f} µs is right")
 
 
+NO_SYNC = "`sync` keeps Python waiting, so nothing else can be started meanwhile"
+
+
 def check_both(mine: Any, model: Any) -> None:
     """The two are under way at the same time, nobody blocks, and the results are in order."""
-    for size in (1_000_000, 500_000):
-        expected = observe(model, round_trip(size, 1.0), round_trip(size, 2.0)).trace
-        run = observe(mine, round_trip(size, 1.0), round_trip(size, 2.0))
+    for sizes in [(1_000_000, 900_000), (500_000, 600_000)]:
+
+        def trips(sizes: tuple[int, ...] = sizes) -> list[agt.DeviceOp[Any]]:
+            return [round_trip(size, i + 1.0) for i, size in enumerate(sizes)]
+
+        expected = observe(model, *trips()).trace
+        run = observe(mine, *trips())
         with compared(run.trace, expected):
-            launches(run.trace, "d2h", 2)
-            waits(
-                run.trace,
-                0,
-                "`sync` keeps Python waiting, so the second cannot be started meanwhile",
+            results(run.trace, sizes)
+            waits(run.trace, 0, NO_SYNC)
+            all_in_flight(run.trace, sizes, 2)
+            _free(run.trace, sizes)
+        in_order("both", run.result, [filled(size, i + 1) for i, size in enumerate(sizes)])
+
+
+def _free(trace: agt.Trace, sizes: tuple[int, ...]) -> None:
+    """Neither of two operations is made to wait for the other, whoever else is at work."""
+    one, other = results(trace, sizes)
+    for early, late in ((one, other), (other, one)):
+        if happens_before(trace, early, late):
+            raise Rejected(
+                f"both operations are on stream {late.stream}, one behind the other: start each by itself",
+                early,
+                late,
             )
-            side_by_side(run.trace, "start the second before you wait for the first")
-        in_order("both", run.result, [filled(size, 1), filled(size, 2)])
+
+
+SIZES = (1_000_000, 800_000, 600_000)
+JOB, JOB_US = "job", 200.0
+GOAL = 350.0
+
+
+def _everything(answer: Callable[..., Any]) -> Observed[Any]:
+    trips = [round_trip(size, i + 1.0) for i, size in enumerate(SIZES)]
+    return observe(answer, trips, lambda: agt.work(JOB_US, JOB))
+
+
+def check_everything(mine: Any, model: Any) -> float:
+    """All is done once, and in less than the time to beat."""
+    expected = _everything(model).trace
+    run = _everything(mine)
+    with compared(run.trace, expected):
+        results(run.trace, SIZES)
+        if (times := len(run.trace.find(JOB))) != 1:
+            raise Rejected(f"the job was done {count(times, 'time')}, and once is right")
+        took = below(GOAL, run.trace)
+    in_order("everything", run.result, [filled(size, i + 1) for i, size in enumerate(SIZES)])
+    return took
 
 
 EXERCISES = (
-    Exercise("00-waited", "Read a trace", "waited", check_waited),
+    Exercise("00-waited", "How long did Python wait?", "waited", check_waited),
     Exercise("00-both", "Two at a time", "both", check_both),
+    Exercise("00-challenge", "Challenge: three trips and a job", "everything", check_everything),
 )

@@ -33,6 +33,7 @@ from asyncgpu_tutor.exercises.checks.results import (
 )
 from asyncgpu_tutor.exercises.checks.schedule import (
     all_in_flight,
+    below,
     in_flight,
     launches,
     lazy,
@@ -53,6 +54,7 @@ __all__ = [
     "Array",
     "all_in_flight",
     "as_kernel",
+    "below",
     "brief",
     "built",
     "computed",

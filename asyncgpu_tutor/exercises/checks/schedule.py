@@ -1,6 +1,6 @@
 """Checks of a schedule. Each raises `Rejected` with the cause and the spans to be marked.
 
-None of them looks at how long anything took.
+None of them looks at how long anything took, but for `below`, which is for challenges.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from asyncgpu_tutor.exercises.internals import count, happens_before, overlap_be
 
 __all__ = [
     "all_in_flight",
+    "below",
     "in_flight",
     "launches",
     "lazy",
@@ -156,6 +157,14 @@ def all_in_flight(trace: agt.Trace, sizes: Sequence[int], most: int) -> None:
             "before you wait for the first",
             *results(trace, sizes)[found - 1 : found + 1],
         )
+
+
+def below(goal: float, trace: agt.Trace) -> float:
+    """A challenge is won: from start to end it took less than `goal`, in us. Returns the time."""
+    took = trace.metrics().makespan
+    if took >= goal:
+        raise Rejected(f"this takes {took:.0f} µs: get below {goal:.0f}")
+    return took
 
 
 def waits(trace: agt.Trace, most: int, why: str) -> None:

@@ -1,0 +1,44 @@
+"""Challenges: the page says how long the starter takes and what is to be beaten, and both are so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import Rejected
+from asyncgpu_tutor.exercises.answers import model
+from asyncgpu_tutor.exercises.chapters import EXERCISES
+from asyncgpu_tutor.exercises.sandbox import private_device
+from tests.tools import tool as load
+
+ROOT = Path(__file__).resolve().parents[2]
+SAID = re.compile(r"takes ([\d,]+) µs: get below ([\d,]+)")
+PAGES = {
+    name.removesuffix("-check"): page
+    for page in sorted((ROOT / "course").glob("*.py"))
+    for name in re.findall(r"id=(\w+-challenge-check)", page.read_text(encoding="utf-8"))
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_says_how_long_the_starter_takes(name: str) -> None:
+    exercise, solution = EXERCISES[name], model(EXERCISES[name])
+    cells = load("build_notebooks").chapter(PAGES[name])[0]
+    (starter,) = [c for c in cells if (c.id, c.only) == (name, "starter")]
+    (told,) = [c for c in cells if c.kind == "markdown" and c.id == "challenge"]
+    names: dict[str, Any] = {"agt": agt}
+    exec(starter.text, names)
+
+    with private_device(), pytest.raises(Rejected) as said:
+        exercise.check(names[exercise.answer], solution)
+    with private_device():
+        best = exercise.check(solution, solution)
+
+    ((took, goal),) = SAID.findall(" ".join(told.text.split()))
+    assert f"this takes {took} µs: get below {goal}" in said.value.cause
+    assert best is not None
+    assert best < float(goal.replace(",", "")) < float(took.replace(",", ""))

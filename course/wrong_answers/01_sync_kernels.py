@@ -21,6 +21,384 @@ def blocks_needed(n, threads):
     return n / threads
 
 
+# %% id=01-copy cause="no thread wrote element 128"
+my_copy = agt.Kernel(r"""
+extern "C" __global__ void my_copy(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (threadIdx.x < n && blockIdx.x == 0) {
+        y[i] = x[i];
+    }
+}
+""")
+
+
+# %% id=01-copy cause="element 0 is 0, and"
+my_copy = agt.Kernel(r"""
+extern "C" __global__ void my_copy(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = i;
+    }
+}
+""")
+
+
+# %% id=01-copy cause="thread 0 of the grid writes 20 elements"
+my_copy = agt.Kernel(r"""
+extern "C" __global__ void my_copy(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i == 0) {
+        for (unsigned int k = 0; k < n; k++) {
+            y[k] = x[k];
+        }
+    }
+}
+""")
+
+
+# %% id=01-add cause="element 0 is"
+my_add = agt.Kernel(r"""
+extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        z[i] = x[i] * y[i];
+    }
+}
+""")
+
+
+# %% id=01-add cause="out of bounds"
+my_add = agt.Kernel(r"""
+extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    z[i] = x[i] + y[i];
+}
+""")
+
+
+# %% id=01-add cause="was added to what the output held"
+my_add = agt.Kernel(r"""
+extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        z[i] += x[i] + y[i];
+    }
+}
+""")
+
+
+# %% id=01-scale cause="element 0 is"
+my_scale = agt.Kernel(r"""
+extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = a * (x[i] + b);
+    }
+}
+""")
+
+
+# %% id=01-scale cause="out of bounds"
+my_scale = agt.Kernel(r"""
+extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i <= n) {
+        y[i] = a * x[i] + b;
+    }
+}
+""")
+
+
+# %% id=01-scale cause="element 0 is"
+my_scale = agt.Kernel(r"""
+extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = b * x[i] + a;
+    }
+}
+""")
+
+
+# %% id=01-reverse cause="out of bounds"
+my_reverse = agt.Kernel(r"""
+extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = x[n - i];
+    }
+}
+""")
+
+
+# %% id=01-reverse cause="element 0 is"
+my_reverse = agt.Kernel(r"""
+extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[n - 1 - i] = x[n - 1 - i];
+    }
+}
+""")
+
+
+# %% id=01-reverse cause="element 0 is"
+my_reverse = agt.Kernel(r"""
+extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = x[blockDim.x - 1 - threadIdx.x];
+    }
+}
+""")
+
+
+# %% id=01-stride cause="out of bounds"
+my_stride = agt.Kernel(r"""
+extern "C" __global__ void my_stride(unsigned int n, unsigned int stride, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i * stride] = x[i * stride];
+    }
+}
+""")
+
+
+# %% id=01-stride cause="no thread wrote element"
+my_stride = agt.Kernel(r"""
+extern "C" __global__ void my_stride(unsigned int n, unsigned int stride, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i * stride < n) {
+        y[i] = x[i * stride];
+    }
+}
+""")
+
+
+# %% id=01-stride cause="element 0 is"
+my_stride = agt.Kernel(r"""
+extern "C" __global__ void my_stride(unsigned int n, unsigned int stride, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = x[i + stride - 1];
+    }
+}
+""")
+
+
+# %% id=01-broadcast cause="and so does thread"
+my_broadcast = agt.Kernel(r"""
+extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n, const float* tall, const float* wide, float* out)
+{
+    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
+    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m && col < n) {
+        out[row * m + col] = tall[row] + wide[col];
+    }
+}
+""")
+
+
+# %% id=01-broadcast cause="out of bounds"
+my_broadcast = agt.Kernel(r"""
+extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n, const float* tall, const float* wide, float* out)
+{
+    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
+    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) {
+        out[row * n + col] = tall[row] + wide[col];
+    }
+}
+""")
+
+
+# %% id=01-broadcast cause="is right"
+my_broadcast = agt.Kernel(r"""
+extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n, const float* tall, const float* wide, float* out)
+{
+    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
+    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m && col < n) {
+        out[row * n + col] = tall[row] + wide[row];
+    }
+}
+""")
+
+
+# %% id=01-broadcast cause="a comma drops what is before it: write `a[row * n + col]`"
+my_broadcast = agt.Kernel(r"""
+extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n, const float* tall, const float* wide, float* out)
+{
+    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
+    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m && col < n) {
+        out[row, col] = tall[row] + wide[col];
+    }
+}
+""")
+
+
+# %% id=01-relu cause="writes 20 elements: have each"
+my_relu = agt.Kernel(r"""
+extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i == 0) {
+        for (unsigned int k = 0; k < n; k++) {
+            output[k] = input[k] > 0.0f ? input[k] : 0.0f;
+        }
+    }
+}
+""")
+
+
+# %% id=01-matvec cause="writes 6 elements: have each"
+my_matvec = agt.Kernel(r"""
+extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (unsigned int row = 0; i == 0 && row < m; row++) {
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += a[row * n + j] * x[j];
+        }
+        y[row] = sum;
+    }
+}
+""")
+
+
+# %% id=01-matvec cause="In C `a[row, j]` is no element of a matrix"
+my_matvec = agt.Kernel(r"""
+extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned int row = i;
+    if (row < m) {
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += a[row, j] * x[j];
+        }
+        y[row] = sum;
+    }
+}
+""")
+
+
+# %% id=01-transpose cause="writes 6 elements: have each"
+my_transpose = agt.Kernel(r"""
+extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const float* a, float* out)
+{
+    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
+    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < n && col == 0) {
+        for (unsigned int k = 0; k < m; k++) {
+            out[row * m + k] = a[k * n + row];
+        }
+    }
+}
+""")
+
+
+# %% id=01-one-wait cause="is right"
+def forward(a, x):
+    m, n = a.shape
+    a[:] = 0
+    product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
+    return agt.relu(m, product.output(), agt.zeros(m).partition(128)).output().to_host()
+
+
+# %% id=01-one-wait cause="no kernel ran"
+def forward(a, x):
+    return agt.value(np.maximum(a @ x, 0))
+
+
+# %% id=01-meanwhile cause="a stream of an earlier cell was used"
+stream = agt.create_stream()
+
+
+def with_a_job(op, job):
+    result = op.async_on(stream)
+    job()
+    stream.synchronize()
+    return result
+
+
+# %% id=01-challenge cause="get below 420"
+def three_rounds(ops, jobs):
+    stream = agt.create_stream()
+    results = [op.async_on(stream) for op in ops]
+    for job in jobs:
+        job()
+    stream.synchronize()
+    return results
+
+
+# %% id=01-challenge cause="get below 420"
+def three_rounds(ops, jobs):
+    results = []
+    for op, job in zip(ops, jobs):
+        stream = agt.create_stream()
+        results.append(op.async_on(stream))
+        job()
+        stream.synchronize()
+    return results
+
+
+# %% id=01-challenge cause="`relu` ran 2 times"
+def three_rounds(ops, jobs):
+    results = []
+    for op, job in zip(ops[:2], jobs):
+        results.append(op.sync())
+        job()
+    return results
+
+
+# %% id=01-challenge cause="`job 0` was done 0 times"
+def three_rounds(ops, jobs):
+    streams = [agt.create_stream() for _ in ops]
+    results = [op.async_on(stream) for op, stream in zip(ops, streams)]
+    for stream in streams:
+        stream.synchronize()
+    return results
+
+
+# %% id=01-challenge cause="with a device that takes its time"
+def three_rounds(ops, jobs):
+    streams = [agt.create_stream() for _ in ops]
+    results = [op.async_on(stream) for op, stream in zip(ops, streams)]
+    for job in jobs:
+        job()
+    streams[-1].synchronize()
+    return results
+
+
+# %% id=01-challenge cause="should return a list of 3"
+def three_rounds(ops, jobs):
+    streams = [agt.create_stream() for _ in ops]
+    results = [op.async_on(stream) for op, stream in zip(ops, streams)]
+    for job in jobs:
+        job()
+    for stream in streams:
+        stream.synchronize()
+    return results[:2]
+
+
 # %% id=01-relu cause="with n=1000 and blocks of 256, kernel 'my_relu': block (3, 0, 0)"
 my_relu = agt.Kernel(r"""
 extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
@@ -124,7 +502,7 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
 """
 
 
-# %% id=01-matvec cause="(100, 30)"
+# %% id=01-matvec cause="(20, 50)"
 my_matvec = agt.Kernel(r"""
 extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
                                      const float* a, const float* x, float* y)
@@ -258,14 +636,14 @@ def forward(a, x):
     return agt.relu(m, product, agt.zeros(m).partition(128)).output().to_host()
 
 
-# %% id=01-one-wait cause="`relu` ran 0 times"
+# %% id=01-one-wait cause="and 0 is right"
 def forward(a, x):
     m, n = a.shape
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
     return product.output().to_host()
 
 
-# %% id=01-one-wait cause="nothing makes `relu` (stream"
+# %% id=01-one-wait cause="and 0 is right"
 def forward(a, x):
     m, n = a.shape
     positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(128)).output()
@@ -285,15 +663,6 @@ def forward(a, x):
 # %% id=01-one-wait cause="should return an operation, and returned ndarray"
 def forward(a, x):
     return np.maximum(a @ x, 0)
-
-
-# %% id=01-one-wait cause="on stream"
-def forward(a, x):
-    m, n = a.shape
-    a_there, x_there = agt.overlap(agt.h2d(a), agt.h2d(x)).unzip()
-    product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))
-    y = product.output()
-    return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host()
 
 
 # %% id=01-one-wait cause="being submitted"
@@ -377,6 +746,6 @@ async def with_a_job(op, job):
     return await task
 
 
-# %% id=01-meanwhile cause="the job was done 0 times"
+# %% id=01-meanwhile cause="`job` was done 0 times"
 def with_a_job(op, job):
     return op.sync()

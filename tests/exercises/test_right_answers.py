@@ -89,7 +89,56 @@ async def _job_among_tasks(trips: Any, job: Any) -> Any:
     return results
 
 
+def _two_uploads(a: Any, x: Any) -> Any:
+    m, n = a.shape
+    a_there, x_there = agt.overlap(agt.h2d(a), agt.h2d(x)).unzip()
+    product = agt.matvec_naive(m, n, a_there, x_there, agt.zeros(m).partition(128))
+    return agt.relu(m, product.output(), agt.zeros(m).partition(128)).output().to_host()
+
+
+FUSED = r"""
+extern "C" __global__ void fused(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) {
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) sum += a[row * n + j] * x[j];
+        y[row] = sum > 0.0f ? sum : 0.0f;
+    }
+}
+"""
+
+
+def _one_kernel(a: Any, x: Any) -> Any:
+    m, n = a.shape
+    y = agt.zeros(m).partition(128)
+    return agt.Kernel(FUSED)(m, n, agt.h2d(a), agt.h2d(x), y).output().to_host()
+
+
+def _in_a_task(op: Any, job: Any) -> Any:
+    async def both() -> Any:
+        task = agt.spawn(op)
+        await asyncio.sleep(0)
+        job()
+        return await task
+
+    return asyncio.run(both())
+
+
+def _polled(op: Any, job: Any) -> Any:
+    stream = agt.create_stream()
+    result = op.async_on(stream)
+    job()
+    while not stream.done:
+        pass
+    return result
+
+
 RIGHT = [
+    ("01-one-wait", _two_uploads),
+    ("01-one-wait", _one_kernel),
+    ("01-meanwhile", _in_a_task),
+    ("01-meanwhile", _polled),
     ("00-both", _gathered),
     ("00-both", _overlapped),
     ("00-challenge", _job_among_tasks),

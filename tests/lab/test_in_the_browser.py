@@ -144,7 +144,7 @@ def test_the_first_page_runs_as_a_whole(page: Page, lab: str, album: Path) -> No
     cells = run_all(page)
 
     assert [o for cell in cells for o in cell["outputs"] if o["output_type"] == "error"] == []
-    picture = cell_at(page, "timeline-picture")
+    picture = cell_at(page, "run-both")
     picture.locator(".agt").first.wait_for()
     page.screenshot(path=album / "00_timeline.png")
 

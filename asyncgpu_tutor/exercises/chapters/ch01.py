@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, cast
 
@@ -10,21 +13,22 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import (
+    Array,
     as_kernel,
+    below,
     built,
     equal,
+    in_order,
     is_number,
     launched,
     launches,
     noise,
-    one_stream,
-    ordered,
     overlapping,
     waits,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import call, call_plain, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, observe
 
 __all__ = ["EXERCISES"]
 
@@ -54,61 +58,157 @@ def check_grid(mine: Any, model: Any) -> None:
             )
 
 
-def check_relu(mine: Any, _model: Any) -> None:
+LENGTHS = [(256, (128,)), (1000, (256,)), (1025, (1024,)), (1, (32,))]
+SQUARES = [(16, 16), (4, 32)]
+SHAPES = [(16, 16), (20, 50), (50, 20), (1, 33), (33, 1)]
+COMMA = re.compile(r"\b\w+\[[^\[\](]*,[^\[\](]*\]")
+
+Given = tuple[
+    list[Any], Array
+]  # the arguments of a launch, without the output, and the right output
+Make = Callable[[int, tuple[int, ...]], Given]
+
+
+def _launches(kernel: agt.Kernel, given: Given, block: tuple[int, ...]) -> None:
+    """A launch gives the right output. A rejection also says so where C and NumPy differ about a comma."""
+    args, right = given
+    try:
+        equal(launched(kernel, args, right.shape, block), right)
+    except Rejected as rejected:
+        if found := COMMA.search(kernel.source):
+            rejected.cause += (
+                f". In C `{found.group()}` is no element of a matrix, since a comma drops what is before "
+                "it: write `a[row * n + col]`"
+            )
+        raise
+
+
+def _thread_for_each(kernel: agt.Kernel, given: Given, block: tuple[int, ...]) -> None:
+    """No thread writes more than one element of the output."""
+    args, right = given
+    out = np.zeros_like(right)
+    grid = tuple(-(-n // b) for n, b in zip(right.shape, block, strict=True))[::-1]
+    seen = call(partial(agt.show_threads, kernel, *args, out, grid=grid, block=block[::-1]))
+    written: dict[int, set[int]] = {}
+    for step in seen.steps:
+        if step.write:
+            for thread, element in zip(step.threads.tolist(), step.elements.tolist(), strict=True):
+                written.setdefault(thread, set()).add(element)
+    thread, most = max(written.items(), key=lambda item: len(item[1]))
+    if len(most) > 1:
+        raise Rejected(
+            f"the numbers are right, but thread {thread} of the grid writes {len(most)} elements: have each "
+            "thread write the one that is its own, so that they all work at once"
+        )
+
+
+def of_vectors(name: str, make: Make) -> Callable[[Any, Any], None]:
+    """A check of a kernel with a thread for each element of a vector."""
+
+    def check(mine: Any, _model: Any) -> None:
+        kernel = as_kernel(mine, name)
+        for seed, (n, block) in product(SEEDS, LENGTHS):
+            with case(f"n={n} and blocks of {block[0]}"):
+                _launches(kernel, make(seed, (n,)), block)
+        _thread_for_each(kernel, make(3, (20,)), (8,))
+
+    return check
+
+
+def of_matrices(
+    name: str, make: Make, blocks: Sequence[tuple[int, ...]], small: tuple[int, ...]
+) -> Callable[[Any, Any], None]:
+    """A check of a kernel that gets a matrix, with a thread for each element of its output."""
+
+    def check(mine: Any, _model: Any) -> None:
+        kernel = as_kernel(mine, name)
+        for seed, shape, block in product(SEEDS, SHAPES, blocks):
+            words = " by ".join(map(str, block))
+            with case(f"a matrix of shape {shape} and blocks of {words}"):
+                _launches(kernel, make(seed, shape), block)
+        _thread_for_each(kernel, make(3, (6, 5)), small)
+
+    return check
+
+
+def _copy(seed: int, shape: tuple[int, ...]) -> Given:
+    x = noise(seed, *shape)
+    return [shape[0], x], x
+
+
+def _add(seed: int, shape: tuple[int, ...]) -> Given:
+    x, y = noise(seed, *shape), noise(seed + 100, *shape)
+    return [shape[0], x, y], x + y
+
+
+def _scale(seed: int, shape: tuple[int, ...]) -> Given:
+    x, a, b = noise(seed, *shape), np.float32(seed + 1.5), np.float32(0.25 - seed)
+    return [shape[0], a, b, x], a * x + b
+
+
+def _relu(seed: int, shape: tuple[int, ...]) -> Given:
+    x = noise(seed, *shape)
+    return [shape[0], x], np.maximum(x, 0)
+
+
+def _reverse(seed: int, shape: tuple[int, ...]) -> Given:
+    x = noise(seed, *shape)
+    return [shape[0], x], x[::-1]
+
+
+def _stride(seed: int, shape: tuple[int, ...]) -> Given:
+    n, stride = shape[0], seed + 1
+    x = noise(seed, (n - 1) * stride + 1)
+    return [n, stride, x], x[::stride]
+
+
+def _broadcast(seed: int, shape: tuple[int, ...]) -> Given:
+    tall, wide = noise(seed, shape[0]), noise(seed + 100, shape[1])
+    return [*shape, tall, wide], tall[:, None] + wide[None, :]
+
+
+def _transpose(seed: int, shape: tuple[int, ...]) -> Given:
+    a = noise(seed, *shape)
+    return [*shape, a], a.T
+
+
+def _matvec(seed: int, shape: tuple[int, ...]) -> Given:
+    a, x = noise(seed, *shape), noise(seed + 100, shape[1])
+    return [*shape, a, x], a @ x
+
+
+def check_relu(mine: Any, model: Any) -> None:
     """Output is right where blocks are full and where they are not, apart from the input and in its place."""
+    of_vectors("my_relu", _relu)(mine, model)
     kernel = as_kernel(mine, "my_relu")
-    for seed, (n, threads) in product(SEEDS, [(256, 128), (1000, 256), (1025, 1024), (1, 32)]):
-        x = noise(seed, n)
-        with case(f"n={n} and blocks of {threads}"):
-            equal(launched(kernel, [n, x], (n,), (threads,)), np.maximum(x, 0))
+    n, threads, x = 1000, 256, noise(1, 1000)
 
-        def in_place(x: Any = x, n: int = n, threads: int = threads) -> Any:
-            def run(array: Any) -> agt.DeviceOp[Any]:
-                blocks = array.partition(threads)
-                return cast(agt.DeviceOp[Any], kernel(n, blocks, blocks))
+    def in_place() -> Any:
+        def run(array: Any) -> agt.DeviceOp[Any]:
+            blocks = array.partition(threads)
+            return cast(agt.DeviceOp[Any], kernel(n, blocks, blocks))
 
-            return agt.h2d(x).and_then(run).last().unpartition().to_host().sync()
+        return agt.h2d(x).and_then(run).last().unpartition().to_host().sync()
 
-        with case(f"n={n}, blocks of {threads}, and one array as input and output"):
-            equal(call(in_place), np.maximum(x, 0))
-
-
-def check_matvec(mine: Any, _model: Any) -> None:
-    """The product is right for wide, tall and square matrices, in blocks that fit and blocks that do not."""
-    kernel = as_kernel(mine, "my_matvec")
-    shapes = [(64, 64), (100, 30), (30, 100), (1, 7), (7, 1)]
-    for seed, (m, n), threads in product(SEEDS, shapes, (32, 48)):
-        a, x = noise(seed, m, n), noise(seed + 100, n)
-        with case(f"a matrix of shape ({m}, {n}) and blocks of {threads}"):
-            equal(launched(kernel, [m, n, a, x], (m,), (threads,)), a @ x)
-
-
-def check_transpose(mine: Any, _model: Any) -> None:
-    """The transpose is right for wide, tall and square matrices, in blocks of several shapes."""
-    kernel = as_kernel(mine, "my_transpose")
-    shapes = [(16, 16), (20, 50), (50, 20), (1, 33), (33, 1)]
-    for seed, (m, n), block in product(SEEDS, shapes, ((16, 16), (4, 32))):
-        a = noise(seed, m, n)
-        with case(f"a matrix of shape ({m}, {n}) and blocks of {block}"):
-            equal(launched(kernel, [m, n, a], (n, m), block), a.T)
+    with case(f"n={n}, blocks of {threads}, and one array as input and output"):
+        equal(call(in_place), np.maximum(x, 0))
 
 
 # ------------------------------------------------------------------ schedule
 def check_one_wait(mine: Any, model: Any) -> None:
-    """Building runs nothing, so that running is the one wait; the stages are in order on one stream."""
+    """Building runs nothing, so running is the one wait; the device computes, and the result is right."""
     for seed, (m, n) in product(SEEDS, [(64, 64), (200, 30), (30, 200)]):
         a, x = agt.pin(noise(seed, m, n)), agt.pin(noise(seed + 100, n))
+        right = np.maximum(a @ x, 0)  # before the answer gets hold of `a` and `x`
         expected = observe(model(a, x).sync).trace
         cure = ": describe all steps to the last, with `to_host()` at the end, and run none of them"
         op = built("forward", mine, expected, a, x, cure=cure)
         run = observe(op.sync)
         with compared(run.trace, expected):
-            for name in ("matvec_naive", "relu", "d2h"):
-                launches(run.trace, name, 1)
-            one_stream(run.trace)
-            ordered(run.trace, "h2d", "matvec_naive", "relu", "d2h")
+            if not any(span.kind == "kernel" for span in run.trace):
+                raise Rejected("no kernel ran: have the device compute, and not NumPy")
         with case(f"a matrix of shape ({m}, {n})"):
-            equal(run.result, np.maximum(a @ x, 0))
+            equal(run.result, right)
 
 
 JOB = "job"
@@ -123,6 +223,33 @@ def _with_a_job(answer: Callable[..., Any], x: Any, us: float) -> Any:
     return np.asarray(call_plain(answer, _positive(x), lambda: agt.work(us, JOB)))
 
 
+def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed[Any]:
+    """Observe an answer, which has to use streams of the check's own device.
+
+    A recording has the work of all simulated devices. The clock of this one tells them apart: it has passed
+    the ends of its own work.
+    """
+    device = agt.current_device()
+    begun = device.now()
+    with (
+        warnings.catch_warnings()
+    ):  # on another device this one's pinned arrays are ordinary memory
+        warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
+        run = observe(answer, *args)
+    if device.now() - begun < max((span.end for span in run.trace.device_spans), default=0.0):
+        raise Rejected(
+            "a stream of an earlier cell was used, and that belongs to the notebook's device: this check has "
+            "one of its own, so make your streams inside of the function, with `agt.create_stream()`"
+        )
+    return run
+
+
+def _done_once(trace: agt.Trace, *jobs: str) -> None:
+    for job in jobs:
+        if (times := len(trace.find(job))) != 1:
+            raise Rejected(f"`{job}` was done {count(times, 'time')}, and once is right")
+
+
 def check_meanwhile(mine: Any, model: Any) -> None:
     """The job is done once, while the device works, and the result is complete after one wait.
 
@@ -130,20 +257,18 @@ def check_meanwhile(mine: Any, model: Any) -> None:
     """
     for seed, n, us in [(1, 1_000_000, 60.0), (2, 100_000, 60.0), (3, 300_000, 500.0)]:
         x = agt.pin(noise(seed, n))
+        right = np.maximum(x, 0)
         expected = observe(_with_a_job, model, x, us).trace
-        run = observe(_with_a_job, mine, x, us)
+        run = _observed_here(_with_a_job, mine, x, us)
         with compared(run.trace, expected):
             launches(run.trace, "relu", 1)
-            if len(run.trace.find(JOB)) != 1:
-                raise Rejected(
-                    f"the job was done {len(run.trace.find(JOB))} times, and once is right"
-                )
+            _done_once(run.trace, JOB)
             overlapping(
                 run.trace, JOB, "start the operation, do the job, and only then wait for the result"
             )
             waits(run.trace, 1, "wait once, at the end")
         with case(f"{n} elements"):
-            equal(run.result, np.maximum(x, 0))
+            equal(run.result, right)
 
 
 def hostile_meanwhile(mine: Any, _model: Any) -> None:
@@ -152,12 +277,68 @@ def hostile_meanwhile(mine: Any, _model: Any) -> None:
     observe(_with_a_job, mine, x, 10.0)  # reads the result, which raises if it is too early
 
 
+ROUNDS = (1_000_000, 900_000, 800_000)
+ROUND_US = 60.0
+GOAL = 420.0
+
+
+def _rounds(answer: Callable[..., Any], arrays: Sequence[Array]) -> Any:
+    jobs = [partial(agt.work, ROUND_US, f"{JOB} {i}") for i in range(len(arrays))]
+    return call_plain(answer, [_positive(x) for x in arrays], jobs)
+
+
+def check_three_rounds(mine: Any, model: Any) -> float:
+    """Everything is done once, the results are complete, and it took less than the time to beat."""
+    arrays = [agt.pin(noise(seed, n)) for seed, n in enumerate(ROUNDS)]
+    right = [np.maximum(x, 0) for x in arrays]
+    expected = observe(_rounds, model, arrays).trace
+    run = _observed_here(_rounds, mine, arrays)
+    with compared(run.trace, expected):
+        launches(run.trace, "relu", len(ROUNDS))
+        _done_once(run.trace, *(f"{JOB} {i}" for i in range(len(ROUNDS))))
+        took = below(GOAL, run.trace)
+    read = [r.numpy() if isinstance(r, agt.types.HostArray) else r for r in run.result or ()]
+    in_order("three_rounds", read, right)
+    return took
+
+
+def hostile_three_rounds(mine: Any, _model: Any) -> None:
+    """The results are complete on return, however long the device takes."""
+    arrays = [agt.pin(noise(seed, 100)) for seed in range(3)]
+
+    def read() -> list[Any]:
+        return [np.asarray(result) for result in _rounds(mine, arrays)]
+
+    observe(read)
+
+
 EXERCISES = (
     Exercise("01-grid", "How many blocks?", "blocks_needed", check_grid),
-    Exercise("01-relu", "A kernel: ReLU", "my_relu", check_relu),
-    Exercise("01-matvec", "A kernel: matrix times vector", "my_matvec", check_matvec),
+    Exercise("01-copy", "Puzzle 1: copy", "my_copy", of_vectors("my_copy", _copy)),
+    Exercise("01-add", "Puzzle 2: add", "my_add", of_vectors("my_add", _add)),
+    Exercise("01-scale", "Puzzle 3: scale and shift", "my_scale", of_vectors("my_scale", _scale)),
+    Exercise("01-relu", "Puzzle 4: ReLU", "my_relu", check_relu),
+    Exercise("01-reverse", "Puzzle 5: reverse", "my_reverse", of_vectors("my_reverse", _reverse)),
     Exercise(
-        "01-transpose", "A kernel in two dimensions: transpose", "my_transpose", check_transpose
+        "01-stride", "Puzzle 6: every so often", "my_stride", of_vectors("my_stride", _stride)
+    ),
+    Exercise(
+        "01-broadcast",
+        "Puzzle 7: broadcast",
+        "my_broadcast",
+        of_matrices("my_broadcast", _broadcast, SQUARES, (4, 2)),
+    ),
+    Exercise(
+        "01-transpose",
+        "Puzzle 8: transpose",
+        "my_transpose",
+        of_matrices("my_transpose", _transpose, SQUARES, (4, 2)),
+    ),
+    Exercise(
+        "01-matvec",
+        "Matrix times vector",
+        "my_matvec",
+        of_matrices("my_matvec", _matvec, [(32,), (48,)], (4,)),
     ),
     Exercise("01-one-wait", "Wait once", "forward", check_one_wait),
     Exercise(
@@ -166,5 +347,12 @@ EXERCISES = (
         "with_a_job",
         check_meanwhile,
         hostile_meanwhile,
+    ),
+    Exercise(
+        "01-challenge",
+        "Challenge: three rounds",
+        "three_rounds",
+        check_three_rounds,
+        hostile_three_rounds,
     ),
 )

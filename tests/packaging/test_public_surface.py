@@ -45,6 +45,7 @@ PUBLIC = [
     "full",
     "h2d",
     "in_flight",
+    "mapped",
     "matvec_naive",
     "memcpy",
     "microscope",

@@ -13,7 +13,7 @@ from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
 from asyncgpu_tutor.cuda_c.compile.turns import Sum, side_by_side, summed
 from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
-from asyncgpu_tutor.cuda_c.compile.waiting import counts_none, decisive_names
+from asyncgpu_tutor.cuda_c.compile.waiting import counts_none, decisive_names, patience_names
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.waiting import ENDLESS, NOWHERE, Apart, unchanged
@@ -124,10 +124,14 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             c, node, sums, test, step, body, (test_piece.point, step_piece.point), quick
         )
     watched: list[int] = []
+    patience: list[int] = []
     often = 0
     if counts_none(node):
         decide = decisive_names(node)
-        watched = [v.slot for v in changed if v is not None and not v.memory and v.name in decide]
+        decisive = [v for v in changed if v is not None and not v.memory and v.name in decide]
+        counters = patience_names(node)
+        watched = [v.slot for v in decisive if v.name not in counters]
+        patience = [v.slot for v in decisive if v.name in counters]
         c.spins, often = True, 1 if waits else _SELDOM
     spot = head if waits else NOWHERE if c.may_wait else ENDLESS
     at, after = node.at, node.after
@@ -145,13 +149,15 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             t.resume = -1
         m: Mask | None = entered
         turns = changes = 0
+        seen = watched
         if together is not None:
             together(t, entered)
         before: list[Any] | None = None
         while True:
             turns += 1
             if often and not turns % often:
-                changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
+                seen = [*watched, *patience] if t.hurried else watched
+                changes, before = t.launch.changes, [t.slots[slot] for slot in seen]
             if test is not None and not first:
                 meter.charge(test_point, m)
                 try:
@@ -182,11 +188,13 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
                 step(t, m)
             if before is not None:
                 if changes == t.launch.changes:
-                    now = [t.slots[slot] for slot in watched]
-                    m = t.spun(spot, m, at, unchanged(m, before, now))
+                    now = [t.slots[slot] for slot in seen]
+                    m = t.spun(spot, m, at, unchanged(m, before, now), bool(patience))
                     if m is None:
                         break
                 before = None
+        if patience:
+            t.hurried = False
         return join(finished, t.left[leave], entered)
 
     return run

@@ -27,7 +27,8 @@ _LOOKS = ("atomic", "__ldcg", "__ldcv", "__ldca", "__ldlu")
 def may_wait(function: ast.Function, functions: dict[str, list[ast.Function]]) -> bool:
     """Whether a loop of a kernel, or of a function that it calls, may wait for another thread.
 
-    Such a loop counts no turns, and looks at memory by an atomic, a volatile or an uncached load.
+    Such a loop counts no turns, or sleeps in each, and looks at memory by an atomic, a volatile or an
+    uncached load.
     """
     reached = _reached(function, functions)
     if any(
@@ -53,8 +54,39 @@ def may_wait(function: ast.Function, functions: dict[str, list[ast.Function]]) -
 
 
 def counts_none(loop: ast.For) -> bool:
-    """Whether a loop has no counter of its own, and so may go on for ever."""
-    return loop.step is None
+    """Whether a loop has no counter of its own, and so may go on for ever, or counts how long it sleeps."""
+    return loop.step is None or _sleeps(loop)
+
+
+def patience_names(loop: ast.For) -> set[str]:
+    """Variables of a loop that sleeps which only count its turns: they are for giving up.
+
+    A thread that does nothing but count has not got on. So it waits, as one without a counter would, and
+    its counter runs only when nobody else can go on.
+    """
+    if not _sleeps(loop):
+        return set()
+    parts = list(ast.parts_of([loop.test, loop.body, loop.step]))
+    seen = [item.name for item in parts if isinstance(item, ast.Name)]
+    counted: list[str] = []
+    turned: set[str] = set()
+    for item in parts:
+        operands: list[ast.Expression] = []
+        if isinstance(item, ast.Increment):
+            operands = [item.operand]
+            turned |= _names(item.operand)
+        elif isinstance(item, ast.Binary) and item.op in ("<", "<=", ">", ">=", "==", "!="):
+            operands = [item.left, item.right]
+        counted += [o.name for o in operands if isinstance(o, ast.Name)]
+        # Of `++n > most` the counter is within the comparison, and is found as an increment.
+    return {name for name in turned if seen.count(name) == counted.count(name)}
+
+
+def _sleeps(loop: ast.For) -> bool:
+    return any(
+        isinstance(item, ast.Call) and item.name == "__nanosleep"
+        for item in ast.parts_of([loop.test, loop.body, loop.step])
+    )
 
 
 def decisive_names(loop: ast.For) -> set[str]:

@@ -144,8 +144,8 @@ class Team:
     resume : int
         The place at which those go on for whom the kernel has been entered again, or -1.
     forced, grid_met, hurried : bool
-        Nobody else will come to that place; or all blocks have come to the barrier of the grid; or what
-        counts its turns runs until it gives up.
+        Nobody else will come to that place; or all blocks have come to the barrier of the grid; or the
+        loop that is entered again counts its turns, and has counted for very long.
     turns, turn, rows : int, int, dict
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         (`compile.turns`).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,6 +65,7 @@ class Execution:
         self._tally = tally
         self._regions = regions
         self._facts = facts
+        self._spent = 0.0  # seconds of interpreting
 
     @property
     def changes(self) -> int:
@@ -80,11 +82,15 @@ class Execution:
         KernelFault
             One of its subclasses; `DeadlockError` if it waits for the `last` time and does not give up.
         """
-        with np.errstate(all="ignore"):
-            if last:
-                return self._blocks.hurry()
-            self._launch.changes += 1
-            return self._blocks.run()
+        self._launch.since = time.monotonic() - self._spent
+        try:
+            with np.errstate(all="ignore"):
+                if last:
+                    return self._blocks.hurry()
+                self._launch.changes += 1
+                return self._blocks.run()
+        finally:
+            self._spent = time.monotonic() - self._launch.since
 
     def finish(self) -> LaunchResult:
         """Run to the end, with nobody else there."""

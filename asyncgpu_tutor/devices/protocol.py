@@ -341,6 +341,10 @@ class Device(Enqueuer, Protocol):
         """
         ...
 
+    def answering(self, more: int) -> None:
+        """The host is at work on so many more answers that a kernel waits for; a simulated one is patient."""
+        ...
+
     def get_function(
         self,
         source: str,

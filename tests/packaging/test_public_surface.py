@@ -44,6 +44,7 @@ PUBLIC = [
     "explore",
     "full",
     "h2d",
+    "hostcalls",
     "in_flight",
     "mapped",
     "matvec_naive",

@@ -202,9 +202,11 @@ def _merge_pointers(bits: NDArray[np.bool_], new: Ptr, old: Ptr) -> Ptr:
         return Ptr(new.region, offset, unit, 0, new.name)
     choices: dict[tuple[int, str], tuple[NDArray[np.bool_], Region | None, str]] = {}
     for chosen, ptr in ((bits, new), (~bits, old)):
-        mixed = isinstance(ptr.region, MixedRegion)
-        for theirs, region, name in ptr.region.choices if mixed else [(None, ptr.region, ptr.name)]:
-            both = chosen if theirs is None else theirs & chosen
+        known: list[tuple[NDArray[np.bool_], Region | None, str]] = [(chosen, ptr.region, ptr.name)]
+        if isinstance(ptr.region, MixedRegion):
+            known = ptr.region.choices
+        for theirs, region, name in known:
+            both = theirs & chosen
             key = id(region), name
             if key in choices:
                 both = both | choices[key][0]

@@ -296,6 +296,9 @@ class CupyDevice:
             await asyncio.sleep(0)
             turn_given()
 
+    def answering(self, more: int) -> None:
+        """A GPU has no say in how long its kernels wait."""
+
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether the driver knows its memory."""
         if type(array.base) is PinnedMemoryPointer or array.nbytes == 0:  # our own, nearly always

@@ -219,6 +219,10 @@ class SimDevice:
         """Wait until a kernel is waiting for the host; see `Device.until_waited_for`."""
         await self.machine.until_paused(ROUND_US + answered * ANSWER_US)
 
+    def answering(self, more: int) -> None:
+        """The host is at work on so many more answers: see `Machine.answering`."""
+        self.machine.answering += more
+
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
         return self.machine.is_pinned(array)

@@ -138,7 +138,7 @@ class Engine:
         return [run for run in self._running if run.work.paused is not None]
 
     def when_paused(self) -> EngineEvent:
-        """An event that passes when a kernel is paused next."""
+        """An event that passes when a kernel is paused next, or work of a device is done."""
         event = EngineEvent()
         self._until_paused.append(event)
         return event
@@ -260,6 +260,7 @@ class Engine:
                 run.command.end(start, self.now, start - run.came)
         if done:
             self._stir()
+            self._note_pause()  # since it may have asked for something, and not waited
 
     # ------------------------------------------------------------------ starting
     def _start_all(self) -> bool:

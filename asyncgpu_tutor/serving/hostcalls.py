@@ -193,7 +193,10 @@ class Hostcalls:
     async def _serve(self) -> None:
         try:
             while True:
-                await self._device.until_waited_for(self._answer())
+                answered = self._answer()
+                if self._at_work:
+                    await asyncio.sleep(0)  # since those need turns of the loop too
+                await self._device.until_waited_for(answered)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
         finally:

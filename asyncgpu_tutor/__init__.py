@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the
         dup,
         full,
         h2d,
+        mapped,
         memcpy,
         ones,
         overlap,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:  # nothing is imported here: this tells type checkers what the
     )
     from asyncgpu_tutor.run.future import DeviceFuture, FutureState
     from asyncgpu_tutor.scheduling import SchedulingPolicy, SingleStream, StreamPoolRoundRobin
-    from asyncgpu_tutor.serving import Server
+    from asyncgpu_tutor.serving import Server, hostcalls
     from asyncgpu_tutor.traces import nvtx as ranges
     from asyncgpu_tutor.traces.analysis import analyse, compare, diagnose
     from asyncgpu_tutor.traces.pictures import compare_timelines
@@ -105,7 +106,9 @@ __all__ = [
     "explore",
     "full",
     "h2d",
+    "hostcalls",
     "in_flight",
+    "mapped",
     "matvec_naive",
     "memcpy",
     "microscope",
@@ -167,7 +170,9 @@ _HOMES = {
     "explore": "inspection",
     "full": "ops",
     "h2d": "ops",
+    "hostcalls": "serving",
     "in_flight": "run",
+    "mapped": "ops",
     "matvec_naive": "kernels",
     "memcpy": "ops",
     "microscope": "inspection",

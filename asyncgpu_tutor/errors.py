@@ -21,6 +21,7 @@
      │   └─ UnsupportedFeatureError CUDA C that the simulated device does not run
      └─ DeviceError                 a device failed while it worked
          ├─ OutOfMemoryError
+         ├─ HostcallError           a kernel gave up waiting for the host
          ├─ UpstreamError           an operation that this one waited for had failed
          ├─ StreamRaceError         two operations touch one array, and nothing orders them
          ├─ HostBufferError         a host array was changed while a copy was reading it
@@ -70,6 +71,7 @@ __all__ = [
     "DivisionByZeroError",
     "FaultSite",
     "HostBufferError",
+    "HostcallError",
     "KernelCompileError",
     "KernelFault",
     "LaunchConfigError",
@@ -222,6 +224,10 @@ class DeviceError(AsyncGpuError, RuntimeError):
 
 class OutOfMemoryError(DeviceError):
     """An allocation did not fit."""
+
+
+class HostcallError(DeviceError):
+    """A kernel called the host, and gave up waiting for an answer."""
 
 
 class UpstreamError(DeviceError):

@@ -58,3 +58,19 @@ def test_everybody_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
             assert len(got) in (1, len(want))
             assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=False))
         loop.close()
+
+
+def test_calls_of_the_host(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = importlib.util.spec_from_file_location("hostcalls", FOLDER / "hostcalls.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "RUNS", 1)
+    monkeypatch.setattr(module, "printing", lambda blocks, number: 0.0)
+    with agt.using("sim"):
+        asyncio.run(module.main("sim", [2]))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines[3:]] == ["calls/s"] * 3

@@ -326,6 +326,25 @@ class Device(Enqueuer, Protocol):
         """
         ...
 
+    def map_host(self, host: HostBuffer, name: str) -> Memory:
+        """The memory of a whole pinned array as kernels see it; the array is kept alive.
+
+        `UsageError` if it is not one.
+        """
+        ...
+
+    async def until_waited_for(self, answered: int) -> None:
+        """For who answers kernels that wait for the host: return when it is worth to look again.
+
+        `answered` is how many were answered since the last time. A simulated device lets its clock move until
+        a kernel waits; a GPU tells nobody, so there it is a turn of the event loop, when one is due.
+        """
+        ...
+
+    def answering(self, more: int) -> None:
+        """The host is at work on so many more answers that a kernel waits for; a simulated one is patient."""
+        ...
+
     def get_function(
         self,
         source: str,

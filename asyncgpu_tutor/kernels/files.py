@@ -1,4 +1,8 @@
-"""A published `.cu` file as one text: its author's own headers stand where they are included."""
+"""A published `.cu` file as one text: its author's own headers stand where they are included.
+
+So do the headers of this package (`kernels/headers`), in a source of any origin: `#include "hostcall.cuh"`.
+Both devices get the same text.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,9 @@ from pathlib import Path
 from asyncgpu_tutor.cuda_c import device_code
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["is_file_name", "only_kernel", "read_source"]
+__all__ = ["include_headers", "is_file_name", "only_kernel", "read_source"]
+
+SHIPPED = Path(__file__).parent / "headers"
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">][^\n]*', re.MULTILINE)
 
@@ -41,18 +47,27 @@ def read_source(path: str | PathLike[str], include: Sequence[str | PathLike[str]
         raise UsageError(f"{file} cannot be read as CUDA C: {error}") from None
 
 
+def include_headers(source: str, include: Sequence[str | PathLike[str]] = ()) -> str:
+    """A source with the text of the headers that it includes, of this package or in the folders `include`."""
+    return _expanded(source, [Path(folder) for folder in include], set())
+
+
 def _joined(file: Path, include: Sequence[Path], seen: set[Path]) -> str:
+    return _expanded(file.read_text("utf-8"), [file.parent, *include], seen)
+
+
+def _expanded(text: str, folders: Sequence[Path], seen: set[Path]) -> str:
     def header(match: re.Match[str]) -> str:
-        for folder in (file.parent, *include):
+        for folder in (*folders, SHIPPED):
             found = (folder / match.group(1)).resolve()
             if found in seen:
                 return ""
             if found.is_file():
                 seen.add(found)
-                return _joined(found, include, seen)
+                return _joined(found, folders, seen)
         return match.group()
 
-    return _INCLUDE.sub(header, file.read_text("utf-8"))
+    return _INCLUDE.sub(header, text)
 
 
 def only_kernel(source: str) -> str:

@@ -28,7 +28,7 @@ from asyncgpu_tutor.kernels.arguments import (
 )
 from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
 from asyncgpu_tutor.kernels.constants import Constants
-from asyncgpu_tutor.kernels.files import is_file_name, only_kernel, read_source
+from asyncgpu_tutor.kernels.files import include_headers, is_file_name, only_kernel, read_source
 from asyncgpu_tutor.kernels.launching import gatherer, launcher
 from asyncgpu_tutor.kernels.source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp
@@ -50,7 +50,8 @@ class Kernel:
         Which `__global__` function; needed where there are several. An instance of a template as C++
         writes it: ``"scale<float, 16>"``.
     include : sequence of path
-        Where else to look for the headers of a file, as with ``nvcc -I``.
+        Where else to look for headers, as with ``nvcc -I``. Those of this package are found in any case:
+        ``#include "hostcall.cuh"``.
     shapes : mapping of str to tuple of str, optional
         For array parameters: the scalar parameters that give their shape, as in ``{"a": ("m", "k")}``. Calls
         are then checked. A shape of one size fits any array of that many elements.
@@ -93,6 +94,8 @@ class Kernel:
     ) -> None:
         if is_file_name(source):
             source = read_source(cast("str", source), include)
+        elif isinstance(source, str):
+            source = include_headers(source, include)
         if isinstance(source, KernelSource):
             self._facts = source
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked

@@ -6,7 +6,7 @@ from asyncgpu_tutor.ops.group import zip_ops as zip
 from asyncgpu_tutor.ops.leaf_arrays import arange, d2h, dup, full, h2d, memcpy, ones, randn, zeros
 from asyncgpu_tutor.ops.leaves import Download, value, with_context
 from asyncgpu_tutor.ops.operation import DeviceOp
-from asyncgpu_tutor.ops.pinned import asarray, is_foreign, pin, pinned
+from asyncgpu_tutor.ops.pinned import asarray, is_foreign, mapped, pin, pinned
 from asyncgpu_tutor.ops.prepared import Prepared
 from asyncgpu_tutor.ops.shared import SharedOp
 from asyncgpu_tutor.ops.spawning import spawn
@@ -25,6 +25,7 @@ __all__ = [
     "full",
     "h2d",
     "is_foreign",
+    "mapped",
     "memcpy",
     "ones",
     "overlap",

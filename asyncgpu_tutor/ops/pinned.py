@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, as_shape
-from asyncgpu_tutor.errors import DeviceMismatchError
+from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.run import current_device
 
-__all__ = ["asarray", "is_foreign", "pin", "pinned"]
+__all__ = ["asarray", "is_foreign", "mapped", "pin", "pinned"]
 
 
 def pinned(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
@@ -25,6 +25,46 @@ def pin(array: npt.ArrayLike) -> npt.NDArray[Any]:
     target = pinned(source.shape, source.dtype)
     target[...] = source
     return target
+
+
+def mapped(host: npt.NDArray[Any], name: str = "mapped") -> DeviceArray:
+    """A `DeviceArray` on the memory of a pinned host array; no copy (CUDA: mapped memory, zero-copy).
+
+    Kernels read and write the host's own bytes, while they run: so a kernel and the host can talk. Each
+    access crosses the bus. Nothing orders the two sides but what they agree on: a kernel publishes with
+    `__threadfence_system()` and then a flag, and looks at a flag through a pointer to volatile, or by an
+    atomic.
+
+    Parameters
+    ----------
+    host : numpy.ndarray
+        A whole array of `pinned` or `pin`. It is kept alive.
+
+    Raises
+    ------
+    UsageError
+        If it is not pinned, or only a part of an array that is.
+
+    Notes
+    -----
+    On the simulated device a kernel that waits for the host is paused, and goes on when the program next
+    calls the device or awaits. A loop of Python that looks for an answer has to do so: with
+    ``await agt.sleep(1)``, say. If the host does nothing but wait for that kernel, it is a `DeadlockError`.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt
+    >>> host = agt.pin([1.0, 2.0])
+    >>> agt.mapped(host).shape
+    (2,)
+    """
+    if not isinstance(host, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        raise UsageError(
+            f"agt.mapped takes a pinned NumPy array, and got {type(host).__name__}: agt.pin(x) makes one"
+        )
+    device = current_device()
+    memory = device.map_host(host, name)
+    return DeviceArray(Buffer(memory, device, name), host.shape, host.dtype)
 
 
 def is_foreign(thing: object) -> bool:

@@ -1,5 +1,6 @@
-"""A small server loop: requests in, a pipeline on each of several streams, results out."""
+"""Serving: requests in, a pipeline on several streams, results out; and kernels that call the host."""
 
+from asyncgpu_tutor.serving.hostcalls import Hostcalls, hostcalls
 from asyncgpu_tutor.serving.server import Server
 
-__all__ = ["Server"]
+__all__ = ["Hostcalls", "Server", "hostcalls"]

@@ -313,3 +313,42 @@ class TestEndless:
         o = np.zeros(32, np.int32)
         launch(source, "k", 1, 32, o)
         assert o.tolist() == [1000 + i for i in range(32)]
+
+
+PATIENT = """extern "C" __global__ void k(int* flag, int* out) {
+    WAIT
+    out[threadIdx.x] = turns > 1000 ? -1 : 1;
+}"""
+LOOPS = {
+    "counts up": "unsigned turns = 0; while (atomicAdd(flag, 0) == 0) {"
+    " if (++turns > 4000000u) break; __nanosleep(100); }",
+    "counts in a for": "int turns = 0; for (; turns < 4000000; ++turns) {"
+    " if (atomicAdd(flag, 0) != 0) break; __nanosleep(100); }",
+    "counts in the test": "int turns = 0; while (turns < 4000000 && atomicAdd(flag, 0) == 0) {"
+    " turns++; __nanosleep(100); }",
+}
+
+
+class TestPatience:
+    """A loop that sleeps and counts its turns waits like any other, and gives up when nobody is left."""
+
+    @pytest.mark.parametrize("name", LOOPS)
+    def test_it_gives_up(self, name: str) -> None:
+        out = np.zeros(2, np.int32)
+        source = PATIENT.replace("WAIT", LOOPS[name])
+        launch(source, "k", 1, 2, np.zeros(1, np.int32), out)
+        assert out.tolist() == [-1, -1]
+
+    @pytest.mark.parametrize("name", LOOPS)
+    def test_but_not_while_somebody_comes(self, name: str) -> None:
+        out = np.zeros(2, np.int32)
+        loop = LOOPS[name].replace("unsigned turns", "turns").replace("int turns", "turns")
+        wait = f"int turns = 0; if (threadIdx.x == 0) {{ {loop} }}"
+        wait += " else { for (int i = 0; i < 100; ++i) __nanosleep(10); atomicExch(flag, 1); }"
+        launch(PATIENT.replace("WAIT", wait), "k", 1, 2, np.zeros(1, np.int32), out)
+        assert out.tolist() == [1, 1]
+
+    def test_a_bound_that_is_never_reached_is_a_deadlock(self) -> None:
+        source = PATIENT.replace("WAIT", LOOPS["counts up"].replace("4000000u", "4000000000u"))
+        with pytest.raises(errors.DeadlockError):
+            launch(source, "k", 1, 2, np.zeros(1, np.int32), np.zeros(2, np.int32))

@@ -54,3 +54,22 @@ def test_no_such_file(tmp_path: Path) -> None:
 def test_a_file_of_the_host_has_no_kernel() -> None:
     with pytest.raises(agt.errors.UsageError, match=r"no kernel.*relu \(line 1\)"):
         agt.Kernel("void relu(float* x) { x[0] = 1; }\n")
+
+
+def test_a_header_of_this_package_is_found_from_any_source(folder: Path, device: Device) -> None:
+    text = """#include "hostcall.cuh"
+    #include "hostcall.cuh"  // once is enough
+    __global__ void word(int* out) { *out = HOSTCALL_HEAD; }"""
+    (folder / "header.cu").write_text(text)
+    for source in (text, folder / "header.cu"):
+        got = agt.Kernel(source)(agt.zeros((1,), np.int32), grid=1, block=1).output().to_host()
+        assert got.sync().tolist() == [8]
+
+
+def test_a_string_has_headers_of_its_own_too(folder: Path) -> None:
+    kernel = agt.Kernel(
+        '#include "common.h"\n__global__ void one(int* out) { *out = ONE; }',
+        include=[folder / "elsewhere"],
+    )
+    got = kernel(agt.zeros((1,), np.int32), grid=1, block=1).output().to_host().sync()
+    assert got.tolist() == [1]

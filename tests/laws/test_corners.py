@@ -118,7 +118,7 @@ def test_an_interrupted_kernel_counts_as_failed(
     stream = agt.create_stream()
     op = scale(x, 2.0).to_host()
     with monkeypatch.context() as patch:
-        patch.setattr(Program, "launch", interrupted)
+        patch.setattr(Program, "begin", interrupted)
         with pytest.raises(KeyboardInterrupt):
             op.sync_on(stream)
     with pytest.raises(agt.DeviceError, match="interrupted by KeyboardInterrupt"):

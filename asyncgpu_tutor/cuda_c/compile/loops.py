@@ -13,7 +13,13 @@ from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
 from asyncgpu_tutor.cuda_c.compile.turns import Sum, side_by_side, summed
 from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
-from asyncgpu_tutor.cuda_c.compile.waiting import counts_none, decisive_names
+from asyncgpu_tutor.cuda_c.compile.waiting import (
+    counts_none,
+    decisive_names,
+    leap,
+    patience_names,
+    still_patient,
+)
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.waiting import ENDLESS, NOWHERE, Apart, unchanged
@@ -124,10 +130,18 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             c, node, sums, test, step, body, (test_piece.point, step_piece.point), quick
         )
     watched: list[int] = []
+    patience: list[int] = []
     often = 0
     if counts_none(node):
         decide = decisive_names(node)
-        watched = [v.slot for v in changed if v is not None and not v.memory and v.name in decide]
+        decisive = [v for v in changed if v is not None and not v.memory and v.name in decide]
+        counters = patience_names(node)
+        patience = [
+            v.slot
+            for v in decisive
+            if v.name in counters and isinstance(v.type, Scalar) and v.type.is_integer
+        ]
+        watched = [v.slot for v in decisive if v.slot not in patience]
         c.spins, often = True, 1 if waits else _SELDOM
     spot = head if waits else NOWHERE if c.may_wait else ENDLESS
     at, after = node.at, node.after
@@ -145,6 +159,9 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             t.resume = -1
         m: Mask | None = entered
         turns = changes = 0
+        if patience and t.hurried and resume >= 0:
+            t.hurried = False
+            leap(t, entered, patience)
         if together is not None:
             together(t, entered)
         before: list[Any] | None = None
@@ -183,7 +200,8 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             if before is not None:
                 if changes == t.launch.changes:
                     now = [t.slots[slot] for slot in watched]
-                    m = t.spun(spot, m, at, unchanged(m, before, now))
+                    patient = bool(patience) and still_patient(t, m, patience)
+                    m = t.spun(spot, m, at, unchanged(m, before, now), patient)
                     if m is None:
                         break
                 before = None

@@ -90,6 +90,8 @@ def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> E
     if isinstance(ctype, Void):
         c.fail(at, "a void pointer must be cast before it is followed")
     site = c.new_site(at, volatile=place.volatile)
+    if place.volatile:
+        place.origin.signal()
     c.watched.append((site, place.origin))
 
     def run(t: Team, m: Mask) -> Any:
@@ -156,6 +158,8 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
         c.steps.append(record.Assign(place.variable, new.node))
         return _register_writer(place, ctype)
     place.origin.write()
+    if place.volatile:
+        place.origin.signal()
     if isinstance(ctype, Pointer) or (isinstance(ctype, Struct) and _has_pointer(ctype)):
         c.unsupported(at, "pointers in memory are not supported: keep them in variables")
     c.steps.append(record.Store(expr.node, new.node))

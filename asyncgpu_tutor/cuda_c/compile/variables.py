@@ -18,6 +18,7 @@ class Origin:
         self._parent: Origin | None = None
         self._written = False
         self._compared = False
+        self._signals = False
         self._near = False
         self._far = False
 
@@ -37,6 +38,7 @@ class Origin:
             b._parent = a
             a._written |= b._written
             a._compared |= b._compared
+            a._signals |= b._signals
             a._near |= b._near
             a._far |= b._far
 
@@ -57,6 +59,15 @@ class Origin:
         design: the swap fails if the value read was stale.
         """
         self.root()._compared = True
+
+    def signal(self) -> None:
+        """Note an atomic, or a volatile access: what others do meanwhile is expected."""
+        self.root()._signals = True
+
+    @property
+    def signals(self) -> bool:
+        """Whether threads may tell each other something by memory in this set."""
+        return self.root()._signals
 
     @property
     def near(self) -> bool:

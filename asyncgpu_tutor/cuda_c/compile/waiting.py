@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from asyncgpu_tutor.cuda_c.compile.typed import Execute
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -21,13 +23,16 @@ from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
 if TYPE_CHECKING:
     from asyncgpu_tutor.cuda_c.compile.context import Context
 
-_LOOKS = ("atomic", "__ldcg", "__ldcv", "__ldca", "__ldlu")
+# A thread sleeps only to wait for others.
+_LOOKS = ("atomic", "__ldcg", "__ldcv", "__ldca", "__ldlu", "__nanosleep")
+_LONG = 1 << 30  # turns
 
 
 def may_wait(function: ast.Function, functions: dict[str, list[ast.Function]]) -> bool:
     """Whether a loop of a kernel, or of a function that it calls, may wait for another thread.
 
-    Such a loop counts no turns, and looks at memory by an atomic, a volatile or an uncached load.
+    Such a loop counts no turns, or sleeps in each, and looks at memory by an atomic, a volatile or an
+    uncached load.
     """
     reached = _reached(function, functions)
     if any(
@@ -53,8 +58,65 @@ def may_wait(function: ast.Function, functions: dict[str, list[ast.Function]]) -
 
 
 def counts_none(loop: ast.For) -> bool:
-    """Whether a loop has no counter of its own, and so may go on for ever."""
-    return loop.step is None
+    """Whether a loop has no counter of its own, and so may go on for ever, or counts how long it sleeps."""
+    return loop.step is None or _sleeps(loop)
+
+
+def patience_names(loop: ast.For) -> set[str]:
+    """Variables of a loop that sleeps which only count its turns up to a bound: they are for giving up.
+
+    A thread that does nothing but count has not got on. So it waits, as one without a counter would, and
+    its counter leaps when nobody else can go on (`leap`).
+    """
+    if not _sleeps(loop):
+        return set()
+    parts = list(ast.parts_of([loop.test, loop.body, loop.step]))
+    seen = [item.name for item in parts if isinstance(item, ast.Name)]
+    known: list[str] = []
+    counted: set[str] = set()
+    for item in parts:
+        operands: list[ast.Expression] = []
+        if isinstance(item, ast.Increment) and item.op == "+":
+            operands = [item.operand]
+            counted |= _names(item.operand)
+        elif isinstance(item, ast.Binary) and item.op in ("<", "<=", ">", ">="):
+            operands = [
+                item.left,
+                item.right,
+            ]  # in `++n > most` the counter is found as an increment
+        known += [o.name for o in operands if isinstance(o, ast.Name)]
+    return {name for name in counted if seen.count(name) == known.count(name)}
+
+
+def leap(t: Team, m: Mask, slots: Sequence[int]) -> None:
+    """Let these threads have counted as if they had waited for very long."""
+    for slot in slots:
+        value = t.array(t.slots[slot]).copy()
+        value[m.index] = min(_LONG, np.iinfo(value.dtype).max - 1)
+        t.slots[slot] = value
+
+
+def still_patient(t: Team, m: Mask, slots: Sequence[int]) -> bool:
+    """Whether these threads count how long they wait, and have not leapt yet."""
+    return any(
+        bool(
+            (
+                t.array(t.slots[slot])[m.index] < min(_LONG, np.iinfo(t.slots[slot].dtype).max - 1)
+            ).any()
+        )
+        for slot in slots
+    )
+
+
+def _sleeps(loop: ast.For) -> bool:
+    """Whether a loop sleeps between looks at something; else it is a delay, and ends by itself."""
+    parts = list(ast.parts_of([loop.test, loop.body, loop.step]))
+    called = {item.name for item in parts if isinstance(item, ast.Call)}
+    follows = any(
+        isinstance(item, ast.Index) or (isinstance(item, ast.Unary) and item.op == "*")
+        for item in parts
+    )
+    return "__nanosleep" in called and (follows or len(called) > 1)
 
 
 def decisive_names(loop: ast.For) -> set[str]:

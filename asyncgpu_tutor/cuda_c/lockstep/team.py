@@ -143,8 +143,9 @@ class Team:
         Lanes that wait for others, see `waiting`.
     resume : int
         The place at which those go on for whom the kernel has been entered again, or -1.
-    forced, grid_met : bool
-        Nobody else will come to that place; or all blocks have come to the barrier of the grid.
+    forced, grid_met, hurried : bool
+        Nobody else will come to that place; or all blocks have come to the barrier of the grid; or the
+        loop that is entered again counts its turns, and has counted for very long.
     turns, turn, rows : int, int, dict
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         (`compile.turns`).
@@ -170,7 +171,7 @@ class Team:
         self.warp_time: Any = 0
         self.waiters = Waiters(layout)
         self.resume = -1
-        self.forced = self.grid_met = False
+        self.forced = self.grid_met = self.hurried = False
         self.fenced: NDArray[np.int64] | None = None
         self.fetched: NDArray[np.int64] | None = None
         self.shared: dict[Any, BlockMemory] = {}
@@ -215,7 +216,14 @@ class Team:
         self.waiters.park(place, bits, at, apart, self.launch.changes)
         return some(self.layout, mask.bits & ~bits)
 
-    def spun(self, place: int, mask: Mask, at: Position, stuck: NDArray[np.bool_]) -> Mask | None:
+    def spun(
+        self,
+        place: int,
+        mask: Mask,
+        at: Position,
+        stuck: NDArray[np.bool_],
+        patient: bool = False,
+    ) -> Mask | None:
         """Set lanes of `mask` aside that have looked in vain; the rest goes on."""
         if not stuck.any():
             return mask
@@ -236,7 +244,7 @@ class Team:
                 "waits here for another thread, in a function that is called within a larger expression, "
                 "where the simulated device cannot let others go on: give its result to a variable first",
             )
-        self.waiters.park(place, stuck, at, None, self.launch.changes)
+        self.waiters.park(place, stuck, at, None, self.launch.changes, patient)
         return some(self.layout, mask.bits & ~stuck)
 
     def array(self, value: Any) -> NDArray[Any]:

@@ -10,8 +10,9 @@ progress.
 Two things make threads wait. They meet others, at a barrier or in a function of a warp, and not all have
 come. Or they spin: a turn of a loop has changed no variable of theirs and no memory, so the next turn would
 be the same one, and whatever they wait for must come from somebody else. A spin is worth another look as
-soon as memory has changed, and if nobody is left who could change it, it never ends. Nothing is polled, and
-nothing depends on time.
+soon as memory has changed, by other threads, by other kernels or by the host (`run.blocks`). If nobody is
+left who could change it, it never ends; unless it counts its turns, in order to give up: then it does.
+Nothing is polled, and nothing depends on time.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Group:
     at: Position
     meets: Apart | None
     seen: int  # `Launch.changes` when they last looked
+    patient: bool = False  # whether they count how long they have waited, and will give up
 
 
 class Waiters:
@@ -78,13 +80,21 @@ class Waiters:
         self.bits: Bits = np.zeros(layout.lanes, np.bool_)
         self.count = 0
 
-    def park(self, place: int, bits: Bits, at: Position, meets: Apart | None, seen: int) -> None:
+    def park(
+        self,
+        place: int,
+        bits: Bits,
+        at: Position,
+        meets: Apart | None,
+        seen: int,
+        patient: bool = False,
+    ) -> None:
         """Set lanes aside."""
         self.count += 1
         self.bits = self.bits | bits
         group = self.groups.get(place)
         if group is None:
-            self.groups[place] = Group(place, bits, at, meets, seen)
+            self.groups[place] = Group(place, bits, at, meets, seen, patient)
             return
         if meets is not None and meets.names is not None and group.meets is not None:
             old = group.meets.names

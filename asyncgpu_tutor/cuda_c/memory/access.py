@@ -200,10 +200,19 @@ def _merge_pointers(bits: NDArray[np.bool_], new: Ptr, old: Ptr) -> Ptr:
     offset = choose(bits, new.address(), old.address()) // unit
     if new.region is old.region:
         return Ptr(new.region, offset, unit, 0, new.name)
-    choices: list[tuple[NDArray[np.bool_], Region | None, str]] = []
+    choices: dict[tuple[int, str], tuple[NDArray[np.bool_], Region | None, str]] = {}
     for chosen, ptr in ((bits, new), (~bits, old)):
+        known: list[tuple[NDArray[np.bool_], Region | None, str]] = [(chosen, ptr.region, ptr.name)]
         if isinstance(ptr.region, MixedRegion):
-            choices += [(b & chosen, r, name) for b, r, name in ptr.region.choices]
-        else:
-            choices.append((chosen, ptr.region, ptr.name))
-    return Ptr(MixedRegion(choices), offset, unit, 0, new.name)
+            known = ptr.region.choices
+        for theirs, region, name in known:
+            both = theirs & chosen
+            key = id(region), name
+            if key in choices:
+                both = both | choices[key][0]
+            if both.any():
+                choices[key] = both, region, name
+    if len(choices) == 1:
+        ((_, region, name),) = choices.values()
+        return Ptr(region, offset, unit, 0, name)
+    return Ptr(MixedRegion(list(choices.values())), offset, unit, 0, new.name)

@@ -39,11 +39,16 @@ class GlobalMemory:
         Its size in bytes.
     name : str
         What to call it where no parameter's name is at hand.
+    room : ndarray of uint8, optional
+        Bytes of somebody else, in place of new ones: a multiple of 16, and at least `nbytes`. They count as
+        written.
 
     Attributes
     ----------
     data : ndarray of uint8, shape (nbytes,)
         Its contents. Whoever writes here says so by `mark_written`.
+    mapped : bool
+        Whether it is the host's, who may write to it at any time.
     readonly : bool
         Whether a kernel that writes to it fails.
     advice : str
@@ -52,19 +57,22 @@ class GlobalMemory:
         If set, kernels note here which bytes they store to: 1 for each.
     """
 
-    def __init__(self, nbytes: int, name: str = "") -> None:
+    def __init__(self, nbytes: int, name: str = "", room: NDArray[np.uint8] | None = None) -> None:
         if nbytes < 0:
             raise ValueError(f"an allocation of {nbytes} bytes is not possible")
         self.nbytes = nbytes
         self.name = name
         self.readonly = False
+        self.mapped = room is not None
         self.advice = ""
         self.trail: NDArray[np.uint8] | None = None
         # The room is a multiple of 16 bytes, so that every element type has a view of all of it.
-        self._room: NDArray[np.uint8] = np.zeros(-(-nbytes // 16) * 16, np.uint8)
+        self._room: NDArray[np.uint8] = (
+            np.zeros(-(-nbytes // 16) * 16, np.uint8) if room is None else room
+        )
         self.data = self._room[:nbytes]
         self._written: NDArray[np.uint8] | None = None
-        self.fully_initialised = nbytes == 0
+        self.fully_initialised = nbytes == 0 or room is not None
         self._views: dict[Any, NDArray[Any]] = {}
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from asyncgpu_tutor.cuda_c.compile.kernels import Code
 from asyncgpu_tutor.cuda_c.cost.tally import Tally
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
+from asyncgpu_tutor.cuda_c.lockstep.waiting import Group
 from asyncgpu_tutor.errors import DeadlockError
 
 
@@ -42,34 +43,60 @@ class Blocks:
         self._values = values
         self._wanted = wanted
         self._waiting: list[Team] = []
+        self._first = 0  # of those that have not begun
 
-    def run(self) -> None:
-        """Run all of them to their end.
+    def run(self) -> bool:
+        """Run on: to the end of all of them, or as far as they come without somebody else.
+
+        Returns
+        -------
+        bool
+            Whether all have ended. If not, they look at memory in vain until somebody else writes to it.
 
         Raises
         ------
         KernelFault
-            `DeadlockError` if all that are under way wait, and others have no place or there are none.
+            `DeadlockError` and `BarrierError` among them: nobody else can help where threads are to meet.
         """
         try:
-            self._run()
+            ended = self._run()
+            if not ended and not self._spinning():
+                self.stuck()
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(self._launch.progress())
             raise
+        return ended
 
-    def _run(self) -> None:
+    def hurry(self) -> bool:
+        """As `run`, where nobody else will ever write to memory.
+
+        Threads that count how long they wait give up. `DeadlockError` if none does.
+        """
+        for team, group in self._spinning():
+            if group.patient:
+                team.resume, team.hurried = group.place, True
+                self._enter(team, team.waiters.take(group, group.bits))
+                self._waiting = [t for t in self._waiting if t.waiters.groups]
+                return self.run()
+        self.stuck()
+
+    def _run(self) -> bool:
         limits = self._launch.limits
         most = max(1, limits.batch_lanes // self._launch.threads)
-        first = 0
-        while first < len(self._wanted):
-            count = min(most, self._free())
+        self._go_on()
+        while self._first < len(self._wanted):
+            first = self._first
+            count = min(most, self._free(), len(self._wanted) - first)
             if count < 1:
-                self._stuck(len(self._wanted) - first)
+                return False
+            self._first += count
             self._begin(self._wanted[first : first + count])
-            first += count
             self._go_on()
-        if self._waiting:
-            self._stuck(0)
+        return not self._waiting
+
+    def _spinning(self) -> list[tuple[Team, Group]]:
+        groups = [(team, g) for team in self._waiting for g in team.waiters.groups.values()]
+        return [(team, g) for team, g in groups if g.meets is None]
 
     def _free(self) -> int:
         """Blocks that may begin now."""
@@ -135,10 +162,11 @@ class Blocks:
         self._waiting = [t for t in self._waiting if t.waiters.groups]
         return True
 
-    def _stuck(self, left: int) -> NoReturn:
-        """Report that nobody can go on; `left` blocks have not begun."""
+    def stuck(self) -> NoReturn:
+        """Report that nobody can go on."""
+        left = len(self._wanted) - self._first
         groups = [(team, g) for team in self._waiting for g in team.waiters.groups.values()]
-        spinning = [(team, g) for team, g in groups if g.meets is None]
+        spinning = self._spinning()
         grid = [(team, g) for team, g in groups if g.meets is not None and g.meets.by == "grid"]
         if grid and not spinning:
             team, group = grid[0]
@@ -156,7 +184,7 @@ class Blocks:
         team, group = spinning[0]
         more = int(sum(np.count_nonzero(g.bits) for _, g in groups)) - 1
         others = f" (and {more} more threads wait)" if more else ""
-        why = "whoever could change that has ended, or waits itself"
+        why = "whoever could change that has ended, or waits itself, be it a thread or the host"
         if left:
             resident = self._launch.limits.resident_blocks
             why = (

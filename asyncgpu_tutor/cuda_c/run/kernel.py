@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,68 @@ class LaunchResult:
     printed: str
 
 
+class Execution:
+    """A launch under way: it runs on until it has ended, or waits for somebody else to write to memory."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        blocks: Blocks,
+        tally: Tally,
+        regions: list[GlobalRegion],
+        facts: dict[str, int],
+    ) -> None:
+        self._launch = launch
+        self._blocks = blocks
+        self._tally = tally
+        self._regions = regions
+        self._facts = facts
+        self._spent = 0.0  # seconds of interpreting
+
+    @property
+    def changes(self) -> int:
+        """How often it has changed memory, if its threads may wait for others."""
+        return self._launch.changes
+
+    def go_on(self, *, last: bool = False) -> bool:
+        """Run on, because others have written to memory since; whether it has ended.
+
+        With `last` they have not, and never will: threads that count how long they wait give up.
+
+        Raises
+        ------
+        KernelFault
+            One of its subclasses; `DeadlockError` if it waits for the `last` time and does not give up.
+        """
+        self._launch.since = time.monotonic() - self._spent
+        try:
+            with np.errstate(all="ignore"):
+                if last:
+                    return self._blocks.hurry()
+                self._launch.changes += 1
+                return self._blocks.run()
+        finally:
+            self._spent = time.monotonic() - self._launch.since
+
+    def finish(self) -> LaunchResult:
+        """Run to the end, with nobody else there."""
+        ended = self.go_on()
+        while not ended:
+            ended = self.go_on(last=True)
+        return self.result()
+
+    def result(self) -> LaunchResult:
+        """What it has done until now."""
+        for region in self._regions:
+            region.memory.settle()
+        launch = self._launch
+        loaded, stored = (sum(r.needed(way) for r in self._regions) for way in (0, 1))
+        printed = "".join(launch.printed)
+        if launch.dropped_lines:
+            printed += f"... and {launch.dropped_lines} more calls of printf\n"
+        return LaunchResult(self._tally.counts(self._facts, (loaded, stored)), printed)
+
+
 @dataclass
 class CompiledKernel:
     """A kernel that is ready to be launched: what it computes, and what that costs."""
@@ -57,7 +120,7 @@ class CompiledKernel:
     costs: Costs
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
 
-    def launch(
+    def begin(
         self,
         source: Source,
         variables: Mapping[str, GlobalMemory],
@@ -67,9 +130,9 @@ class CompiledKernel:
         dynamic_shared: int,
         limits: Limits,
         sample: Sequence[int] | None,
-    ) -> LaunchResult:
-        """Run to the end. `variables` is the memory of `globals`, by name; the rest is what
-        `Program.launch` takes.
+    ) -> Execution:
+        """A launch, of which nothing has run. `variables` is the memory of `globals`, by name; the rest is
+        what `Program.begin` takes.
         """
         check_shape(self.name, grid, block)
         blocks = grid[0] * grid[1] * grid[2]
@@ -87,10 +150,6 @@ class CompiledKernel:
         regions: dict[int, GlobalRegion] = {}
         values = self._bind(variables, args, launch, regions)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
-        with np.errstate(all="ignore"):
-            Blocks(launch, self.code, tally, values, wanted).run()
-        for region in regions.values():
-            region.memory.settle()
         facts = {
             "threads": len(wanted) * launch.threads,
             "warps": len(wanted) * -(-launch.threads // 32),
@@ -98,11 +157,8 @@ class CompiledKernel:
             "shared_bytes": self.code.shared_bytes + dynamic_shared,
             "registers": self.costs.registers,
         }
-        needed = tuple(sum(r.needed(way) for r in regions.values()) for way in (0, 1))
-        printed = "".join(launch.printed)
-        if launch.dropped_lines:
-            printed += f"... and {launch.dropped_lines} more calls of printf\n"
-        return LaunchResult(tally.counts(facts, (needed[0], needed[1])), printed)
+        blocks_of = Blocks(launch, self.code, tally, values, wanted)
+        return Execution(launch, blocks_of, tally, list(regions.values()), facts)
 
     def _bind(
         self,

@@ -35,12 +35,12 @@ from asyncgpu_tutor.cuda_c.cost.walk import walk
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Limits
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
 from asyncgpu_tutor.cuda_c.run.arguments import Argument
-from asyncgpu_tutor.cuda_c.run.kernel import CompiledKernel, LaunchResult
+from asyncgpu_tutor.cuda_c.run.kernel import CompiledKernel, Execution, LaunchResult
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.parser import parse
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed, preprocess
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import Array, Scalar, Struct, leaves, size_of
+from asyncgpu_tutor.cuda_c.types import Array, Pointer, Scalar, Struct, leaves, size_of
 from asyncgpu_tutor.errors import UnsupportedFeatureError
 
 
@@ -241,7 +241,7 @@ class Program:
 
     # -- running
 
-    def launch(
+    def begin(
         self,
         name: str,
         grid: Dim,
@@ -251,8 +251,8 @@ class Program:
         dynamic_shared: int = 0,
         limits: Limits | None = None,
         sample: Sequence[int] | None = None,
-    ) -> LaunchResult:
-        """Run a kernel to its end.
+    ) -> Execution:
+        """A launch of a kernel; what it returns runs it.
 
         Parameters
         ----------
@@ -275,11 +275,8 @@ class Program:
             A grid or block that no GPU takes.
         UsageError, ArrayDTypeError
             Arguments that do not fit the parameters.
-        KernelFault
-            One of its subclasses, if the kernel does what no kernel may do. What it wrote until
-            then stays written.
         """
-        return self._find(name).launch(
+        return self._find(name).begin(
             self._source,
             self._memory,
             grid,
@@ -289,6 +286,39 @@ class Program:
             limits or Limits(),
             sample,
         )
+
+    def launch(
+        self,
+        name: str,
+        grid: Dim,
+        block: Dim,
+        args: Sequence[Argument],
+        *,
+        dynamic_shared: int = 0,
+        limits: Limits | None = None,
+        sample: Sequence[int] | None = None,
+    ) -> LaunchResult:
+        """Run a kernel to its end; parameters as of `begin`.
+
+        Raises
+        ------
+        KernelFault
+            One of its subclasses, if the kernel does what no kernel may do. What it wrote until
+            then stays written.
+        """
+        execution = self.begin(
+            name, grid, block, args, dynamic_shared=dynamic_shared, limits=limits, sample=sample
+        )
+        return execution.finish()
+
+    def signals(self, name: str) -> tuple[bool, tuple[bool, ...]]:
+        """Whether a kernel may wait for others; and by which parameters it may hear of them, or tell them.
+
+        These are the ones that it accesses by atomics, or as volatile.
+        """
+        code = self._find(name).code
+        by = tuple(isinstance(p.type, Pointer) and p.origin.signals for p in code.parameters)
+        return code.watches, by
 
 
 @lru_cache(maxsize=256)

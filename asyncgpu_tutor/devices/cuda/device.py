@@ -25,6 +25,7 @@ from asyncgpu_tutor.devices.cuda.recording import open_recorder
 from asyncgpu_tutor.devices.cuda.replay import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import address, device_copy, download, memset, upload
+from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
     Argument,
@@ -37,7 +38,7 @@ from asyncgpu_tutor.devices.protocol import (
     Memory,
     Stream,
 )
-from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError
+from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
@@ -279,6 +280,25 @@ class CupyDevice:
             raise translated(error, "allocating pinned host memory") from error
         return np.ndarray(shape, dtype, buffer=memory)
 
+    def map_host(self, host: HostBuffer, name: str) -> CupyMemory:
+        """The memory of a whole pinned array: it has one address for both sides ("Unified Addressing")."""
+        if not self.is_pinned(host) or not host.flags.c_contiguous or _partial(host):
+            raise UsageError(
+                "a kernel sees a pinned array in place, as a whole: agt.pinned(shape, dtype) makes one, "
+                f"and this one, of shape {host.shape}, is a part of another or not pinned"
+            )
+        place = cupy.cuda.UnownedMemory(address(host), max(host.nbytes, 1), host, self.ordinal)
+        return CupyMemory(cupy.cuda.MemoryPointer(place, 0), host.nbytes)
+
+    async def until_waited_for(self, answered: int) -> None:
+        """Give the event loop a turn when one is due; see `Device.until_waited_for`."""
+        if turn_is_due():
+            await asyncio.sleep(0)
+            turn_given()
+
+    def answering(self, more: int) -> None:
+        """A GPU has no say in how long its kernels wait."""
+
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether the driver knows its memory."""
         if type(array.base) is PinnedMemoryPointer or array.nbytes == 0:  # our own, nearly always
@@ -454,6 +474,11 @@ class CupyDevice:
 
     def _not_mine(self, stream: Stream) -> DeviceMismatchError:
         return DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
+
+
+def _partial(host: HostBuffer) -> bool:
+    base = host.base
+    return isinstance(base, np.ndarray) and base.nbytes != host.nbytes
 
 
 def _dim3(values: Sequence[int]) -> Dim3:

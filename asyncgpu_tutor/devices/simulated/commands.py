@@ -5,11 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, Limits, Parameter, Program, Signature
+from asyncgpu_tutor.cuda_c import (
+    Execution,
+    GlobalMemory,
+    LaunchResult,
+    Limits,
+    Parameter,
+    Program,
+    Signature,
+)
 from asyncgpu_tutor.devices.protocol import NULL, Argument, Dim3, HostBuffer, Memory
 from asyncgpu_tutor.devices.simulated.engine import Work
 from asyncgpu_tutor.devices.simulated.interrupts import interruptible
@@ -17,8 +26,10 @@ from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
 from asyncgpu_tutor.devices.simulated.memory import SimMemory
 from asyncgpu_tutor.devices.simulated.model import copy_time, kernel_time, resident_blocks
 from asyncgpu_tutor.devices.simulated.observation import Launched
+from asyncgpu_tutor.devices.simulated.order import Tells
 from asyncgpu_tutor.devices.simulated.sampled_reference import StandIn
 from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
+from asyncgpu_tutor.devices.simulated.waiting import Waiting
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 
 __all__ = [
@@ -85,6 +96,8 @@ class Piece:
         What counts as just allocated when this begins.
     lent : numpy.ndarray, optional
         Bytes of pinned host memory that it reads, and that must not change until it has.
+    tells : Tells, optional
+        How a kernel may hear of others while it runs.
     """
 
     kind: Literal["kernel", "memset", "h2d", "d2h", "d2d"]
@@ -98,6 +111,7 @@ class Piece:
     fills: HostBuffer | None = None
     fresh: Sequence[SimMemory] = ()
     lent: HostBuffer | None = None
+    tells: Tells | None = None
 
 
 def _copying(
@@ -213,20 +227,33 @@ def kernel_launch(
         for arg, parameter in zip(args, parameters, strict=True)
     ]
 
+    waits, signals = function.program.signals(function.name)
+
+    def started() -> Execution:
+        registers, shared = function.program.footprint(function.name)
+        fit = spec.sms * resident_blocks(spec, math.prod(block), shared + shared_mem, registers)
+        return function.program.begin(
+            function.name,
+            grid,
+            block,
+            values,
+            dynamic_shared=shared_mem,
+            limits=Limits(resident_blocks=fit),
+        )
+
     @interruptible()
     def execute() -> tuple[LaunchResult, str | None]:
         stand_in = function.stand_in
         done = stand_in.launch(grid, block, values, shared_mem) if stand_in is not None else None
-        if done is not None:
-            return done
-        registers, shared = function.program.footprint(function.name)
-        fit = spec.sms * resident_blocks(spec, math.prod(block), shared + shared_mem, registers)
-        limits = Limits(resident_blocks=fit)
-        launch = function.program.launch
-        done = launch(function.name, grid, block, values, dynamic_shared=shared_mem, limits=limits)
-        return done, None
+        return done or (started().finish(), None)
 
     def begin(found: dict[str, object]) -> Work:
+        if (
+            waits
+        ):  # what it does depends on what others do meanwhile, so it is neither sampled nor kept
+            mapped = [v for v in values if isinstance(v, GlobalMemory) and v.mapped]
+            times = partial(kernel_time, spec, threads=math.prod(block))
+            return Waiting(started(), mapped, times, partial(finish, found)).go_on(last=False)
         if function.remembered is None:
             result, computed = execute()
         else:
@@ -235,6 +262,9 @@ def kernel_launch(
             result, computed = function.remembered.run(
                 kind, math.prod(grid), values, variables, execute
             )
+        return finish(found, result, computed)
+
+    def finish(found: dict[str, object], result: LaunchResult, computed: str | None = None) -> Work:
         if computed is not None:
             found["computed"] = computed
         threads = block[0] * block[1] * block[2]
@@ -259,7 +289,10 @@ def kernel_launch(
 
     read = [arg for arg in args if isinstance(arg, SimMemory) and arg not in written]
     detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-    return Piece("kernel", function.name, spec.call_launch_us, begin, written, read, detail)
+    told = [a for a, by in zip(args, signals, strict=True) if by and isinstance(a, SimMemory)]
+    tells = Tells(waits, frozenset(map(id, told)))
+    cost = spec.call_launch_us
+    return Piece("kernel", function.name, cost, begin, written, read, detail, tells=tells)
 
 
 def sim_memory(memory: Memory) -> SimMemory:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import compile_source
+from asyncgpu_tutor.cuda_c import GlobalMemory, compile_source
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
     Argument,
@@ -43,6 +43,10 @@ from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wai
 __all__ = ["SimDevice", "SimFunction"]
 
 _NO_WHIM = Whim()
+
+# A round trip over mapped memory: 7.4 us for one block, 26 us for 132 that Python answers all at once with
+# NumPy, measured on an H200 with CuPy 14.2 (2026-11-21).
+ROUND_US, ANSWER_US = 7.25, 0.145
 
 
 class SimDevice:
@@ -206,6 +210,19 @@ class SimDevice:
         """A host array that counts as page-locked."""
         return self.machine.pinned(shape, dtype)
 
+    def map_host(self, host: HostBuffer, name: str) -> SimMemory:
+        """The memory of a whole pinned array, as a kernel sees it."""
+        room = self.machine.room_of(host)
+        return SimMemory(GlobalMemory(host.nbytes, name, room), self.heap.address(host.nbytes))
+
+    async def until_waited_for(self, answered: int) -> None:
+        """Wait until a kernel is waiting for the host; see `Device.until_waited_for`."""
+        await self.machine.until_paused(ROUND_US + answered * ANSWER_US)
+
+    def answering(self, more: int) -> None:
+        """The host is at work on so many more answers: see `Machine.answering`."""
+        self.machine.answering += more
+
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
         return self.machine.is_pinned(array)
@@ -353,7 +370,7 @@ class SimDevice:
         In a graph the call has been made: `graph_call` is its span, if there is a recording.
         """
         target = self.own(stream)
-        access = target.access(piece.name)
+        access = target.access(piece.name, piece.tells)
         for memory in piece.reads:
             memory.history.read(memory.cells.name, access, target.clock)
         for memory in piece.writes:
@@ -382,6 +399,8 @@ class SimDevice:
                         f"{memory.cells.name!r} had failed: {memory.spoiled}"
                     ) from memory.spoiled
             work = piece.begin(found)
+            if work.paused is not None:
+                return work
             return replace(work, us=work.us * whim.stretch, drain=work.drain * whim.stretch)
 
         def end(started: float, ended: float, waited: float) -> None:

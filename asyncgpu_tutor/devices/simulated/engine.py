@@ -7,91 +7,30 @@ Kernels share a device in two ways. Places for blocks are handed out in the orde
 later one gets its first place when all blocks of those before it have one, and there is room. (Amert
 et al. found this queue: "GPU scheduling on the NVIDIA TX2: hidden details revealed", RTSS 2017.) What SMs and
 memory get done goes to the blocks that have places, in equal parts, as warps take turns.
+
+A kernel whose threads wait for the host, or for another kernel, is paused: it holds its places, takes another
+look when somebody may have written to memory, and has no end until then. All that it computes counts as time
+from when it has seen what it waited for.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
 
+from asyncgpu_tutor.devices.simulated.queues import (
+    Command,
+    EngineEvent,
+    Queue,
+    Resource,
+    Work,
+)
 from asyncgpu_tutor.errors import DeviceError, UpstreamError
 
 __all__ = ["Command", "Engine", "EngineEvent", "Queue", "Work"]
 
 INFINITY = float("inf")
 _NO_ROOM = 1e-9  # what rounding leaves of a device that is full
-Resource = Literal["compute", "h2d", "d2h", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a command asks of the device once it starts.
-
-    Attributes
-    ----------
-    us : float
-        How long it takes when it gets all that it demands.
-    places : float
-        Which part of the device's places for blocks it fills, 0 to 1. Only kernels have one.
-    demand : float
-        Which part of the device's throughput it uses meanwhile, 0 to 1, and above 0 for what has places.
-    drain : float
-        How long before its end, in us, its last block gets a place. From then on its blocks end one by one,
-        and it holds half of its places on average. 0 where all blocks start at once.
-    """
-
-    us: float
-    places: float = 0.0
-    demand: float = 0.0
-    drain: float = 0.0
-
-
-@dataclass(eq=False, slots=True)
-class EngineEvent:
-    """A point in a queue: passed or not, when, and whether work before it had failed, and whose."""
-
-    passed: bool = False
-    at: float = 0.0
-    error: DeviceError | None = None
-    error_op: int | None = None
-
-
-@dataclass(eq=False, slots=True)
-class Command:
-    """One entry of a queue.
-
-    Attributes
-    ----------
-    resource : str
-        What it occupies while it runs.
-    ready : float
-        When the host had enqueued it, in us.
-    op : int or None
-        The submission that it belongs to. An error skips the rest of its own submission only.
-    begin : callable
-        Takes effect when the command starts; says how long it takes.
-    end : callable
-        Called with start, end, and for how long it had to wait for a place before the start, in us.
-    skipped : callable
-        Called with the error in place of `begin` where an earlier command had failed, or after
-        `begin` has raised one.
-    gap : float, optional
-        From the end of a kernel before it on its stream to its start, in us, where that is not the stream's
-        own `pause`: in a graph.
-    """
-
-    resource: Resource
-    ready: float
-    op: int | None = None
-    begin: Callable[[], Work] | None = None
-    end: Callable[[float, float, float], None] | None = None
-    skipped: Callable[[DeviceError], None] | None = None
-    records: EngineEvent | None = None
-    awaits: EngineEvent | None = None
-    serial: int = 0
-    gap: float | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -105,6 +44,7 @@ class _Running:
     start: float | None = None  # when it got its first place
     held: float = 0.0  # places
     speed: float = 1.0
+    look: bool = False  # whether somebody may have written to memory since it was paused
 
     @property
     def wants(self) -> float:
@@ -117,44 +57,6 @@ class _Running:
         return self.held / self.wants
 
 
-@dataclass(eq=False, slots=True)
-class Queue:
-    """A stream as the engine sees it.
-
-    Attributes
-    ----------
-    pause : float
-        From the end of a kernel to the start of the next one, in us, where that is already there.
-    switch : float
-        The same from a copy to a kernel, from a kernel to a copy, and from one direction to the other.
-    """
-
-    device: int
-    pause: float = 0.0
-    switch: float = 0.0
-    waiting: deque[Command] = field(default_factory=deque[Command])
-    running: bool = False
-    error: DeviceError | None = None
-    error_op: int | None = None
-    orphaned: bool = False
-    last: Resource = "none"
-    ended: float = 0.0
-
-    def free_for(self, resource: Resource, gap: float | None = None) -> float:
-        """When a command may start at the earliest, in us, for all that this stream knows."""
-        if "none" in (resource, self.last):
-            return 0.0
-        if resource != self.last:
-            return self.ended + self.switch
-        pause = self.pause if gap is None else gap
-        return self.ended + (pause if resource == "compute" else 0.0)
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is queued or running."""
-        return not self.waiting and not self.running
-
-
 class Engine:
     """All queues and resources of one simulated machine, and their common time.
 
@@ -164,6 +66,8 @@ class Engine:
         How far the devices have been simulated, in us.
     failures : list of (Queue, DeviceError)
         What has failed and nobody has been told of, in the order in which it failed.
+    looks : int
+        How often a paused kernel has gone on.
     """
 
     def __init__(self) -> None:
@@ -172,6 +76,8 @@ class Engine:
         self._queues: list[Queue] = []
         self._running: list[_Running] = []
         self._serial = 0
+        self.looks = 0
+        self._until_paused: list[EngineEvent] = []
 
     def queue(self, device: int, pause: float = 0.0, switch: float = 0.0) -> Queue:
         """A new, empty queue on a device; see `Queue`."""
@@ -205,6 +111,7 @@ class Engine:
     # ------------------------------------------------------------------ time
     def run_until(self, limit: float) -> None:
         """Simulate up to and including `limit` us."""
+        self._ask_host()
         while self._step(limit):
             pass
         if limit > self.now:
@@ -212,16 +119,97 @@ class Engine:
 
     def run_to(self, *events: EngineEvent) -> bool:
         """Simulate until one of `events` has passed; False if none ever will."""
+        self._ask_host()
         while not any(event.passed for event in events):
             if not self._step(INFINITY):
                 return False
         return True
 
     def run_dry(self) -> None:
-        """Simulate until nothing more can happen."""
-        while self._step(INFINITY):
+        """Simulate until nothing more can happen; paused kernels are given up."""
+        self._ask_host()
+        while self._step(INFINITY) or self.give_up():
             pass
 
+    # ------------------------------------------------------------------ kernels that wait
+    @property
+    def paused(self) -> list[_Running]:
+        """Kernels that wait for somebody to write to memory, oldest first."""
+        return [run for run in self._running if run.work.paused is not None]
+
+    def when_paused(self) -> EngineEvent:
+        """An event that passes when a kernel is paused next, or work of a device is done."""
+        event = EngineEvent()
+        self._until_paused.append(event)
+        return event
+
+    def give_up(self) -> bool:
+        """Nobody will write to memory any more: the oldest paused kernel fails, or gives up waiting.
+
+        False if there is none.
+        """
+        for run in self.paused:
+            self._go_on(run, last=True)
+            return True
+        return False
+
+    def _ask_host(self) -> None:
+        for run in self.paused:
+            assert run.work.paused is not None
+            run.look = run.look or run.work.paused.stirred()
+
+    def _stir(self) -> None:
+        """The device's memory may have changed."""
+        for run in self.paused:
+            run.look = True
+
+    def _look_again(self) -> bool:
+        """Let one paused kernel go on that has something to look at."""
+        for run in self.paused:
+            if run.look:
+                self._go_on(run, last=False)
+                return True
+        return False
+
+    def _go_on(self, run: _Running, *, last: bool) -> None:
+        paused = run.work.paused
+        assert paused is not None
+        self.looks += 1
+        changes = paused.changes
+        try:
+            work = self._attempt(run.queue, run.command, lambda: paused.go_on(last=last))
+        except BaseException:
+            self._drop(run)
+            raise
+        if paused.changes > changes + (not last):  # to look counts as one
+            self._stir()
+        run.look = False
+        if work is None:
+            self._drop(run)
+        elif work.paused is None:
+            run.work, run.left, run.goal = work, max(work.us, 0.0), min(work.drain, work.us)
+            self._stir()
+            self._share()
+        else:
+            self._note_pause()
+
+    def _drop(self, run: _Running) -> None:
+        self._running = [other for other in self._running if other is not run]
+        run.queue.running = False
+        self._stir()
+        self._share()
+
+    def _note_pause(self) -> None:
+        events, self._until_paused = self._until_paused, []
+        for event in events:
+            event.passed, event.at = True, self.now
+
+    def _crowded(self, device: int) -> bool:
+        """Whether paused kernels hold all places of a device."""
+        held = sum(run.held for run in self.paused if run.queue.device == device)
+        return held > 1 - _NO_ROOM
+
+    # ------------------------------------------------------------------ moments
     def next_time(self) -> float | None:
         """When something happens next, in us; None if nothing ever will."""
         now, soonest = self.now, INFINITY
@@ -235,7 +223,7 @@ class Engine:
 
     def _step(self, limit: float) -> bool:
         """Start what can start, and move on to the next moment. False if that lies after `limit`."""
-        if self._start_all():
+        if self._start_all() or self._look_again():
             return True  # what this has set free can start now, too
         moment = self.next_time()
         if moment is None or moment > limit:
@@ -270,6 +258,9 @@ class Engine:
             if run.command.end is not None:
                 start = run.came if run.start is None else run.start
                 run.command.end(start, self.now, start - run.came)
+        if done:
+            self._stir()
+            self._note_pause()  # since it may have asked for something, and not waited
 
     # ------------------------------------------------------------------ starting
     def _start_all(self) -> bool:
@@ -290,6 +281,8 @@ class Engine:
         if command.awaits is not None and not command.awaits.passed:
             return False
         if command.resource in ("h2d", "d2h") and self._busy(queue.device, command.resource):
+            return False
+        if command.resource == "compute" and self._crowded(queue.device):
             return False
         queue.waiting.popleft()
         if queue.error_op is not None and command.op != queue.error_op:
@@ -318,11 +311,25 @@ class Engine:
         self.failures.append((queue, error))
 
     def _begin(self, queue: Queue, command: Command) -> None:
+        work = self._attempt(queue, command, command.begin or (lambda: Work(0.0)))
+        if work is None:
+            return
+        self._stir()
+        queue.running = True
+        goal = min(work.drain, work.us)
+        self._running.append(_Running(command, queue, work, self.now, max(work.us, 0.0), goal))
+        if work.places:
+            self._share()
+        if work.paused is not None:
+            self._note_pause()
+
+    def _attempt(self, queue: Queue, command: Command, act: Callable[[], Work]) -> Work | None:
+        """What a command asks for, or None if it has failed."""
         try:
-            work = command.begin() if command.begin is not None else Work(0.0)
+            return act()
         except DeviceError as error:
             self._fail(queue, command, error)
-            return
+            return None
         except BaseException as error:  # of the interpreter, or Ctrl-C while it ran
             failure = DeviceError(f"the simulation was interrupted by {error!r}")
             failure.__cause__ = error.with_traceback(None)
@@ -330,11 +337,6 @@ class Engine:
                 failure.add_note(note)
             self._fail(queue, command, failure)
             raise
-        queue.running = True
-        goal = min(work.drain, work.us)
-        self._running.append(_Running(command, queue, work, self.now, max(work.us, 0.0), goal))
-        if work.places:
-            self._share()
 
     def _fail(self, queue: Queue, command: Command, error: DeviceError) -> None:
         # What is kept here must not keep alive what the frames of its traceback hold: arrays, above all.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 from zlib import crc32
 
 import numpy as np
@@ -17,7 +19,7 @@ from asyncgpu_tutor.devices.event_loop import nothing_ready
 from asyncgpu_tutor.devices.protocol import HostBuffer
 from asyncgpu_tutor.devices.simulated.engine import Command, Engine, EngineEvent
 from asyncgpu_tutor.devices.simulated.order import Access, Clock
-from asyncgpu_tutor.errors import DeviceError, HostBufferError
+from asyncgpu_tutor.errors import DeviceError, HostBufferError, UsageError
 
 __all__ = ["Machine", "exclusive"]
 
@@ -30,6 +32,12 @@ Wake = Callable[[BaseException | None], None]
 # something is still ready to run: a task that does nothing but yield, say. A result travels through a few
 # callbacks (future, task, group, parent) before somebody acts on it, so it takes more than one.
 QUIET_TURNS = 64
+
+# How long, in seconds, a kernel may wait for a host that does nothing but wait too; and how often the loop is
+# asked meanwhile. Only a program that is about to fail, or whose host has other things to wait for, takes
+# that long, and no time of the model depends on it.
+PATIENCE_S = 1.0
+LOOK_AGAIN_S = 0.001
 
 
 class _OnMachine(Protocol):
@@ -89,6 +97,10 @@ class Machine:
     ----------
     host : float
         The host's clock, in us. Never behind `engine.now`.
+    answering : int
+        How many things the host is at work on for the sake of a kernel that waits for them.
+    patience_s : float
+        How long a kernel may wait for a host that only waits itself, in seconds.
     lock : threading.RLock
         Held by whoever uses the machine. Nothing here starts a thread, but programs do.
     """
@@ -102,6 +114,9 @@ class Machine:
         self._calls = 0
         self._lent: list[_Lent] = []
         self._waiters: list[_Waiter] = []
+        self.answering = 0
+        self.patience_s = PATIENCE_S
+        self._patient_since: float | None = None
         self._turning: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
 
     @property
@@ -130,6 +145,8 @@ class Machine:
                 event
             )  # by now what was interrupted has failed, and the rest is skipped
             raise
+        while not passes and self.engine.give_up():  # since the host is blocked, and will not help
+            passes = self.engine.run_to(event)
         if not passes:
             raise DeviceError("the simulated device waits for something that can never happen")
         self.host = max(self.host, event.at) + delay
@@ -139,11 +156,29 @@ class Machine:
     # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A host array that counts as page-locked."""
-        array: HostBuffer = np.empty(shape, dtype)
-        key = id(array)
+        nbytes = math.prod(shape) * dtype.itemsize
+        # A multiple of 16 bytes, for `GlobalMemory` to lie on.
+        room: HostBuffer = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)
+        key = id(room)
         known = self._pinned
-        known[key] = weakref.ref(array, lambda _: known.pop(key, None))
-        return array
+        known[key] = weakref.ref(room, lambda _: known.pop(key, None))
+        return room[:nbytes].view(dtype).reshape(shape)
+
+    def room_of(self, array: HostBuffer) -> HostBuffer:
+        """The bytes of a whole pinned array, and its padding."""
+        root: Any = array
+        while isinstance(root, np.ndarray):
+            known = self._pinned.get(id(cast(Any, root)))
+            if known is not None and known() is root:
+                found = cast(HostBuffer, root)
+                same = array.__array_interface__["data"][0] == found.__array_interface__["data"][0]
+                if same and array.nbytes > found.nbytes - 16:
+                    return found
+            root = cast(Any, root).base
+        raise UsageError(
+            "a kernel sees a pinned array in place, as a whole: agt.pinned(shape, dtype) makes one, and "
+            f"this one, of shape {array.shape}, is a part of another or not pinned"
+        )
 
     def is_pinned(self, array: HostBuffer) -> bool:
         """Whether `pinned` made this array, or the one that it is a view of; of no bytes, always."""
@@ -230,6 +265,13 @@ class Machine:
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds of the host's clock."""
+        await self._until(self.timer(us), 0.0)
+
+    async def until_paused(self, delay: float) -> None:
+        """Let other tasks run until a kernel waits for the host, which needs `delay` us to notice."""
+        await self._until(self.engine.when_paused(), delay)
+
+    async def _until(self, event: EngineEvent, delay: float) -> None:
         loop = asyncio.get_running_loop()
         woken = loop.create_future()
 
@@ -241,7 +283,7 @@ class Machine:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(release)
 
-        self.watch(self.timer(us), Clock(), wake, 0.0)
+        self.watch(event, Clock(), wake, delay)
         await woken
 
     @exclusive
@@ -260,19 +302,38 @@ class Machine:
             pass
         finally:  # an interrupt must not stop time for good
             if any(waiter.loop is loop for waiter in self._waiters):
-                loop.call_soon(self._turn, loop, self._calls, quiet)
+                if self._patient_since is not None:
+                    loop.call_later(LOOK_AGAIN_S, self._turn, loop, self._calls, quiet)
+                else:
+                    loop.call_soon(self._turn, loop, self._calls, quiet)
             else:
                 self._turning.discard(loop)
 
     def _advance(self) -> None:
         """Move to the next event that somebody waits for, and wake them."""
         waiters = self._waiters
-        if not self.engine.run_to(*(w.event for w in waiters)):
+        looks = self.engine.looks
+        passes = self.engine.run_to(*(w.event for w in waiters))
+        if passes or looks != self.engine.looks:
+            self._patient_since = None
+        if not passes and self.engine.paused:
+            self._be_patient()
+            return
+        if not passes:
             self._waiters = []
             for waiter in waiters:
                 waiter.wake(DeviceError("the simulated device waits for what can never happen"))
             return
         self._wake()
+
+    def _be_patient(self) -> None:
+        """A kernel waits, and only the host could help it, which may do so in a later turn of the loop."""
+        now = time.monotonic()
+        if self.answering or self._patient_since is None:
+            self._patient_since = now
+        elif now - self._patient_since > self.patience_s:
+            self._patient_since = None
+            self.engine.give_up()
 
     def _wake(self) -> None:
         """Wake those whose event has passed, in the order of the events."""

@@ -3,6 +3,10 @@
 Two pieces of work are ordered if one stream holds both, if an event carried the first to the stream of the
 second, or if the host had seen the first complete before it enqueued the second. (Vector clocks: Fidge,
 1988; Mattern, 1989. Their use for data races: Flanagan and Freund, "FastTrack", PLDI 2009.)
+
+Two kernels that run side by side may also agree between themselves, by flags: if one of them has a loop that
+waits, and there is an array that both access by atomics or as volatile, then that they do so rightly is taken
+on trust.
 """
 
 from __future__ import annotations
@@ -45,6 +49,22 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
+class Tells:
+    """How a kernel may hear of others while it runs, or tell them.
+
+    Attributes
+    ----------
+    waits : bool
+        Whether it has a loop that may wait.
+    by : frozenset of int
+        The memories (by `id`) that it accesses by atomics or as volatile.
+    """
+
+    waits: bool
+    by: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """One piece of work that touches an array.
 
@@ -54,11 +74,19 @@ class Access:
         Its stream, and its number there.
     what : str
         For messages.
+    tells : Tells, optional
+        How it may hear of others while it runs, if it is a kernel.
     """
 
     key: Key
     count: int
     what: str
+    tells: Tells | None = None
+
+    def agrees(self, other: Access) -> bool:
+        """Whether two kernels that run side by side may order what they do themselves."""
+        a, b = self.tells, other.tells
+        return a is not None and b is not None and (a.waits or b.waits) and bool(a.by & b.by)
 
 
 @dataclass(slots=True)
@@ -70,19 +98,23 @@ class History:
 
     def read(self, array: str, access: Access, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
-        if self.writer is not None and not now.covers(self.writer):
+        if self.writer is not None and not _ordered(self.writer, access, now):
             raise _race(array, self.writer, "writes", access, "reads")
         self.readers[access.key] = access
 
     def write(self, array: str, access: Access, now: Clock) -> None:
         """Note a write; `StreamRaceError` if it may overtake an earlier read or write."""
-        if self.writer is not None and not now.covers(self.writer):
+        if self.writer is not None and not _ordered(self.writer, access, now):
             raise _race(array, self.writer, "writes", access, "writes")
         for reader in self.readers.values():
-            if not now.covers(reader):
+            if not _ordered(reader, access, now):
                 raise _race(array, reader, "reads", access, "writes")
         self.writer = access
         self.readers.clear()
+
+
+def _ordered(first: Access, second: Access, now: Clock) -> bool:
+    return now.covers(first) or first.agrees(second)
 
 
 def _race(array: str, first: Access, did: str, second: Access, does: str) -> StreamRaceError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from asyncgpu_tutor.devices.protocol import Event
 from asyncgpu_tutor.devices.simulated.engine import Command, EngineEvent
 from asyncgpu_tutor.devices.simulated.machine import exclusive
-from asyncgpu_tutor.devices.simulated.order import Access, Clock
+from asyncgpu_tutor.devices.simulated.order import Access, Clock, Tells
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag, forbid_nested_wait
 
@@ -153,13 +153,14 @@ class SimStream:
         heads = log.heads(self.number) if log else ()
         self.device.block(state, self.clock, f"stream {self.number}", heads)
 
-    def access(self, what: str) -> Access:
+    def access(self, what: str, tells: Tells | None = None) -> Access:
         """A new piece of work on this stream, ordered after all that the host has seen complete."""
         self.clock.merge(self.machine.seen)
         key = (self.device.ordinal, self.number)
         tag = current_tag()
         whose = f" of operation {tag.label!r} (#{tag.op})" if tag else ""
-        return Access(key, self.clock.tick(key), f"{what!r}{whose} on stream {self.number}")
+        where = f"{what!r}{whose} on stream {self.number}"
+        return Access(key, self.clock.tick(key), where, tells)
 
     def submit(self, command: Command) -> None:
         """Append to the queue."""

@@ -86,6 +86,7 @@ def _address(c: Context, node: Call, types: tuple[Scalar, ...], args: list[Expr]
         c.fail(node.at, f"{node.name}() has no form for '{spelled(target)}'; it takes {have}")
     origin = pointer.origin or Origin()
     origin.write()
+    origin.signal()
     return target
 
 

@@ -1,0 +1,184 @@
+// Calls from a kernel to the host, by packets in memory that both can see. The host's side is agt.hostcalls.
+//
+//     __global__ void ask(unsigned long long* mail, unsigned long long* stack, ...) {
+//         Hostcalls host = hostcalls(mail, stack);
+//         unsigned long long answer = 0;
+//         bool ok = hostcall(host, HOSTCALL_TIME, 0, 0, 0, answer);
+//         if (!ok) return;                       // the host has stopped, or does not answer
+//
+// A call goes through five steps, which a kernel may also take one by one, to do something in between or to
+// send bytes along:
+//
+//     int p = hostcall_begin(host);              // a free packet; waits for one; -1 if the host has stopped
+//     char* bytes = hostcall_bytes(host, p);     // room for data that goes with it
+//     hostcall_ask(host, p, service, a, b, c);   // from here on the packet is the host's
+//     bool ok = hostcall_wait(host, p);          // until it is answered; hostcall_done looks, and does not wait
+//     answer = hostcall_answer(host, p);
+//     hostcall_end(host, p);                     // somebody else may have it now
+//
+// Packets that nobody uses lie on stacks in the memory of the device, several of them, so that not all blocks
+// meet at one word. The host never touches those. What it does touch, a packet and its state, has one owner at
+// a time: the kernel until it says ASKED, then the host until it says ANSWERED. So the host needs no atomics.
+//
+// No wait is for ever: each counts its turns, and gives up.
+
+#ifndef ASYNCGPU_TUTOR_HOSTCALL
+#define ASYNCGPU_TUTOR_HOSTCALL
+
+// Services of agt.hostcalls. Numbers from 16 on are yours.
+#define HOSTCALL_TIME 1    // nanoseconds of the host's clock
+#define HOSTCALL_RANDOM 2  // 64 random bits
+#define HOSTCALL_PRINT 3   // prints the first a of the packet's bytes, as text
+#define HOSTCALL_READ 4    // from file a, at byte b, c bytes into the packet's; answers how many there were
+#define HOSTCALL_WRITE 5   // to file a, at byte b, the first c of the packet's bytes; answers c
+
+// Words at the beginning of the mail.
+#define HOSTCALL_STOP 0      // the host writes 1 when it answers no more
+#define HOSTCALL_GIVEN_UP 1  // calls that have given up waiting
+#define HOSTCALL_PATIENCE 2  // after how many turns that is
+#define HOSTCALL_PACKETS 3
+#define HOSTCALL_STACKS 4
+#define HOSTCALL_BYTES 5  // that go with a packet
+#define HOSTCALL_HEAD 8   // words in all; then a state for each packet, then the packets, then their bytes
+
+// States of a packet.
+#define HOSTCALL_ASKED 1
+#define HOSTCALL_ANSWERED 2
+#define HOSTCALL_REFUSED 3
+
+#define HOSTCALL_WORDS 8  // of a packet: service, a, b, c, answer, and three spare ones
+
+struct Hostcalls {
+    volatile unsigned long long* mail;   // mapped: the host sees it
+    unsigned long long* stack;           // the device's own: a top for each stack, then a link for each packet
+    unsigned packets, stacks, bytes;
+    unsigned patience;
+};
+
+__device__ inline Hostcalls hostcalls(unsigned long long* mail, unsigned long long* stack) {
+    Hostcalls h;
+    h.mail = mail;
+    h.stack = stack;
+    h.packets = (unsigned)h.mail[HOSTCALL_PACKETS];
+    h.stacks = (unsigned)h.mail[HOSTCALL_STACKS];
+    h.bytes = (unsigned)h.mail[HOSTCALL_BYTES];
+    h.patience = (unsigned)h.mail[HOSTCALL_PATIENCE];
+    return h;
+}
+
+__device__ inline volatile unsigned long long* hostcall_packet(const Hostcalls& h, int p) {
+    return h.mail + HOSTCALL_HEAD + h.packets + p * HOSTCALL_WORDS;
+}
+
+__device__ inline char* hostcall_bytes(const Hostcalls& h, int p) {
+    return (char*)(h.mail + HOSTCALL_HEAD + h.packets * (1 + HOSTCALL_WORDS)) + p * h.bytes;
+}
+
+// The top of a stack is a packet's number plus one in the lower half, 0 for none, and a tag in the upper half.
+// Each change counts the tag up. Without it, a thread that was held up between its look at the top and its swap
+// could take a packet off that had been away and come back, with a link that is no longer true (ABA).
+__device__ inline int hostcall_pop(const Hostcalls& h, unsigned which) {
+    unsigned long long* top = h.stack + which;
+    unsigned long long seen = atomicAdd(top, 0ULL);
+    while ((unsigned)seen != 0) {
+        int p = (int)(unsigned)seen - 1;
+        unsigned long long link = *(volatile unsigned long long*)(h.stack + h.stacks + p);
+        unsigned long long next = (((seen >> 32) + 1) << 32) | link;
+        unsigned long long before = atomicCAS(top, seen, next);
+        if (before == seen) {
+            __threadfence();  // what its last owner did comes before what this one does
+            return p;
+        }
+        seen = before;
+    }
+    return -1;
+}
+
+__device__ inline void hostcall_push(const Hostcalls& h, unsigned which, int p) {
+    unsigned long long* top = h.stack + which;
+    unsigned long long seen = atomicAdd(top, 0ULL);
+    while (true) {
+        *(volatile unsigned long long*)(h.stack + h.stacks + p) = seen & 0xffffffffULL;
+        __threadfence();  // the link, and all that this owner did, comes before the packet is to be had
+        unsigned long long next = (((seen >> 32) + 1) << 32) | (unsigned long long)(p + 1);
+        unsigned long long before = atomicCAS(top, seen, next);
+        if (before == seen) return;
+        seen = before;
+    }
+}
+
+__device__ inline bool hostcall_give_up(const Hostcalls& h) {
+    atomicAdd_system((unsigned long long*)h.mail + HOSTCALL_GIVEN_UP, 1ULL);
+    return false;
+}
+
+__device__ inline int hostcall_begin(const Hostcalls& h) {
+    unsigned home = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    unsigned turns = 0;
+    while (true) {
+        for (unsigned k = 0; k < h.stacks; ++k) {
+            int p = hostcall_pop(h, (home + k) % h.stacks);
+            if (p >= 0) return p;
+        }
+        if (h.mail[HOSTCALL_STOP] != 0) return -1;
+        if (++turns > h.patience) {
+            hostcall_give_up(h);
+            return -1;
+        }
+        __nanosleep(500);
+    }
+}
+
+__device__ inline void hostcall_ask(const Hostcalls& h, int p, int service, unsigned long long a,
+                                    unsigned long long b, unsigned long long c) {
+    volatile unsigned long long* packet = hostcall_packet(h, p);
+    packet[0] = (unsigned long long)service;
+    packet[1] = a;
+    packet[2] = b;
+    packet[3] = c;
+    __threadfence_system();  // the host sees all of that before it sees the state
+    h.mail[HOSTCALL_HEAD + p] = HOSTCALL_ASKED;
+}
+
+__device__ inline bool hostcall_done(const Hostcalls& h, int p) {
+    return h.mail[HOSTCALL_HEAD + p] != HOSTCALL_ASKED;
+}
+
+__device__ inline bool hostcall_wait(const Hostcalls& h, int p) {
+    unsigned turns = 0;
+    while (true) {
+        unsigned long long state = h.mail[HOSTCALL_HEAD + p];
+        unsigned long long stop = h.mail[HOSTCALL_STOP];
+        if (state != HOSTCALL_ASKED) {
+            __threadfence_system();  // the answer is read after the state
+            return state == HOSTCALL_ANSWERED;
+        }
+        if (stop != 0) return false;
+        if (++turns > h.patience) return hostcall_give_up(h);
+        __nanosleep(100);
+    }
+}
+
+__device__ inline unsigned long long hostcall_answer(const Hostcalls& h, int p) {
+    return hostcall_packet(h, p)[4];
+}
+
+__device__ inline void hostcall_end(const Hostcalls& h, int p) {
+    hostcall_push(h, (unsigned)p % h.stacks, p);
+}
+
+// All of it at once. False if there is no answer: then the packet is not given back, because the host may still
+// have it, and the kernel should return.
+__device__ inline bool hostcall(const Hostcalls& h, int service, unsigned long long a, unsigned long long b,
+                                unsigned long long c, unsigned long long& answer) {
+    int p = hostcall_begin(h);
+    if (p < 0) return false;
+    hostcall_ask(h, p, service, a, b, c);
+    bool ok = hostcall_wait(h, p);
+    if (!ok) return false;
+    answer = hostcall_answer(h, p);
+    hostcall_end(h, p);
+    return true;
+}
+
+#endif

@@ -1,0 +1,339 @@
+"""Answering kernels that call the host, by packets in memory that both can see.
+
+The other side is `kernels/headers/hostcall.cuh`, which says how a packet changes hands. The host needs no
+atomics for it, of which Python has none: a packet's state has one writer at a time. To find the calls that
+wait, one comparison of NumPy looks at all states at once, and all calls for one service are answered at
+once. That is what makes it fast: an answer for each call alone would cost Python several microseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Mapping, Sequence
+from inspect import isawaitable
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.errors import DeviceError, HostcallError, UsageError
+from asyncgpu_tutor.ops import h2d, mapped, pin, pinned
+from asyncgpu_tutor.run import current_device
+from asyncgpu_tutor.serving.services import (
+    FIRST_FREE,
+    BatchHandler,
+    Call,
+    Files,
+    Handler,
+    Words,
+    batch_services,
+    services,
+    words,
+)
+
+__all__ = ["Hostcalls", "hostcalls"]
+
+T = TypeVar("T")
+
+# As in hostcall.cuh.
+STOP, GIVEN_UP, PATIENCE, PACKETS, STACKS, BYTES, HEAD, PER_PACKET, ANSWER = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    8,
+    8,
+    4,
+)
+ASKED, ANSWERED, REFUSED = 1, 2, 3
+
+# Turns that a kernel waits: some seconds, since each reads the host's memory over the bus, in 1 us or more.
+TURNS = 4_000_000
+
+
+class Hostcalls:
+    """The host's side of calls from kernels: made by `agt.hostcalls`, to be used with ``async with``.
+
+    Attributes
+    ----------
+    answered : int
+        How many calls have been answered.
+    """
+
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler],
+        batch_handlers: Mapping[int, BatchHandler],
+        files: Sequence[str | os.PathLike[str]],
+        packets: int,
+        nbytes: int,
+        patience: int,
+        seed: int,
+    ) -> None:
+        for service in (*handlers, *batch_handlers):
+            if not FIRST_FREE <= service < 2**31:
+                raise UsageError(
+                    f"numbers of your own services begin at {FIRST_FREE}, and {service} was given"
+                )
+        if packets < 1 or nbytes < 8 or nbytes % 8 or not 1 <= patience < 2**32:
+            raise UsageError(
+                "hostcalls need at least 1 packet, a multiple of 8 bytes for each, and patience for 1 to "
+                f"{2**32 - 1} turns; packets={packets}, nbytes={nbytes}, patience={patience} were given"
+            )
+        self.answered = 0
+        self._device = current_device()
+        self._files = Files(files)
+        self._handlers = services(self._files, handlers)
+        self._batch_handlers = batch_services(self._device, seed, batch_handlers)
+        self._stacks = min(packets, 64)
+        mail: Words = pinned(HEAD + packets * (1 + PER_PACKET) + packets * nbytes // 8, np.uint64)
+        mail[:] = 0
+        mail[PATIENCE : BYTES + 1] = patience, packets, self._stacks, nbytes
+        self._mail = mail
+        self._states = mail[HEAD : HEAD + packets]
+        end = HEAD + packets * (1 + PER_PACKET)
+        self._packets = mail[HEAD + packets : end].reshape(packets, PER_PACKET)
+        self._data: npt.NDArray[np.uint8] = mail[end:].view(np.uint8).reshape(packets, nbytes)
+        self._arrays: tuple[DeviceArray, DeviceArray] | None = None
+        self._server: asyncio.Task[None] | None = None
+        self._at_work: dict[
+            int, asyncio.Task[None]
+        ] = {}  # handlers that await something, by packet
+        self._failure: BaseException | None = None
+        self._told = False
+
+    @property
+    def arrays(self) -> tuple[DeviceArray, DeviceArray]:
+        """What a kernel takes as its parameters ``mail`` and ``stack``: ``kernel(*host.arrays, ...)``."""
+        if self._arrays is None:
+            raise UsageError(
+                "hostcalls are open within a block: async with agt.hostcalls() as host"
+            )
+        mail, stack = self._arrays
+        return mail.borrow(), stack.borrow()
+
+    async def run(self, op: Awaitable[T]) -> T:
+        """Await an operation whose kernels call this host.
+
+        Raises
+        ------
+        Exception
+            What a handler has raised, if one has. Then no call is answered any more, and kernels end.
+        HostcallError
+            If a kernel gave up waiting for its answer.
+        DeviceError
+            If the operation fails.
+        """
+        try:
+            result = await op
+        except DeviceError:
+            self._raise()
+            raise
+        self._raise()
+        return result
+
+    # ------------------------------------------------------------------ opening and closing
+    async def __aenter__(self) -> Hostcalls:
+        stack = np.zeros(self._stacks + len(self._states), np.uint64)
+        for packet in range(len(self._states)):
+            which = packet % self._stacks
+            stack[self._stacks + packet], stack[which] = stack[which], packet + 1
+        self._arrays = mapped(self._mail, "mail"), await h2d(pin(stack), name="stack")
+        self._server = asyncio.create_task(self._serve(), name="hostcalls")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._server is not None
+        try:
+            if self._failure is None:
+                self._answer()  # kernels that did not wait for their answers may have ended meanwhile
+        except Exception as failure:  # noqa: BLE001 - told below
+            self._fail(failure)
+        tasks = [self._server, *self._at_work.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._arrays = None
+        self._files.close()
+        if error is None and not self._told:
+            self._raise()
+
+    def _stop(self) -> None:
+        """From now on nobody gets an answer; kernels look at this word while they wait."""
+        self._mail[STOP] = 1
+        self._states[self._states == ASKED] = REFUSED
+
+    def _fail(self, failure: BaseException) -> None:
+        if self._failure is None:
+            self._failure = failure
+        self._stop()
+
+    def _raise(self) -> None:
+        if self._failure is not None:
+            self._told = True
+            raise self._failure
+        if self._mail[GIVEN_UP] and not self._told:
+            self._told = True
+            raise HostcallError(
+                f"{int(self._mail[GIVEN_UP])} calls from a kernel gave up waiting for the host: it must get "
+                "turns of the event loop while the kernel runs, so await the operation, and do not block"
+            )
+
+    # ------------------------------------------------------------------ answering
+    async def _serve(self) -> None:
+        try:
+            while True:
+                answered = self._answer()
+                if self._at_work:
+                    await asyncio.sleep(0)  # since those need turns of the loop too
+                await self._device.until_waited_for(answered)
+        except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
+            self._fail(failure)
+        finally:
+            self._stop()
+
+    def _answer(self) -> int:
+        """Answer all calls that wait; how many there were."""
+        ready = (self._states == ASKED).nonzero()[0]
+        if self._at_work:
+            ready = np.array([p for p in ready.tolist() if p not in self._at_work], np.int64)
+        if not len(ready):
+            return 0
+        asked = self._packets[ready, 0]
+        first = asked[0]
+        if len(ready) == 1 or bool((asked == first).all()):
+            self._answer_service(int(first), ready)
+        else:
+            for service in np.unique(asked).tolist():
+                self._answer_service(service, ready[asked == service])
+        return len(ready)
+
+    def _answer_service(self, service: int, which: npt.NDArray[np.int64]) -> None:
+        together = self._batch_handlers.get(service)
+        try:
+            if together is not None:
+                rows = self._packets[which]
+                self._hand_over(which, together(rows[:, 1], rows[:, 2], rows[:, 3]))
+                return
+            for packet in which.tolist():
+                self._answer_one(service, packet)
+        except Exception as failure:
+            failure.add_note(f"while the host answered a kernel's call for service {service}")
+            raise
+
+    def _answer_one(self, service: int, packet: int) -> None:
+        handler = self._handlers.get(service)
+        if handler is None:
+            raise UsageError(
+                f"a kernel asks for service {service}, which nobody has: "
+                f"agt.hostcalls({{{service}: function}}) has it"
+            )
+        a, b, c = self._packets[packet, 1:4].tolist()
+        answer = handler(Call(service, a, b, c, self._data[packet]))
+        if isawaitable(answer):
+            self._at_work[packet] = asyncio.create_task(self._later(packet, answer))
+        else:
+            self._hand_over(packet, answer)
+
+    async def _later(self, packet: int, answer: Awaitable[Any]) -> None:
+        self._device.answering(1)
+        try:
+            result = await answer
+            if not self._mail[STOP]:
+                self._hand_over(packet, result)
+        except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
+            self._fail(failure)
+        finally:
+            self._device.answering(-1)
+            del self._at_work[packet]
+
+    def _hand_over(self, which: Any, answer: Any) -> None:
+        """Write answers, and then that they are there."""
+        self._packets[which, ANSWER] = words(answer)
+        self._states[which] = ANSWERED
+        self.answered += np.size(which)
+
+
+def hostcalls(
+    handlers: Mapping[int, Handler] | None = None,
+    *,
+    batch_handlers: Mapping[int, BatchHandler] | None = None,
+    files: Sequence[str | os.PathLike[str]] = (),
+    packets: int = 256,
+    nbytes: int = 256,
+    patience: int = TURNS,
+    seed: int = 0,
+) -> Hostcalls:
+    """Answer kernels that call the host while they run.
+
+    A kernel includes ``hostcall.cuh``, takes `Hostcalls.arrays` as its first two parameters, and asks for a
+    service by its number: the time, random bits, printing, reading and writing a file, or one of your own.
+    While the block is open, a task of the event loop answers; a core is busy with that.
+
+    Parameters
+    ----------
+    handlers : mapping of int to callable, optional
+        Your services, from number 16 on. Each gets a call, with its arguments ``call.a``, ``call.b``,
+        ``call.c`` (0 to 2**64 - 1) and its bytes ``call.data``, and returns an int or a float, whose bits
+        `__longlong_as_double` makes a double again; or None, for 0. It may be a coroutine function: other
+        calls are answered meanwhile.
+    batch_handlers : mapping of int to callable, optional
+        The same for all calls that are there at once: each gets three arrays, a, b and c, and returns an
+        array of answers. Millions of calls a second need this.
+    files : sequence of path
+        Those that kernels may read and write, by their numbers here.
+    packets : int
+        How many calls may be under way at a time. If there are more, they wait.
+    nbytes : int
+        Bytes that go with a call, a multiple of 8.
+    patience : int
+        After how many turns a kernel gives up waiting, each of 1 us or more on a GPU.
+    seed : int
+        Of the random bits.
+
+    Returns
+    -------
+    Hostcalls
+        For ``async with``; `Hostcalls.run` awaits an operation.
+
+    Raises
+    ------
+    UsageError
+        If a number is not possible.
+
+    Notes
+    -----
+    On a GPU, what synchronises the device while the kernel waits keeps the host from answering it: allocating
+    pinned memory, loading another kernel. Do so before.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> import asyncgpu_tutor as agt, numpy as np
+    >>> kernel = agt.Kernel('''
+    ... #include "hostcall.cuh"
+    ... __global__ void ask(unsigned long long* mail, unsigned long long* stack, unsigned long long* out) {
+    ...     Hostcalls host = hostcalls(mail, stack);
+    ...     unsigned long long answer = 0;
+    ...     bool ok = hostcall(host, 16, blockIdx.x, 0, 0, answer);
+    ...     if (ok) out[blockIdx.x] = answer;
+    ... }''')
+    >>> async def main():
+    ...     out = await agt.zeros((3,), np.uint64)
+    ...     async with agt.hostcalls({16: lambda call: 10 * call.a}) as host:
+    ...         await host.run(kernel(*host.arrays, out.borrow(), grid=3, block=1))
+    ...     return await agt.d2h(out)
+    >>> asyncio.run(main())
+    array([ 0, 10, 20], dtype=uint64)
+    """
+    return Hostcalls(handlers or {}, batch_handlers or {}, files, packets, nbytes, patience, seed)

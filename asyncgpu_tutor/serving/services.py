@@ -1,0 +1,137 @@
+"""What the host does for kernels that call it: the services that every `hostcalls` has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import UsageError
+
+__all__ = ["BatchHandler", "Call", "Files", "Handler", "batch_services", "services", "words"]
+
+Words = npt.NDArray[np.uint64]
+
+TIME, RANDOM, PRINT, READ, WRITE = 1, 2, 3, 4, 5  # as in hostcall.cuh
+FIRST_FREE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a kernel.
+
+    Attributes
+    ----------
+    service : int
+        What it asks for.
+    a, b, c : int
+        Its arguments, 0 to 2**64 - 1.
+    data : ndarray of uint8
+        The bytes that go with it, to read and to write.
+    """
+
+    service: int
+    a: int
+    b: int
+    c: int
+    data: npt.NDArray[np.uint8]
+
+
+Handler = Callable[[Call], Any]
+BatchHandler = Callable[[Words, Words, Words], Any]
+
+
+class Files:
+    """The files that a kernel may use, by number. They are opened when first asked for."""
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
+        self._paths = [Path(path) for path in paths]
+        self._open: dict[tuple[int, bool], FileIO] = {}
+
+    def read(self, call: Call) -> int:
+        """As HOSTCALL_READ in hostcall.cuh."""
+        file = self._at(call, writes=False)
+        return file.readinto(call.data.data[: self._size(call)])
+
+    def write(self, call: Call) -> int:
+        """As HOSTCALL_WRITE in hostcall.cuh. What else is in the file stays."""
+        file = self._at(call, writes=True)
+        return file.write(call.data.data[: self._size(call)])
+
+    def close(self) -> None:
+        """Close all of them."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def _at(self, call: Call, *, writes: bool) -> FileIO:
+        if call.a >= len(self._paths):
+            raise UsageError(
+                f"a kernel uses file {call.a}, and there are {len(self._paths)}: "
+                "agt.hostcalls(files=[...]) says which"
+            )
+        key = (call.a, writes)
+        if key not in self._open:
+            path = self._paths[call.a]
+            mode = "rb" if not writes else "r+b" if path.exists() else "w+b"
+            self._open[key] = path.open(mode, buffering=0)
+        file = self._open[key]
+        file.seek(call.b)
+        return file
+
+    @staticmethod
+    def _size(call: Call) -> int:
+        if call.c > call.data.nbytes:
+            raise UsageError(
+                f"a kernel moves {call.c} bytes of a file at once, and a packet comes with "
+                f"{call.data.nbytes}: agt.hostcalls(nbytes=...) gives it more"
+            )
+        return call.c
+
+
+def _print(call: Call) -> None:
+    text = call.data[: call.a].tobytes().decode("utf-8", "replace")
+    print(text, end="")  # noqa: T201 - what the kernel has printed
+
+
+def services(files: Files, own: Mapping[int, Handler]) -> dict[int, Handler]:
+    """Who answers calls one by one."""
+    return {PRINT: _print, READ: files.read, WRITE: files.write, **own}
+
+
+def batch_services(
+    device: Device, seed: int, own: Mapping[int, BatchHandler]
+) -> dict[int, BatchHandler]:
+    """Who answers all calls that are there at once."""
+    generator = np.random.default_rng(seed)
+
+    def now(a: Words, b: Words, c: Words) -> int:
+        return int(device.now() * 1000)
+
+    def random(a: Words, b: Words, c: Words) -> Words:
+        return generator.integers(0, 2**64, len(a), dtype=np.uint64)
+
+    return {TIME: now, RANDOM: random, **own}
+
+
+def words(answer: Any) -> Any:
+    """An answer, or an array of them, as words of 64 bits; of floats these are a double's bits."""
+    if answer is None:
+        return np.uint64(0)
+    if type(answer) is int:
+        return np.uint64(answer & 0xFFFFFFFFFFFFFFFF)
+    found = np.asarray(answer)
+    if found.dtype.kind == "f":
+        return found.astype(np.float64).view(np.uint64)
+    if found.dtype.kind not in "iub":
+        raise UsageError(
+            f"the host answers a kernel with integers or floats, and got {answer!r} "
+            f"({type(answer).__name__})"
+        )
+    return found.astype(np.int64).view(np.uint64) if found.dtype.kind == "i" else found

@@ -1,0 +1,178 @@
+"""What it costs a kernel to call the host: by packets, by printf, and by ending and being launched again.
+
+``python benchmarks/hostcalls.py`` needs a GPU. With ``--device sim`` it runs where there is none: then the
+times are the model's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import io
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+
+CALLS = r"""
+#include "hostcall.cuh"
+__global__ void calls(unsigned long long* mail, unsigned long long* stack, int number,
+                      unsigned long long* sums)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long sum = 0;
+    for (int i = 0; i < number; ++i) {
+        unsigned long long answer = 0;
+        bool ok = hostcall(host, 16, blockIdx.x, i, 0, answer);
+        if (!ok) return;
+        sum += answer;
+    }
+    sums[blockIdx.x] = sum;
+}
+"""
+AGAIN = r"""
+__global__ void again(unsigned long long* x) { x[threadIdx.x] += 1; }
+"""
+PRINT = r"""
+__global__ void says(int number)
+{
+    for (int i = 0; i < number; ++i) printf("%d %d\n", blockIdx.x, i);
+}
+"""
+RUNS = 7
+TURNS = 1000
+
+
+def sum_of(blocks: int, number: int) -> list[int]:
+    """What each block should have added up."""
+    return [sum(block + i for i in range(number)) for block in range(blocks)]
+
+
+def together(a: Any, b: Any, c: Any) -> Any:
+    """An answer to all calls that are there."""
+    return a + b
+
+
+def one(call: Any) -> int:
+    """An answer to one call."""
+    return call.a + call.b
+
+
+async def later(call: Any) -> int:
+    """An answer to one call, by a task of the event loop."""
+    await asyncio.sleep(0)
+    return call.a + call.b
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "NumPy, all at once": {"batch_handlers": {16: together}},
+    "a function for each": {"handlers": {16: one}},
+    "a coroutine for each": {"handlers": {16: later}},
+}
+
+
+async def packets(kernel: agt.Kernel, blocks: int, number: int, how: dict[str, Any]) -> float:
+    """Microseconds of one call, all in all."""
+    device = agt.current_device()
+    sums = await agt.zeros(blocks, np.uint64)
+    best: list[float] = []
+    async with agt.hostcalls(**how) as host:
+        for run in range(RUNS + 1):
+            start = device.now()
+            await host.run(kernel(*host.arrays, number, sums.borrow(), grid=blocks, block=1))
+            if run:  # the first is for practice
+                best.append((device.now() - start) / (blocks * number))
+        assert host.answered == (RUNS + 1) * blocks * number
+    got = (await agt.d2h(sums)).tolist()
+    assert got == sum_of(blocks, number), "a call was lost, or answered twice"
+    return statistics.median(best)
+
+
+def relaunch() -> float:
+    """Microseconds of a launch, and of waiting for it."""
+    kernel, device = agt.Kernel(AGAIN), agt.current_device()
+    x, stream = agt.zeros(1, np.uint64).sync(), agt.create_stream()
+    times: list[float] = []
+    for _ in range(300):
+        op = kernel(x.borrow(), grid=1, block=1)
+        start = device.now()
+        op.sync_on(stream)
+        times.append(device.now() - start)
+    return statistics.median(times)
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Send what the process prints, by C too, to a file."""
+    sys.stdout.flush()
+    before = os.dup(1)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 1)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                yield
+        finally:
+            os.dup2(before, 1)
+            os.close(before)
+
+
+def printing(blocks: int, number: int) -> float:
+    """Microseconds of a printf, with the wait until all is printed. Its buffer holds some 30,000."""
+    kernel, device, stream = agt.Kernel(PRINT), agt.current_device(), agt.create_stream()
+    times: list[float] = []
+    for _ in range(RUNS):
+        with silent():
+            start = device.now()
+            kernel(number, grid=blocks, block=1).sync_on(stream)
+            agt.synchronize()
+            times.append((device.now() - start) / (blocks * number))
+    return statistics.median(times)
+
+
+async def turns(opened: bool) -> float:
+    """Microseconds of a turn of the event loop, with a host that has nothing to answer, or without."""
+
+    @contextlib.asynccontextmanager
+    async def nothing() -> AsyncIterator[None]:
+        yield
+
+    chosen: Callable[[], Any] = agt.hostcalls if opened else nothing
+    async with chosen():
+        start = time.perf_counter()
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        return (time.perf_counter() - start) * 1e6 / TURNS
+
+
+async def main(name: str, blocks: list[int]) -> None:
+    """Print the table."""
+    device = agt.use(name)
+    print(device)
+    kernel = agt.Kernel(CALLS)
+    print(f"{'a launch and a wait':34s} {relaunch():9.2f} us")
+    print(f"{'printf, 132 blocks':34s} {printing(132, 20):9.3f} us a call")
+    for way, how in WAYS.items():
+        for count in blocks:
+            number = 1000 if device.clock != "simulated" else 10
+            us = await packets(kernel, count, number, how)
+            label = f"{way}, {count} blocks"
+            print(f"{label:34s} {us:9.3f} us a call   {1e6 / us:12,.0f} calls/s", flush=True)
+    if device.clock != "simulated":
+        print(f"{'a turn of the event loop':34s} {await turns(False):9.2f} us")
+        print(f"{'  while hostcalls are open':34s} {await turns(True):9.2f} us")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--blocks", type=int, nargs="*", default=[1, 8, 132])
+    chosen = parser.parse_args()
+    asyncio.run(main(chosen.device, chosen.blocks))

@@ -1,0 +1,320 @@
+"""Memory that a kernel and the host see at once, and kernels that wait: for the host, and for each other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import errors
+from asyncgpu_tutor.devices.protocol import Device
+
+# Bounded, so that a mistake in a test costs a GPU seconds, and not its life.
+BOUND = 20_000_000
+
+ECHO = f"""__global__ void echo(volatile unsigned* mail, int rounds) {{
+    for (int k = 1; k <= rounds; ++k) {{
+        mail[1] = mail[2] * 2;
+        __threadfence_system();
+        mail[0] = 2 * k - 1;                       // asked
+        unsigned turns = 0;
+        while (mail[0] != 2 * k) {{
+            if (++turns > {BOUND}u) {{ mail[3] = 1; return; }}
+            __nanosleep(100);
+        }}
+    }}
+}}"""
+
+SQUARES = """__global__ void squares(int n, const float* x, float* y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * x[i];
+}"""
+
+
+class TestMapped:
+    def test_kernels_read_and_write_the_hosts_own_bytes(self, device: Device) -> None:
+        x, y = agt.pin(np.arange(100, dtype=np.float32)), agt.pinned(100)
+        op = agt.Kernel(SQUARES)(100, agt.mapped(x), agt.mapped(y), grid=4, block=32)
+        op.sync()
+        assert y.tolist() == (np.arange(100.0) ** 2).tolist()
+
+    def test_it_is_the_same_memory_in_the_next_launch(self, device: Device) -> None:
+        x, y = agt.pin(np.ones(64, np.float32)), agt.pinned(64)
+        inside, out = agt.mapped(x), agt.mapped(y)
+        kernel = agt.Kernel(SQUARES)
+        for value in (3.0, 5.0):
+            x[:] = value
+            kernel(64, inside.borrow(), out.borrow(), grid=2, block=32).sync()
+            assert y.tolist() == [value * value] * 64
+
+    def test_it_keeps_the_host_array_alive(self, device: Device) -> None:
+        array = agt.mapped(agt.pin(np.full(64, 2.0, np.float32)))
+        out = agt.pinned(64)
+        agt.Kernel(SQUARES)(64, array, agt.mapped(out), grid=2, block=32).sync()
+        assert out.tolist() == [4.0] * 64
+
+    @pytest.mark.parametrize("make", [np.zeros, lambda n: agt.pinned(2 * n)[:n]])
+    def test_only_a_whole_pinned_array(self, device: Device, make: Any) -> None:
+        with pytest.raises(errors.UsageError, match="pinned"):
+            agt.mapped(make(64))
+
+    def test_not_what_is_no_array(self, device: Device) -> None:
+        with pytest.raises(errors.UsageError, match=r"agt\.pin"):
+            agt.mapped([1.0, 2.0])  # type: ignore[arg-type]
+
+
+async def answer(mail: np.ndarray[Any, Any], rounds: int) -> list[int]:
+    seen: list[int] = []
+    for k in range(1, rounds + 1):
+        while mail[0] != 2 * k - 1:
+            await agt.sleep(1)
+        seen.append(int(mail[1]))
+        mail[2] = k
+        mail[0] = 2 * k
+    return seen
+
+
+class TestAKernelThatWaitsForTheHost:
+    def test_it_is_answered_again_and_again(self, device: Device) -> None:
+        async def main() -> list[int]:
+            mail = agt.pin(np.zeros(4, np.uint32))
+            op = agt.Kernel(ECHO)(agt.mapped(mail), 20, grid=1, block=1)
+            seen, _ = await asyncio.gather(answer(mail, 20), op)
+            return seen
+
+        assert asyncio.run(main()) == [2 * k for k in range(20)]
+
+    def test_calls_to_the_device_are_turns_too(self, device: Device) -> None:
+        mail = agt.pin(np.zeros(4, np.uint32))
+        kernel = agt.Kernel(ECHO)
+        stream = agt.create_stream()
+        kernel(agt.mapped(mail), 1, grid=1, block=1).async_on(stream)
+        while mail[0] != 1:
+            assert not stream.done
+        mail[0] = 2
+        stream.synchronize()
+        assert stream.done
+        assert mail[3] == 0
+
+    def test_a_host_that_is_late_is_waited_for(self, device: Device) -> None:
+        async def main() -> int:
+            mail = agt.pin(np.zeros(4, np.uint32))
+            op = agt.Kernel(ECHO)(agt.mapped(mail), 1, grid=1, block=1)
+            task = agt.spawn(op)
+            for _ in range(200):
+                await asyncio.sleep(0)
+            while mail[0] != 1:
+                await agt.sleep(1)
+            mail[0] = 2
+            await task
+            return int(mail[3])
+
+        assert asyncio.run(main()) == 0
+
+    def test_who_counts_its_turns_gives_up_when_the_host_blocks(self) -> None:
+        mail = agt.pin(np.zeros(4, np.uint32))
+        source = ECHO.replace(str(BOUND), "50")
+        with agt.using("sim"):
+            agt.Kernel(source)(agt.mapped(mail), 1, grid=1, block=1).sync()
+        assert mail.tolist() == [1, 0, 0, 1]
+
+    def test_and_a_kernel_that_does_not_is_a_deadlock(self) -> None:
+        source = ECHO.replace(f"if (++turns > {BOUND}u) {{ mail[3] = 1; return; }}", "")
+        with agt.using("sim"):
+            agt.synchronize()
+            before = agt.in_flight()
+            mail = agt.pin(np.zeros(4, np.uint32))
+            op = agt.Kernel(source)(agt.mapped(mail), 1, grid=1, block=1)
+            with pytest.raises(errors.DeadlockError, match="the host") as caught:
+                op.sync()
+            assert "while (mail[0]" in str(caught.value)
+            assert agt.in_flight() == before
+            assert agt.ones((2,)).to_host().sync().tolist() == [1, 1]
+
+    def test_so_it_is_where_the_host_only_awaits(self) -> None:
+        source = ECHO.replace(f"if (++turns > {BOUND}u) {{ mail[3] = 1; return; }}", "")
+
+        async def main() -> None:
+            device = agt.SimDevice()
+            device.machine.patience_s = 0.01
+            with agt.using(device):
+                mail = agt.pin(np.zeros(4, np.uint32))
+                await agt.Kernel(source)(agt.mapped(mail), 1, grid=1, block=1)
+
+        with pytest.raises(errors.DeadlockError):
+            asyncio.run(main())
+
+
+PRODUCE = """__global__ void produce(int n, int* data, int* flags) {
+    for (int k = 0; k < n; ++k) {
+        data[k] = k * k;
+        __threadfence();
+        atomicExch(&flags[k], 1);
+    }
+}"""
+
+CONSUME = f"""__global__ void consume(int n, const int* data, int* flags, int* sum) {{
+    int total = 0;
+    for (int k = 0; k < n; ++k) {{
+        unsigned turns = 0;
+        while (atomicAdd(&flags[k], 0) == 0) {{
+            if (++turns > {BOUND}u) {{ *sum = -1; return; }}
+            __nanosleep(100);
+        }}
+        __threadfence();
+        total += data[k];
+    }}
+    *sum = total;
+}}"""
+
+# Each waits for the other: an item at a time, with room for one.
+PING = f"""__device__ bool wait_for(int* flag, int value) {{
+    unsigned turns = 0;
+    while (atomicAdd(flag, 0) != value) {{
+        if (++turns > {BOUND}u) return false;
+        __nanosleep(100);
+    }}
+    return true;
+}}
+__global__ void ping(int n, int* box, int* flag) {{
+    for (int k = 0; k < n; ++k) {{
+        bool free = wait_for(flag, 0);
+        if (!free) return;
+        *(volatile int*)box = k + 1;
+        __threadfence();
+        atomicExch(flag, 1);
+    }}
+}}
+__global__ void pong(int n, int* box, int* flag, int* sum) {{
+    for (int k = 0; k < n; ++k) {{
+        bool full = wait_for(flag, 1);
+        if (!full) return;
+        *sum += *(volatile int*)box;
+        __threadfence();
+        atomicExch(flag, 0);
+    }}
+}}"""
+
+
+def pipeline(first: str, *, same_stream: bool = False, producer: str = PRODUCE) -> int:
+    """A producer and a consumer on two streams, of which one is launched first."""
+    n = 12
+    one, two = agt.create_stream(), agt.create_stream()
+    if same_stream:
+        two = one
+    data, flags, total = (agt.zeros((k,), np.int32).sync() for k in (n, n, 1))
+    agt.synchronize()
+    make, take = agt.Kernel(producer), agt.Kernel(CONSUME)
+    ops = {
+        "produce": make(n, data.borrow(), flags.borrow(), grid=1, block=1),
+        "consume": take(n, data.borrow(), flags.borrow(), total.borrow(), grid=1, block=1),
+    }
+    second = next(name for name in ops if name != first)
+    ops[first].async_on(one)
+    ops[second].async_on(two)
+    one.synchronize()
+    two.synchronize()
+    return int(agt.d2h(total).sync()[0])
+
+
+class TestKernelsThatWaitForEachOther:
+    @pytest.mark.parametrize("first", ["produce", "consume"])
+    def test_producer_and_consumer(self, device: Device, first: str) -> None:
+        assert pipeline(first) == sum(k * k for k in range(12))
+
+    def test_both_wait(self, device: Device) -> None:
+        n = 9
+        box, flag, total = (agt.zeros((1,), np.int32).sync() for _ in range(3))
+        agt.synchronize()
+        ping, pong = agt.Kernel(PING, "ping"), agt.Kernel(PING, "pong")
+        one, two = agt.create_stream(), agt.create_stream()
+        pong(n, box.borrow(), flag.borrow(), total.borrow(), grid=1, block=1).async_on(one)
+        ping(n, box.borrow(), flag.borrow(), grid=1, block=1).async_on(two)
+        agt.synchronize()
+        assert agt.d2h(total).sync().tolist() == [sum(range(1, n + 1))]
+
+    def test_a_consumer_in_front_of_its_producer_waits_for_ever(self) -> None:
+        forever = f"if (++turns > {BOUND}u) {{ *sum = -1; return; }}"
+        assert forever in CONSUME
+        n = 2
+        with agt.using("sim"):
+            data, flags, total = (agt.zeros((k,), np.int32).sync() for k in (n, n, 1))
+            take = agt.Kernel(CONSUME.replace(forever, ""))
+            op = take(n, data.borrow(), flags.borrow(), total.borrow(), grid=1, block=1)
+            make = agt.Kernel(PRODUCE)(n, data.borrow(), flags.borrow(), grid=1, block=1)
+            stream = agt.create_stream()
+            op.async_on(stream)
+            make.async_on(stream)
+            with pytest.raises(errors.DeadlockError, match="consume"):
+                stream.synchronize()
+
+    def test_and_gives_up_if_it_counts(self) -> None:
+        with agt.using("sim"):
+            agt.synchronize()
+            short = CONSUME.replace(str(BOUND), "40")
+            n = 2
+            data, flags, total = (agt.zeros((k,), np.int32).sync() for k in (n, n, 1))
+            agt.Kernel(short)(
+                n, data.borrow(), flags.borrow(), total.borrow(), grid=1, block=1
+            ).sync()
+            assert agt.d2h(total).sync().tolist() == [-1]
+
+    def test_a_consumer_that_fills_the_device_keeps_its_producer_out(self) -> None:
+        source = """__global__ void all_wait(int* flag) {
+            while (atomicAdd(flag, 0) == 0) { __nanosleep(100); }
+        }
+        __global__ void set(int* flag) { atomicExch(flag, 1); }"""
+        with agt.using("sim"):
+            device = agt.current_device()
+            assert isinstance(device, agt.SimDevice)
+            places = device.spec.sms * 2
+            flag = agt.zeros((1,), np.int32).sync()
+            agt.synchronize()
+            one, two = agt.create_stream(), agt.create_stream()
+            wait, release = agt.Kernel(source, "all_wait"), agt.Kernel(source, "set")
+            wait(flag.borrow(), grid=places // 2, block=1024).async_on(one)
+            release(flag.borrow(), grid=1, block=1).async_on(two)
+            agt.synchronize()  # half of the device is free, so it goes well
+            flag = agt.zeros((1,), np.int32).sync()
+            agt.synchronize()
+            wait(flag.borrow(), grid=places, block=1024).async_on(one)
+            release(flag.borrow(), grid=1, block=1).async_on(two)
+            with pytest.raises(errors.DeadlockError, match="all_wait"):
+                agt.synchronize()
+
+    def test_kernels_that_do_not_wait_still_race(self) -> None:
+        hasty = CONSUME.replace("while (atomicAdd(&flags[k], 0) == 0)", "if (flags[k] == 0)")
+        n = 2
+        with agt.using("sim"):
+            data, flags, total = (agt.zeros((k,), np.int32).sync() for k in (n, n, 1))
+            agt.synchronize()
+            take, make = agt.Kernel(hasty), agt.Kernel(PRODUCE)
+            op = take(n, data.borrow(), flags.borrow(), total.borrow(), grid=1, block=1)
+            make(n, data.borrow(), flags.borrow(), grid=1, block=1).async_on(agt.create_stream())
+            with pytest.raises(errors.StreamRaceError):
+                op.async_on(agt.create_stream())
+
+    def test_an_interrupt_ends_one_that_looks_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from asyncgpu_tutor.cuda_c import Execution
+
+        mail = agt.pin(np.zeros(4, np.uint32))
+        with agt.using("sim"):
+            stream = agt.create_stream()
+            agt.Kernel(ECHO)(agt.mapped(mail), 1, grid=1, block=1).async_on(stream)
+            while mail[0] != 1:
+                assert not stream.done
+            mail[0] = 2
+
+            def interrupted(*_: object, **__: object) -> bool:
+                raise KeyboardInterrupt
+
+            with monkeypatch.context() as patch:
+                patch.setattr(Execution, "go_on", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    stream.synchronize()
+            with pytest.raises(errors.DeviceError, match="interrupted by KeyboardInterrupt"):
+                stream.synchronize()
+            assert agt.ones((2,)).to_host().sync_on(stream).tolist() == [1, 1]

@@ -1,0 +1,445 @@
+"""Kernels that call the host while they run."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import errors
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.serving.services import Call, words
+
+HEAD = '#include "hostcall.cuh"\n'
+
+# Each block asks `calls` times, and writes down each answer.
+ASK = (
+    HEAD
+    + """__global__ void ask(unsigned long long* mail, unsigned long long* stack, int service, int calls,
+                     unsigned long long* out, int* stopped) {
+    Hostcalls host = hostcalls(mail, stack);
+    for (int i = 0; i < calls; ++i) {
+        unsigned long long answer = 0;
+        bool ok = hostcall(host, service, blockIdx.x, i, 7, answer);
+        if (!ok) { stopped[blockIdx.x] = 1; return; }
+        out[blockIdx.x * calls + i] = answer;
+    }
+}"""
+)
+
+
+class Asking:
+    """A launch of `ask`, and what it has left behind."""
+
+    def __init__(self, blocks: int, calls: int, service: int = 16) -> None:
+        self.blocks, self.calls, self.service = blocks, calls, service
+        self.out = agt.pin(np.zeros(blocks * calls, np.uint64))
+        self.stopped = agt.pin(np.zeros(blocks, np.int32))
+        self.kernel = agt.Kernel(ASK)
+
+    def op(self, host: Any) -> Any:
+        out, stopped = agt.mapped(self.out), agt.mapped(self.stopped)
+        where = (out, stopped)
+        return self.kernel(
+            *host.arrays, self.service, self.calls, *where, grid=self.blocks, block=1
+        )
+
+    @property
+    def all_right(self) -> bool:
+        """Whether each call has its own answer, as `both` gives it."""
+        wanted = [both(b, i) for b in range(self.blocks) for i in range(self.calls)]
+        return self.out.tolist() == wanted and not self.stopped.any()
+
+
+def both(block: int, number: int) -> int:
+    return block * 100_000 + number
+
+
+def run(main: Any) -> Any:
+    return asyncio.run(main())
+
+
+class TestAnswers:
+    def test_ten_thousand_calls_from_132_blocks(self, device: Device) -> None:
+        seen: Counter[tuple[int, int]] = Counter()
+
+        def answer(a: Any, b: Any, c: Any) -> Any:
+            seen.update(zip(a.tolist(), b.tolist(), strict=True))
+            return a * 100_000 + b
+
+        async def main() -> Asking:
+            asking = Asking(132, 76)
+            async with agt.hostcalls(batch_handlers={16: answer}) as host:
+                await host.run(asking.op(host))
+                assert host.answered == 132 * 76
+            return asking
+
+        assert run(main).all_right
+        assert len(seen) == 132 * 76
+        assert set(seen.values()) == {1}
+
+    @pytest.mark.parametrize("packets", [1, 5, 64])
+    def test_fewer_packets_than_blocks(self, device: Device, packets: int) -> None:
+        async def main() -> bool:
+            asking = Asking(12, 6)
+            async with agt.hostcalls(
+                {16: lambda call: both(call.a, call.b)}, packets=packets
+            ) as host:
+                await host.run(asking.op(host))
+            return asking.all_right
+
+        assert run(main)
+
+    def test_answers_that_take_their_time_do_not_hold_up_others(self, device: Device) -> None:
+        delays = random.Random(5)
+        order: list[tuple[int, int]] = []
+
+        async def answer(call: Call) -> int:
+            for _ in range(delays.randrange(4)):
+                await asyncio.sleep(delays.choice([0, 0.0005]))
+            order.append((call.a, call.b))
+            return both(call.a, call.b)
+
+        async def main() -> bool:
+            asking = Asking(16, 4)
+            async with agt.hostcalls({16: answer}) as host:
+                await host.run(asking.op(host))
+            return asking.all_right
+
+        assert run(main)
+        assert sorted(order) == [(b, i) for b in range(16) for i in range(4)]
+        assert [b for b, _ in order] != sorted(b for b, _ in order)
+
+    def test_several_services_at_once(self, device: Device) -> None:
+        source = ASK.replace("service, blockIdx.x, i, 7", "16 + blockIdx.x % 3, blockIdx.x, i, 7")
+
+        async def main() -> list[int]:
+            asking = Asking(9, 2)
+            asking.kernel = agt.Kernel(source)
+            async with agt.hostcalls(
+                {16: lambda call: call.c, 17: lambda call: 1.5},
+                batch_handlers={18: lambda a, b, c: -a.astype(np.int64)},
+            ) as host:
+                await host.run(asking.op(host))
+            return asking.out.reshape(9, 2)[:, 1].tolist()
+
+        got = run(main)
+        assert got[0::3] == [7, 7, 7]
+        assert np.array(got[1::3], np.uint64).view(np.float64).tolist() == [1.5] * 3
+        assert np.array(got[2::3], np.uint64).view(np.int64).tolist() == [-2, -5, -8]
+
+    def test_two_kernels_on_two_streams_have_one_host(self, device: Device) -> None:
+        async def main() -> bool:
+            one, two = Asking(5, 3), Asking(7, 2)
+            async with agt.hostcalls({16: lambda call: both(call.a, call.b)}, packets=4) as host:
+                await asyncio.gather(host.run(one.op(host)), host.run(two.op(host)))
+            return one.all_right and two.all_right
+
+        assert run(main)
+
+    def test_time_and_random_bits(self, device: Device) -> None:
+        async def main() -> tuple[list[int], list[int]]:
+            time, bits = Asking(1, 4, service=1), Asking(1, 4, service=2)
+            async with agt.hostcalls(seed=3) as host:
+                await host.run(time.op(host))
+                await host.run(bits.op(host))
+            return time.out.tolist(), bits.out.tolist()
+
+        time, bits = run(main)
+        assert time == sorted(time)
+        assert time[0] < time[-1]
+        assert bits == np.random.default_rng(3).integers(0, 2**64, 4, dtype=np.uint64).tolist()
+
+    def test_on_the_simulated_device_it_takes_the_same_time_again(self) -> None:
+        async def main() -> tuple[float, list[int]]:
+            with agt.using(agt.SimDevice()) as sim:
+                time = Asking(3, 4, service=1)
+                async with agt.hostcalls() as host:
+                    await host.run(time.op(host))
+                return sim.now(), time.out.tolist()
+
+        assert run(main) == run(main)
+
+    def test_a_kernel_need_not_wait_for_its_answer(self, device: Device) -> None:
+        source = (
+            HEAD
+            + """__global__ void tell(unsigned long long* mail, unsigned long long* stack) {
+            Hostcalls host = hostcalls(mail, stack);
+            int p = hostcall_begin(host);
+            if (p >= 0) hostcall_ask(host, p, 16, blockIdx.x, 0, 0);
+        }"""
+        )
+        told: list[int] = []
+
+        async def main() -> None:
+            kernel = agt.Kernel(source)
+            async with agt.hostcalls({16: lambda call: told.append(call.a)}) as host:
+                await host.run(kernel(*host.arrays, grid=6, block=1))
+
+        run(main)
+        assert sorted(told) == list(range(6))
+
+    def test_work_between_the_question_and_its_answer(self, device: Device) -> None:
+        source = (
+            HEAD
+            + """__global__ void busy(unsigned long long* mail, unsigned long long* stack,
+                                      unsigned long long* out) {
+            Hostcalls host = hostcalls(mail, stack);
+            int p = hostcall_begin(host);
+            if (p < 0) return;
+            hostcall_ask(host, p, 16, 5, 0, 0);
+            unsigned long long sum = 0;
+            for (int i = 0; i < 100; ++i) sum += i;
+            bool ok = hostcall_wait(host, p);
+            if (!ok) return;
+            *out = sum + hostcall_answer(host, p);
+            hostcall_end(host, p);
+        }"""
+        )
+
+        async def main() -> int:
+            kernel, out = agt.Kernel(source), agt.pin(np.zeros(1, np.uint64))
+            async with agt.hostcalls({16: lambda call: call.a}) as host:
+                await host.run(kernel(*host.arrays, agt.mapped(out), grid=1, block=1))
+            return int(out[0])
+
+        assert run(main) == 4955
+
+
+COPY = (
+    HEAD
+    + """__global__ void shout(unsigned long long* mail, unsigned long long* stack, int size, int* failed) {
+    Hostcalls host = hostcalls(mail, stack);
+    int p = hostcall_begin(host);
+    if (p < 0) { atomicAdd(failed, 1); return; }
+    int at = blockIdx.x * size;
+    hostcall_ask(host, p, HOSTCALL_READ, 0, at, size);
+    bool ok = hostcall_wait(host, p);
+    if (!ok) { atomicAdd(failed, 1); return; }
+    int n = (int)hostcall_answer(host, p);
+    char* bytes = hostcall_bytes(host, p);
+    for (int i = 0; i < n; ++i)
+        if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] = bytes[i] - 32;
+    hostcall_ask(host, p, HOSTCALL_WRITE, 1, at, n);
+    ok = hostcall_wait(host, p);
+    if (!ok || (int)hostcall_answer(host, p) != n) { atomicAdd(failed, 1); return; }
+    hostcall_end(host, p);
+}"""
+)
+
+
+class TestFiles:
+    def test_a_file_is_read_and_another_one_written(self, device: Device, tmp_path: Path) -> None:
+        text = "".join(random.Random(1).choices("abcdefghij KLM.\n", k=1000))
+        (tmp_path / "in.txt").write_text(text)
+        names = [tmp_path / "in.txt", tmp_path / "out.txt"]
+
+        async def main() -> int:
+            kernel, failed = agt.Kernel(COPY), agt.pin(np.zeros(1, np.int32))
+            async with agt.hostcalls(files=names, packets=7) as host:
+                op = kernel(*host.arrays, 64, agt.mapped(failed), grid=16, block=1)
+                await host.run(op)
+            return int(failed[0])
+
+        assert run(main) == 0
+        assert names[1].read_text() == text.upper()
+
+    @pytest.mark.parametrize(
+        ("files", "size", "kind", "says"),
+        [
+            ([], 8, errors.UsageError, "file 0"),
+            (["missing"], 8, FileNotFoundError, "missing"),
+            (["in.txt"], 999, errors.UsageError, "999 bytes"),
+        ],
+    )
+    def test_what_cannot_be_done(
+        self,
+        device: Device,
+        tmp_path: Path,
+        files: list[str],
+        size: int,
+        kind: type[Exception],
+        says: str,
+    ) -> None:
+        (tmp_path / "in.txt").write_text("text")
+
+        async def main() -> None:
+            kernel, failed = agt.Kernel(COPY), agt.pin(np.zeros(1, np.int32))
+            names = [tmp_path / name for name in files]
+            async with agt.hostcalls(files=names) as host:
+                await host.run(kernel(*host.arrays, size, agt.mapped(failed), grid=2, block=1))
+
+        with pytest.raises(kind, match=says) as caught:
+            run(main)
+        assert "service 4" in caught.value.__notes__[0]
+
+    def test_text_is_printed(self, device: Device, capsys: pytest.CaptureFixture[str]) -> None:
+        source = (
+            HEAD
+            + """__global__ void greet(unsigned long long* mail, unsigned long long* stack) {
+            Hostcalls host = hostcalls(mail, stack);
+            int p = hostcall_begin(host);
+            if (p < 0) return;
+            char* bytes = hostcall_bytes(host, p);
+            bytes[0] = 'h'; bytes[1] = 'i'; bytes[2] = '\\n';
+            hostcall_ask(host, p, HOSTCALL_PRINT, 3, 0, 0);
+            bool ok = hostcall_wait(host, p);
+            if (ok) hostcall_end(host, p);
+        }"""
+        )
+
+        async def main() -> None:
+            kernel = agt.Kernel(source)
+            async with agt.hostcalls() as host:
+                await host.run(kernel(*host.arrays, grid=2, block=1))
+
+        run(main)
+        assert capsys.readouterr().out == "hi\nhi\n"
+
+
+class TestWhatGoesWrong:
+    @pytest.mark.parametrize("how", ["at once", "later", "together"])
+    def test_an_exception_is_raised_where_the_operation_is_awaited(
+        self, device: Device, how: str
+    ) -> None:
+        def fails(call: Any, *_: Any) -> int:
+            if how == "together" or (call.a, call.b) == (3, 2):
+                raise ZeroDivisionError("no such answer")
+            return 1
+
+        async def fails_later(call: Call) -> int:
+            await asyncio.sleep(0)
+            return fails(call)
+
+        async def main() -> Asking:
+            asking = Asking(8, 5)
+            given: dict[str, Any] = {
+                "at once": {"handlers": {16: fails}},
+                "later": {"handlers": {16: fails_later}},
+                "together": {"batch_handlers": {16: fails}},
+            }[how]
+            async with agt.hostcalls(**given) as host:
+                with pytest.raises(ZeroDivisionError, match="no such answer"):
+                    await host.run(asking.op(host))
+            return asking
+
+        assert run(main).stopped.all()
+
+    def test_nobody_awaits_it_so_leaving_the_block_tells(self, device: Device) -> None:
+        def fails(_: Call) -> int:
+            raise ZeroDivisionError("no such answer")
+
+        async def main() -> None:
+            asking = Asking(2, 2)
+            async with agt.hostcalls({16: fails}) as host:
+                await asking.op(host)
+
+        with pytest.raises(ZeroDivisionError, match="no such answer"):
+            run(main)
+
+    def test_a_service_that_nobody_has(self, device: Device) -> None:
+        async def main() -> None:
+            async with agt.hostcalls({17: lambda call: 1}) as host:
+                await host.run(Asking(2, 2).op(host))
+
+        with pytest.raises(errors.UsageError, match="service 16, which nobody has"):
+            run(main)
+
+    def test_an_answer_that_is_no_number(self, device: Device) -> None:
+        async def main() -> None:
+            async with agt.hostcalls({16: lambda call: "seven"}) as host:
+                await host.run(Asking(2, 2).op(host))
+
+        with pytest.raises(errors.UsageError, match="'seven'"):
+            run(main)
+
+    def test_a_host_that_stops_ends_the_kernel(self, device: Device) -> None:
+        async def never(_: Call) -> int:
+            await asyncio.Event().wait()
+            return 0
+
+        async def main() -> Asking:
+            asking = Asking(6, 3)
+            async with agt.hostcalls({16: never}) as host:
+                task = asyncio.create_task(host.run(asking.op(host)))
+                while len(host._at_work) < 6:
+                    await agt.sleep(1)
+            await task
+            return asking
+
+        assert run(main).stopped.all()
+
+    def test_a_host_that_goes_away_is_given_up(self) -> None:
+        async def main() -> Asking:
+            with agt.using(agt.SimDevice()) as sim:
+                sim.machine.patience_s = 0.0
+                asking = Asking(3, 3)
+                async with agt.hostcalls({16: lambda call: 1}) as host:
+                    assert host._server is not None
+                    host._server.cancel()
+                    await asyncio.gather(host._server, return_exceptions=True)
+                    host._mail[0] = 0  # as if it had died without a word
+                    with pytest.raises(errors.HostcallError, match="3 calls"):
+                        await host.run(asking.op(host))
+            return asking
+
+        assert run(main).stopped.all()
+
+    def test_a_host_that_blocks_is_given_up(self) -> None:
+        async def main() -> None:
+            with agt.using(agt.SimDevice()):
+                async with agt.hostcalls({16: lambda call: 1}) as host:
+                    Asking(3, 3).op(host).sync()
+
+        with pytest.raises(errors.HostcallError, match="do not block"):
+            run(main)
+
+    def test_a_kernel_that_fails_spoils_its_mail_and_no_other(self) -> None:
+        async def main() -> bool:
+            with agt.using(agt.SimDevice()):
+                asking, broken = Asking(4, 2), Asking(4, 2)
+                broken.calls = 100  # so it writes beyond its array
+                handlers = {16: lambda call: both(call.a, call.b)}
+                async with agt.hostcalls(handlers) as host:
+                    with pytest.raises(errors.OutOfBoundsError):
+                        await host.run(broken.op(host))
+                    with pytest.raises(errors.UpstreamError, match="mail"):
+                        await host.run(asking.op(host))
+                async with agt.hostcalls(handlers) as host:
+                    await host.run(asking.op(host))
+            return asking.all_right
+
+        assert run(main)
+
+    def test_arrays_belong_to_the_block(self, device: Device) -> None:
+        with pytest.raises(errors.UsageError, match="async with"):
+            agt.hostcalls().arrays  # noqa: B018 - it raises
+
+    @pytest.mark.parametrize(
+        "given",
+        [{"handlers": {3: abs}}, {"packets": 0}, {"nbytes": 12}, {"nbytes": 0}, {"patience": 0}],
+    )
+    def test_numbers_that_are_not_possible(self, device: Device, given: dict[str, Any]) -> None:
+        with pytest.raises(errors.UsageError):
+            agt.hostcalls(**given)
+
+
+@pytest.mark.parametrize(
+    ("answer", "bits"),
+    [
+        (None, 0),
+        (5, 5),
+        (-1, 2**64 - 1),
+        (True, 1),
+        (1.0, 0x3FF0000000000000),
+        (2**64 - 1, 2**64 - 1),
+    ],
+)
+def test_answers_are_words(answer: Any, bits: int) -> None:
+    assert int(words(answer)) == bits

@@ -125,8 +125,8 @@ assert len(deciding.find("newton")) == 1
 assert asking.metrics().makespan > 2 * deciding.metrics().makespan
 
 # %% [markdown] id=first-read
-# Look at the upper stream. The kernels are slivers. Nearly all the time goes into the conversation: *is it over? no. Is it over? no.* Each question is a copy to the host, a wait,
-# and another launch. Below, nobody asks. The loop is where the numbers are.
+# (In both, the first kernel only fills `x` with ones.) Look at the upper stream. The kernels are slivers. Nearly all the time goes into the conversation: *is it over? no. Is it over? no.* Each question is a copy to the host, a wait,
+# and another launch that Python has to describe. Below, nobody asks. The loop is where the numbers are.
 #
 # That is the idea of this page: **put the decision where the data is**. It began with three lines in a kernel. Let us see how far it goes, and where it stops.
 
@@ -394,11 +394,9 @@ def dry(free):
 def draw_flood(free, depth):
     shown = np.ma.masked_less(depth.reshape(free.shape), 0)
     plt.figure(figsize=(4.2, 4.2))
-    plt.gca().set_facecolor("0.15")
-    plt.imshow(shown, cmap="viridis")
+    plt.imshow(shown, cmap=plt.get_cmap("viridis").with_extremes(bad="0.15"))
     plt.title(f"{depth.max()} steps to the last cell")
     plt.axis("off")
-    plt.gca().add_patch(plt.Rectangle((-0.5, -0.5), *free.shape, color="0.15", zorder=0))
     print(
         f"A maze of {free.shape[0]} by {free.shape[1]} cells: the water needs {depth.max()} steps."
     )

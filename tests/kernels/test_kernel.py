@@ -138,3 +138,36 @@ def test_each_dimension_has_limits_of_its_own(device: Device, grid: Any, block: 
     with pytest.raises(LaunchConfigError, match=r"is the limit|at least 1"):
         kernel(x, grid=grid, block=block)
     assert kernel(x, grid=1, block=1).output().to_host().sync().tolist() == [1.0]
+
+
+TOGETHER = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void together(unsigned int* present, unsigned int* sum) {
+    cg::grid_group grid = cg::this_grid();
+    if (threadIdx.x == 0) present[blockIdx.x] = 1;
+    grid.sync();
+    if (grid.thread_rank() == 0) {
+        for (unsigned int i = 0; i < gridDim.x; i++) sum[0] += present[i];
+    }
+}"""
+
+
+def test_a_barrier_of_the_grid_built_prepared_and_captured(device: Device) -> None:
+    present, total = agt.zeros(8, np.uint32).sync(), agt.zeros(1, np.uint32).sync()
+    op = agt.Kernel(TOGETHER)(present.borrow(), total.borrow(), grid=8, block=64)
+    op.sync()
+    op.prepare().launch().sync()
+    op.graph_on(agt.create_stream()).launch().sync()
+
+    assert agt.d2h(total).sync()[0] == 24
+
+
+def test_a_barrier_of_a_grid_that_does_not_fit_is_refused(device: Device) -> None:
+    blocks = 100_000
+    op = agt.Kernel(TOGETHER)(
+        agt.zeros(blocks, np.uint32), agt.zeros(1, np.uint32), grid=blocks, block=1024
+    )
+
+    with pytest.raises(agt.errors.LaunchConfigError, match="barrier of the grid"):
+        op.sync()

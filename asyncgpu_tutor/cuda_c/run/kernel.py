@@ -120,6 +120,14 @@ class CompiledKernel:
     costs: Costs
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
 
+    def check_room(self, blocks: int, fit: int | None) -> None:
+        """Refuse more blocks than fit on the device at once, if all of them meet at a barrier of the grid."""
+        if self.code.cooperative and fit is not None and blocks > fit:
+            raise LaunchConfigError(
+                f"kernel '{self.name}' has a barrier of the grid, so all its blocks must fit on the device "
+                f"at once: {blocks} were asked for, {fit} fit"
+            )
+
     def begin(
         self,
         source: Source,
@@ -136,12 +144,7 @@ class CompiledKernel:
         """
         check_shape(self.name, grid, block)
         blocks = grid[0] * grid[1] * grid[2]
-        fit = limits.resident_blocks
-        if self.code.cooperative and fit is not None and blocks > fit:
-            raise LaunchConfigError(
-                f"kernel '{self.name}' has a barrier of the grid, so all its blocks must fit on the device "
-                f"at once: {blocks} were asked for, {fit} fit"
-            )
+        self.check_room(blocks, limits.resident_blocks)
         tally = Tally(self.costs, self.code.sites)
         launch = Launch(self.name, source, grid, block, limits, tally, dynamic_shared)
         launch.fence_time = np.zeros(blocks, np.int64)

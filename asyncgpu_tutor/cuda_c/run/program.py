@@ -125,6 +125,10 @@ class Program:
         kernel = self._find(name)
         return kernel.costs.registers, kernel.code.shared_bytes
 
+    def check_room(self, name: str, blocks: int, fit: int) -> None:
+        """`LaunchConfigError` if a kernel's blocks meet at a barrier of the grid, and only `fit` fit."""
+        self._find(name).check_room(blocks, fit)
+
     # -- compiling
 
     def _context(self) -> Context:

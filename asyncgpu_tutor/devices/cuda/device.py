@@ -344,7 +344,8 @@ class CupyDevice:
                 kernel = compile_function(source, name, contract)
             self.note("call", f"load {name}", start)
             signature = read_signature(source, name)
-            function = CupyFunction(name, kernel, int(kernel.ptr), signature, Packer(signature))
+            packer = Packer(signature, cooperative="this_grid" in source)
+            function = CupyFunction(name, kernel, int(kernel.ptr), signature, packer)
             self._functions[source, name, contract] = function
         return function
 

@@ -8,7 +8,13 @@ from contextlib import contextmanager
 
 from cupy.cuda import compiler, driver, memory, runtime
 
-from asyncgpu_tutor.errors import DeviceError, KernelCompileError, OutOfMemoryError
+from asyncgpu_tutor.errors import (
+    AsyncGpuError,
+    DeviceError,
+    KernelCompileError,
+    LaunchConfigError,
+    OutOfMemoryError,
+)
 
 __all__ = ["CUDA_ERRORS", "compiling", "guarded", "translated"]
 
@@ -31,12 +37,17 @@ def guarded(what: str) -> Generator[None]:
         raise translated(error, what) from error
 
 
-def translated(error: BaseException, what: str) -> DeviceError:
+def translated(error: BaseException, what: str) -> AsyncGpuError:
     """Our error for one of CUDA's, which came up in `what`."""
     if isinstance(error, memory.OutOfMemoryError):
         return OutOfMemoryError(
             f"out of memory on the device in {what}: {error}. Drop arrays that are no longer needed, or "
             "work in smaller batches."
+        )
+    if "COOPERATIVE_LAUNCH_TOO_LARGE" in str(error):
+        return LaunchConfigError(
+            f"{what}: the kernel has a barrier of the grid, so all its blocks must fit on the device at "
+            "once, and they do not: launch fewer or smaller blocks"
         )
     return DeviceError(
         f"{what}: {error}. After most device errors the process cannot use this GPU any more: "

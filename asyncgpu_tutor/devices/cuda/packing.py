@@ -37,10 +37,19 @@ class Packer:
     ----------
     signature : Signature
         Its pointers take memory, anything with `ptr`, an address on the device; the rest takes numbers.
+    cooperative : bool
+        Whether its blocks meet at a barrier of the grid: the driver then launches only what has room at once.
+
+    Attributes
+    ----------
+    call : callable
+        The driver's function that launches it.
     """
 
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: Signature, cooperative: bool = False) -> None:
         self._signature = signature
+        self.cooperative = cooperative
+        self.call = driver.launchCooperativeKernel if cooperative else driver.launchKernel
         letters = [_letter(p) for p in signature.parameters]
         places = [f"p{index}" for index in range(len(letters))]
         passed = [
@@ -66,6 +75,8 @@ class Packer:
         self._table = (ctypes.c_void_p * max(len(letters), 1))(*(base + o for o in offsets))
         # Of an array of pointers to the arguments: what cuLaunchKernel calls kernelParams.
         self.address = ctypes.addressof(self._table)
+        # cuLaunchKernel takes one argument more, which we do not use.
+        self.last = (self.address,) if cooperative else (self.address, 0)
         self._lock = threading.Lock()
 
     def pack(self, args: Sequence[Any]) -> None:
@@ -101,4 +112,4 @@ class Packer:
         values = self._listed(args)
         with self._lock:  # the driver's call lets other threads run
             self._pack_into(self._buffer, 0, *values)
-            driver.launchKernel(pointer, *grid, *block, shared, stream, self.address, 0)
+            self.call(pointer, *grid, *block, shared, stream, *self.last)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import cupy
-from cupy.cuda import driver, runtime
+from cupy.cuda import runtime
 
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal
@@ -38,7 +38,9 @@ class CupyReplay:
         with guarded("preparing calls"), device.active():
             for place, call in enumerate(calls):
                 if call.verb == "launch":
-                    packer = self._packed[place] = Packer(call.args[0].signature)
+                    function = call.args[0]
+                    packer = Packer(function.signature, function.packer.cooperative)
+                    self._packed[place] = packer
                     packer.pack(call.args[3])
                 elif call.verb == "record":
                     self._events[call.args[0]] = CupyEvent(device.default_stream)
@@ -101,16 +103,8 @@ class CupyReplay:
             return runtime.streamWaitEvent, (stream, self._events[call.args[0]].ptr)
         if call.verb == "launch":
             function, grid, block, _, shared = call.args
-            packed = self._packed[place].address
-            return driver.launchKernel, (
-                function.pointer,
-                *grid,
-                *block,
-                shared,
-                stream,
-                packed,
-                0,
-            )
+            packer = self._packed[place]
+            return packer.call, (function.pointer, *grid, *block, shared, stream, *packer.last)
         function, args = TRANSFERS[call.verb](*call.args)
         return function, (*args, stream)
 

@@ -229,16 +229,21 @@ def kernel_launch(
 
     waits, signals = function.program.signals(function.name)
 
-    def started() -> Execution:
+    def room() -> int:
         registers, shared = function.program.footprint(function.name)
-        fit = spec.sms * resident_blocks(spec, math.prod(block), shared + shared_mem, registers)
+        return spec.sms * resident_blocks(spec, math.prod(block), shared + shared_mem, registers)
+
+    if "this_grid" in function.source:  # refused by the call, as by CUDA's, and not by the run
+        function.program.check_room(function.name, math.prod(grid), room())
+
+    def started() -> Execution:
         return function.program.begin(
             function.name,
             grid,
             block,
             values,
             dynamic_shared=shared_mem,
-            limits=Limits(resident_blocks=fit),
+            limits=Limits(resident_blocks=room()),
         )
 
     @interruptible()

@@ -1,0 +1,260 @@
+"""Exercises of 11_the_gpu_decides: what each one checks.
+
+Answers are kernels, as their source, and functions of the host that end a loop. Each kernel is run on a
+simulated device, which sees a race or a wait for ever for what it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import (
+    Array,
+    as_kernel,
+    brief,
+    equal,
+    is_number,
+    launches,
+)
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
+
+__all__ = ["EXERCISES"]
+
+# A round that halves a number, and says whether it is still above one.
+HALVE = r"""
+extern "C" __global__ void halve(float* x, int* moved)
+{
+    x[0] = 0.5f * x[0];
+    if (x[0] > 1.0f) moved[0] = 1;
+}
+"""
+# The last thread of each block is late: it waits for the first of another block. So a meeting that does not
+# wait for all threads of a block can be told from one that does.
+STENCIL = r"""
+extern "C" __global__ void smooth(int n, float* x, float* y, unsigned int* arrived, unsigned int* go)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (unsigned int step = 1; step <= 3; step++) {
+        float now = (i > 0 ? x[i - 1] : 0.0f) + (i < n - 1 ? x[i + 1] : 0.0f);
+        if (threadIdx.x == blockDim.x - 1) {
+            while (atomicAdd(&go[blockIdx.x], 0) < step) { __nanosleep(100); }
+        }
+        y[i] = now;
+        if (threadIdx.x == 0) atomicAdd(&go[(blockIdx.x + 1) % gridDim.x], 1);
+        meet(arrived, step * gridDim.x);
+        float* other = x; x = y; y = other;
+    }
+}
+"""
+GOAL_US = 200
+
+
+# ------------------------------------------------------------------ fewer questions
+def _settled(answer: Any, start: float, every: int) -> Observed[Any]:
+    """The rounds until a number that is halved in each is not above one."""
+    halve = agt.Kernel(HALVE)
+    x = agt.full(1, start).sync()
+    stream = agt.create_stream()
+
+    def round_op() -> agt.DeviceOp[Any]:
+        return (
+            agt.zeros(1, np.int32)
+            .and_then(lambda moved: halve(x.borrow(), moved, grid=1, block=1))
+            .last()
+        )
+
+    return observe(answer, round_op, every, stream)
+
+
+def check_ask_less(mine: Any, model: Any) -> None:
+    """One flag is read for every few rounds; the loop ends with the first look that finds nothing."""
+    for start, every, looks in ((100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)):
+        expected = on_fresh_device(_settled, model, start, every)
+        run = _settled(mine, start, every)
+        with case(f"every={every}"), compared(run.trace, expected.trace):
+            rounds, copies = len(run.trace.find("halve")), len(run.trace.find("d2h"))
+            if copies != looks:
+                raise Rejected(
+                    f"{count(rounds, 'round')} and {count(copies, 'look')} at a flag, and "
+                    f"{count(looks, 'look')} should have been enough"
+                )
+            launches(run.trace, "halve", every * looks)
+            waits = [span for span in run.trace if span.kind == "wait"]
+            if len(waits) > looks:
+                raise Rejected(
+                    f"Python waited {count(len(waits), 'time')} for {count(looks, 'look')}: a round whose "
+                    "flag nobody reads need not be waited for"
+                )
+            if not is_number(run.result, whole=True) or run.result != every * looks:
+                raise Rejected(
+                    f"`settle` should return how many rounds were run, {every * looks}, and returned "
+                    f"{brief(run.result)}"
+                )
+
+
+# ------------------------------------------------------------------ one block decides
+def _maze(width: int, seed: int) -> Array:
+    """1 where one can walk: every cell has a wall with probability 0.3, but for the first."""
+    free = (np.random.default_rng(seed).random((width, width)) > 0.3).astype(np.uint8)
+    free[0, 0] = 1
+    return free
+
+
+def _flooded(free: Array) -> tuple[Array, int]:
+    """Steps from the first cell to each, and how many rounds that takes."""
+    depth = np.full(free.shape, -1, np.int32)
+    depth[0, 0] = level = 0
+    while True:
+        wet = np.pad(depth == level, 1)
+        reached = wet[:-2, 1:-1] | wet[2:, 1:-1] | wet[1:-1, :-2] | wet[1:-1, 2:]
+        reached &= (free == 1) & (depth < 0)
+        level += 1
+        if not reached.any():
+            return depth.ravel(), level
+        depth[reached] = level
+
+
+def check_flood(mine: Any, _model: Any) -> None:
+    """All steps are taken in one launch, and no more than are needed."""
+    kernel = as_kernel(mine, "FLOOD")
+    for width, seed in ((16, 1), (32, 2), (8, 3)):
+        free = _maze(width, seed)
+        depth = np.full(free.size, -1, np.int32)
+        depth[0] = 0
+        right, rounds = _flooded(free)
+
+        def run(free: Array = free, depth: Array = depth) -> Any:
+            done = kernel(
+                free.shape[1],
+                agt.h2d(free.ravel()),
+                agt.h2d(depth),
+                agt.zeros(1, np.int32),
+                grid=1,
+                block=free.size,
+            )
+            return done.and_then(lambda given: agt.zip(agt.d2h(given[1]), agt.d2h(given[2]))).sync()
+
+        with case(f"a maze of {width} by {width}"):
+            found, taken = call(run)
+            equal(found, right)
+            if taken[0] != rounds:
+                raise Rejected(
+                    f"`rounds[0]` is {taken[0]}: the water needs {count(rounds, 'round')}, the last of which "
+                    "finds nothing"
+                )
+
+
+# ------------------------------------------------------------------ the grid meets
+def check_meet(mine: Any, _model: Any) -> None:
+    """Three meetings: what is written before each is read behind it by another block, so it may be a race."""
+    if not isinstance(mine, str):
+        raise Rejected(f"`MEET` should be the text of a function, and is {brief(mine)}")
+    kernel = call(agt.Kernel, mine + STENCIL, "smooth")
+    # The last has more threads than are interpreted side by side: some begin when others have long waited.
+    for blocks, threads in ((4, 64), (7, 32), (1, 96), (20, 1024)):
+        n = blocks * threads
+
+        def run(n: int = n, blocks: int = blocks, threads: int = threads) -> Any:
+            counters = agt.zeros(1, np.uint32), agt.zeros(blocks, np.uint32)
+            done = kernel(n, agt.ones(n), agt.zeros(n), *counters, grid=blocks, block=threads)
+            return done.and_then(lambda given: agt.d2h(given[2])).sync()
+
+        with case(f"{count(blocks, 'block')} of {threads} threads, and three meetings"):
+            arrived = call(run)
+            if arrived[0] != 3 * blocks:
+                raise Rejected(
+                    f"the counter is at {arrived[0]} in the end: each of {count(blocks, 'block')} should add "
+                    "one at each of three meetings"
+                )
+
+
+# ------------------------------------------------------------------ a queue
+def check_queue(mine: Any, _model: Any) -> None:
+    """Every job is done, and was taken from the counter; with more blocks than jobs, too."""
+    kernel = as_kernel(mine, "QUEUE")
+    for jobs, blocks in ((20, 3), (7, 7), (2, 5)):
+        lengths = np.random.default_rng(jobs).integers(1, 300, jobs).astype(np.uint32)
+        right = np.array([(1 / np.arange(1, n + 1, dtype=float) ** 2).sum() for n in lengths])
+
+        def run(jobs: int = jobs, lengths: Array = lengths, blocks: int = blocks) -> Any:
+            done = kernel(
+                jobs,
+                agt.h2d(lengths),
+                agt.zeros(1, np.uint32),
+                agt.zeros(jobs),
+                grid=blocks,
+                block=64,
+            )
+            return done.and_then(lambda given: agt.zip(agt.d2h(given[1]), agt.d2h(given[2]))).sync()
+
+        with case(f"{count(jobs, 'job')} and {count(blocks, 'block')}"):
+            taken, results = call(run)
+            equal(results, right.astype(np.float32))
+            if taken[0] != jobs + blocks:
+                raise Rejected(
+                    f"the counter is at {taken[0]} in the end, and {jobs + blocks} is right: each job is "
+                    "taken once, and each block comes once more and finds none"
+                )
+
+
+# ------------------------------------------------------------------ the challenge
+def _links(n: int) -> tuple[Array, Array, Array]:
+    """Sources and weights of `n` pages with eight links to each, and the ranks, in double precision."""
+    rng = np.random.default_rng(n)
+    sources = (rng.random((n, 8)) ** 2 * n).astype(np.uint32)
+    weight = 1 / np.maximum(np.bincount(sources.ravel(), minlength=n), 1)
+    rank = np.full(n, 1 / n)
+    for _ in range(100):
+        rank = 0.15 / n + 0.85 * (weight * rank)[sources].sum(axis=1)
+    return sources, weight.astype(np.float32), rank
+
+
+def _ranked(answer: Any, sources: Array, weight: Array) -> Observed[Any]:
+    given = (
+        agt.h2d(agt.pin(sources.ravel())).sync().share(),
+        agt.h2d(agt.pin(weight)).sync().share(),
+    )
+    return observe(answer, *given)
+
+
+def _ranks(got: object, right: Array) -> None:
+    """Within what the last rounds still move: a hundredth of the mean rank."""
+    n = right.size
+    ranks = cast(Array, got)
+    if not isinstance(got, np.ndarray) or ranks.shape != (n,):
+        raise Rejected(f"`pagerank` should return an array of {n} ranks, and returned {brief(got)}")
+    wrong = np.flatnonzero(~(np.abs(n * ranks - n * right) < 0.01))  # nan is wrong, too
+    if len(wrong):
+        page = wrong[0]
+        raise Rejected(
+            f"the rank of page {page} is {n * ranks[page]:.3f}/n, and {n * right[page]:.3f}/n is right"
+        )
+
+
+def check_challenge(mine: Any, model: Any) -> float:
+    """The ranks are right for sizes that fill their blocks and others; returns the time it took, in us."""
+    took = 0.0
+    for n in (600, 2048):
+        sources, weight, right = _links(n)
+        expected = on_fresh_device(_ranked, model, sources, weight)
+        run = _ranked(mine, sources, weight)
+        with case(f"{n} pages"), compared(run.trace, expected.trace):
+            _ranks(run.result, right)
+            took = run.trace.metrics().makespan
+            if took > GOAL_US:
+                raise Rejected(f"the ranks are right, and took {took:.0f} µs: get below {GOAL_US}")
+    return took
+
+
+EXERCISES = (
+    Exercise("11-ask-less", "Ask less often", "settle", check_ask_less),
+    Exercise("11-flood", "Let the block decide", "FLOOD", check_flood),
+    Exercise("11-meet", "A barrier for the grid", "MEET", check_meet),
+    Exercise("11-queue", "Write the queue", "QUEUE", check_queue),
+    Exercise("11-challenge", "Challenge: who is important?", "pagerank", check_challenge),
+)

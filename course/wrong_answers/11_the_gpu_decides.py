@@ -1,0 +1,476 @@
+"""Plausible wrong answers to the exercises of course/11_the_gpu_decides.py; see tools/build_notebooks.py."""
+
+
+# %% id=11-ask-less cause="8 looks at a flag, and 2 looks should have been enough"
+def settle(round_op, every, stream):
+    rounds = 0
+    while True:
+        flags = [round_op().to_host().sync_on(stream) for _ in range(every)]
+        rounds += every
+        if not flags[-1][0]:
+            return rounds
+
+
+# %% id=11-ask-less cause="a round whose flag nobody reads need not be waited for"
+def settle(round_op, every, stream):
+    rounds = 0
+    while True:
+        for _ in range(every - 1):
+            round_op().sync_on(stream)
+        moved = round_op().to_host().sync_on(stream)
+        rounds += every
+        if not moved[0]:
+            return rounds
+
+
+# %% id=11-ask-less cause="`halve` ran 10 times, and 8 times is right"
+def settle(round_op, every, stream):
+    rounds = 0
+    while True:
+        for _ in range(every):
+            round_op().async_on(stream)
+        moved = round_op().to_host().sync_on(stream)
+        rounds += every
+        if not moved[0]:
+            return rounds
+
+
+# %% id=11-ask-less cause="`settle` should return how many rounds were run, 8, and returned 2"
+def settle(round_op, every, stream):
+    looks = 0
+    while True:
+        for _ in range(every - 1):
+            round_op().async_on(stream)
+        moved = round_op().to_host().sync_on(stream)
+        looks += 1
+        if not moved[0]:
+            return looks
+
+
+# %% id=11-flood cause="is -1, and"
+FLOOD = r"""
+__device__ bool next_to(int level, int width, const int* depth)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, x = i % width, y = i / width;
+    return (x > 0 && depth[i - 1] == level) || (x < width - 1 && depth[i + 1] == level)
+        || (y > 0 && depth[i - width] == level) || (y < width - 1 && depth[i + width] == level);
+}
+extern "C" __global__ void flood(int width, const unsigned char* open, int* depth, int* rounds)
+{
+    int i = threadIdx.x, level = 0;
+    while (level < width * width) {
+        bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
+        __syncthreads();
+        if (reached) depth[i] = level + 1;
+        level++;
+        if (!__syncthreads_and(reached)) break;
+    }
+    if (i == 0) rounds[0] = level;
+}
+"""
+
+# %% id=11-flood cause="which thread"
+FLOOD = r"""
+__device__ bool next_to(int level, int width, const int* depth)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, x = i % width, y = i / width;
+    return (x > 0 && depth[i - 1] == level) || (x < width - 1 && depth[i + 1] == level)
+        || (y > 0 && depth[i - width] == level) || (y < width - 1 && depth[i + width] == level);
+}
+extern "C" __global__ void flood(int width, const unsigned char* open, int* depth, int* rounds)
+{
+    int i = threadIdx.x, level = 0;
+    while (level < width * width) {
+        bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
+        if (reached) depth[i] = level + 1;
+        level++;
+        if (!__syncthreads_or(reached)) break;
+    }
+    if (i == 0) rounds[0] = level;
+}
+"""
+
+# %% id=11-flood cause="barrier"
+FLOOD = r"""
+__device__ bool next_to(int level, int width, const int* depth)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, x = i % width, y = i / width;
+    return (x > 0 && depth[i - 1] == level) || (x < width - 1 && depth[i + 1] == level)
+        || (y > 0 && depth[i - width] == level) || (y < width - 1 && depth[i + width] == level);
+}
+extern "C" __global__ void flood(int width, const unsigned char* open, int* depth, int* rounds)
+{
+    int i = threadIdx.x, level = 0;
+    while (level < width * width) {
+        bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
+        __syncthreads();
+        if (reached) depth[i] = level + 1;
+        level++;
+        if (!reached) break;
+    }
+    if (i == 0) rounds[0] = level;
+}
+"""
+
+# %% id=11-flood cause="`rounds[0]` is 256"
+FLOOD = r"""
+__device__ bool next_to(int level, int width, const int* depth)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, x = i % width, y = i / width;
+    return (x > 0 && depth[i - 1] == level) || (x < width - 1 && depth[i + 1] == level)
+        || (y > 0 && depth[i - width] == level) || (y < width - 1 && depth[i + width] == level);
+}
+extern "C" __global__ void flood(int width, const unsigned char* open, int* depth, int* rounds)
+{
+    int i = threadIdx.x, level = 0;
+    while (level < width * width) {
+        bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
+        __syncthreads();
+        if (reached) depth[i] = level + 1;
+        level++;
+        __syncthreads();
+    }
+    if (i == 0) rounds[0] = level;
+}
+"""
+
+# %% id=11-meet cause="nothing orders two blocks"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < goal) { }
+    }
+    __syncthreads();
+}
+"""
+
+# %% id=11-meet cause="nothing orders"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < goal) { }
+    }
+    __syncthreads();
+}
+"""
+
+# %% id=11-meet cause="nothing orders"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < goal) { }
+    }
+}
+"""
+
+# %% id=11-meet cause="waits for ever"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        while (atomicAdd(arrived, 0) < goal) { }
+        atomicAdd(arrived, 1);
+    }
+    __syncthreads();
+}
+"""
+
+# %% id=11-meet cause="waits for ever"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) <= goal) { }
+    }
+    __syncthreads();
+}
+"""
+
+# %% id=11-meet cause="the counter is at"
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    __threadfence();
+    atomicAdd(arrived, 1);
+    while (atomicAdd(arrived, 0) < goal * blockDim.x) { }
+    __syncthreads();
+}
+"""
+
+# %% id=11-meet cause="should be the text of a function"
+MEET = agt.Kernel(r"""
+extern "C" __global__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    atomicAdd(arrived, 1);
+}
+""")
+
+# %% id=11-queue cause="is right: each job is taken once"
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    for (unsigned int job = blockIdx.x; job < jobs; job += gridDim.x) {
+        float sum = work(lengths[job]);
+        if (threadIdx.x == 0) {
+            results[job] = sum;
+            atomicAdd(next, 1);
+        }
+        __syncthreads();
+    }
+}
+"""
+
+# %% id=11-queue cause="is 0, and 1.63771 is right"
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    __shared__ unsigned int job;
+    if (threadIdx.x == 0) job = atomicAdd(next, 1);
+    __syncthreads();
+    if (job >= jobs) return;
+    float sum = work(lengths[job]);
+    if (threadIdx.x == 0) results[job] = sum;
+}
+"""
+
+# %% id=11-queue cause="without a __syncthreads() between them"
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    __shared__ unsigned int job;
+    while (true) {
+        if (threadIdx.x == 0) job = atomicAdd(next, 1);
+        unsigned int mine = job;
+        __syncthreads();
+        if (mine >= jobs) return;
+        float sum = work(lengths[mine]);
+        if (threadIdx.x == 0) results[mine] = sum;
+        __syncthreads();
+    }
+}
+"""
+
+# %% id=11-queue cause="which nothing has written"
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    while (true) {
+        unsigned int job = atomicAdd(next, 1);
+        if (job >= jobs) return;
+        float sum = work(lengths[job]);
+        if (threadIdx.x == 0) results[job] = sum;
+        __syncthreads();
+    }
+}
+"""
+
+# %% id=11-queue cause="nothing orders two blocks"
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    __shared__ unsigned int job;
+    while (true) {
+        if (threadIdx.x == 0) { job = next[0]; next[0] = job + 1; }
+        __syncthreads();
+        unsigned int mine = job;
+        if (mine >= jobs) return;
+        float sum = work(lengths[mine]);
+        if (threadIdx.x == 0) results[mine] = sum;
+        __syncthreads();
+    }
+}
+"""
+
+# %% id=11-queue cause="lengths"
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    __shared__ unsigned int job;
+    while (true) {
+        if (threadIdx.x == 0) job = atomicAdd(next, 1);
+        __syncthreads();
+        unsigned int mine = job;
+        if (mine > jobs) return;
+        float sum = work(lengths[mine]);
+        if (threadIdx.x == 0) results[mine] = sum;
+        __syncthreads();
+    }
+}
+"""
+
+# %% id=11-challenge cause="the ranks are right, and took"
+STEP = r"""
+extern "C" __global__ void rank_step(
+    unsigned int n, const unsigned int* sources, const float* weight, const float* rank, float* after)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0.0f;
+    for (int k = 0; k < 8; k++) sum += weight[sources[8 * i + k]] * rank[sources[8 * i + k]];
+    after[i] = 0.15f / n + 0.85f * sum;
+}
+"""
+
+
+def pagerank(sources, weight):
+    n, step = weight.size, agt.Kernel(STEP)
+    stream = agt.create_stream()
+    rank, other = agt.full(n, 1 / n).sync_on(stream), agt.zeros(n).sync_on(stream)
+    for _ in range(40):
+        step(n, sources, weight, rank.borrow(), other.borrow().partition(256)).async_on(stream)
+        rank, other = other, rank
+    return agt.d2h(rank).sync_on(stream)
+
+
+# %% id=11-challenge cause="the rank of page"
+STEP = r"""
+extern "C" __global__ void rank_step(
+    unsigned int n, const unsigned int* sources, const float* weight, const float* rank, float* after)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0.0f;
+    for (int k = 0; k < 8; k++) sum += weight[sources[8 * i + k]] * rank[sources[8 * i + k]];
+    after[i] = 0.15f / n + 0.85f * sum;
+}
+"""
+
+
+def pagerank(sources, weight):
+    n, step = weight.size, agt.Kernel(STEP)
+    after = agt.full(n, 1 / n).and_then(
+        lambda rank: step(n, sources, weight, rank, agt.zeros(n).partition(256)).last()
+    )
+    return after.unpartition().to_host().sync()
+
+
+# %% id=11-challenge cause="nothing orders two blocks"
+WHOLE = r"""
+extern "C" __global__ void ranks(
+    unsigned int n, const unsigned int* sources, const float* weight, float* rank, float* after)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (unsigned int round = 1; round <= 20; round++) {
+        if (i < n) {
+            float sum = 0.0f;
+            for (int k = 0; k < 8; k++) sum += weight[sources[8 * i + k]] * rank[sources[8 * i + k]];
+            after[i] = 0.15f / n + 0.85f * sum;
+        }
+        __syncthreads();
+        float* other = rank; rank = after; after = other;
+    }
+}
+"""
+
+
+def pagerank(sources, weight):
+    n, whole = weight.size, agt.Kernel(WHOLE)
+    op = agt.zip(agt.full(n, 1 / n), agt.full(n, 1 / n)).and_then(
+        lambda given: whole(n, sources, weight, *given, grid=-(-n // 256), block=256)
+    )
+    return op.and_then(lambda given: agt.d2h(given[2])).sync()
+
+
+# %% id=11-challenge cause="should return an array of 600 ranks"
+def pagerank(sources, weight):
+    return agt.full(weight.size, 1 / weight.size).sync()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -40,6 +41,7 @@ from asyncgpu_tutor.cuda_c.syntax.ast import Call, Expression, Index, Member, Na
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
     INT,
+    LLONG,
     UINT,
     VECTORS,
     Array,
@@ -209,9 +211,15 @@ def _index(c: Context, node: Index) -> Expr:
 
 
 def index_value(c: Context, index: Expr, at: Position) -> Expr:
-    """An index as a 32- or 64-bit integer."""
+    """An index as a signed integer of 64 bits, or one of 32."""
     if not isinstance(index.type, Scalar) or not index.type.is_integer:
         c.fail(at, f"an index must be an integer, not '{spelled(index.type)}'")
+    if index.type.size == 8 and index.type.kind == "uint":
+        # Addresses wrap around, so that the highest size_t is the element before; and NumPy makes a float of
+        # an unsigned and a signed integer.
+        run, known = index.run, index.constant
+        known = known if known is None else np.uint64(known).view(np.int64)
+        return replace(index, type=LLONG, run=lambda t, m: run(t, m).view(np.int64), constant=known)
     return convert(c, index, INT, at) if index.type.size < 4 else index
 
 

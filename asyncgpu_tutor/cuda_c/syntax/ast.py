@@ -309,6 +309,8 @@ class StructDef(Statement):
         Template arguments for which this is meant.
     variables : Declaration, optional
         What is declared together with it.
+    base : TypeName, optional
+        The struct that it is derived from.
     """
 
     name: str
@@ -320,6 +322,7 @@ class StructDef(Statement):
     enumerators: Declaration | None = None
     specialises: list[TypeName | Expression] | None = None
     variables: Declaration | None = None
+    base: TypeName | None = None
 
 
 # -- top level

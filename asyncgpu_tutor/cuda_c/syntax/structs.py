@@ -92,6 +92,8 @@ class StructParser(StatementParser):
     def _initial(self, out: ast.Function) -> None:
         while True:
             name = self.identifier("the name of a member")
+            if self.at("<"):  # of a base, whose arguments are known
+                self.template_arguments()
             if self.at("{"):
                 given = self.braces()
             else:
@@ -171,11 +173,12 @@ class StructParser(StatementParser):
             out.specialises = self.template_arguments()
         if self.accept(";"):
             return out  # only said to exist
-        if self.at(":"):
-            self.unsupported("base classes are not supported: make the base a member")
         self.accept("final")
+        if self.accept(":"):
+            out.base = self._base()
         self.need("{")
-        self.type_names.append({})
+        inherited = () if out.base is None else self.nested_types.get(out.base.base, ())
+        self.type_names.append(dict.fromkeys(inherited, True))
         nested = self.nested_types.setdefault(name, set())
         while not self.at("}"):
             self._member(out)
@@ -183,6 +186,16 @@ class StructParser(StatementParser):
         self.type_names.pop()
         self.need("}")
         return self._ended(out, typedef)
+
+    def _base(self) -> ast.TypeName:
+        """What a struct is derived from."""
+        self.accept("public", "private", "protected")
+        if self.at("virtual"):
+            self.unsupported("virtual base classes are not supported")
+        _, base = self.specifiers()
+        if self.at(","):
+            self.unsupported("several base classes are not supported: make the others members")
+        return base
 
     def _ended(self, out: ast.StructDef, typedef: bool) -> ast.StructDef:
         """What stands behind the closing brace."""

@@ -375,3 +375,45 @@ struct Q { V v; W w; int k; __device__ Q() : k(1) {} };
     )
     def test_values(self, text: str, value: int) -> None:
         assert body(text, before=self.BEFORE)[1].tolist() == [value] * 32
+
+
+class TestLambdas:
+    BEFORE = """
+template <typename F> __device__ float apply(F f, float v) { float w = 100.0f; return f(v) + w * 0; }
+template <typename F> __device__ void each(int n, F f) { for (int j = 0; j < n; j++) f(j); }
+struct P { int a; float b; };
+"""
+
+    @pytest.mark.parametrize(
+        ("text", "want"),
+        [
+            ("float w = 3; auto f = [=](float a) { return a * w; }; w = 50; o[i] = f(2) + apply(f, 10);", 36 + 0 * FIRST),
+            ("float w = 3; auto f = [&](float a) { w += 1; return a * w; }; o[i] = f(2) + apply(f, 10) + w;", 63 + 0 * FIRST),
+            ("int s = 0; each(4, [&s](int j) { s += j; }); o[i] = s + i;", 6 + FIRST),
+            ("int s = 0; each(4, [&](int j) { if (j == i) return; s += j; }); o[i] = s;", 6 - FIRST * (FIRST < 4)),
+            ("auto g = [](auto a, auto b) { return a > b ? a : b; }; o[i] = g(3, i) + (int)g(2.5f, 1.0f);", np.maximum(3, FIRST) + 2),
+            ("auto f = [k = i * 2](int a) mutable { k += a; return k; }; o[i] = f(1) + f(1);", 4 * FIRST + 3),
+            ("P p{1, 2.5f}; auto f = [p, x](int a) -> float { return p.a + p.b * a + x[a]; }; p.a = 9; o[i] = f(2);", 8 + 0 * FIRST),
+            ("o[i] = [](int a) { return a + 1; }(i);", FIRST + 1),
+            ("const int K = 4; auto f = [=] __device__ (int a) { return a * K; }; o[i] = f(i);", 4 * FIRST),
+            ("int q[3] = {1, 2, 3}; auto f = [&](int a) { q[a] = 7; return q[0] + q[1]; }; o[i] = f(1);", 8 + 0 * FIRST),
+            ("int c = 0; auto f = [&c]() { c++; }; for (int j = 0; j < i; j++) f(); o[i] = c;", FIRST),
+            # What is declared below it is not what it means.
+            ("int v = 1; { auto f = [&]() { return v; }; int v = 2; o[i] = f() * 10 + v; }", 12 + 0 * FIRST),
+            ("int v; auto f = [=](int a) { int v = a; return v + 1; }; o[i] = f(i);", FIRST + 1),
+        ],
+    )  # fmt: skip
+    def test_values(self, text: str, want: np.ndarray) -> None:
+        assert body(text, before=self.BEFORE)[1].tolist() == want.tolist()
+
+    def test_shared_memory_is_not_copied(self) -> None:
+        text = "__shared__ int s[32]; s[i] = i; auto f = [=]() { return s[i]; }; s[i] += 1; o[i] = f();"
+        assert body(text)[1].tolist() == (FIRST + 1).tolist()
+
+    def test_a_constant_copy_is_not_changed(self) -> None:
+        with pytest.raises(errors.KernelCompileError, match="const"):
+            body("int k = 1; auto f = [k]() { k = 2; }; f();")
+
+    def test_an_array_is_not_copied(self) -> None:
+        with pytest.raises(errors.UnsupportedFeatureError, match="'q' is an array"):
+            body("int q[2] = {1, 2}; auto f = [=]() { return q[0]; }; o[i] = f();")

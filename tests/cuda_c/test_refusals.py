@@ -123,7 +123,7 @@ FILES_WRONG = [
 
 UNSUPPORTED = [
     'asm("nop;");',
-    "auto f = [](float a) { return a; };",
+    "auto f = [](int a) { return [=]() { return a; }; }; f(1);",
     "goto end; end: x[i] = 1;",
     "kernel<<<1, 1>>>();",
     "static int s = 0;",

@@ -262,6 +262,7 @@ def bind_reference(
     if place.const and not const:
         c.fail(at, f"the reference '{name}' would let a constant be changed")
     if not isinstance(place, MemoryPlace):
+        place = replace(place, const=place.const or const)
         return Alias(Expr(ctype, target.run, at, target.node, place=place)), nothing
     slot, pointer = c.new_slot(), place.pointer
     fixed = MemoryPlace(

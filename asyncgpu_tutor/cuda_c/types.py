@@ -96,6 +96,7 @@ class Struct:
         for field in self.fields:
             if field.name == name:
                 return field
+        for field in self.fields:
             inner = (
                 field.type.member(name)
                 if not field.name and isinstance(field.type, Struct)

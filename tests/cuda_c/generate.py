@@ -45,6 +45,27 @@ template <typename T> struct Kind<T*> { static constexpr int id = 10 + Kind<T>::
 template <typename T> struct Smaller { __device__ bool operator()(T a, T b) const { return a < b; } };
 template <typename T, typename Op> __device__ T pick(T a, T b, Op op) { return op(a, b) ? a : b; }
 template <int N> __device__ auto power(int a) { if constexpr (N == 0) return 1; else return (a & 15) * power<N - 1>(a); }
+struct Shape {
+    int n = 3; float k;
+    static constexpr int DIM = 2;
+    __device__ Shape() : k(0.5f) {}
+    __device__ Shape(float k) : n(5), k(k) {}
+    __device__ int sides() const { return n; }
+    __device__ float area() const { return k * sides() + DIM; }
+    __device__ void grow(int by) { n ^= by; }
+};
+struct Square : public Shape {
+    float side;
+    __device__ Square() : side(2.5f) {}
+    __device__ Square(float s, int n) : Shape(s * 0.5f), side(s) { this->n += n; }
+    __device__ int sides() const { return Shape::sides() ^ 40; }
+};
+template <typename T> struct Named : Square { T id; int tail = 4; };
+struct Pack { Shape parts[2]; Named<short> named; int rest; };
+__device__ float area_of(const Shape& s) { return s.area() - s.n; }
+__device__ int sum_of(Pack p) { return p.parts[1].n + p.named.sides() * 3 + p.named.tail + p.rest; }
+template <typename F> __device__ auto twice(F f, int a) { return f(f(a)); }
+template <typename F> __device__ void each(int n, F f) { for (int j = 0; j < n; j++) f(j); }
 __device__ unsigned bits(float v) { union { float f; unsigned u; } both; both.f = v; return both.u; }
 """
 
@@ -55,6 +76,8 @@ _INT = [
     "__mulhi(I, I)", "(short)(I)", "(signed char)(I)", "(unsigned char)(I)", "pair(I, F).a", "(int)(L)",
     "geo::turn(I, I)", "(int)Vec(F).sum() % 64", "pick<int>(I, I, Smaller<int>())", "power<3>(I)", "box.at(I)",
     "(I + Kind<int*>::id + HIGH + (int)Side::Right)", "(int)(Kind<int>::wide)(I)", "box.total()",
+    "square.sides()", "square.n", "packs[I & 1].parts[I & 1].n", "twice([=](int c) { return (c & 255) - p; }, I)", "([&](auto c) { return c + p; })(I)",
+    "a[(size_t)(I & 31)]", "local[(unsigned long long)(U & 3u)]", "(local + 3)[(size_t)0 - (U & 3u)]",
     "(I, I)", "__ffs(I)", "(int)(D > 0.5)", "__float_as_int(F + 0.0f)",
 ]  # fmt: skip
 _UINT = [
@@ -74,6 +97,7 @@ _FLOAT = [
     "(F + F)", "(F - F)", "(F * F * 0.25f)", "(F / (fabsf(F) + 1.0f))", "fmaxf(F, F)", "fminf(F, F)",
     "sqrtf(fabsf(F))", "(B ? F : F)", "(float)(I)", "(F + I)", "floorf(F)", "(-F)", "bend(F, I)",
     "(Vec(F, F) + Vec(F)).y", "(Vec(F) * F).x", "(-Vec(F, F)).sum()", "Vec(F, F)[I & 1]", "w(F)", "w[I & 1]",
+    "area_of(square)", "Square(F, I).area()", "square.side", "([=](float c) { return c * 0.5f + r; })(F)",
     "pair(I, F).b", "truncf(F * 0.5f)", "(float)(D)", "fmaf(F, 0.5f, F)", "copysignf(F, F)",
 ]  # fmt: skip
 _DOUBLE = [
@@ -193,6 +217,12 @@ class _Writer:
                     f"box.put({self.expression('I', 2)});",
                     f"box.at({self.expression('I', 2)}) ^= {self.expression('I', 2)};",
                     f"w = Vec({self.expression('F')}) + w * 0.5f;",
+                    f"square.grow({self.expression('I', 2)} & 15);",
+                    f"square = Square({self.expression('F')} * 0.125f, 2);",
+                    f"packs[1].named.tail ^= {self.expression('I', 3)};",
+                    f"packs[0] = Pack{{{{Shape({self.leaf('F')}), {{}}}}, {{}}, (int)({self.leaf('I')})}};",
+                    f"each({self.expression('I', 2)} & 3, [&](int c) {{ {rng.choice(self.targets['I'])} ^= c * 5; }});",
+                    f"{{ auto next = [=](int c) mutable {{ p += c; return p; }}; p ^= 1; p = next(3) * 2; p -= next({self.expression('I', 2)}); }}",
                 ]
             )
         kind = rng.choice("IIUFFLD")
@@ -240,9 +270,9 @@ def kernel(name: str, seed: int) -> str:
     int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
     unsigned u = t * 7u, q = 3u; float f = x[i % n], r = 1.5f; int p = a[i % n];
     long long g = p * 1000003ll; double d = f * 0.5; int local[4] = {{p, 2, i}}; float4 v = make_float4(f, 1.0f, r, 2.0f);
-    Vec w(f, r); Box<int, 4> box;
+    Vec w(f, r); Box<int, 4> box; Square square(f, p & 7); Pack packs[2] = {{{{{{Shape(r), Shape()}}, {{}}, p}}, {{}}}};
     oi[i] = -1;
     {inner}
-    oi[i] = p ^ local[3] ^ (int)g ^ box.total(); ou[i] = q; of[i] = r + v.x + v.z + (float)d + w.sum();
+    oi[i] = p ^ local[3] ^ (int)g ^ box.total() ^ square.n ^ sum_of(packs[1]); ou[i] = q; of[i] = r + v.x + v.z + (float)d + w.sum() + square.area();
 }}
 """

@@ -289,3 +289,131 @@ class TestNames:
         for name, why in (("tensor", "tensor cores"), ("asmk", "inline assembly")):
             with pytest.raises(errors.UnsupportedFeatureError, match=why):
                 compile_source(source).instantiate(name)
+
+
+class TestBases:
+    BEFORE = """
+struct Shape {
+    int n = 3; float k;
+    static constexpr int DIM = 2;
+    using real = double;
+    __device__ Shape() : k(0.5f) {}
+    __device__ Shape(float k) : k(k) {}
+    __device__ int sides() const { return n; }
+    __device__ float area() const { return k * sides(); }
+    __device__ void grow() { n++; }
+    __device__ static int two() { return 2; }
+};
+struct Square : public Shape {
+    float side;
+    __device__ Square(float s) : Shape(s * 2), side(s) { n = 4; }
+    __device__ int sides() const { return 40 + Shape::sides(); }
+};
+struct Tiny : Square { int n; __device__ Tiny() : Square(1.0f), n(9) {} __device__ int all() { grow(); return n * 10 + Shape::n; } };
+struct Plain { int a, b; };
+struct More : Plain { int c; };
+struct Nothing { __device__ int seven() const { return 7; } };
+struct Some : Nothing { int x = 1; };
+template <typename T> struct Holder { T v; __device__ Holder(T v) : v(v) {} __device__ T get() const { return v; } };
+template <typename T> struct Twice : Holder<T> { __device__ Twice(T v) : Holder<T>(v) {} __device__ T two() { return 2 * this->v; } };
+__device__ float area_of(const Shape& s) { return s.area(); }
+__device__ float by_value(Shape s) { return s.k + s.n; }
+__device__ float by_pointer(const Shape* s) { return s->k * s->n; }
+"""
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            # A function of the base calls the base's own, as nothing here is virtual.
+            ("Square q(3.0f); o[i] = q.area();", 24),
+            ("Square q(3.0f); Shape s = q; o[i] = q.sides() + s.sides() * 100;", 444),
+            ("Tiny q; o[i] = q.all();", 95),
+            ("Square q(3.0f); o[i] = area_of(q) + by_value(q) + by_pointer(&q);", 24 + 10 + 24),
+            ("More m{{1, 2}, 3}; m.a += 5; Plain p = m; o[i] = m.c + p.a * 10;", 63),
+            ("Some s; o[i] = s.seven() + s.x;", 8),
+            ("Twice<int> w(21); o[i] = w.two() + w.get();", 63),
+            ("Square::real r = 2.5; o[i] = r * 2 + Square::DIM + Square::two();", 9),
+            ("Square a[2] = {1.0f, 2.0f}; o[i] = a[1].area();", 16),
+        ],
+    )  # fmt: skip
+    def test_values(self, text: str, value: int) -> None:
+        assert body(text, before=self.BEFORE)[1].tolist() == [value] * 32
+
+    def test_a_second_one_is_refused(self) -> None:
+        with pytest.raises(errors.UnsupportedFeatureError, match="several base classes"):
+            body("Two t;", before="struct A {}; struct B {}; struct Two : A, B {};")
+
+    def test_a_base_cannot_be_taken_for_what_is_derived_from_it(self) -> None:
+        with pytest.raises(errors.KernelCompileError, match="no constructor that takes"):
+            body("Shape s; Square q = s;", before=self.BEFORE)
+
+
+class TestConstructionOfParts:
+    """Elements and members are made by their constructors, too."""
+
+    BEFORE = """
+struct V { float x; __device__ V() : x(9) {} __device__ V(float a) : x(a * 2) {} };
+struct W { int n = 5; int m; };
+struct P { V v[2]; int k; };
+struct Q { V v; W w; int k; __device__ Q() : k(1) {} };
+"""
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("V a[2]; o[i] = a[1].x;", 9),
+            ("V a[2][2]; o[i] = a[1][1].x;", 9),
+            ("V a[3] = {1.0f, V(2.0f)}; o[i] = a[0].x + a[1].x * 10 + a[2].x * 100;", 942),
+            ("V a[2] = {{}, {3.0f}}; o[i] = a[0].x + a[1].x * 10;", 69),
+            ("W a[2]; o[i] = a[1].n;", 5),
+            ("W a[2] = {1, 2, 3}; o[i] = a[0].m * 10 + a[1].n;", 23),
+            ("W a[2] = {{1}, {}}; o[i] = a[0].n * 10 + a[1].n;", 15),
+            ("P p; o[i] = p.v[1].x;", 9),
+            ("P p = {{1.0f}, 4}; o[i] = p.v[0].x * 100 + p.v[1].x * 10 + p.k;", 294),
+            ("Q q; o[i] = q.v.x * 100 + q.w.n * 10 + q.k;", 951),
+        ],
+    )
+    def test_values(self, text: str, value: int) -> None:
+        assert body(text, before=self.BEFORE)[1].tolist() == [value] * 32
+
+
+class TestLambdas:
+    BEFORE = """
+template <typename F> __device__ float apply(F f, float v) { float w = 100.0f; return f(v) + w * 0; }
+template <typename F> __device__ void each(int n, F f) { for (int j = 0; j < n; j++) f(j); }
+struct P { int a; float b; };
+"""
+
+    @pytest.mark.parametrize(
+        ("text", "want"),
+        [
+            ("float w = 3; auto f = [=](float a) { return a * w; }; w = 50; o[i] = f(2) + apply(f, 10);", 36 + 0 * FIRST),
+            ("float w = 3; auto f = [&](float a) { w += 1; return a * w; }; o[i] = f(2) + apply(f, 10) + w;", 63 + 0 * FIRST),
+            ("int s = 0; each(4, [&s](int j) { s += j; }); o[i] = s + i;", 6 + FIRST),
+            ("int s = 0; each(4, [&](int j) { if (j == i) return; s += j; }); o[i] = s;", 6 - FIRST * (FIRST < 4)),
+            ("auto g = [](auto a, auto b) { return a > b ? a : b; }; o[i] = g(3, i) + (int)g(2.5f, 1.0f);", np.maximum(3, FIRST) + 2),
+            ("auto f = [k = i * 2](int a) mutable { k += a; return k; }; o[i] = f(1) + f(1);", 4 * FIRST + 3),
+            ("P p{1, 2.5f}; auto f = [p, x](int a) -> float { return p.a + p.b * a + x[a]; }; p.a = 9; o[i] = f(2);", 8 + 0 * FIRST),
+            ("o[i] = [](int a) { return a + 1; }(i);", FIRST + 1),
+            ("const int K = 4; auto f = [=] __device__ (int a) { return a * K; }; o[i] = f(i);", 4 * FIRST),
+            ("int q[3] = {1, 2, 3}; auto f = [&](int a) { q[a] = 7; return q[0] + q[1]; }; o[i] = f(1);", 8 + 0 * FIRST),
+            ("int c = 0; auto f = [&c]() { c++; }; for (int j = 0; j < i; j++) f(); o[i] = c;", FIRST),
+            # What is declared below it is not what it means.
+            ("int v = 1; { auto f = [&]() { return v; }; int v = 2; o[i] = f() * 10 + v; }", 12 + 0 * FIRST),
+            ("int v; auto f = [=](int a) { int v = a; return v + 1; }; o[i] = f(i);", FIRST + 1),
+        ],
+    )  # fmt: skip
+    def test_values(self, text: str, want: np.ndarray) -> None:
+        assert body(text, before=self.BEFORE)[1].tolist() == want.tolist()
+
+    def test_shared_memory_is_not_copied(self) -> None:
+        text = "__shared__ int s[32]; s[i] = i; auto f = [=]() { return s[i]; }; s[i] += 1; o[i] = f();"
+        assert body(text)[1].tolist() == (FIRST + 1).tolist()
+
+    def test_a_constant_copy_is_not_changed(self) -> None:
+        with pytest.raises(errors.KernelCompileError, match="const"):
+            body("int k = 1; auto f = [k]() { k = 2; }; f();")
+
+    def test_an_array_is_not_copied(self) -> None:
+        with pytest.raises(errors.UnsupportedFeatureError, match="'q' is an array"):
+            body("int q[2] = {1, 2}; auto f = [=]() { return q[0]; }; o[i] = f();")

@@ -1,6 +1,6 @@
 """The interpreter against g++: random kernels, every value the same to the last bit.
 
-Twenty kernels by default; `CUDA_C_FUZZ=2000 pytest tests/cuda_c/test_differential.py` runs as many as
+Ten kernels by default; `CUDA_C_FUZZ=2000 pytest tests/cuda_c/test_differential.py` runs as many as
 it says. Contraction is off on both sides: which products a compiler fuses is its own affair.
 """
 
@@ -20,8 +20,8 @@ from .generate import HELPERS, THREADS, kernel
 from .support import launch
 
 pytestmark = pytest.mark.skipif(not oracle.available(), reason="needs g++ to compare with")
-COUNT = int(os.environ.get("CUDA_C_FUZZ", "20"))
-PER_FILE = 20
+COUNT = int(os.environ.get("CUDA_C_FUZZ", "10"))
+PER_FILE = 10
 BLOCKS = 3
 N = 96
 

@@ -524,12 +524,27 @@ class TestPreprocessor:
         assert ints("n + n", "#define n (n + 1)\n".replace("n (n + 1)", "zz (zz)")) == [64] * 32
 
 
+class TestIndices:
+    @pytest.mark.parametrize("where", ["int s[64];", "__shared__ int t[32][64]; int* s = t[i];"])
+    def test_of_type_size_t(self, where: str) -> None:
+        text = "for (size_t k = 0; k < 64; k++) s[k] = k; size_t j = i; o[i] = s[j + 3] + *(s + 5 + j);"
+        assert body(where + text)[1].tolist() == [2 * k + 8 for k in range(32)]
+
+    def test_of_type_size_t_wrap_around_as_addresses_do(self) -> None:
+        text = "int* p = o + i; size_t back = i; p[5 - back] = 7; p[(size_t)-1 + 7 - back] = i;"
+        before = body(f"if (i == 8) {{ {text} }}")[1]
+        assert (before[5], before[6]) == (7, 8)
+
+
 class TestOutput:
     def test_printf(self) -> None:
         text = r'if (i < 2) printf("%d|%5.2f|%-4u|%x|%s|%c|%lld%%\n", i, x[i] / 3, 7u, 255, "hey", 65, 1ll << 40);'
         assert body(text)[2].printed == (
             "0| 0.00|7   |ff|hey|A|1099511627776%\n1| 0.33|7   |ff|hey|A|1099511627776%\n"
         )
+
+    def test_a_string_may_go_on_in_the_next_line(self) -> None:
+        assert body('if (i == 0) printf("one \\\ntwo\\n");')[2].printed == "one two\n"
 
     def test_clock_advances(self) -> None:
         _, o, _ = body(

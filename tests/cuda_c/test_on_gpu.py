@@ -15,6 +15,7 @@ from asyncgpu_tutor.cuda_c import compile_source
 
 from .corpus import CASES, Case, source
 from .generate import HELPERS, THREADS, kernel
+from .gpu import INEXACT, UNORDERED, nvrtc, on_gpu
 from .support import launch
 from .test_corpus import arguments
 from .test_differential import BLOCKS
@@ -22,12 +23,6 @@ from .test_differential import arguments as random_arguments
 
 pytestmark = pytest.mark.gpu
 COUNT = int(os.environ.get("CUDA_C_FUZZ", "60"))
-# Sums whose order a GPU chooses, and functions that it rounds otherwise: not to the last bit.
-INEXACT = {
-    "gelu": 1e-6, "reduce_shuffle": 1e-4, "reduce_last_block": 1e-4, "dot": 1e-10, "softmax_online": 1e-5,
-    "layer_norm": 1e-5, "nbody_forces": 1e-4,
-}  # fmt: skip
-UNORDERED = {"compact_positive", "hash_insert"}
 
 
 @pytest.fixture(scope="module")
@@ -36,27 +31,6 @@ def cupy() -> Any:
     if not cp.cuda.is_available():
         pytest.skip("no GPU")
     return cp
-
-
-def nvrtc(text: str, names: list[str], *, fmad: bool = True, options: tuple[str, ...] = ()) -> Any:
-    """Compile as the CUDA device does."""
-    from asyncgpu_tutor.devices.cuda.compile import compile_module  # only where there is CuPy
-
-    return compile_module(text, names, fmad=fmad, options=options)
-
-
-def on_gpu(cp: Any, compiled: Any, name: str, case: Any, args: list[Any], shared: int = 0) -> None:
-    """Launch by CuPy; arrays are changed in place."""
-    grid, block = case
-    ready = [cp.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
-    ready = [
-        np.int32(a) if type(a) is int else np.float64(a) if type(a) is float else a for a in ready
-    ]
-    module, mapping = compiled
-    module.get_function(mapping[name])(grid, block, tuple(ready), shared_mem=shared)
-    for mine, theirs in zip(args, ready, strict=True):
-        if isinstance(mine, np.ndarray):
-            mine[...] = cp.asnumpy(theirs)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.kernel)

@@ -123,7 +123,7 @@ FILES_WRONG = [
 
 UNSUPPORTED = [
     'asm("nop;");',
-    "auto f = [](float a) { return a; };",
+    "auto f = [](int a) { return [=]() { return a; }; }; f(1);",
     "goto end; end: x[i] = 1;",
     "kernel<<<1, 1>>>();",
     "static int s = 0;",
@@ -143,7 +143,7 @@ UNSUPPORTED = [
     "x[i] = tex2D(0, 1, 2);",
 ]
 FILES_UNSUPPORTED = [
-    "struct A { int a; }; struct B : A { };\n" + HEAD + "B b; }",
+    "struct A { int a; }; struct B : virtual A { };\n" + HEAD + "B b; }",
     "__device__ int f(int a) { return f(a - 1); }\n" + HEAD + "o[i] = f(1); }",
     "template <typename... T> __device__ void f(T... t) {}\n",
     "__global__ void inner() {}\n" + HEAD + "inner(); }",

@@ -45,10 +45,9 @@ def listed(c: Context, node: Braces, ctype: CType) -> Expr:
     if not isinstance(ctype, Struct):
         c.fail(node.at, f"'{spelled(ctype)}' cannot be made from a list")
     known = c.class_of(ctype)
-    if known is not None and known.constructs:
-        return c.rules.construct(
-            c, known, [place_of(c, item) for item in node.items], node.at, None
-        )
+    if known is not None and known.takes_over(node):
+        arguments = [place_of(c, item) for item in node.items]
+        return c.rules.construct(c, known, arguments, node.at, None)
     if (
         len(node.items) == 1
         and not isinstance(node.items[0], Braces)
@@ -66,6 +65,9 @@ def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
         if isinstance(node, Braces):
             return [listed(c, node, ctype)]
         return [convert(c, c.expression(node), ctype, node.at)]
+    known = c.class_of(ctype)
+    if known is not None and known.takes_over(node):
+        return spread(c, converted(c, node, ctype, node.at), ctype)
     if not isinstance(node, Braces):
         whole = c.expression(node)
         if whole.type != ctype:
@@ -96,15 +98,27 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
                     at,
                     "a union whose first member is not its largest, in braces: assign to the member",
                 )
+    known = c.class_of(ctype)
+    preset = dict(known.initial) if known is not None else {}
     out: list[Expr] = []
     for k, part in enumerate(parts):
         if not items:
-            rest = [leaf for p in parts[k:] for leaf, _ in leaves(p)]
-            one = isinstance(ctype, Struct) and ctype.name == "dim3"
-            return out + [constant(UINT, 1, at) if one else _zero(leaf, at) for leaf in rest]
+            if isinstance(ctype, Struct) and ctype.name == "dim3":
+                return out + [constant(UINT, 1, at)] * (3 - k)
+            names = [f.name for f in ctype.fields] if isinstance(ctype, Struct) else []
+            for j, rest in enumerate(parts[k:], k):
+                usual = preset.get(names[j]) if names else None
+                if known is None or usual is None:
+                    out += _nothing_given(c, rest, at)
+                    continue
+                with c.seen_from(known.scope):
+                    out += initialise(c, usual, rest)
+            return out
+        inner = c.class_of(part)
         if (
             isinstance(part, (Scalar, Pointer))
             or isinstance(items[0], Braces)
+            or (inner is not None and inner.constructors)
             or (isinstance(part, Struct) and _type_of(c, items[0]) == part)
         ):
             out += initialise(c, items.pop(0), part)
@@ -120,6 +134,15 @@ def _copies(c: Context, node: Expression, ctype: CType) -> bool:
 def _type_of(c: Context, node: Expression) -> CType:
     with c.recording():  # the record is dropped, because nothing of this is computed
         return c.expression(node).type
+
+
+def _nothing_given(c: Context, ctype: CType, at: Position) -> list[Expr]:
+    """The leaves of a member or an element for which a list has no value."""
+    if not c.constructs(ctype):
+        return [_zero(leaf, at) for leaf, _ in leaves(ctype)]
+    if isinstance(ctype, Array):
+        return [leaf for _ in range(ctype.length) for leaf in _nothing_given(c, ctype.element, at)]
+    return spread(c, listed(c, Braces(at=at, items=[]), ctype), ctype)
 
 
 def _zero(leaf: Scalar | Pointer, at: Position) -> Expr:

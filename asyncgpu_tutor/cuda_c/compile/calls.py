@@ -19,7 +19,7 @@ from asyncgpu_tutor.cuda_c.compile.declarations import (
     parameter_entry,
     zero_of,
 )
-from asyncgpu_tutor.cuda_c.compile.places import place_of
+from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
 from asyncgpu_tutor.cuda_c.compile.statements import ADDRESS, closing, sequence
 from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, put, read_memory, use
@@ -80,11 +80,9 @@ def call(c: Context, node: ast.Call, used: bool = True) -> Expr:
         if isinstance(callee.type, Struct):
             return call_method(c, replace(node, name="operator()"), callee)
     own = c.scope.find(INSIDE)
-    if isinstance(own, Class) and node.name in own.methods:
-        this = None
-        if c.scope.find(THIS) is not None:
-            this = place_of(c, ast.Name(at=node.at, name=THIS))
-        return _call_in(c, node, own, this)
+    owner = own.having(node.name) if isinstance(own, Class) else None
+    if owner is not None:
+        return _call_in(c, node, owner, _this(c, node.at))
     if node.name in c.functions:
         arguments = [argument(c, a) for a in node.arguments]
         functions = _seen(c, node)
@@ -132,8 +130,9 @@ def _value(c: Context, node: ast.Call, used: bool) -> Expr:
 def call_method(c: Context, node: ast.Call, this: Expr) -> Expr:
     """`this.name(...)`."""
     known = c.class_of(this.type)
-    if known is not None and node.name in known.methods:
-        return _call_in(c, node, known, this)
+    owner = None if known is None else known.having(node.name)
+    if owner is not None:
+        return _call_in(c, node, owner, this)
     if known is not None and known.type.member(node.name) is not None and node.object is not None:
         member = ast.Member(at=node.at, base=node.object, name=node.name)
         return call_method(c, replace(node, name="operator()"), place_of(c, member))
@@ -145,12 +144,22 @@ def call_method(c: Context, node: ast.Call, this: Expr) -> Expr:
 def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> Expr:
     ctype = resolve(c, owner)
     known = c.class_of(ctype)
-    if known is None or node.name not in known.methods:
+    having = None if known is None else known.having(node.name)
+    if having is None:
         c.fail(node.at, f"'{spelled(ctype)}' has no member function '{node.name}'")
-    return _call_in(c, node, known, None)
+    this = _this(c, node.at)
+    if this is not None and this.type != having.type and not c.derives(this.type, having.type):
+        this = None
+    return _call_in(c, node, having, this)
+
+
+def _this(c: Context, at: Position) -> Expr | None:
+    """The object whose function is being compiled."""
+    return None if c.scope.find(THIS) is None else place_of(c, ast.Name(at=at, name=THIS))
 
 
 def _call_in(c: Context, node: ast.Call, known: Class, this: Expr | None) -> Expr:
+    this = None if this is None else as_base(c, this, known.type)
     arguments = [argument(c, a) for a in node.arguments]
     return call_with(c, node, known.methods[node.name], arguments, known, this)
 
@@ -252,7 +261,9 @@ def _score(c: Context, function: ast.Function, types: list[CType]) -> int:
             source = Pointer(source.element, source.const, source.volatile)
         if source == target:
             continue
-        if isinstance(source, Struct) or isinstance(target, Struct):
+        if c.derives(source, target):
+            score += 5
+        elif isinstance(source, Struct) or isinstance(target, Struct):
             score += 50 if _converts(c, source, target) else _IMPOSSIBLE
         elif isinstance(source, Scalar) and isinstance(target, Scalar):
             score += 1 if promoted(source) == target else 10
@@ -272,7 +283,9 @@ def _converts(c: Context, source: CType, target: CType) -> bool:
     )
     vector = isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar)
     return (
-        made or vector or (out_of is not None and f"operator {spelled(target)}" in out_of.methods)
+        made
+        or vector
+        or (out_of is not None and out_of.having(f"operator {spelled(target)}") is not None)
     )
 
 
@@ -294,6 +307,7 @@ def expand(
     bound = [b for b in names.names.values() if isinstance(b, TypeBinding | Number)]
     key = (
         function.at,
+        id(known),
         *[identity(b) for b in bound if isinstance(b, TypeBinding) or b.expr.constant is not None],
     )
     if key in c.calls:

@@ -23,7 +23,7 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import VOID, CType, Struct, needs_memory
+from asyncgpu_tutor.cuda_c.types import VOID, Array, CType, Struct, needs_memory
 
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
 CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
@@ -194,6 +194,22 @@ class Context:
     def class_of(self, ctype: CType) -> Class | None:
         """What belongs to a type, if it is a struct of the file's own."""
         return self.classes.get(ctype) if isinstance(ctype, Struct) else None
+
+    def constructs(self, ctype: CType) -> bool:
+        """Whether making a value, or each element of an array, takes more than its members' values."""
+        while isinstance(ctype, Array):
+            ctype = ctype.element
+        known = self.class_of(ctype)
+        return known is not None and known.constructs
+
+    def derives(self, ctype: CType, base: CType) -> bool:
+        """Whether a struct is derived from another one, however far."""
+        known = self.class_of(ctype)
+        while known is not None and known.base is not None:
+            known = known.base
+            if known.type == base:
+                return True
+        return False
 
     def lives_in_memory(self, ctype: CType) -> bool:
         """Whether a variable of a type cannot be kept in registers."""

@@ -24,6 +24,7 @@ from asyncgpu_tutor.cuda_c.types import (
     Scalar,
     Struct,
     Void,
+    leaves,
     spelled,
 )
 
@@ -92,6 +93,9 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
         x = convert(c, expr, target.fields[0].type, at).run
         one = np.uint32(1)
         return value(c, target, lambda t, m: [x(t, m), one, one], at, [expr])
+    if c.derives(source, target):
+        run, count = expr.run, len(leaves(target))
+        return value(c, target, lambda t, m: run(t, m)[:count], at, [expr], origin=expr.origin)
     into, out_of = c.class_of(target), c.class_of(source)
     if into is not None and into.constructors:
         return c.rules.construct(c, into, [expr], at, None)
@@ -134,7 +138,8 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
     if not explicit:
         void = isinstance(target.target, Void)
         is_null = isinstance(source.target, Void) and expr.constant is not None
-        if source.target != target.target and not void and not is_null:
+        base = c.derives(source.target, target.target)
+        if source.target != target.target and not void and not is_null and not base:
             c.fail(
                 at,
                 f"a value of type '{spelled(source)}' cannot be used as '{spelled(target)}': "

@@ -9,7 +9,7 @@ from typing import Any
 from asyncgpu_tutor.cuda_c.compile.braces import converted, initialise
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay
-from asyncgpu_tutor.cuda_c.compile.places import place_of
+from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
 from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, forget, put, spread, use
 from asyncgpu_tutor.cuda_c.compile.type_names import (
@@ -128,13 +128,15 @@ def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
         return _reference(c, item, ctype, const)
     if "static" in storage and not const:
         c.unsupported(item.at, "static variables in functions are not supported")
+    if item.init is None and (item.dims or isinstance(ctype, Array)) and c.constructs(ctype):
+        item = replace(item, init=Braces(at=item.at, items=[]))
     if isinstance(ctype, Array):  # under a name of its own
         return _in_memory(c, item, array_type(c, ctype, item.dims, const), const, volatile)
     if item.dims:
         return _array(c, item, ctype, const, volatile)
     known = c.class_of(ctype)
     direct = item.init is None or isinstance(item.init, Braces)
-    if known is not None and known.constructs and direct:
+    if known is not None and known.constructs and direct and known.takes_over(item.init):
         return _object(c, item, known, const)
     if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
         return _in_memory(c, item, ctype, const, volatile)
@@ -245,6 +247,8 @@ def bind_reference(
     c: Context, name: str, target: Expr, ctype: CType, const: bool, at: Position
 ) -> tuple[Alias | Variable, Execute]:
     """A name for a place: what it means, and what fixes the place's address once."""
+    if c.derives(target.type, ctype):
+        target = as_base(c, target, ctype)
     place = target.place
     if place is None or target.type != ctype:
         if const and isinstance(target.type, (Scalar, Struct)):
@@ -258,6 +262,7 @@ def bind_reference(
     if place.const and not const:
         c.fail(at, f"the reference '{name}' would let a constant be changed")
     if not isinstance(place, MemoryPlace):
+        place = replace(place, const=place.const or const)
         return Alias(Expr(ctype, target.run, at, target.node, place=place)), nothing
     slot, pointer = c.new_slot(), place.pointer
     fixed = MemoryPlace(

@@ -20,11 +20,11 @@ from asyncgpu_tutor.cuda_c.compile.conversions import (
     value,
 )
 from asyncgpu_tutor.cuda_c.compile.operators import common_type, operate, operation
-from asyncgpu_tutor.cuda_c.compile.places import address_of, place_of
+from asyncgpu_tutor.cuda_c.compile.places import address_of, as_base, member_of, place_of
 from asyncgpu_tutor.cuda_c.compile.record import Choice, Constant, Node, ShortCircuit
 from asyncgpu_tutor.cuda_c.compile.storage import use
 from asyncgpu_tutor.cuda_c.compile.type_names import names_in, resolve
-from asyncgpu_tutor.cuda_c.compile.typed import Expr, Number
+from asyncgpu_tutor.cuda_c.compile.typed import THIS, Expr, Number
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -216,6 +216,9 @@ def _qualified(c: Context, node: ast.Qualified, used: bool) -> Expr:
     """`Type::name`."""
     ctype = resolve(c, node.owner)
     found = names_in(c, ctype, node.owner).names.get(node.name)
+    this = c.scope.find(THIS)
+    if this is not None and isinstance(ctype, Struct) and ctype.member(node.name) is not None:
+        return member_of(c, as_base(c, place_of(c, ast.Name(at=node.at, name=THIS)), ctype), node)
     if not isinstance(found, Number):
         c.fail(node.at, f"'{spelled(ctype)}' has no constant '{node.name}'")
     known = found.expr

@@ -10,6 +10,7 @@ from asyncgpu_tutor.cuda_c.compile.calls import call_with, choose, expand
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import value
 from asyncgpu_tutor.cuda_c.compile.declarations import local_memory, zero_of
+from asyncgpu_tutor.cuda_c.compile.places import as_base
 from asyncgpu_tutor.cuda_c.compile.record import Declare
 from asyncgpu_tutor.cuda_c.compile.storage import put, read_variable, use
 from asyncgpu_tutor.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
@@ -26,10 +27,11 @@ def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Exp
     node = ast.Call(at=at, name=name, arguments=[])
     types = [o.type for o in operands]
     known = c.class_of(operands[0].type)
-    if known is not None and name in known.methods:
-        methods = known.methods[name]
-        if choose(c, node, methods, types[1:], known, operands[0]) is not None:
-            return call_with(c, node, methods, operands[1:], known, operands[0])
+    owner = None if known is None else known.having(name)
+    if owner is not None:
+        methods, this = owner.methods[name], as_base(c, operands[0], owner.type)
+        if choose(c, node, methods, types[1:], owner, this) is not None:
+            return call_with(c, node, methods, operands[1:], owner, this)
     functions = c.functions.get(name, [])
     if functions and choose(c, node, functions, types) is not None:
         return call_with(c, node, functions, operands)
@@ -96,9 +98,19 @@ def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target:
     given: dict[str, ast.Expression] = dict(chosen.initial)
     preset = dict(known.initial)
     first: list[ast.Statement] = []
+    if known.base is not None:
+        given = {"" if name == known.base.name else name: init for name, init in given.items()}
     # In the order of the members, as in C++, wherever their values are written.
-    for name in [known.name, *known.type.members(), *(field.name for field in known.type.fields)]:
+    names_in_order = [
+        known.name,
+        *[field.name for field in known.type.fields],
+        *known.type.members(),
+    ]
+    for name in dict.fromkeys(names_in_order):
         usual = preset.pop(name, None)
+        field = known.type.member(name)
+        if usual is None and field is not None and c.constructs(field.type):
+            usual = ast.Braces(at=at, items=[])
         init = given.pop(name, usual)
         if init is not None:
             first += _assignments(known, name, init)

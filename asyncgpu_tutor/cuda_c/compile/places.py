@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -36,13 +37,16 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.regions import inside, report_row
-from asyncgpu_tutor.cuda_c.syntax.ast import Call, Expression, Index, Member, Name, Unary
+from asyncgpu_tutor.cuda_c.syntax.ast import Call, Expression, Index, Member, Name, Qualified, Unary
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
     INT,
+    LLONG,
     UINT,
     VECTORS,
     Array,
+    CType,
+    Field,
     Pointer,
     Scalar,
     Struct,
@@ -135,7 +139,11 @@ def _member(c: Context, node: Member) -> Expr:
     name = node.base.name if isinstance(node.base, Name) else ""
     if name in _BUILTIN_VARIABLES and c.scope.find(name) is None:
         return _builtin_member(c, node, name)
-    base = place_of(c, node.base)
+    return member_of(c, place_of(c, node.base), node)
+
+
+def member_of(c: Context, base: Expr, node: Member | Qualified) -> Expr:
+    """`base.name`."""
     if not isinstance(base.type, Struct):
         hint = ""
         if isinstance(base.type, Pointer) and isinstance(base.type.target, Struct):
@@ -145,8 +153,27 @@ def _member(c: Context, node: Member) -> Expr:
     if field is None:
         have = ", ".join(base.type.members())
         c.fail(node.at, f"'{base.type.name}' has no member '{node.name}'; it has {have}")
-    place = base.place
-    offset = field.offset
+    return _part(c, base, field, node.at)
+
+
+def as_base(c: Context, expr: Expr, owner: CType) -> Expr:
+    """The part of an object that it has from a struct which its own is derived from, or the object itself."""
+    while expr.type != owner:
+        known = c.class_of(expr.type)
+        assert isinstance(expr.type, Struct)
+        assert known is not None
+        assert known.base is not None
+        field = expr.type.member("")
+        if field is None:  # of a struct without data
+            expr = Expr(known.base.type, lambda t, m: [], expr.at, Node())
+        else:
+            expr = _part(c, expr, field, expr.at)
+    return expr
+
+
+def _part(c: Context, base: Expr, field: Field, at: Position) -> Expr:
+    """A member of a struct, as a place if the struct has one."""
+    place, offset = base.place, field.offset
     if isinstance(place, MemoryPlace):
         pointer = place.pointer
         inner = MemoryPlace(
@@ -159,16 +186,16 @@ def _member(c: Context, node: Member) -> Expr:
         if place.checked is not None:
             checked = place.checked
             inner.checked = lambda t, m: checked(t, m).moved(offset)
-        return read_memory(c, inner, field.type, node.at)
+        return read_memory(c, inner, field.type, at)
     first = sum(1 for _, o in leaves(base.type) if o < offset)
     count = len(leaves(field.type))
     if isinstance(place, RegisterPlace):
         part = RegisterPlace(place.variable, place.first + first, count, place.const)
-        return read_member(c, part, field.type, node.at)
+        return read_member(c, part, field.type, at)
     if isinstance(field.type, Array):
-        c.unsupported(node.at, "an array in a struct that has no name: give it one first")
+        c.unsupported(at, "an array in a struct that has no name: give it one first")
     pick = pick_leaves(base.run, field.type, first, count)
-    return value(c, field.type, pick, node.at, [base], origin=base.origin)
+    return value(c, field.type, pick, at, [base], origin=base.origin)
 
 
 def _builtin_member(c: Context, node: Member, name: str) -> Expr:
@@ -209,9 +236,15 @@ def _index(c: Context, node: Index) -> Expr:
 
 
 def index_value(c: Context, index: Expr, at: Position) -> Expr:
-    """An index as a 32- or 64-bit integer."""
+    """An index as a signed integer of 64 bits, or one of 32."""
     if not isinstance(index.type, Scalar) or not index.type.is_integer:
         c.fail(at, f"an index must be an integer, not '{spelled(index.type)}'")
+    if index.type.size == 8 and index.type.kind == "uint":
+        # Addresses wrap around, so that the highest size_t is the element before; and NumPy makes a float of
+        # an unsigned and a signed integer.
+        run, known = index.run, index.constant
+        known = known if known is None else np.uint64(known).view(np.int64)
+        return replace(index, type=LLONG, run=lambda t, m: run(t, m).view(np.int64), constant=known)
     return convert(c, index, INT, at) if index.type.size < 4 else index
 
 

@@ -156,6 +156,17 @@ def define_struct(c: Context, node: StructDef, label: str = "") -> Struct:
         end, align = max(end, offset + size_of(ctype)), max(align, need)
 
     inside = Scope(c.scope)
+    base = None
+    if node.base is not None:
+        base = c.class_of(resolve(c, node.base))
+        if base is None:
+            name = node.base.base
+            c.fail(
+                node.base.at, f"'{name}' is no struct of this file: nothing can be derived from it"
+            )
+        inside.names |= base.scope.names
+        if base.type.fields:
+            place("", base.type, node.base.at)
     with c.seen_from(inside):
         for member in node.members:
             if isinstance(member, StructDef):
@@ -194,7 +205,8 @@ def define_struct(c: Context, node: StructDef, label: str = "") -> Struct:
     methods: dict[str, list[Function]] = {}
     for method in node.methods:
         methods.setdefault(method.name, []).append(method)
-    c.classes[out] = Class(out, node.name, inside, methods, initial)
+    c.classes[out] = Class(out, node.name, inside, methods, initial, base=base)
+    c.classes[out].parts = any(c.constructs(field.type) for field in fields)
     return out
 
 

@@ -12,9 +12,9 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, StructDef
+from asyncgpu_tutor.cuda_c.syntax.ast import Braces, Expression, Function, StructDef
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import CType, Struct
+from asyncgpu_tutor.cuda_c.types import Array, CType, Struct
 from asyncgpu_tutor.errors import UnsupportedFeatureError
 
 # Names that no source can have: the object whose function is being compiled, and its class.
@@ -159,6 +159,10 @@ class Class:
         Values that members get if nobody gives them others.
     template, arguments : StructTemplate and list, optional
         Of an instance of a template.
+    base : Class, optional
+        What it is derived from. An object begins with that part, a field without a name.
+    parts : bool
+        Whether making one of its members takes more than values.
     """
 
     type: Struct
@@ -168,15 +172,23 @@ class Class:
     initial: list[tuple[str, Expression]]
     template: StructTemplate | None = None
     arguments: Sequence[TypeBinding | Number] = ()
+    base: Class | None = None
+    parts: bool = False
 
     @property
     def constructors(self) -> list[Function]:
         return self.methods.get(self.name, [])
 
+    def having(self, name: str) -> Class | None:
+        """The nearest class of its line that has a function of this name."""
+        if name in self.methods:
+            return self
+        return None if self.base is None else self.base.having(name)
+
     @property
     def exposes(self) -> bool:
         """Whether a function gives out a reference to a member, so that objects live in memory."""
-        return any(
+        return (self.base is not None and self.base.exposes) or any(
             f.returns.reference and f.returns.base != self.name and not f.returns.const
             for functions in self.methods.values()
             for f in functions
@@ -185,7 +197,14 @@ class Class:
     @property
     def constructs(self) -> bool:
         """Whether making one takes more than its members' values."""
-        return bool(self.initial or self.constructors)
+        return self.parts or bool(self.initial or self.constructors)
+
+    def takes_over(self, given: Expression | None) -> bool:
+        """Whether a constructor makes an object of this, rather than a list of values for its members."""
+        items = given.items if isinstance(given, Braces) else []
+        nested = any(isinstance(item, Braces) and item.type is None for item in items)
+        nested |= any(isinstance(field.type, Array) for field in self.type.fields[: len(items)])
+        return bool(self.constructors) or (self.constructs and not nested)
 
 
 Binding: TypeAlias = (

@@ -309,6 +309,8 @@ class StructDef(Statement):
         Template arguments for which this is meant.
     variables : Declaration, optional
         What is declared together with it.
+    base : TypeName, optional
+        The struct that it is derived from.
     """
 
     name: str
@@ -320,6 +322,7 @@ class StructDef(Statement):
     enumerators: Declaration | None = None
     specialises: list[TypeName | Expression] | None = None
     variables: Declaration | None = None
+    base: TypeName | None = None
 
 
 # -- top level
@@ -385,6 +388,24 @@ class Function(Node):
     initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])
     refusal: UnsupportedFeatureError | None = None
     namespace: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Lambda(Expression):
+    """`[=](int a) { ... }`, its function named as the operator that calls it.
+
+    Attributes
+    ----------
+    copies : bool
+        Whether it keeps values of what it uses and does not name (`[=]`).
+    captures : list of (str, Expression or None)
+        What it names: variables of which it keeps the value. None for those that it only refers to, which
+        takes nothing, because a function is expanded where it is called.
+    """
+
+    copies: bool
+    captures: list[tuple[str, Expression | None]]
+    function: Function
 
 
 @dataclass

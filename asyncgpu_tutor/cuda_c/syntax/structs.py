@@ -54,6 +54,52 @@ class StructParser(StatementParser):
         self.type_names.pop()
         return out
 
+    def closure(self) -> ast.Expression:
+        start = self.need("[")
+        copies, captures = False, list[tuple[str, ast.Expression | None]]()
+        while not self.at("]"):
+            refers = self.accept("&") is not None
+            if self.at("this", "*"):
+                self.unsupported(
+                    "lambdas that capture 'this' are not supported: copy the members first"
+                )
+            if self.accept("="):
+                copies = True
+            elif self.token.kind == "name":
+                name = self.identifier()
+                value: ast.Expression | None = ast.Name(at=name.at, name=name.text)
+                if self.accept("="):
+                    value = self.assignment()
+                captures.append((name.text, None if refers else value))
+            if not self.accept(","):
+                break
+        self.need("]")
+        words = self.storage_words()
+        self.type_names.append({})
+        params = self._params() if self.at("(") else []
+        auto = ast.TypeName(at=start.at, base="auto")
+        out = ast.Function(
+            at=start.at, name="operator()", returns=auto, params=params, body=None, const=True
+        )
+        while self.at("mutable", "noexcept") or self.token.text in words | {
+            "__device__",
+            "__host__",
+        }:
+            out.const &= self.advance().text != "mutable"
+        if self.accept("->"):
+            out.returns = self.abstract_type()
+        enclosing, self.enclosing = self.enclosing, []
+        out.body = self.block()
+        self.enclosing = enclosing
+        self.type_names.pop()
+        made = list[ast.TemplateParam]()
+        for k, param in enumerate(params):
+            if param.type.base == "auto":
+                param.type.base = f"auto {k}"
+                made.append(ast.TemplateParam(at=param.at, name=param.type.base, type=None))
+        out.template = ast.Template(at=start.at, params=made) if made else None
+        return ast.Lambda(at=start.at, copies=copies, captures=captures, function=out)
+
     def _params(self) -> list[ast.Param]:
         self.need("(")
         params: list[ast.Param] = []
@@ -92,6 +138,8 @@ class StructParser(StatementParser):
     def _initial(self, out: ast.Function) -> None:
         while True:
             name = self.identifier("the name of a member")
+            if self.at("<"):  # of a base, whose arguments are known
+                self.template_arguments()
             if self.at("{"):
                 given = self.braces()
             else:
@@ -171,11 +219,12 @@ class StructParser(StatementParser):
             out.specialises = self.template_arguments()
         if self.accept(";"):
             return out  # only said to exist
-        if self.at(":"):
-            self.unsupported("base classes are not supported: make the base a member")
         self.accept("final")
+        if self.accept(":"):
+            out.base = self._base()
         self.need("{")
-        self.type_names.append({})
+        inherited = () if out.base is None else self.nested_types.get(out.base.base, ())
+        self.type_names.append(dict.fromkeys(inherited, True))
         nested = self.nested_types.setdefault(name, set())
         while not self.at("}"):
             self._member(out)
@@ -183,6 +232,16 @@ class StructParser(StatementParser):
         self.type_names.pop()
         self.need("}")
         return self._ended(out, typedef)
+
+    def _base(self) -> ast.TypeName:
+        """What a struct is derived from."""
+        self.accept("public", "private", "protected")
+        if self.at("virtual"):
+            self.unsupported("virtual base classes are not supported")
+        _, base = self.specifiers()
+        if self.at(","):
+            self.unsupported("several base classes are not supported: make the others members")
+        return base
 
     def _ended(self, out: ast.StructDef, typedef: bool) -> ast.StructDef:
         """What stands behind the closing brace."""

@@ -58,8 +58,8 @@ def parse_char(token: Token) -> int:
 
 
 def parse_string(token: Token) -> str:
-    """Text of a string literal."""
-    return _unescape(token.text[1:-1])
+    """Text of a string literal; a line that ends in a backslash goes on in the next one."""
+    return _unescape(re.sub(r"\\\r?\n", "", token.text[1:-1]))
 
 
 def _unescape(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import own_json, perfetto, shipped
@@ -77,6 +77,46 @@ class Trace:
         """Numbers of the streams that were used, ascending."""
         return sorted({s.stream for s in self.spans if s.stream is not None})
 
+    @property
+    def devices(self) -> list[str]:
+        """Names of the devices that worked, sorted."""
+        return sorted({span.device for span in self.device_spans})
+
+    @property
+    def windows(self) -> list[tuple[float, float]]:
+        """The stretches that count, in us, where the trace holds what was asked for within a range.
+
+        Empty where it holds everything. They are in `about`, since they come from the file.
+        """
+        given = self.about.get("windows")
+        found: list[tuple[float, float]] = []
+        for pair in cast(list[object], given) if isinstance(given, list) else ():
+            match pair:
+                case [int() | float() as start, int() | float() as end] if start <= end:
+                    found.append((float(start), float(end)))
+                case _:
+                    return []
+        return found
+
+    def of(self, device: str) -> Trace:
+        """What one device did, and the host with it: a program may use several.
+
+        Raises
+        ------
+        UsageError
+            If no device of that name has worked.
+        """
+        if device not in self.devices:
+            raise UsageError(
+                f"this trace has no work of a device {device!r}; there are: "
+                f"{', '.join(self.devices) or 'none'}"
+            )
+        spans = [s for s in self.spans if s.device == device or not s.on_device]
+        known = {span.id for span in spans}
+        return replace(
+            self, spans=[replace(s, after=tuple(i for i in s.after if i in known)) for s in spans]
+        )
+
     def find(self, name: str) -> list[Span]:
         """All spans with this name, by id."""
         return [span for span in self.spans if span.name == name]
@@ -106,7 +146,8 @@ class Trace:
             )
             for span in inside
         ]
-        return replace(self, spans=cut)
+        about = {key: value for key, value in self.about.items() if key != "windows"}
+        return replace(self, spans=cut, about=about)
 
     def fill(self, spans: Iterable[Span], origin: float) -> None:
         """Take over the spans of a finished recording; `origin`, in us, becomes time zero.
@@ -151,7 +192,7 @@ class Trace:
     # ------------------------------------------------------------------ views
     def metrics(self) -> Metrics:
         """Makespan, busy time, overlap, idle gaps, critical path, speed-up over serial."""
-        return measure(self)
+        return measure(self, self.windows)
 
     def table(self, *, limit: int | None = 200, width: int = 60) -> Lines:
         """The timeline as text: the same facts as `plot`, for those who cannot see it.

@@ -154,7 +154,7 @@ def _free_of(culprit: str, trace: agt.Trace, expected: agt.Trace) -> None:
     """The detective finds neither the culprit, nor another that the solution does not have."""
     by_id = {span.id: span for span in trace}
     known = {finding.name for finding in agt.diagnose(expected)}
-    findings = agt.diagnose(trace)
+    findings = [finding for finding in agt.diagnose(trace) if not finding.limit]
     for found in sorted(findings, key=lambda finding: finding.name != culprit):
         edge = [by_id[i] for i in found.spans[:2]]
         if found.name == culprit:

@@ -1,7 +1,9 @@
 """What a trace tells about its program: why the device was idle, what is wrong, and how two runs differ.
 
-- `idle`, `depth` compute; `overview` puts their results together, `overview_picture` draws them.
-- `defects` is the detective, with one function for each suspect; a `finding` is what it returns.
+- `idle`, `host_late`, `depth`, `sums` compute; `overview` puts their results together, and
+  `overview_picture` draws them. `evidence` is what several of them ask of one trace.
+- `defects` is the detective, with one function for each suspect, and `limits` finds what holds a program
+  back without being a mistake; a `finding` is what both return.
 - `comparison` lays traces side by side: simulated, recorded, live.
 
 Everything here takes a `Trace` and nothing else, so it works for simulated runs, live ones, recordings, and
@@ -12,11 +14,14 @@ from asyncgpu_tutor.traces.analysis.comparison import Comparison, Difference, co
 from asyncgpu_tutor.traces.analysis.defects import diagnose
 from asyncgpu_tutor.traces.analysis.depth import Depth, OverlapMatrix, overlap_matrix, queue_depth
 from asyncgpu_tutor.traces.analysis.finding import Finding
+from asyncgpu_tutor.traces.analysis.host_late import HOST_PARTS, host_late_parts
 from asyncgpu_tutor.traces.analysis.idle import CAUSES, Cause, Idle, idle_of_device, idle_of_streams
 from asyncgpu_tutor.traces.analysis.overview import Analysis, analyse
+from asyncgpu_tutor.traces.analysis.sums import Sums, sums
 
 __all__ = [
     "CAUSES",
+    "HOST_PARTS",
     "Analysis",
     "Cause",
     "Comparison",
@@ -25,11 +30,14 @@ __all__ = [
     "Finding",
     "Idle",
     "OverlapMatrix",
+    "Sums",
     "analyse",
     "compare",
     "diagnose",
+    "host_late_parts",
     "idle_of_device",
     "idle_of_streams",
     "overlap_matrix",
     "queue_depth",
+    "sums",
 ]

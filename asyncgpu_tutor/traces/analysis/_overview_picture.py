@@ -23,8 +23,10 @@ from asyncgpu_tutor.traces.trace import Trace
 __all__ = ["draw"]
 
 _LOWER = 1.9  # inches: the depth of the queue; the two pictures below it are a little taller
-_COLOURS: Mapping[Cause, str] = dict(zip(CAUSES, (*OP_COLOURS[:4], UNOWNED), strict=True))
-_HATCHES: Mapping[Cause, str] = dict(zip(CAUSES, ("////", "", "\\\\\\\\", "....", ""), strict=True))
+_COLOURS: Mapping[Cause, str] = dict(zip(CAUSES, (*OP_COLOURS[:5], UNOWNED), strict=True))
+_HATCHES: Mapping[Cause, str] = dict(
+    zip(CAUSES, ("////", "", "\\\\\\\\", "....", "xx", ""), strict=True)
+)
 
 
 def draw(

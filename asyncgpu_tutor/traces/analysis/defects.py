@@ -7,49 +7,51 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import cast
 
+from asyncgpu_tutor.traces.analysis.evidence import Evidence
+from asyncgpu_tutor.traces.analysis.fill import fill_of
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.idle import calls_of
+from asyncgpu_tutor.traces.analysis.limits import limits
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import length, union, within
-from asyncgpu_tutor.traces.spans.path import stream_predecessors
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import count
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["diagnose"]
+__all__ = ["diagnose", "findings"]
 
 _LOADING = 50.0  # us; a launch that takes longer has loaded something
 _LOOP = 5  # allocations of one name that make a loop
-# Of an H200: 132 SMs with 2048 threads each (CUDA C++ Programming Guide, "Technical specifications per
-# compute capability"). Taken where a trace does not say how many threads its device runs at once.
-_THREADS = 132 * 2048
 
 
-def _null_stream(trace: Trace) -> Iterable[Finding]:
+def _null_stream(seen: Evidence) -> Iterable[Finding]:
     """Work on stream 0."""
-    spans = [span for span in trace.device_spans if span.stream == 0]
-    if spans:
-        yield Finding(
-            "null stream",
-            "Work on the null stream",
-            f"{count(len(spans), 'piece')} of work ran on stream 0, CUDA's null stream, which waits for "
-            "every stream that was not created as non-blocking, and lets each of them wait for it.",
-            "Give the work a stream of its own: leave the choice to a policy, or call "
-            "agt.create_stream().",
-            _ids(spans),
-        )
+    spans = [span for span in seen.device if span.stream == 0]
+    if not spans:
+        return
+    others = {span.stream for span in seen.device if span.stream is not None and span.stream > 0}
+    all_of_it = "" if others else " All of the work is there, so no two pieces of it overlap."
+    yield Finding(
+        "null stream",
+        "Work on the null stream",
+        f"{count(len(spans), 'piece')} of work ran on stream 0, CUDA's null stream, which waits for "
+        "every stream that was not created as non-blocking, and lets each of them wait for it."
+        + all_of_it,
+        "Give the work a stream of its own: leave the choice to a policy, or call agt.create_stream(). In "
+        "CuPy: with cupy.cuda.Stream(non_blocking=True).",
+        _ids(spans),
+    )
 
 
-def _hidden_synchronisation(trace: Trace) -> Iterable[Finding]:
+def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
     """The host waits although it has more to enqueue, and the device runs dry."""
-    calls = calls_of(trace)
-    asked = [(calls[s.id].start, s) for s in trace.device_spans if s.id in calls]
+    calls = seen.calls
+    asked = [(calls[s.id].start, s) for s in seen.device if s.id in calls]
     asked.sort(key=lambda pair: (pair[0], pair[1].id))
-    busy = union((s.start, s.end) for s in trace.device_spans)
+    busy = union((s.start, s.end) for s in seen.device)
     guilty: list[Span] = []
     idle: list[float] = []
-    for wait in (span for span in trace if span.kind == "wait"):
+    for wait in (span for span in seen.trace if span.kind == "wait"):
         index = bisect_left(asked, wait.end, key=lambda pair: pair[0])
         if index == len(asked):
             continue  # the last wait of a program is no defect
@@ -73,28 +75,65 @@ def _hidden_synchronisation(trace: Trace) -> Iterable[Finding]:
         )
 
 
-def _pageable_copy(trace: Trace) -> Iterable[Finding]:
+def _pageable_copy(seen: Evidence) -> Iterable[Finding]:
     """A copy from or to memory that is not pinned."""
-    spans = [span for span in trace.device_spans if span.detail.get("pageable")]
-    if spans:
-        calls = calls_of(trace)
-        held = math.fsum(calls[s.id].duration for s in spans if s.id in calls)
-        waits = [s for s in trace if s.kind == "wait" and "pageable" in s.name]
-        held += math.fsum(wait.duration for wait in waits)
-        yield Finding(
-            "pageable copy",
-            "Copies of pageable memory",
-            f"{count(len(spans), 'piece')} of work copied from or to pageable host memory: the driver "
-            f"stages such bytes itself, and held the host up for {held:.1f} us.",
-            "Pin host arrays once, with agt.pin or agt.pinned, and reuse them.",
-            _ids([*spans, *waits]),
-            held,
-        )
+    spans = [span for span in seen.device if span.detail.get("pageable")]
+    if not spans:
+        return
+    held: list[float] = []
+    queued: list[float] = []
+    for span in spans:
+        call, past = seen.calls.get(span.id), seen.before.get(span.id)
+        if call is None:
+            continue
+        # Until the work before it was done, any copy would have had to wait, and the host with it.
+        free = min(max(call.start, call.start if past is None else past.end), call.end)
+        queued.append(free - call.start)
+        held.append(call.end - free)
+    waits = [s for s in seen.trace if s.kind == "wait" and "pageable" in s.name]
+    held += [wait.duration for wait in waits]
+    cost, behind = math.fsum(held), math.fsum(queued)
+    rest = (
+        f" ({behind:.1f} us more it stood behind earlier work of the stream.)"
+        if behind > cost
+        else ""
+    )
+    yield Finding(
+        "pageable copy",
+        "Copies of pageable memory",
+        f"{count(len(spans), 'piece')} of work copied from or to pageable host memory: the driver "
+        f"stages such bytes itself, and held the host up for {cost:.1f} us.{rest}",
+        "Pin host arrays once, with agt.pin or agt.pinned, and reuse them. In CuPy: cupyx.empty_pinned, and "
+        "array.get(out=..., blocking=False).",
+        _ids([*spans, *waits]),
+        cost,
+    )
 
 
-def _lazy_module_loading(trace: Trace) -> Iterable[Finding]:
+def _page_migration(seen: Evidence) -> Iterable[Finding]:
+    """Pages of unified memory move when somebody touches them."""
+    lane = (span for span in seen.device if span.stream == UNIFIED_MEMORY)
+    spans = [span for span in lane if span.detail.get("why") != "prefetched"]
+    if not spans:
+        return
+    sizes = (span.detail.get("bytes") for span in spans)
+    moved = sum(size for size in sizes if isinstance(size, int))
+    cost = length(union((s.start, s.end) for s in spans))
+    yield Finding(
+        "page migration",
+        "Pages of unified memory move on demand",
+        f"{count(len(spans), 'time')} pages moved between host and device when one of the two touched them: "
+        f"{moved / 1e6:.1f} MB in {cost:.1f} us, while whoever touched them stood still.",
+        "Copy whole arrays to the device instead (agt.h2d). In CUDA: cudaMemPrefetchAsync before the launch; "
+        "in CuPy: cupy.cuda.runtime.memPrefetchAsync.",
+        _ids(spans),
+        cost,
+    )
+
+
+def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
     """The first launch of a kernel takes far longer than those after it."""
-    calls = [span for span in trace if span.kind == "call"]
+    calls = [span for span in seen.trace if span.kind == "call"]
     loads = [span for span in calls if span.name.startswith("load ")]
     by_name: dict[str, list[Span]] = {}
     for span in calls:
@@ -120,14 +159,14 @@ def _lazy_module_loading(trace: Trace) -> Iterable[Finding]:
         )
 
 
-def _allocation_in_the_loop(trace: Trace) -> Iterable[Finding]:
+def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
     """The same array is allocated again and again, each time after the last one was done with."""
     ends: dict[int, float] = {}
-    for span in trace.device_spans:
+    for span in seen.device:
         if span.op is not None:
             ends[span.op] = max(ends.get(span.op, 0.0), span.end)
     made: dict[str, list[Span]] = {}
-    for span in trace:
+    for span in seen.trace:
         if span.kind == "call" and span.name.startswith("malloc") and span.op is not None:
             made.setdefault(span.name, []).append(span)
     guilty: list[Span] = []
@@ -152,15 +191,15 @@ def _allocation_in_the_loop(trace: Trace) -> Iterable[Finding]:
         )
 
 
-def _too_few_streams(trace: Trace) -> Iterable[Finding]:
+def _too_few_streams(seen: Evidence) -> Iterable[Finding]:
     """Operations queue behind others on one stream, while the device has room."""
-    device = trace.device_spans
-    calls = calls_of(trace)
-    before = stream_predecessors(device)
+    device = seen.device
+    calls = seen.calls
+    before = seen.before
     known = {span.id for span in device}
     # Where kernels that fill the device are at work, more streams would not help.
     full = union(
-        (s.start, s.end) for s in device if s.kind == "kernel" and _fill_of(s, trace) >= 0.5
+        (s.start, s.end) for s in device if s.kind == "kernel" and fill_of(s, seen.trace) >= 0.5
     )
     guilty: list[Span] = []
     lost: list[float] = []
@@ -176,7 +215,7 @@ def _too_few_streams(trace: Trace) -> Iterable[Finding]:
             guilty.append(span)
             lost.append(room)
     total = math.fsum(lost)
-    makespan = trace.metrics().device_makespan
+    makespan = seen.metrics.device_makespan
     if len(guilty) >= 2 and total > 0.1 * makespan:
         streams = len({(s.device, s.stream) for s in device})
         yield Finding(
@@ -191,11 +230,11 @@ def _too_few_streams(trace: Trace) -> Iterable[Finding]:
         )
 
 
-def _one_big_kernel(trace: Trace) -> Iterable[Finding]:
+def _one_big_kernel(seen: Evidence) -> Iterable[Finding]:
     """One launch has most of the device's time and fills it."""
-    active = trace.metrics().device_active
-    for span in (s for s in trace.device_spans if s.kind == "kernel"):
-        if span.duration >= 0.5 * active and _fill_of(span, trace) >= 0.9:
+    active = seen.metrics.device_active
+    for span in (s for s in seen.device if s.kind == "kernel"):
+        if span.duration >= 0.5 * active and fill_of(span, seen.trace) >= 0.9:
             yield Finding(
                 "one big kernel",
                 "One kernel is nearly everything",
@@ -209,27 +248,6 @@ def _one_big_kernel(trace: Trace) -> Iterable[Finding]:
             return
 
 
-def _fill_of(span: Span, trace: Trace) -> float:
-    """Which part of the device's thread slots a kernel's blocks need, at most 1.
-
-    A simulated device says so itself. Elsewhere it is the number of threads over that of the slots, which
-    leaves out that registers and shared memory also limit how many blocks fit.
-    """
-    fills = span.detail.get("fills")
-    if isinstance(fills, int | float):
-        return min(float(fills), 1.0)
-    threads = math.prod(_three(span, "grid")) * math.prod(_three(span, "block"))
-    slots = trace.about.get("threads_at_once")
-    return min(threads / (slots if isinstance(slots, int) and slots > 0 else _THREADS), 1.0)
-
-
-def _three(span: Span, key: str) -> list[int]:
-    given = span.detail.get(key)
-    if not isinstance(given, list | tuple):
-        return [0]
-    return [part for part in cast(list[object], given) if isinstance(part, int)] or [0]
-
-
 def _ids(spans: Iterable[Span]) -> tuple[int, ...]:
     return tuple(sorted({span.id for span in spans}))
 
@@ -239,10 +257,11 @@ def _names(spans: Sequence[Span]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-_DETECTORS: tuple[Callable[[Trace], Iterable[Finding]], ...] = (
+_DETECTORS: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     _null_stream,
     _hidden_synchronisation,
     _pageable_copy,
+    _page_migration,
     _lazy_module_loading,
     _allocation_in_the_loop,
     _too_few_streams,
@@ -261,7 +280,8 @@ def diagnose(trace: Trace) -> list[Finding]:
     Returns
     -------
     list of Finding
-        What costs most comes first. Empty where nothing was found, which is no proof of innocence.
+        Defects first, then what limits the program (`Finding.limit`); what costs most comes first. Empty
+        where nothing was found, which is no proof of innocence. Several devices are looked at one by one.
 
     Examples
     --------
@@ -271,5 +291,16 @@ def diagnose(trace: Trace) -> list[Finding]:
     >>> [finding.name for finding in agt.diagnose(trace)]
     ['null stream']
     """
-    found = [finding for detect in _DETECTORS for finding in detect(trace)]
-    return sorted(found, key=lambda finding: -finding.cost)
+    if len(trace.devices) > 1:
+        return [found for name in trace.devices for found in findings(Evidence(trace.of(name)))]
+    return findings(Evidence(trace))
+
+
+def findings(seen: Evidence) -> list[Finding]:
+    """See `diagnose`."""
+    defects = [finding for detect in _DETECTORS for finding in detect(seen)]
+    limited = limits(seen, defects) if seen.device else ()
+    return [
+        *sorted(defects, key=lambda finding: -finding.cost),
+        *sorted(limited, key=lambda finding: -finding.cost),
+    ]

@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.traces.analysis.idle import calls_of
-from asyncgpu_tutor.traces.spans.intervals import common, length, union
+from asyncgpu_tutor.traces.spans.intervals import Interval, common, length, union
 from asyncgpu_tutor.traces.spans.lanes import StreamKey, stream_numbers
+from asyncgpu_tutor.traces.spans.metrics import scope_of
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Depth", "OverlapMatrix", "overlap_matrix", "queue_depth"]
@@ -83,7 +85,8 @@ class OverlapMatrix:
     def lines(self) -> Iterable[str]:
         """As a table of text."""
         names = self.names
-        wide = max(8, *(len(name) for name in names)) if names else 8
+        most = len(f"{float(self.us.max()):.1f}") if names else 0
+        wide = max(8, most, *(len(name) for name in names)) if names else 8
         yield " " * wide + "".join(f"{name:>{wide + 1}}" for name in names)
         for name, row in zip(names, self.us, strict=True):
             yield f"{name:>{wide}}" + "".join(f"{value:>{wide + 1}.1f}" for value in row)
@@ -94,13 +97,20 @@ def overlap_matrix(trace: Trace) -> OverlapMatrix:
     numbers = stream_numbers(trace)
     keys = list(numbers)
     several = len({device for device, _ in keys}) > 1
-    busy = [
-        union((s.start, s.end) for s in trace.device_spans if (s.device, s.stream) == key)
-        for key in keys
-    ]
+    lines: dict[StreamKey, list[Interval]] = {key: [] for key in keys}
+    for span in trace.device_spans:
+        if span.stream is not None:
+            lines[span.device, span.stream].append((span.start, span.end))
+    scopes = {
+        d: scope_of([s for s in trace.device_spans if s.device == d], trace.windows)
+        for d in trace.devices
+    }
+    busy = [common(union(lines[key]), scopes[key[0]]) for key in keys]
     us = np.zeros((len(keys), len(keys)))
     for i, one in enumerate(busy):
         for j, other in enumerate(busy):
-            us[i, j] = length(one) if i == j else length(common(one, other))
-    names = [f"{key[0]} s{n}" if several else f"s{n}" for key, n in numbers.items()]
+            if i <= j:
+                us[i, j] = us[j, i] = length(one) if i == j else length(common(one, other))
+    short = {key: "um" if n == UNIFIED_MEMORY else f"s{n}" for key, n in numbers.items()}
+    names = [f"{key[0]} {name}" if several else name for key, name in short.items()]
     return OverlapMatrix(tuple(keys), us, names)

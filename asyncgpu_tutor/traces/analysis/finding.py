@@ -15,8 +15,9 @@ class Finding:
     ----------
     name : str
         Which defect: ``"null stream"``, ``"hidden synchronisation"``, ``"pageable copy"``,
-        ``"lazy module loading"``, ``"allocation in the loop"``, ``"too few streams"``,
-        ``"one big kernel"``.
+        ``"page migration"``, ``"lazy module loading"``, ``"allocation in the loop"``,
+        ``"too few streams"``, ``"one big kernel"``; or which limit: ``"host-bound"``, ``"gaps"``,
+        ``"low utilisation"``.
     title : str
         The same in a few words, for people.
     sentence : str
@@ -27,6 +28,8 @@ class Finding:
         Ids of the spans that show it, ascending: ``trace.plot(highlight=...)`` takes the spans.
     cost : float
         About how much time it costs, in us; 0 where that cannot be told from the trace.
+    limit : bool
+        Whether it is what limits the program, rather than a mistake in it.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Finding:
     advice: str
     spans: tuple[int, ...]
     cost: float = 0.0
+    limit: bool = False
 
     def __str__(self) -> str:
         return f"{self.title}: {self.sentence} {self.advice}"

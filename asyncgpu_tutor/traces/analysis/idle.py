@@ -9,8 +9,10 @@ from itertools import accumulate
 from typing import Literal, get_args
 
 from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, union
+from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, union, within
+from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -24,7 +26,7 @@ __all__ = [
     "idle_of_streams",
 ]
 
-Cause = Literal["dependency", "host late", "engine busy", "occupancy", "start-up"]
+Cause = Literal["dependency", "host late", "engine busy", "occupancy", "page", "start-up"]
 
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
@@ -33,6 +35,7 @@ CAUSE_WORDS: Mapping[Cause, str] = {
     "host late": "the host had not asked for it",
     "engine busy": "another stream's copy held the copy engine",
     "occupancy": "other kernels filled the SMs",
+    "page": "pages of unified memory move when they are touched, and nobody touched one",
     "start-up": "nothing was in its way: what it takes to start",
 }
 
@@ -88,8 +91,9 @@ def calls_of(trace: Trace) -> dict[int, Span]:
 def idle_of_streams(trace: Trace) -> list[Idle]:
     """The pauses of each stream before its spans, each split by cause, by start.
 
-    Before the first span of a stream, the pause begins with the trace. What follows the last one is not
-    idle: there was nothing to do. A pause is split as follows, in this order:
+    Before the first span of a stream, the pause begins with the first work of the device. What follows the
+    last one is not idle: there was nothing to do. Where the trace has windows, only what lies in one counts.
+    A pause is split as follows, in this order:
 
     - until the last span on another stream that it had to wait for ended: ``"dependency"``;
     - from then until the host's call that asked for it returned: ``"host late"``;
@@ -97,52 +101,71 @@ def idle_of_streams(trace: Trace) -> list[Idle]:
       that is known to have waited for room, or paused for more than 10 us, as long as other kernels ran:
       ``"occupancy"``;
     - the rest: ``"start-up"``.
+
+    Before pages of unified memory, all of it is ``"page"``: no call asks for them, and no stream holds them.
     """
-    if not trace.spans:
-        return []
-    begin = min(span.start for span in trace)
-    device = trace.device_spans
-    by_id = {span.id: span for span in device}
-    before = stream_predecessors(device)
-    calls = calls_of(trace)
-    engines = _Engines(device)
+    pauses = _Pauses(trace)
+    before = stream_predecessors(pauses.device)
     found: list[Idle] = []
-    for span in device:
-        if span.stream is None:
-            continue
-        past = before.get(span.id)
-        start = begin if past is None else past.end
-        if start >= span.start:
-            continue
-        others = [
-            by_id[i]
-            for i in span.after
-            if i in by_id and (by_id[i].stream, by_id[i].device) != (span.stream, span.device)
+    for span in pauses.device:
+        if span.stream is not None:
+            past = before.get(span.id)
+            since = pauses.begins[span.device] if past is None else past.end
+            found += pauses.before(span, since)
+    if trace.windows:
+        scopes = {name: scope_of(line, trace.windows) for name, line in pauses.lines.items()}
+        found = [
+            replace(idle, start=start, end=end)
+            for idle in found
+            for start, end in within(scopes[idle.device], idle.start, idle.end)
         ]
-        found += _split(span, start, others, calls.get(span.id), engines)
     return sorted(found, key=lambda idle: (idle.start, idle.span.id))
 
 
 def idle_of_device(trace: Trace) -> list[Idle]:
     """The pauses in which no stream of a device worked, each split by the cause of what ended it.
 
-    Between the first start and the last end on the device.
+    Between the first start and the last end on the device, or of each window. Of several devices, each has
+    its own pauses. Together they take as long as the device was idle.
     """
+    pauses = _Pauses(trace)
     found: list[Idle] = []
-    pauses: dict[int, list[Idle]] = {}  # by the span that ended them
-    for idle in idle_of_streams(trace):
-        pauses.setdefault(idle.span.id, []).append(idle)
-    for name in sorted({span.device for span in trace.device_spans}):
-        own = [span for span in trace.device_spans if span.device == name]
-        own.sort(key=lambda s: (s.start, s.id))
-        for start, end in gaps(union((s.start, s.end) for s in own)):
-            first = own[bisect_left(own, end, key=lambda s: s.start)]
-            found += [
-                replace(idle, start=max(idle.start, start), end=min(idle.end, end))
-                for idle in pauses.get(first.id, ())
-                if idle.start < end and idle.end > start
-            ]
+    for _, line in sorted(pauses.lines.items()):
+        busy = union((s.start, s.end) for s in line)
+        for start, end in common(gaps(busy), scope_of(line, trace.windows)):
+            first = line[bisect_left(line, end, key=lambda s: s.start)]
+            found += pauses.before(first, start)
     return found
+
+
+class _Pauses:
+    """Splits the pause before a piece of work by cause."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.device = trace.device_spans
+        self.lines: dict[str, list[Span]] = {}
+        for span in self.device:
+            self.lines.setdefault(span.device, []).append(span)
+        for line in self.lines.values():
+            line.sort(key=lambda s: (s.start, s.id))
+        self.begins = {name: line[0].start for name, line in self.lines.items()}
+        self._by_id = {span.id: span for span in self.device}
+        self._calls = calls_of(trace)
+        self._engines = _Engines(self.device)
+
+    def before(self, span: Span, since: float) -> Iterable[Idle]:
+        """The parts of the pause from `since` to the start of `span`."""
+        if since >= span.start:
+            return ()
+        if span.stream == UNIFIED_MEMORY:
+            return (Idle(span.device, span.stream, since, span.start, "page", span),)
+        others = [
+            other
+            for i in span.after
+            if (other := self._by_id.get(i)) is not None
+            and (other.stream, other.device) != (span.stream, span.device)
+        ]
+        return _split(span, since, others, self._calls.get(span.id), self._engines)
 
 
 class _Engines:
@@ -169,11 +192,10 @@ class _Engines:
 def _split(
     span: Span, start: float, others: list[Span], call: Span | None, engines: _Engines
 ) -> Iterable[Idle]:
-    assert span.stream is not None
+    stream = UNIFIED_MEMORY if span.stream is None else span.stream
 
     def part(begin: float, end: float, cause: Cause, blocker: Span | None = None) -> Idle:
-        assert span.stream is not None
-        return Idle(span.device, span.stream, begin, end, cause, span, blocker)
+        return Idle(span.device, stream, begin, end, cause, span, blocker)
 
     now = start
     last = max(others, key=lambda s: s.end, default=None)

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.traces.analysis.defects import diagnose
+from asyncgpu_tutor.traces.analysis.defects import findings
 from asyncgpu_tutor.traces.analysis.depth import Depth, OverlapMatrix, overlap_matrix, queue_depth
+from asyncgpu_tutor.traces.analysis.evidence import Evidence
 from asyncgpu_tutor.traces.analysis.finding import Finding
+from asyncgpu_tutor.traces.analysis.host_late import HostPart
 from asyncgpu_tutor.traces.analysis.idle import (
     CAUSE_WORDS,
     CAUSES,
     Cause,
     Idle,
-    idle_of_device,
     idle_of_streams,
 )
+from asyncgpu_tutor.traces.analysis.limits import Gap, gaps_of
+from asyncgpu_tutor.traces.analysis.sums import Sums, sums
 from asyncgpu_tutor.traces.spans import Metrics
-from asyncgpu_tutor.traces.spans.lanes import stream_numbers
+from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
 from asyncgpu_tutor.traces.spans.shown import NOTHING, Lines, html_table
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
@@ -57,7 +61,11 @@ class Analysis:
     overlap : OverlapMatrix
         Which streams worked together.
     findings : tuple of Finding
-        What is wrong, worst first.
+        What is wrong, worst first, and then what limits the program.
+    host_late : mapping of part to float
+        The time that the host was late, in us, by what it did: ``"CUDA call"``, ``"waiting"``, ``"Python"``.
+    devices : mapping of str to Analysis
+        Where several devices worked, a report on each. Empty for one device.
     """
 
     trace: Trace
@@ -67,6 +75,18 @@ class Analysis:
     depth: Depth
     overlap: OverlapMatrix
     findings: tuple[Finding, ...]
+    host_late: Mapping[HostPart, float]
+    devices: Mapping[str, Analysis] = field(default_factory=dict[str, "Analysis"])
+
+    @cached_property
+    def sums(self) -> Sums:
+        """Sums by kernel, copy, call and range."""
+        return sums(self.trace)
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """The pauses of the device, longest first."""
+        return gaps_of(self.idle)
 
     @property
     def idle_by_cause(self) -> dict[Cause, float]:
@@ -121,38 +141,100 @@ class Analysis:
 
     def _names(self) -> dict[int, str]:
         """What the lane of each stream is called."""
-        return {n: f"stream {number}" for (_, n), number in stream_numbers(self.trace).items()}
+        return {n: lane_name(number) for (_, n), number in stream_numbers(self.trace).items()}
 
     def _lines(self) -> Iterator[str]:
-        m = self.metrics
         title = self.trace.device or "trace"
+        if self.devices:
+            yield f"{len(self.devices)} devices worked, so there is a report on each."
+            for name, report in self.devices.items():
+                yield from ("", f"===== {name}")
+                yield from report._lines()
+            return
         yield f"Analysis of {title} ({clock_words(self.trace.clock)}), us"
         if not self.trace.device_spans:
             yield "No device work was recorded."
             return
+        m = self.metrics
         yield ""
-        yield f"device    busy {m.device_active:.1f}, idle {m.device_idle:.1f} of {m.device_makespan:.1f}"
+        if self.trace.windows:
+            yield (
+                f"Only what was asked for within {count(len(self.trace.windows), 'window')} of the range "
+                f"{self.trace.about.get('within', '')!r}, and other work that ran meanwhile."
+            )
+        yield (
+            f"device    busy {m.device_active:.1f}, idle {m.device_idle:.1f} of {m.device_makespan:.1f}"
+            + _part(m)
+        )
         yield f"overlap   {m.overlap:.1f}: {m.overlap_fraction:.0%} of the busy time"
         yield f"queue     {self.depth.mean:.1f} on average, {self.depth.max} at most"
         yield ""
         yield "Why the device stood still:"
         yield from _causes(self.idle_by_cause)
-        for number, name in self._names().items():
+        if self.idle_by_cause["host late"]:
+            told = ", ".join(f"{part} {us:.1f}" for part, us in self.host_late.items())
+            yield f"  of the time that the host was late: {told}"
+        if self.gaps:
+            yield ""
+            yield "Longest pauses:"
+            for gap in self.gaps[:_LISTED]:
+                yield (
+                    f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until {gap.main.span.title} "
+                    f"began; {gap.main.cause}"
+                )
+        yield ""
+        yield "Why each stream stood still:"
+        names = self._names()
+        for number, name in list(names.items())[:_LANES]:
             parts = self.stream_idle_by_cause(number)
             told = ", ".join(f"{cause} {us:.1f}" for cause, us in parts.items() if us)
             yield f"  {name}: {told or 'never'}"
-        if len(self.overlap.streams) > 1:
+        if len(names) > _LANES:
+            yield f"  and {len(names) - _LANES} more"
+        if 1 < len(self.overlap.streams) <= _LANES:
             yield ""
             yield "Together at work (the diagonal: at work at all):"
             yield from self.overlap.lines()
         yield ""
-        yield f"Critical path: {count(len(m.critical_path), 'step')}, {m.critical_idle:.1f} of it idle"
+        yield from _path(m)
+        yield ""
+        yield from self.sums.table().splitlines()
         yield ""
         if not self.findings:
             yield "The detective found nothing."
         for number, finding in enumerate(self.findings, 1):
             yield f"{number}. {finding.title}: {finding.sentence}"
             yield f"   What to do: {finding.advice}"
+
+
+_LISTED = 5  # pauses
+_LANES = 16  # streams
+_STEPS = 8  # rows of the critical path
+
+
+def _part(m: Metrics) -> str:
+    return f", so {m.device_active / m.device_makespan:.0%} busy" if m.device_makespan else ""
+
+
+def _path(m: Metrics) -> Iterator[str]:
+    """The critical path, its steps put together by what they are, longest first."""
+    found: dict[str, list[float]] = {}
+    for step in m.critical_path:
+        span = step.span
+        name = span.name if span.on_device or span.kind != "work" else f"work {span.name}"
+        found.setdefault(name, []).append(step.end - step.start)
+    whole = math.fsum(us for times in found.values() for us in times) + m.critical_idle
+    yield (
+        f"Critical path: {count(len(m.critical_path), 'step')}, {whole:.1f} us, "
+        f"{m.critical_idle:.1f} of it idle"
+    )
+    ordered = sorted(found.items(), key=lambda item: -math.fsum(item[1]))
+    for name, times in ordered[:_STEPS]:
+        us = math.fsum(times)
+        part = f"{us / whole:>5.0%}" if whole else ""
+        yield f"  {us:>12,.1f} us {part}  {count(len(times), 'time')} {name[:60]}"
+    if len(ordered) > _STEPS:
+        yield f"  and {len(ordered) - _STEPS} more"
 
 
 def _causes(parts: dict[Cause, float]) -> Iterator[str]:
@@ -180,12 +262,19 @@ def analyse(trace: Trace) -> Analysis:
     >>> agt.analyse(trace).depth.max
     1
     """
+    seen = Evidence(trace)
+    devices = (
+        {name: analyse(trace.of(name)) for name in trace.devices} if len(trace.devices) > 1 else {}
+    )
+    found = [finding for report in devices.values() for finding in report.findings]
     return Analysis(
         trace,
-        trace.metrics(),
+        seen.metrics,
         tuple(idle_of_streams(trace)),
-        tuple(idle_of_device(trace)),
+        tuple(seen.idle),
         queue_depth(trace),
         overlap_matrix(trace),
-        tuple(diagnose(trace)),
+        tuple(found if devices else findings(seen)),
+        seen.host_late,
+        devices,
     )

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._database import Database, Value
-from asyncgpu_tutor.traces.spans.span import SpanKind
+from asyncgpu_tutor.traces.spans.intervals import Interval, union
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind
 
-__all__ = ["Call", "Export", "Range", "Work", "collect"]
+__all__ = ["Call", "Export", "Key", "Range", "Work", "collect"]
+
+# A process and a correlation in it: each process counts its own calls from 1 on.
+Key = tuple[int, int]
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
 _EVENT_SYNC, _STREAM_WAIT = 1, 2  # ENUM_CUPTI_SYNC_TYPE
 _NO_STREAM = 2**32 - 1
+_PROCESS = 24  # bits of a globalTid or globalPid below those that name the process
 # ENUM_CUDA_MEMCPY_OPER; what is not listed is within the device, as far as engines go.
 _COPY_KINDS: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h", 3: "h2d", 4: "d2h", 11: "h2d", 12: "d2h"}
+# ENUM_CUDA_UNIF_MEM_MIGRATION
+_WHY: Mapping[Value, str] = {1: "prefetched", 2: "touched", 3: "guessed", 4: "evicted"}
+_MIGRATIONS = frozenset((11, 12, 13))  # pages of unified memory, which no call asked for
 _PAGEABLE = 0  # ENUM_CUDA_MEM_KIND
 _NULL_STREAM = 7  # the number of a first context's null stream, where the export does not say
 
@@ -44,9 +54,15 @@ class Work:
     end: int
     device: int
     stream: int
-    correlation: int
+    correlation: int  # 0 where no call asked for it
     detail: dict[str, object]
     node: int = 0  # number of the node of a CUDA graph; 0 where nodes were not traced one by one
+    process: int = 0
+
+    @property
+    def key(self) -> Key:
+        """What it shares with the call that asked for it."""
+        return self.process, self.correlation
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +75,15 @@ class Call:
     end: int
     thread: int
     correlation: int
+    process: int = 0
     device: int = 0
     stream: int | None = None
     event: int = 0
+
+    @property
+    def key(self) -> Key:
+        """What it shares with the work that it asked for."""
+        return self.process, self.correlation
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,38 +111,77 @@ class Export:
     about: dict[str, object]
     origin: int = 0
     every_work: list[Work] = field(default_factory=list[Work])
+    windows: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     def within(self, name: str) -> Export:
-        """What was asked for while a range of that name was open."""
-        windows = [(r.start, r.end) for r in self.ranges if r.text == name]
-        if not windows:
-            names = sorted({found.text for found in self.ranges})
-            told = ", ".join(map(repr, names[:12])) or "none"
+        """What was asked for while a range of that name was open, and what else ran meanwhile.
+
+        A range that is opened again and again, as in a loop, has many windows. Each of them goes from the
+        first start to the last end of the work that was asked for in it. Work of others in a window is kept,
+        marked as ``other``: the device was not idle.
+        """
+        found = [(r.start, r.end) for r in self.ranges if r.text == name]
+        if not found:
             raise UsageError(
-                f"there is no NVTX range {name!r} in this export; the ranges are: {told}"
+                f"there is no NVTX range {name!r} in this export; {self.told()}. To read all of it, leave "
+                "the range away (asyncgpu-tutor profile: --whole)"
             )
+        asked = [(int(a), int(b)) for a, b in union((a, b + 1) for a, b in found)]
 
-        def inside(time: int) -> bool:
-            return any(start <= time <= end for start, end in windows)
+        def window(time: int) -> int | None:
+            index = bisect_right(asked, time, key=lambda w: w[0]) - 1
+            return index if index >= 0 and time < asked[index][1] else None
 
-        calls = [call for call in self.calls if inside(call.start)]
-        called = {call.correlation for call in calls}
-        known = {call.correlation for call in self.calls}
-        work = [
-            w
-            for w in self.work
-            if w.correlation in called or (w.correlation not in known and inside(w.start))
-        ]
-        ranges = [r for r in self.ranges if r.text != name and inside(r.start)]
-        origin = min(start for start, _ in windows)
-        return replace(self, work=work, calls=calls, ranges=ranges, origin=origin)
+        calls = [call for call in self.calls if window(call.start) is not None]
+        at = {call.key: call.start for call in self.calls}
+        work: list[Work] = []
+        others: list[Work] = []
+        extents: dict[int, tuple[int, int]] = {}
+        for item in self.work:
+            index = window(at.get(item.key, item.start) if item.correlation else item.start)
+            if index is None:
+                others.append(item)
+                continue
+            work.append(item)
+            start, end = extents.get(index, (item.start, item.end))
+            extents[index] = min(start, item.start), max(end, item.end)
+        windows = union(extents.values())
+        work += (
+            replace(w, detail={**w.detail, "other": True})
+            for w in others
+            if _touches(windows, w.start, w.end)
+        )
+        ranges = [r for r in self.ranges if r.text != name and window(r.start) is not None]
+        return replace(
+            self,
+            work=sorted(work, key=lambda w: (w.start, w.correlation)),
+            calls=calls,
+            ranges=ranges,
+            origin=asked[0][0],
+            windows=[(int(a), int(b)) for a, b in windows],
+        )
+
+    def told(self) -> str:
+        """The names of its ranges, for an error: the most frequent ones first."""
+        names = Counter(found.text for found in self.ranges).most_common()
+        if not names:
+            return "it has no ranges at all"
+        more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+        return "the ranges are: " + ", ".join(repr(name) for name, _ in sorted(names[:12])) + more
+
+
+def _touches(windows: Sequence[Interval], start: int, end: int) -> bool:
+    index = bisect_right(windows, start, key=lambda w: w[1])
+    return index < len(windows) and windows[index][0] < end
 
 
 def collect(database: Database, limit: int) -> Export:
-    """Read all tables that a trace needs; those that are not there count as empty."""
+    """Read all tables that a trace needs; those that are not there count as empty.
+
+    `limit` keeps a huge file from filling the memory before it is known how much of it is wanted.
+    """
     kinds = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
-    tables = (*(_CUPTI + kind for kind in kinds), "NVTX_EVENTS")
-    total = sum(database.count(table) for table in tables)
+    total = sum(database.count(t) for t in (*(_CUPTI + kind for kind in kinds), "NVTX_EVENTS"))
     if total > limit:
         raise UsageError(
             f"{database.path} has {total:,} kernels, copies, fills and ranges, and limit is {limit:,}: "
@@ -135,7 +196,11 @@ def collect(database: Database, limit: int) -> Export:
         key=lambda w: (w.start, w.correlation),
     )
     ranges = _ranges(database, texts)
-    calls = _calls(database, texts, {w.correlation for w in work}, limit)
+    if not any(w.process for w in work):
+        calls = _calls(database, texts, {w.key for w in work}, 0, limit)
+    else:
+        calls = _calls(database, texts, {w.key for w in work}, -1, limit)
+        work, calls = _on_gpus(database, work, calls)
     starts = [found[0].start for found in (work, ranges, calls) if found]
     return Export(
         work,
@@ -151,8 +216,8 @@ def collect(database: Database, limit: int) -> Export:
 
 # ------------------------------------------------------------------ work
 _PLACE = ("start", "end", "deviceId", "streamId", "correlationId")
-# Some versions lack these; elsewhere they are set where the row belongs to a graph.
-_NODE = ("graphId", "graphNodeId")
+# Some versions lack these. Those of graphs are set where the row belongs to one.
+_NODE = ("graphId", "graphNodeId", "globalPid")
 
 
 def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
@@ -185,9 +250,18 @@ def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
 def _copies(database: Database) -> list[Work]:
     found: list[Work] = []
     needed = (*_PLACE, "bytes", "copyKind")
-    for row in database.rows(_CUPTI + "MEMCPY", needed, ("srcKind", "dstKind", *_NODE), "start"):
-        kind = _COPY_KINDS.get(_int(row["copyKind"], "copyKind"), "d2d")
+    for row in database.rows(
+        _CUPTI + "MEMCPY", needed, ("srcKind", "dstKind", "migrationCause", *_NODE), "start"
+    ):
+        number = _int(row["copyKind"], "copyKind")
+        kind = _COPY_KINDS.get(number, "d2d")
         detail: dict[str, object] = {"bytes": _int(row["bytes"], "bytes")}
+        if number in _MIGRATIONS:
+            if row["migrationCause"] in _WHY:
+                detail["why"] = _WHY[row["migrationCause"]]
+            work = _work(kind, f"pages {kind}", {**row, "streamId": UNIFIED_MEMORY}, detail)
+            found.append(replace(work, correlation=0))
+            continue
         host = row["srcKind"] if kind == "h2d" else row["dstKind"]
         if kind != "d2d" and host == _PAGEABLE:
             detail["pageable"] = True
@@ -209,58 +283,97 @@ def _graphs(database: Database) -> list[Work]:
 
 
 def _work(kind: SpanKind, name: str, row: Mapping[str, Value], detail: dict[str, object]) -> Work:
-    start, end, device, stream, correlation = (_int(row[key], key) for key in _PLACE)
+    start, end, device, stream = (_int(row[key], key) for key in _PLACE[:4])
+    correlation = _int(row["correlationId"] or 0, "correlationId")  # the schema allows NULL
     _in_order(start, end, name)
     node = _int(row.get("graphNodeId") or 0, "graphNodeId")
     if node and row["graphId"]:
         detail["graph"] = str(_int(row["graphId"], "graphId"))
-    return Work(kind, name, start, end, device, stream, correlation, detail, node)
+    process = _int(row.get("globalPid") or 0, "globalPid") >> _PROCESS
+    return Work(kind, name, start, end, device, stream, correlation, detail, node, process)
 
 
 # ------------------------------------------------------------------ the host
 def _calls(
-    database: Database, texts: Mapping[int, str], enqueued: set[int], limit: int
+    database: Database, texts: Mapping[int, str], enqueued: set[Key], mask: int, limit: int
 ) -> list[Call]:
-    """Calls that enqueued something, waited, allocated or loaded; and what orders streams, if it is there."""
-    order = ("streamId", "eventId", "eventSyncId", "deviceId", "syncType")
-    syncs = {
-        _int(row["correlationId"], "correlationId"): row
-        for row in database.rows(_CUPTI + "SYNCHRONIZATION", ("correlationId",), order)
-    }
-    events = {
-        _int(row["correlationId"], "correlationId"): row
-        for row in database.rows(_CUPTI + "CUDA_EVENT", ("correlationId",), order)
-    }
+    """Calls that enqueued something, waited, allocated or loaded; and what orders streams, if it is there.
+
+    A call may be in the table twice, of the runtime and of the driver below it: the outer one counts, since
+    the program made that. `mask` is 0 where the tables of work do not tell processes apart.
+    """
+    order = ("streamId", "eventId", "eventSyncId", "deviceId", "syncType", "globalPid")
+
+    def key_of(row: Mapping[str, Value], process: int) -> Key:
+        return process & mask, _int(row["correlationId"] or 0, "correlationId")
+
+    def by_key(table: str) -> dict[Key, dict[str, Value]]:
+        rows = database.rows(_CUPTI + table, ("correlationId",), order)
+        return {
+            key_of(row, _int(row["globalPid"] or 0, "globalPid") >> _PROCESS): row for row in rows
+        }
+
+    syncs, events = by_key("SYNCHRONIZATION"), by_key("CUDA_EVENT")
     found: list[Call] = []
-    threads: set[int] = (
-        set()
-    )  # the threads that enqueue, because a wait of another one holds up nothing
+    known: set[Key] = set()
+    threads: set[int] = set()  # those that enqueue: a wait of another one holds up nobody
     needed = ("start", "end", "globalTid", "correlationId", "nameId")
     for row in database.rows(_CUPTI + "RUNTIME", needed, (), "start"):
-        start, end, thread, correlation, name_id = (_int(row[key], key) for key in needed)
+        start, end, thread, name_id = (
+            _int(row[column], column) for column in ("start", "end", "globalTid", "nameId")
+        )
+        key = key_of(row, thread >> _PROCESS)
         name = texts.get(name_id, "")
         _in_order(start, end, name)
-        base = Call("launch", name, start, end, thread, correlation)
-        if correlation in enqueued:
+        if key[1] and key in known:
+            continue
+        base = Call("launch", name, start, end, thread, key[1], thread >> _PROCESS & mask)
+        # Synchronisations are listed with the process that made them; in old exports with none.
+        sync, event = (rows.get(key) or rows.get((0, key[1])) for rows in (syncs, events))
+        if key in enqueued and key[1]:
             found.append(base)
             threads.add(thread)
         elif name.startswith(_WAITS):
-            found.append(_ordered(replace(base, kind="wait"), syncs.get(correlation)))
-        elif correlation in syncs:
-            kind = "stream wait" if syncs[correlation]["syncType"] == _STREAM_WAIT else "wait"
-            found.append(_ordered(replace(base, kind=kind), syncs[correlation]))
-        elif correlation in events:
-            found.append(_ordered(replace(base, kind="event"), events[correlation]))
+            found.append(_ordered(replace(base, kind="wait"), sync))
+        elif sync is not None:
+            kind = "stream wait" if sync["syncType"] == _STREAM_WAIT else "wait"
+            found.append(_ordered(replace(base, kind=kind), sync))
+        elif event is not None:
+            found.append(_ordered(replace(base, kind="event"), event))
         elif told := next(
-            (words for start_, words in _OTHERS.items() if name.startswith(start_)), ""
+            (words for begin, words in _OTHERS.items() if name.startswith(begin)), ""
         ):
             found.append(replace(base, kind="other", name=told))
+        else:
+            continue
+        known.add(key)
         if len(found) > 4 * limit:
             raise UsageError(
                 f"{database.path} has more than {4 * limit:,} calls into CUDA: profile a shorter stretch, or "
                 "give a higher limit"
             )
     return [call for call in found if call.kind != "wait" or call.thread in threads or not threads]
+
+
+def _on_gpus(
+    database: Database, work: list[Work], calls: list[Call]
+) -> tuple[list[Work], list[Call]]:
+    """With the number of the GPU for that of the device, which each process counts for itself."""
+    if len({w.process for w in work}) < 2:
+        return work, calls
+    gpus = {
+        (_int(row["pid"], "pid"), _int(row["cudaId"], "cudaId")): _int(row["gpuId"], "gpuId")
+        for row in database.rows("TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId"), ("pid",))
+        if row["pid"] is not None
+    }
+
+    def gpu(process: int, device: int) -> int:
+        return gpus.get((process & 0xFFFFFF, device), device)
+
+    return (
+        [replace(w, device=gpu(w.process, w.device)) for w in work],
+        [replace(c, device=gpu(c.process, c.device)) for c in calls],
+    )
 
 
 def _ordered(call: Call, row: Mapping[str, Value] | None) -> Call:

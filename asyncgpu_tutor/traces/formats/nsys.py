@@ -15,9 +15,9 @@ from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._database import Database, opened
-from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Range, Work, collect
+from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Key, Range, Work, collect
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
-from asyncgpu_tutor.traces.spans.span import Span, call_name
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, call_name
 
 __all__ = ["CLOCK", "read"]
 
@@ -38,9 +38,17 @@ def read(
         )
     with opened(file, _WHAT) as database:
         _check(database)
-        export = collect(database, limit)
+        # What one range holds may be little of a large file, which is read whole to find it.
+        export = collect(database, limit if within is None else 10 * limit)
     if within is not None:
         export = export.within(within)
+    size = len(export.work) + len(export.ranges)
+    if size > limit:
+        raise UsageError(
+            f"{file} has {size:,} kernels, copies, fills and ranges, and limit is {limit:,}: profile a "
+            "shorter stretch (nsys profile --capture-range), read what one range holds (within), or give a "
+            "higher limit"
+        )
     if not export.work and not export.calls:
         raise UsageError(
             f"{file} holds no GPU work"
@@ -51,8 +59,19 @@ def read(
         **export.about,
         "file": file.name,
         **({"within": within} if within is not None else {}),
+        **({"windows": _in_us(export)} if export.windows else {}),
     }
-    return _Builder(export).spans(), export.gpu or "unknown GPU", about
+    spans = _Builder(export).spans()
+    told, there = sum(span.on_device for span in spans), len(export.work)
+    if told != there:  # each piece of work is there once, or no sum of this trace is true
+        raise UsageError(
+            f"{file} has {there:,} pieces of work, and {told:,} spans were made of them"
+        )
+    return spans, export.gpu or "unknown GPU", about
+
+
+def _in_us(export: Export) -> list[list[float]]:
+    return [[(time - export.origin) / 1e3 for time in window] for window in export.windows]
 
 
 def _check(database: Database) -> None:
@@ -70,12 +89,18 @@ class _Builder:
         self.numbers = count()
         self.origin = export.origin
         self._streams = _stream_numbers(export)
-        # By the number of an event: the device and the spans that its recording came after.
-        self._events: dict[int, tuple[int, tuple[int, ...]]] = {}
-        self._by_call: dict[int, list[Work]] = {}
+        # By process and number of an event: the device and the spans that its recording came after.
+        self._events: dict[Key, tuple[int, tuple[int, ...]]] = {}
+        self._by_call: dict[Key, list[Work]] = {}
         for work in export.work:
-            self._by_call.setdefault(work.correlation, []).append(work)
+            if work.correlation:
+                self._by_call.setdefault(work.key, []).append(work)
         self._ops = _Operations(export.ranges)
+        # Threads are told apart where more than one has something to say.
+        threads = sorted(
+            {c.thread for c in export.calls} | {r.thread for r in export.ranges if r.nested}
+        )
+        self._threads = {t: number for number, t in enumerate(threads)} if len(threads) > 1 else {}
 
     def spans(self) -> list[Span]:
         for _, _, item in sorted(self._items(), key=lambda entry: entry[:2]):
@@ -89,13 +114,15 @@ class _Builder:
         return sorted(found, key=lambda span: span.id)
 
     def _items(self) -> Iterable[tuple[int, int, Range | Call | Work]]:
-        called = {call.correlation for call in self.export.calls}
+        called = {call.key for call in self.export.calls}
         for number, span in enumerate(self.export.ranges):
             yield span.start, number - len(self.export.ranges), span
         for call in self.export.calls:
             yield call.start, call.correlation, call
         for work in self.export.work:
-            if work.correlation not in called:  # the calls were not traced
+            if (
+                not work.correlation or work.key not in called
+            ):  # its call is not in here, or there was none
                 yield work.start, work.correlation, work
 
     def _range(self, found: Range) -> None:
@@ -103,34 +130,45 @@ class _Builder:
         label = found.text if op is not None else ""
         detail: dict[str, object] = {"domain": found.domain} if found.domain else {}
         detail["nested"] = found.nested
+        if found.nested:
+            detail |= self._of_thread(found.thread)
         draft = self._log(0).draft("range", found.text, None, op=op, label=label, detail=detail)
         self._finish(0, draft, found.start, found.end)
 
     def _call(self, call: Call) -> None:
         op, label = self._ops.around(call)
-        made = _as_captured(self._by_call.get(call.correlation, []))
+        made = _as_captured(self._by_call.get(call.key, []))
         if call.kind == "event":
-            self._events[call.event] = (call.device, self._heads(call))
+            self._events[call.process, call.event] = (call.device, self._heads(call))
         elif call.kind == "stream wait":
-            device, heads = self._events.get(call.event, (call.device, ()))
+            device, heads = self._events.get((call.process, call.event), (call.device, ()))
             if device == call.device and call.stream is not None:
-                stream = self._streams.get((call.device, call.stream))
+                stream = self._streams.get((call.device, call.process, call.stream))
                 if stream is not None:
                     self._log(device).wait(stream, heads)
         elif call.kind == "wait":
             log = self._log(call.device)
             name, heads = "synchronize device", ()
             if call.event:
-                name, heads = "synchronize event", self._events.get(call.event, (0, ()))[1]
+                name, heads = (
+                    "synchronize event",
+                    self._events.get((call.process, call.event), (0, ()))[1],
+                )
             elif call.stream is not None:
-                number = self._streams.get((call.device, call.stream), call.stream)
+                number = self._streams.get((call.device, call.process, call.stream), call.stream)
                 name, heads = f"synchronize stream {number}", self._heads(call)
-            draft = log.draft("wait", name, None, op=op, label=label, waits_for=heads)
+            detail = self._of_thread(call.thread)
+            draft = log.draft(
+                "wait", name, None, op=op, label=label, waits_for=heads, detail=detail
+            )
             self._finish(call.device, draft, call.start, call.end)
         elif not made:
             if call.kind == "launch":
                 return  # nothing ran for it: it copied zero bytes, or its record lies outside
-            draft = self._log(call.device).draft("call", call.name, None, op=op, label=label)
+            detail = self._of_thread(call.thread)
+            draft = self._log(call.device).draft(
+                "call", call.name, None, op=op, label=label, detail=detail
+            )
             self._finish(call.device, draft, call.start, call.end)
         else:
             self._enqueued(call, made, op, label)
@@ -141,7 +179,8 @@ class _Builder:
         name = call_name(first.kind, first.name)
         if first.node:
             name = call_name("graph", str(first.detail.get("graph", ""))).rstrip()
-        draft = self._log(first.device).draft("call", name, None, op=op, label=label)
+        detail = self._of_thread(call.thread) | {"api": call.name}
+        draft = self._log(first.device).draft("call", name, None, op=op, label=label, detail=detail)
         self._finish(first.device, draft, call.start, call.end)
         if first.node:
             self._nodes(made, op, label, draft.id)
@@ -155,10 +194,9 @@ class _Builder:
         Its first node is on the stream of the launch. What else orders them is not in the export.
         """
         first = made[0]
-        log, root = self._log(first.device), self._streams[first.device, first.stream]
+        log, root = self._log(first.device), self._stream(first)
         # Nodes on another device are left alone, because the launch does not order them.
-        used = (w.stream for w in made if w.device == first.device)
-        lanes = list(dict.fromkeys(self._streams[first.device, stream] for stream in used))
+        lanes = list(dict.fromkeys(self._stream(w) for w in made if w.device == first.device))
         branches = lanes[1:_MOST_BRANCHES]  # a file that has more was not written by nsys
         before = log.heads(root)
         for lane in branches:
@@ -170,16 +208,22 @@ class _Builder:
             log.wait(root, log.heads(lane))
 
     def _work(self, work: Work, op: int | None, label: str, host: int | None) -> None:
-        stream = self._streams[work.device, work.stream]
+        stream = self._stream(work)
         draft = self._log(work.device).draft(
             work.kind, work.name, stream, op=op, label=label, call=host, detail=work.detail
         )
         self._finish(work.device, draft, work.start, work.end)
 
+    def _of_thread(self, thread: int) -> dict[str, object]:
+        return {"thread": self._threads[thread]} if thread in self._threads else {}
+
+    def _stream(self, work: Work) -> int:
+        return self._streams[work.device, work.process, work.stream]
+
     def _heads(self, call: Call) -> tuple[int, ...]:
         if call.stream is None:
             return ()
-        stream = self._streams.get((call.device, call.stream))
+        stream = self._streams.get((call.device, call.process, call.stream))
         return () if stream is None else self._log(call.device).heads(stream)
 
     def _finish(self, device: int, draft: Draft, start: int, end: int) -> None:
@@ -237,16 +281,22 @@ def _as_captured(made: Sequence[Work]) -> Sequence[Work]:
     return nodes
 
 
-def _stream_numbers(export: Export) -> dict[tuple[int, int], int]:
-    """Our numbers: the null stream is 0, and the others count in the order of CUDA's."""
-    used = {(work.device, work.stream) for work in export.every_work}
-    used |= {(c.device, c.stream) for c in export.calls if c.stream is not None}
-    numbers: dict[tuple[int, int], int] = {}
+def _stream_numbers(export: Export) -> dict[tuple[int, int, int], int]:
+    """Our numbers: the null stream is 0, and the others of a device count in the order of CUDA's.
+
+    Each process has streams of its own. Pages of unified memory move on none, and have a lane for themselves.
+    """
+    used = {(work.device, work.process, work.stream) for work in export.every_work}
+    used |= {(c.device, c.process, c.stream) for c in export.calls if c.stream is not None}
+    numbers: dict[tuple[int, int, int], int] = {}
     following: dict[int, int] = {}
-    for device, stream in sorted(used):
-        if stream in export.null_streams:
-            numbers[device, stream] = 0
+    several = len({process for _, process, _ in used}) > 1
+    for device, process, stream in sorted(used):
+        if stream == UNIFIED_MEMORY:
+            numbers[device, process, stream] = UNIFIED_MEMORY
+        elif stream in export.null_streams and not several:
+            numbers[device, process, stream] = 0
         else:
             following[device] = following.get(device, 0) + 1
-            numbers[device, stream] = following[device]
+            numbers[device, process, stream] = following[device]
     return numbers

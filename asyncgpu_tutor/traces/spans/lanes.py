@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from asyncgpu_tutor.traces.spans.span import Span
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINE_WORDS, ENGINES
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Group",
     "Lane",
     "StreamKey",
+    "lane_name",
     "lanes",
     "packed",
     "rows",
@@ -62,22 +63,28 @@ def stream_numbers(spans: Iterable[Span]) -> dict[StreamKey, int]:
     """What to call the streams of each device: 1, 2, ... in the order of their first use.
 
     A device counts all streams that were ever made, so a program that makes new ones for each run would have
-    other lanes each time. CUDA's null stream stays 0, because it is unlike all others.
+    other lanes each time. CUDA's null stream stays 0, because it is unlike all others, and so do pages of
+    unified memory, which are on no stream.
     """
     found: dict[StreamKey, int] = {}
     used: dict[str, int] = {}
     for span in sorted(spans, key=lambda s: s.id):
         if span.stream is None or (span.device, span.stream) in found:
             continue
-        if span.stream:
+        if span.stream > 0:
             used[span.device] = used.get(span.device, 0) + 1
-        found[span.device, span.stream] = used[span.device] if span.stream else 0
+        found[span.device, span.stream] = used[span.device] if span.stream > 0 else span.stream
     return dict(sorted(found.items(), key=lambda item: (item[0][0], item[1])))
+
+
+def lane_name(number: int) -> str:
+    """What the lane is called that has a number by `stream_numbers`."""
+    return "unified memory" if number == UNIFIED_MEMORY else f"stream {number}"
 
 
 def stream_name(span: Span, numbers: Mapping[StreamKey, int]) -> str:
     """The name of the lane that a span is drawn on, without the device."""
-    return "host" if span.stream is None else f"stream {numbers[span.device, span.stream]}"
+    return "host" if span.stream is None else lane_name(numbers[span.device, span.stream])
 
 
 def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lane]:
@@ -100,7 +107,7 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
             for (of, stream), number in numbers.items():
                 if of == device:
                     mine = _ordered(by_stream.get(stream, ()))
-                    found.append(Lane("streams", device, f"stream {number}", mine, stream))
+                    found.append(Lane("streams", device, lane_name(number), mine, stream))
         if "engines" in groups:
             for engine in ENGINES:
                 mine = (s for s in own if ENGINE_OF[s.kind] == engine)

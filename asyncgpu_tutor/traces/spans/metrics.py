@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from asyncgpu_tutor.traces.spans.intervals import Interval, gaps, histogram, length, union
+from asyncgpu_tutor.traces.spans.intervals import (
+    Interval,
+    common,
+    gaps,
+    histogram,
+    length,
+    union,
+    within,
+)
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
 from asyncgpu_tutor.traces.spans.shown import html_table
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
 
-__all__ = ["Metrics", "measure"]
+__all__ = ["Metrics", "measure", "scope_of"]
 
 _StreamKey = tuple[str, int]  # device, stream
 _EngineKey = tuple[str, Engine]  # device, engine
@@ -132,13 +140,16 @@ class Metrics:
         return math.fsum(step.idle for step in self.critical_path)
 
 
-def measure(trace: Iterable[Span]) -> Metrics:
+def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
     """The metrics of a trace.
 
     Parameters
     ----------
     trace : Trace or iterable of Span
         A finished recording. An empty one has zeros everywhere.
+    windows : sequence of (start, end), optional
+        The stretches that count, in order: those of a range that repeats. What the device did between them is
+        in no number but `serial`, and the makespans are sums. By default there is one, the whole.
 
     Returns
     -------
@@ -153,23 +164,47 @@ def measure(trace: Iterable[Span]) -> Metrics:
         if span.stream is not None:
             streams.setdefault((span.device, span.stream), []).append(span)
         engines.setdefault((span.device, ENGINE_OF[span.kind]), []).append(span)
-    lanes = {key: _busy(streams[key]) for key in sorted(streams)}
-    begin, end = _extent(device)
+    scope = scope_of(device, windows)
+    lanes = {key: common(_busy(streams[key]), scope) for key in sorted(streams)}
     first, last = _extent(spans)
     return Metrics(
-        makespan=last - first,
-        device_makespan=end - begin,
+        makespan=length(scope) if windows else last - first,
+        device_makespan=length(scope),
         serial=math.fsum(span.duration for span in device),
         stream_busy={key: length(lane) for key, lane in lanes.items()},
         engine_busy={
-            key: length(_busy(engines[key]))
+            key: length(common(_busy(engines[key]), scope))
             for key in sorted(engines, key=lambda k: (k[0], ENGINES.index(k[1])))
         },
         host={k: length(_busy(s for s in spans if s.kind == k)) for k in _HOST_KINDS},
-        gaps={key: gaps(lane) for key, lane in lanes.items()},
-        concurrency=histogram(lanes.values(), begin, end),
+        gaps={key: tuple(common(gaps(lane), scope)) for key, lane in lanes.items()},
+        concurrency=_concurrency(list(lanes.values()), scope),
         _spans=spans,
     )
+
+
+def scope_of(device: Sequence[Span], windows: Sequence[Interval] = ()) -> list[Interval]:
+    """The stretches of time that count: each begins with the first device span in it and ends with the last.
+
+    So time before the first work and after the last is no idle time, neither of the whole nor of one window.
+    """
+    busy = _busy(device)
+    if not busy:
+        return []
+    if not windows:
+        return [(busy[0][0], busy[-1][1])]
+    inside = [within(busy, start, end) for start, end in windows]
+    return union((found[0][0], found[-1][1]) for found in inside if found)
+
+
+def _concurrency(
+    lanes: Sequence[Sequence[Interval]], scope: Sequence[Interval]
+) -> tuple[float, ...]:
+    parts = [
+        histogram([within(lane, start, end) for lane in lanes], start, end) for start, end in scope
+    ]
+    most = max((len(part) for part in parts), default=1)
+    return tuple(math.fsum(part[k] for part in parts if k < len(part)) for k in range(most))
 
 
 def _busy(spans: Iterable[Span]) -> list[Interval]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-__all__ = ["DEVICE_KINDS", "KINDS", "Span", "SpanKind", "call_name"]
+__all__ = ["DEVICE_KINDS", "KINDS", "UNIFIED_MEMORY", "Span", "SpanKind", "call_name"]
 
 SpanKind = Literal[
     "kernel",  # a kernel runs
@@ -23,6 +23,10 @@ SpanKind = Literal[
 
 DEVICE_KINDS: frozenset[SpanKind] = frozenset(("kernel", "h2d", "d2h", "d2d", "memset", "graph"))
 KINDS: frozenset[str] = frozenset(get_args(SpanKind))
+
+# In place of the number of a stream, for pages of unified memory: they move when somebody touches them, and
+# wait in no queue.
+UNIFIED_MEMORY = -1
 
 
 @dataclass(frozen=True, slots=True)

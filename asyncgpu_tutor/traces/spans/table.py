@@ -11,6 +11,7 @@ from asyncgpu_tutor.traces.spans.lanes import (
     Group,
     Lane,
     StreamKey,
+    lane_name,
     lanes,
     stream_name,
     stream_numbers,
@@ -231,7 +232,7 @@ def _metrics(m: Metrics, clock: str, numbers: Mapping[StreamKey, int]) -> str:
             busy, pauses = m.stream_busy[device, stream], m.gaps[device, stream]
             idle = math.fsum(end - start for start, end in pauses)
             gaps = f"{count(len(pauses), 'gap')}, {idle:.2f}" if idle else "no gap"
-            rows.append((of(device, f"stream {number}"), f"busy {busy:.2f}, {gaps}"))
+            rows.append((of(device, lane_name(number)), f"busy {busy:.2f}, {gaps}"))
         for (device, engine), busy in m.engine_busy.items():
             rows.append((of(device, ENGINE_WORDS[engine]), f"busy {busy:.2f}"))
     host = [f"{KIND_WORDS[kind]} {time:.2f}" for kind, time in m.host.items() if time]

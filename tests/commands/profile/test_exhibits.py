@@ -12,10 +12,10 @@ from asyncgpu_tutor.errors import UsageError
 
 @pytest.mark.parametrize("letter", EXHIBITS)
 def test_an_exhibit_shows_its_defect_and_no_other_and_its_twin_none(letter: str) -> None:
-    (finding,) = agt.diagnose(exhibit(letter))
+    (finding,) = (f for f in agt.diagnose(exhibit(letter)) if not f.limit)
 
     assert f"08_{finding.name.replace(' ', '_')}" == EXHIBITS[letter]
-    assert agt.diagnose(exhibit(letter, repaired=True)) == []
+    assert all(f.limit for f in agt.diagnose(exhibit(letter, repaired=True)))
 
 
 @pytest.mark.parametrize("letter", EXHIBITS)

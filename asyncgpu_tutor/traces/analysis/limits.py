@@ -1,0 +1,165 @@
+"""The second half of the detective's list: what limits a program, be it without a fault. Times in us."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from asyncgpu_tutor.traces.analysis.evidence import Evidence
+from asyncgpu_tutor.traces.analysis.fill import fill_of
+from asyncgpu_tutor.traces.analysis.finding import Finding
+from asyncgpu_tutor.traces.analysis.idle import Idle
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.vocabulary import count
+
+__all__ = ["Gap", "gaps_of", "limits"]
+
+_IDLE = 0.5  # of the device's time: less than that is idle for other reasons than a host that cannot keep up
+_LATE = 0.6  # of that idle time; the rest is mostly what a launch takes to start
+_MANY = 3  # pauses: one or two long ones are gaps, and the host is not the limit elsewhere
+_LONG = 0.1  # of the device's time: a pause as long as this is a gap of its own
+_SUM = 0.25  # of the device's time: less than that in long pauses is not worth a finding
+_FEW = 0.25  # of the device's threads: fewer leave most of it empty
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A stretch in which the device did nothing, with the parts that it has by cause.
+
+    Attributes
+    ----------
+    start, end : float
+        In us.
+    parts : tuple of Idle
+    """
+
+    start: float
+    end: float
+    parts: tuple[Idle, ...]
+
+    @property
+    def duration(self) -> float:
+        """In us."""
+        return self.end - self.start
+
+    @property
+    def main(self) -> Idle:
+        """The longest part: its cause, and what ended the pause."""
+        return max(self.parts, key=lambda part: part.duration)
+
+
+def gaps_of(idle: Iterable[Idle]) -> list[Gap]:
+    """The pauses of a device with their parts put together, longest first."""
+    found: list[list[Idle]] = []
+    for part in idle:
+        if found and found[-1][-1].span.id == part.span.id and found[-1][-1].end == part.start:
+            found[-1].append(part)
+        else:
+            found.append([part])
+    pauses = [Gap(parts[0].start, parts[-1].end, tuple(parts)) for parts in found]
+    return sorted(pauses, key=lambda gap: -gap.duration)
+
+
+def limits(seen: Evidence, defects: Iterable[Finding]) -> Iterable[Finding]:
+    """What limits the program, where no defect that was found explains it."""
+    explained = math.fsum(f.cost for f in defects if f.name in _EXPLAIN)
+    gaps = gaps_of(seen.idle)
+    bound = list(_host_bound(seen, gaps, explained))
+    yield from bound or _gaps(seen, gaps, explained)
+    yield from _low_utilisation(seen)
+
+
+# The cost of these is idle time of the device.
+_EXPLAIN = frozenset(("hidden synchronisation", "lazy module loading"))
+
+
+def _host_bound(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[Finding]:
+    """The host cannot ask for work as fast as the device does it."""
+    m, parts = seen.metrics, seen.host_late
+    late = parts["CUDA call"] + parts["Python"]
+    waits = [
+        g for g in gaps if g.main.cause == "host late" and g.duration < _LONG * m.device_makespan
+    ]
+    if (
+        m.device_idle < _IDLE * m.device_makespan
+        or late < _LATE * m.device_idle
+        or len([g for g in gaps if g.main.cause == "host late"]) < _MANY
+        or math.fsum(g.duration for g in waits) < _SUM * m.device_makespan
+        or explained > 0.5 * m.device_idle
+    ):
+        return
+    told = ", ".join(f"{us:.1f} us {_DOING[part]}" for part, us in parts.items() if us)
+    yield Finding(
+        "host-bound",
+        "The host cannot keep up",
+        f"The device worked for {m.device_active / m.device_makespan:.0%} of its time. For "
+        f"{math.fsum(parts.values()):.1f} of {m.device_idle:.1f} us of pauses the host had not asked for "
+        f"more: {told}.",
+        "Ask for more with each call. Here: op.prepare(), a CUDA graph (op.graph_on), larger batches. In "
+        "CuPy: cupy.fuse or one RawKernel for several small steps, Stream.begin_capture for a graph, out= in "
+        "place of new arrays.",
+        tuple(sorted({g.main.span.id for g in waits})),
+        late,
+        limit=True,
+    )
+
+
+_DOING = {"CUDA call": "inside of CUDA calls", "waiting": "waiting", "Python": "in Python"}
+
+
+def _gaps(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[Finding]:
+    """A few long pauses are most of the time in which nothing happened."""
+    m = seen.metrics
+    usual = median([g.duration for g in gaps] or [0.0])
+    long = [g for g in gaps if g.duration >= _LONG * m.device_makespan and g.duration > 5 * usual]
+    total = math.fsum(g.duration for g in long)
+    if total < _SUM * m.device_makespan or len(gaps) < _MANY or explained > 0.5 * total:
+        return
+    worst = long[0]
+    yield Finding(
+        "gaps",
+        "The device pauses for long",
+        f"{count(len(long), 'pause')} of {total:.1f} us in all, of {m.device_makespan:.1f}. The longest, "
+        f"{worst.duration:.1f} us, ended at {worst.end:.1f} us with {worst.main.span.name}; its main cause: "
+        f"{worst.main.cause}.",
+        "Look at what the host does in that stretch (trace.between). Move it before or behind the work, or "
+        "let the device have other work meanwhile: a task of its own, asyncio.to_thread for long Python. In "
+        "CuPy: enqueue on a stream, and read results back later.",
+        tuple(sorted({g.main.span.id for g in long})),
+        total,
+        limit=True,
+    )
+
+
+def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
+    """Kernels are at work for most of the time, and most of the device has nothing to do."""
+    kernels = [s for s in seen.device if s.kind == "kernel" and s.detail.get("grid")]
+    m = seen.metrics
+    busy = math.fsum(s.duration for s in kernels)
+    if not kernels or busy < 0.5 * m.device_active or m.device_active < _IDLE * m.device_makespan:
+        return
+    # Kernels that run together fill the device together.
+    filled = math.fsum(fill_of(s, seen.trace) * s.duration for s in kernels) / m.device_active
+    if filled >= _FEW:
+        return
+    small = sorted(kernels, key=lambda s: -s.duration)[:_LISTED]
+    yield Finding(
+        "low utilisation",
+        "Busy, and mostly empty",
+        f"While it works, the device has threads in {filled:.1%} of its places on average: {_grids(small)}.",
+        "Give each launch more blocks, or run several side by side: agt.overlap, StreamPoolRoundRobin, "
+        "larger batches. In CuPy: batch the arrays along a new axis, or use several non-blocking streams.",
+        tuple(sorted(s.id for s in small)),
+        limit=True,
+    )
+
+
+_LISTED = 12
+
+
+def _grids(spans: list[Span]) -> str:
+    told = {s.name: f"{s.name} has a grid of {s.detail['grid']}" for s in reversed(spans)}
+    names = list(told.values())[::-1]
+    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")

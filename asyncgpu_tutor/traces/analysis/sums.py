@@ -1,0 +1,257 @@
+"""Sums by kernel, copy, call and range: what one asks of a profile first. Times in us."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from asyncgpu_tutor.traces.analysis.idle import calls_of
+from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.path import stream_predecessors
+from asyncgpu_tutor.traces.spans.shown import Lines
+from asyncgpu_tutor.traces.trace import Trace
+
+__all__ = ["RangeSum", "Sum", "Sums", "sums"]
+
+_LISTED = 12  # rows of each table in a text
+
+
+@dataclass(frozen=True)
+class Sum:
+    """All spans of one name.
+
+    Attributes
+    ----------
+    name : str
+    count : int
+    total, mean, least, most : float
+        Of their durations, in us.
+    share : float
+        Part of the time of all rows of the same table, 0 to 1.
+    bytes : int
+        What they copied or filled; 0 for kernels and calls.
+    """
+
+    name: str
+    count: int
+    total: float
+    mean: float
+    least: float
+    most: float
+    share: float
+    bytes: int = 0
+
+    @property
+    def rate(self) -> float:
+        """GB/s (10^9 bytes): `bytes` over `total`. 0 where nothing was copied, or it took no time."""
+        return self.bytes / self.total / 1e3 if self.total else 0.0
+
+
+@dataclass(frozen=True)
+class RangeSum:
+    """All ranges of one name, on the host and projected on the device.
+
+    Attributes
+    ----------
+    name : str
+    count : int
+        How often it was open.
+    host : float
+        For how long in all, in us.
+    device : float
+        From the first start to the last end of the work that was asked for in it, summed over its windows,
+        in us.
+    work : float
+        Durations of that work, summed, in us.
+    pieces : int
+        How much work that is.
+    """
+
+    name: str
+    count: int
+    host: float
+    device: float
+    work: float
+    pieces: int
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What `sums` returns: each table with its largest row first.
+
+    Attributes
+    ----------
+    kernels, copies, calls : tuple of Sum
+        `copies` has fills as well; `calls` has the host's waits.
+    ranges : tuple of RangeSum
+    latency : tuple of float
+        For each launch of a kernel to an empty stream: from the start of the host's call to the kernel's, in
+        us, ascending.
+    """
+
+    kernels: tuple[Sum, ...]
+    copies: tuple[Sum, ...]
+    calls: tuple[Sum, ...]
+    ranges: tuple[RangeSum, ...]
+    latency: tuple[float, ...]
+
+    def table(self) -> Lines:
+        """All of it as text."""
+        return Lines("\n".join(self._lines()))
+
+    def _lines(self) -> Iterator[str]:
+        for title, rows in (("Kernels", self.kernels), ("Copies and fills", self.copies),
+                            ("Calls and waits of the host", self.calls)):  # fmt: skip
+            if rows:
+                yield from _listed(title, rows)
+        if self.ranges:
+            yield f"{'Ranges':<40} {'count':>7} {'host':>12} {'on device':>12} {'work':>12} {'pieces':>7}"
+            for r in self.ranges[:_LISTED]:
+                yield (
+                    f"  {_short(r.name):<38} {r.count:>7,} {r.host:>12,.1f} {r.device:>12,.1f} "
+                    f"{r.work:>12,.1f} {r.pieces:>7,}"
+                )
+            yield from _left_out(self.ranges)
+        if self.latency:
+            late = self.latency[int(0.95 * (len(self.latency) - 1))]
+            yield (
+                f"Launch latency, from the call to the start of a kernel on an empty stream: median "
+                f"{median(self.latency):.1f}, 95 of 100 below {late:.1f} us ({len(self.latency):,} launches)"
+            )
+
+
+def sums(trace: Trace) -> Sums:
+    """Sums by kernel, copy, call and range, with GB/s and shares.
+
+    Work of others, which only happened to run within the windows of a range, is left out.
+
+    Parameters
+    ----------
+    trace : Trace
+        Simulated, measured, or read from a file.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt
+    >>> with agt.record() as trace:
+    ...     _ = agt.zeros((4,)).sync()
+    >>> [(row.name, row.count) for row in agt.analyse(trace).sums.copies]
+    [('memset', 1)]
+    """
+    own = [span for span in trace if not span.detail.get("other")]
+    device = [span for span in own if span.on_device]
+    calls = calls_of(trace)
+    return Sums(
+        _by_name(s for s in device if s.kind in {"kernel", "graph"}),
+        _by_name(s for s in device if s.kind not in {"kernel", "graph"}),
+        _by_name(s for s in own if s.kind in {"call", "wait"}),
+        _ranges(own, device, calls),
+        _latency(device, calls),
+    )
+
+
+def _by_name(spans: Iterable[Span]) -> tuple[Sum, ...]:
+    found: dict[str, list[Span]] = {}
+    for span in spans:
+        found.setdefault(_name(span), []).append(span)
+    totals = {name: math.fsum(s.duration for s in group) for name, group in found.items()}
+    everything = math.fsum(totals.values())
+    rows = [
+        Sum(
+            name,
+            len(group),
+            totals[name],
+            totals[name] / len(group),
+            min(s.duration for s in group),
+            max(s.duration for s in group),
+            totals[name] / everything if everything else 0.0,
+            sum(size for s in group if isinstance(size := s.detail.get("bytes"), int)),
+        )
+        for name, group in found.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.total))
+
+
+def _name(span: Span) -> str:
+    """Copies by their direction: what they copy has as many names as there are arrays."""
+    if span.kind in {"kernel", "graph", "call", "wait"}:
+        return str(span.detail.get("api", span.name)) if span.kind == "call" else span.name
+    pageable = " (pageable)" if span.detail.get("pageable") else ""
+    pages = "pages " if span.stream is not None and span.stream < 0 else ""
+    return pages + span.kind + pageable
+
+
+def _ranges(
+    spans: Sequence[Span], device: Sequence[Span], calls: dict[int, Span]
+) -> tuple[RangeSum, ...]:
+    """Ranges with the work that was asked for while they were open, by their thread where that is known."""
+    asked: dict[object, list[tuple[float, Span]]] = {}
+    for span in device:
+        call = calls.get(span.id)
+        if call is not None:
+            for thread in {None, call.detail.get("thread")}:
+                asked.setdefault(thread, []).append((call.start, span))
+    for line in asked.values():
+        line.sort(key=lambda pair: (pair[0], pair[1].id))
+    found: dict[str, list[tuple[float, list[Span]]]] = {}
+    for span in spans:
+        if span.kind == "range":
+            line = asked.get(span.detail.get("thread"), [])
+            first = bisect_left(line, span.start, key=lambda pair: pair[0])
+            last = bisect_right(line, span.end, key=lambda pair: pair[0])
+            work = [other for _, other in line[first:last]]
+            found.setdefault(span.name, []).append((span.duration, work))
+    rows = [
+        RangeSum(
+            name,
+            len(windows),
+            math.fsum(duration for duration, _ in windows),
+            math.fsum(_extent(work) for _, work in windows),
+            math.fsum(span.duration for _, work in windows for span in work),
+            sum(len(work) for _, work in windows),
+        )
+        for name, windows in found.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.host))
+
+
+def _extent(work: Sequence[Span]) -> float:
+    return max(s.end for s in work) - min(s.start for s in work) if work else 0.0
+
+
+def _latency(device: Sequence[Span], calls: dict[int, Span]) -> tuple[float, ...]:
+    before = stream_predecessors(device)
+    found: list[float] = []
+    for span in device:
+        call, past = calls.get(span.id), before.get(span.id)
+        if span.kind == "kernel" and call is not None and (past is None or past.end <= call.start):
+            found.append(span.start - call.start)
+    return tuple(sorted(found))
+
+
+def _listed(title: str, rows: Sequence[Sum]) -> Iterator[str]:
+    rates = any(row.bytes for row in rows)
+    head = (
+        f"{title:<40} {'share':>6} {'count':>7} {'total':>12} {'mean':>10} {'min':>10} {'max':>10}"
+    )
+    yield head + (f" {'GB/s':>8}" if rates else "")
+    for row in rows[:_LISTED]:
+        yield (
+            f"  {_short(row.name):<38} {row.share:>6.1%} {row.count:>7,} {row.total:>12,.1f} "
+            f"{row.mean:>10,.1f} {row.least:>10,.1f} {row.most:>10,.1f}"
+            + (f" {row.rate:>8.2f}" if rates else "")
+        )
+    yield from _left_out(rows)
+
+
+def _left_out(rows: Sequence[object]) -> Iterator[str]:
+    if len(rows) > _LISTED:
+        yield f"  and {len(rows) - _LISTED} more"
+    yield ""
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 38 else name[:35] + "..."

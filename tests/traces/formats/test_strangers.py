@@ -1,0 +1,194 @@
+"""Exports of other people's programs: what they have that ours have not, reduced to the smallest export."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.analysis import idle_of_device
+
+from .nsys_export import COPY, KERNEL, RUNTIME, THREAD, Export, small
+
+PROCESS = 1 << 24
+
+
+def read(export: Export, tmp_path: Path, **options: object) -> Trace:
+    path = tmp_path / "export.sqlite"
+    path.unlink(missing_ok=True)
+    return Trace.from_nsys(export.write(path), **options)
+
+
+def launch(export: Export, name: str, call: int, start: int, end: int, number: int) -> None:
+    export.call("cudaLaunchKernel_v7000", call, call + 100, number)
+    export.kernel(name, start, end, 13, number)
+
+
+# ------------------------------------------------------------------ each piece of work once
+def test_a_call_that_the_driver_lists_again_asks_for_its_work_once(tmp_path: Path) -> None:
+    export = small()
+    export.add(RUNTIME, start=2_050, end=2_250, eventClass=67, globalTid=THREAD, correlationId=11,
+               nameId=export.text("cuLaunchKernel"), returnValue=0)  # fmt: skip
+    trace = read(export, tmp_path)
+    assert [s.name for s in trace.device_spans] == ["h2d", "relu", "matvec"]
+    assert len([s for s in trace if s.name == "launch relu"]) == 1
+
+
+def two_processes() -> Export:
+    """Both count their calls from 10 on; the second one's device 0 is the machine's second GPU."""
+    export = Export()
+    for number, shift in ((1, 0), (2, 50)):
+        thread = number * PROCESS + 7
+        export.call("cudaLaunchKernel_v7000", 1_000 + shift, 1_100 + shift, 10, thread=thread)
+        export.kernel(f"k{number}", 1_500 + shift, 2_500 + shift, 7, 10)
+        export.tables[KERNEL][-1]["globalPid"] = number * PROCESS
+        export.call("cudaDeviceSynchronize_v3020", 1_200, 2_600 + shift, 11, thread=thread)
+        export.add("TARGET_INFO_CUDA_DEVICE", gpuId=number - 1, cudaId=0, pid=number)
+    return export
+
+
+def test_processes_that_count_alike_are_kept_apart(tmp_path: Path) -> None:
+    trace = read(two_processes(), tmp_path)
+    by_id = {span.id: span for span in trace}
+    assert sorted(s.name for s in trace.device_spans) == ["k1", "k2"]
+    for span in trace.device_spans:
+        (call,) = (by_id[i] for i in span.after)
+        assert call.name == f"launch {span.name}"
+        assert call.start < span.start
+
+
+def test_each_gpu_of_two_has_a_report_whose_causes_add_up(tmp_path: Path) -> None:
+    export = two_processes()
+    export.kernel("late", 9_000, 9_500, 7, 0)
+    export.tables[KERNEL][-1]["globalPid"] = 2 * PROCESS
+    analysis = agt.analyse(read(export, tmp_path))
+    assert list(analysis.devices) == ["cuda:0", "cuda:1"]
+    for report in analysis.devices.values():
+        assert math.isclose(sum(report.idle_by_cause.values()), report.metrics.device_idle)
+    text = analysis.table()
+    assert text.count("Why the device stood still") == 2
+    assert "===== cuda:1" in text
+
+
+def test_work_without_a_correlation_is_work_that_nobody_asked_for(tmp_path: Path) -> None:
+    export = small()
+    export.copy(1, 6_000, 6_100, 13, 0)
+    export.tables[COPY][-1]["correlationId"] = None
+    trace = read(export, tmp_path)
+    copy = trace.device_spans[-1]
+    assert (copy.kind, copy.start) == ("h2d", 5.1)
+    assert all(span.on_device for span in trace if span.id in copy.after)
+
+
+# ------------------------------------------------------------------ unified memory
+def migrating(cause: int = 2) -> Export:
+    """Pages move to the device while a kernel runs, and back when the host reads them."""
+    export = Export()
+    launch(export, "k", 1_000, 2_000, 9_000, 10)
+    for kind, start in ((11, 2_100), (11, 3_000), (12, 30_000)):
+        export.copy(kind, start, start + 500, 0, 0)
+        export.tables[COPY][-1]["migrationCause"] = cause
+    return export
+
+
+def test_pages_of_unified_memory_have_a_lane_and_a_cause_of_their_own(tmp_path: Path) -> None:
+    trace = read(migrating(), tmp_path)
+    assert [s.name for s in trace if s.stream == -1] == ["pages h2d", "pages h2d", "pages d2h"]
+    analysis = agt.analyse(trace)
+    assert {c: us for c, us in analysis.idle_by_cause.items() if us} == {"page": 21.0}
+    assert "unified memory" in trace.table()
+    assert "unified memory: " in analysis.table()
+    found = {finding.name: finding for finding in analysis.findings}
+    assert found["page migration"].sentence.startswith("3 times pages moved")
+
+
+def test_pages_that_were_asked_for_are_no_defect(tmp_path: Path) -> None:
+    found = {f.name for f in agt.diagnose(read(migrating(cause=1), tmp_path))}
+    assert "page migration" not in found
+
+
+# ------------------------------------------------------------------ a range that repeats
+def loop() -> Export:
+    """Three steps of a loop with a pause of the device in each, and other work between and within them."""
+    export = Export()
+    for step in range(3):
+        at = 100_000 * step
+        export.range("step", at + 1_000, at + 20_000)
+        launch(export, "a", at + 2_000, at + 3_000, at + 8_000, 10 * step + 1)
+        launch(export, "b", at + 11_000, at + 12_000, at + 16_000, 10 * step + 2)
+        launch(export, "between", at + 50_000, at + 51_000, at + 60_000, 10 * step + 3)
+    launch(export, "other", 90_000, 109_000, 110_000, 99)
+    return export
+
+
+def test_each_window_of_a_range_counts_for_itself(tmp_path: Path) -> None:
+    trace = read(loop(), tmp_path, within="step")
+    assert [s.name for s in trace.device_spans] == ["a", "b", "a", "other", "b", "a", "b"]
+    m = trace.metrics()
+    assert m.device_makespan == 3 * 13.0
+    # 4 us in each step, but for the second, where other work fills 1 us of them.
+    assert m.device_idle == pytest.approx(11.0)
+    assert math.fsum(i.duration for i in idle_of_device(trace)) == pytest.approx(m.device_idle)
+    assert [round(i.duration, 3) for i in idle_of_device(trace) if i.cause == "host late"]
+
+
+def test_what_lies_within_a_window_by_chance_is_called_other_work(tmp_path: Path) -> None:
+    trace = read(loop(), tmp_path, within="step")
+    assert [s.name for s in trace.device_spans if s.detail.get("other")] == ["other"]
+    assert {row.name for row in agt.analyse(trace).sums.kernels} == {"a", "b"}
+
+
+def test_windows_survive_a_file(tmp_path: Path) -> None:
+    trace = read(loop(), tmp_path, within="step")
+    trace.save(tmp_path / "t.json")
+    assert Trace.load(tmp_path / "t.json").metrics() == trace.metrics()
+
+
+def test_the_limit_is_asked_of_what_is_wanted(tmp_path: Path) -> None:
+    assert len(read(loop(), tmp_path, within="step", limit=10).device_spans) == 7
+    with pytest.raises(UsageError, match="limit is 5"):
+        read(loop(), tmp_path, within="step", limit=5)
+
+
+# ------------------------------------------------------------------ honest costs
+def test_a_pageable_copy_is_charged_from_when_it_could_have_begun(tmp_path: Path) -> None:
+    export = Export()
+    launch(export, "long", 1_000, 2_000, 900_000, 10)
+    export.call("cudaMemcpyAsync_v3020", 2_000, 902_000, 11)
+    export.copy(2, 900_500, 901_500, 13, 11, host=0)
+    (found,) = (f for f in agt.diagnose(read(export, tmp_path)) if f.name == "pageable copy")
+    assert found.cost == pytest.approx(2.0)
+    assert "898.0 us more it stood behind earlier work" in found.sentence
+
+
+def test_the_host_is_late_in_three_ways_that_add_up(tmp_path: Path) -> None:
+    export = Export()
+    launch(export, "a", 1_000, 2_000, 5_000, 10)
+    export.call("cudaStreamSynchronize_v3020", 1_500, 7_000, 11)
+    launch(export, "b", 10_000, 11_000, 12_000, 12)
+    analysis = agt.analyse(read(export, tmp_path))
+    parts = {part: round(us, 3) for part, us in analysis.host_late.items()}
+    assert parts == {"CUDA call": 0.1, "waiting": 2.0, "Python": 3.0}
+    assert sum(parts.values()) == pytest.approx(analysis.idle_by_cause["host late"])
+
+
+# ------------------------------------------------------------------ sums
+def test_sums_have_shares_and_rates(tmp_path: Path) -> None:
+    table = agt.analyse(read(small(), tmp_path)).sums
+    assert [(r.name, r.count, round(r.share, 3)) for r in table.kernels] == [
+        ("matvec", 1, 0.639),
+        ("relu", 1, 0.361),
+    ]
+    assert table.copies[0].rate == pytest.approx(1024 / 1000)
+    assert table.calls[0].name == "synchronize stream 2"
+
+
+def test_ranges_are_projected_on_the_device(tmp_path: Path) -> None:
+    rows = {r.name: r for r in agt.analyse(read(loop(), tmp_path)).sums.ranges}
+    step = rows["step"]
+    assert (step.count, step.pieces) == (3, 6)
+    assert (step.host, step.device, step.work) == pytest.approx((57.0, 39.0, 27.0))

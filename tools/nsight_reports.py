@@ -1,0 +1,60 @@
+"""Take recorded reports into the package: python tools/nsight_reports.py FOLDER [--hide WORD ...].
+
+A report of Nsight Systems lists every process of the machine, its host name and its paths. Here names
+of processes that are not ours, and each word that is to be hidden, are replaced by as many x: in the
+report, in its export and in the text of `nsys stats`. Everything else stays as it was recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sqlite3
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[1] / "asyncgpu_tutor" / "traces" / "recordings" / "nsys"
+# Names that every Linux machine with a GPU has, and what takes part.
+KNOWN = re.compile(
+    r"python|nsys|nvidia|nv_|UVM|kworker|migration|cpuhp|rcu|irq/|[a-z_]+/\d+$|k\w+d$|bash$"
+)
+
+
+def strangers(export: Path) -> set[str]:
+    """Names of processes that are nobody's business."""
+    with sqlite3.connect(export) as database:
+        names = {str(row[0]) for row in database.execute("SELECT name FROM PROCESSES")}
+    return {name for name in names if len(name) > 3 and not KNOWN.search(name)}
+
+
+def hidden(raw: bytes, words: set[str]) -> bytes:
+    """The bytes, of the same length, with the words crossed out where they stand alone."""
+    for word in sorted(words, key=len, reverse=True):
+        pattern = rb"(?<![A-Za-z0-9_])" + re.escape(word.encode()) + rb"(?![A-Za-z0-9_])"
+        raw = re.sub(pattern, b"x" * len(word.encode()), raw)
+    return raw
+
+
+def main() -> None:
+    """Copy reports, exports and sums."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--hide", nargs="*", default=[], metavar="WORD")
+    options = parser.parse_args()
+    exports = sorted(options.folder.glob("*.sqlite"))
+    words = set(options.hide).union(*(strangers(export) for export in exports))
+    print("hidden:", ", ".join(sorted(words)))
+    for export in exports:
+        with sqlite3.connect(export) as database:
+            database.execute("VACUUM")
+        for suffix in (".nsys-rep", ".sqlite", ".stats.txt"):
+            source = export.with_suffix(suffix)
+            target = HOME / source.name
+            target.write_bytes(hidden(source.read_bytes(), words))
+            print(f"{target.stat().st_size:>9,} {target.name}")
+        with sqlite3.connect(HOME / export.name) as database:
+            (state,) = database.execute("PRAGMA integrity_check").fetchone()
+            assert state == "ok", f"{export.name} was damaged"
+
+
+if __name__ == "__main__":
+    main()

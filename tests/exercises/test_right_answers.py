@@ -73,8 +73,68 @@ def _bound(trace: Any) -> Any:
     return np.float32(solved("05-when-it-pays")(trace))
 
 
+class _Upload(agt.DeviceOp[Any]):
+    def __init__(self, host: Any) -> None:
+        super().__init__("h2d")
+        self.host = host
+
+    def _enqueue(self, context: Any) -> Any:
+        array = context.empty(self.host.shape, self.host.dtype)
+        context.copy_from_host(array, self.host)
+        return array
+
+
+def _upload_with_context(host: Any) -> Any:
+    def full(context: Any, x: Any) -> Any:  # a name that the course uses as well
+        array = context.empty(np.ones(x.shape).shape, x.dtype)
+        context.copy_from_host(array, x)
+        return agt.value(array)
+
+    return agt.value(host).and_then_with_context(full)
+
+
+def _blank_from_value(shape: Any, dtype: Any) -> Any:
+    def full(context: Any, _: Any) -> Any:
+        array = context.empty(shape, dtype)
+        context.memset(array)
+        return agt.value(array)
+
+    return agt.value(None).and_then_with_context(full)
+
+
+def _download_named(array: Any) -> Any:
+    def d2h(context: Any, given: Any) -> Any:
+        return agt.value(context.copy_to_host(given))
+
+    return agt.value(array).and_then_with_context(d2h).named("mine")
+
+
+def _by_output(x: Any) -> Any:
+    return agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256)).output().to_host()
+
+
+def _job_in_between(load: Any, fetch: Any, job: Any, stream: Any) -> Any:
+    load.async_on(stream)
+    job()
+    return fetch.sync_on(stream)
+
+
+async def _errand_awaited(trips: Any, job: Any) -> Any:
+    tasks = [agt.spawn(trip.named("mine")) for trip in trips]
+    await asyncio.sleep(0)
+    job()
+    return await asyncio.gather(*tasks)
+
+
 RIGHT = [
     ("01-grid", _blocks),
+    ("03-h2d", _Upload),
+    ("03-h2d", _upload_with_context),
+    ("03-zeros", _blank_from_value),
+    ("03-d2h", _download_named),
+    ("03-recipe-twice", _by_output),
+    ("03-which-way", _job_in_between),
+    ("03-challenge", _errand_awaited),
     ("05-when-it-pays", _bound),
     ("06-as-completed", _as_they_come),
     ("07-limited", _limited(_named)),

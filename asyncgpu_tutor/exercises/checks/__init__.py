@@ -33,6 +33,7 @@ from asyncgpu_tutor.exercises.checks.results import (
 )
 from asyncgpu_tutor.exercises.checks.schedule import (
     all_in_flight,
+    faster_than,
     in_flight,
     launches,
     lazy,
@@ -58,6 +59,7 @@ __all__ = [
     "computed",
     "each_equal",
     "equal",
+    "faster_than",
     "filled",
     "in_flight",
     "in_order",

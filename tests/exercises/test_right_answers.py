@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,65 @@ async def _errand_awaited(trips: Any, job: Any) -> Any:
     return await asyncio.gather(*tasks)
 
 
+def _by_default(x: Any, factors: Any, scaled: Any) -> Any:
+    return agt.zip(
+        *[agt.h2d(x).and_then(lambda array, f=f: scaled(array, f)).to_host() for f in factors]
+    )
+
+
+def _from_one_upload(x: Any, factors: Any, scaled: Any) -> Any:
+    source = agt.h2d(x).shared()
+
+    def one(factor: float) -> Any:
+        return source.and_then(agt.dup).last().and_then(partial(scaled, factor=factor)).to_host()
+
+    return agt.overlap(*[one(factor) for factor in factors])
+
+
+def _kept_in_a_closure(x: Any, add: Any) -> Any:
+    n = x.size
+
+    def both(array: Any) -> Any:
+        positive = agt.relu(n, array.borrow(), agt.zeros(n).partition(64)).output()
+        return positive.and_then(lambda p: add(n, array, p, agt.zeros(n).partition(64)).output())
+
+    return agt.h2d(x).and_then(both).to_host()
+
+
+GRID_STRIDE = agt.Kernel(r"""
+extern "C" __global__ void stride(unsigned int n, float a, const float* x, float* y)
+{
+    for (unsigned int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        y[i] += a * x[i];
+}
+""")
+
+
+def _other_way_round(a: Any, b: Any, join: Any) -> Any:
+    return agt.overlap(b.named("mine"), a).and_then(lambda arrays: join(arrays[1], arrays[0]))
+
+
+def _one_of_two_arms(source: Any, left: Any, right: Any, join: Any) -> Any:
+    s = source.shared()
+    sides = agt.overlap(right(s).named("mine"), left(s), agt.value(0))
+    return sides.and_then(lambda found: join(found[1], found[0]))
+
+
+def _halves_shared(pair: Any, f: Any, g: Any) -> Any:
+    s = pair.shared()
+    return agt.overlap(f(s.map(lambda p: p[0])), g(s.map(lambda p: p[1])))
+
+
+def _shared_at_run(matrix: Any, xs: Any) -> Any:
+    n = xs[0].size
+    weights = agt.value(matrix).share().shared()
+
+    def one(x: Any) -> Any:
+        return agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(16)).output()
+
+    return tuple(one(x).to_host().named("mine") for x in xs)
+
+
 RIGHT = [
     ("01-grid", _blocks),
     ("03-h2d", _Upload),
@@ -135,6 +195,14 @@ RIGHT = [
     ("03-recipe-twice", _by_output),
     ("03-which-way", _job_in_between),
     ("03-challenge", _errand_awaited),
+    ("04-loop", _by_default),
+    ("04-loop", _from_one_upload),
+    ("04-baton", _kept_in_a_closure),
+    ("04-saxpy-kernel", GRID_STRIDE),
+    ("04-zip-or-overlap", _other_way_round),
+    ("04-diamond", _one_of_two_arms),
+    ("04-unzip", _halves_shared),
+    ("04-workers", _shared_at_run),
     ("05-when-it-pays", _bound),
     ("06-as-completed", _as_they_come),
     ("07-limited", _limited(_named)),

@@ -186,6 +186,34 @@ def _shared_at_run(matrix: Any, xs: Any) -> Any:
     return tuple(one(x).to_host().named("mine") for x in xs)
 
 
+class _FirstComeFirstServed(agt.SchedulingPolicy):
+    """Round robin, written with a generator, without the constructor of the class that it is derived from."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.turns: Any = None
+
+    def _forever(self) -> Any:
+        streams = [self.device.create_stream() for _ in range(self.size)]
+        while True:
+            yield from streams
+
+    def next_stream(self) -> Any:
+        self.turns = self.turns or self._forever()
+        return next(self.turns)
+
+
+def _whole_number(length: Any, pace: Any, room: Any) -> Any:
+    return np.int64(min(-(-length // pace), room))
+
+
+def _two_lists(jobs: Any) -> None:
+    lanes = [agt.create_stream() for _ in range(3)]
+    for op, stream in zip([op for op, us in jobs if us > 100], lanes, strict=True):
+        op.named("long").async_on(stream)
+    agt.zip(*[op for op, us in jobs if us <= 100]).async_on(agt.create_stream())
+
+
 RIGHT = [
     ("01-grid", _blocks),
     ("03-h2d", _Upload),
@@ -203,7 +231,10 @@ RIGHT = [
     ("04-diamond", _one_of_two_arms),
     ("04-unzip", _halves_shared),
     ("04-workers", _shared_at_run),
+    ("05-round-robin", _FirstComeFirstServed),
+    ("05-pool-size", _whole_number),
     ("05-when-it-pays", _bound),
+    ("05-challenge", _two_lists),
     ("06-as-completed", _as_they_come),
     ("07-limited", _limited(_named)),
     ("07-limited", _limited(_zipped, _first)),

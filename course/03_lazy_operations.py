@@ -6,13 +6,13 @@
 # **After this page you can**
 #
 # - say what has happened when an operation has been built, and prove it with a trace;
-# - write operations of your own with `with_context`: a copy to the device, a fill with zeros, a copy back;
+# - write operations of your own: a copy to the device, a fill with zeros, a copy back;
 # - choose among four ways to run an operation, by who picks the stream and who waits;
 # - tell a handle from the numbers behind it, and know when you may look at those.
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes |
+# | Time | 80 minutes |
 # | You need | [01_sync_kernels](01_sync_kernels.ipynb) and [02_streams_and_events](02_streams_and_events.ipynb) |
 # | Device | the first cell of code says which one is in use |
 
@@ -28,187 +28,96 @@ from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, s
 device = agt.use("auto")
 device
 
-# %% [markdown] id=why
-# ## Doing, and saying what to do
+# %% [markdown] id=question
+# ## Same list, less time
 #
-# With streams in your own hands every line *does* something: this call enqueues a copy, that one a kernel. It works, and it does not scale. A
-# function that enqueues has to be told its stream. To call it is to do it, so you cannot first put it together with another one, keep it
-# for later, or hand it to someone who knows better which stream is free. And to find out what a program will do, you have to
-# follow it line by line.
+# Here is a list with three things in it. Each is a trip: copy four megabytes to the device, and copy them back. We run the list on one stream, and then we run *the same
+# list* on three.
+
+# %% id=question-run
+x = agt.pin(np.random.default_rng(0).standard_normal(1_000_000, dtype=np.float32))
+trips = [agt.h2d(x).to_host() for _ in range(3)]
+
+
+def run_on(streams):
+    for i, trip in enumerate(trips):
+        trip.async_on(streams[i % len(streams)])
+    agt.synchronize()
+
+
+def watch(program, *args):
+    """What happens when a program runs. It runs twice: on a real GPU the first time is slow."""
+    program(*args)
+    with agt.record() as trace:
+        program(*args)
+    return trace
+
+
+one = watch(run_on, [agt.create_stream()])
+three = watch(run_on, [agt.create_stream() for _ in range(3)])
+agt.compare_timelines(
+    [one, three],
+    ["The list on one stream", "The same list on three streams"],
+    lesson="On one stream six copies stand in a row. On three, each copy back lies beside the next copy in.",
+)
+
+# %% [markdown] id=question-read
+# Each trip has now run four times, on two different streams. Nobody built it anew in between. And look at the line that builds the list: it names no stream, and it
+# waits for nothing.
 #
-# So this course has you write down *what* is to be done, and decide *where and when* later. Here are both kinds of function. One copies an
-# array to the device; the other says how one would.
+# So what *is* in that list? Not the result of a copy, for then it could not be copied again. Not a copy on its way, for then it would have a stream. **What kind of thing can run here or
+# there, once or many times, and stay the same?** That is the question of this page. It will take you four ways to run such a thing, and at the end there is a race to win with them.
 
+# %% id=question-check tags=asserts
+assert len(one.streams) == 1
+assert len(three.streams) == 3
+assert one.metrics().overlap == 0
+if device.simulated:
+    assert three.metrics().overlap > 0
+    assert three.metrics().makespan < 0.75 * one.metrics().makespan
 
-# %% id=why-both
-def upload_now(x, stream):
-    return agt.h2d(x).async_on(stream)
+# %% [markdown] id=building
+# ## Building
+#
+# Let us build three more, slowly, and have a recorder watch.
 
-
-def upload_later(x):
-    return agt.h2d(x)
-
-
-size = 1_000_000 if device.simulated else 4_000_000  # more on a real GPU, where times jitter
-x = agt.pin(np.random.default_rng(0).standard_normal(size, dtype=np.float32))
-
-with agt.record() as done:
-    upload_now(x, agt.create_stream())
-with agt.record() as said:
-    op = upload_later(x)
-
-print("upload_now:  ", [span.name for span in done])
-print("upload_later:", [span.name for span in said], "and it returns", op)
-assert len(done) > 0
-assert len(said) == 0
-
-# %% [markdown] id=why-value
-# The first needs a stream, and when it returns the copy is on its way. The second needs none, and nothing is on its way. What it returns is
-# a `DeviceOp`, an **operation**. It is a value, like a number or a string: it has a name, it fits into a list, a function can return it.
-
-# %% id=menu
+# %% id=building-run
 with agt.record() as building:
     menu = [agt.arange(6), agt.ones(6), agt.zeros(6)]
 
-print(menu)
-print("things that happened so far:", len(building))
+print("things that happened:", len(building))
+menu[0]
+
+# %% [markdown] id=building-read
+# Nothing happened. No array was made; not one call reached the device. What you hold is a `DeviceOp`, an **operation**. Think of it as a **recipe**: it says what to do, and
+# writing it down cooks nothing. You can keep it, copy it into a list, or hand it to somebody who knows better than you which stream is free.
+#
+# And you can run it, or not, in any order. Here we go backwards, and have each array copied to the host:
+
+# %% id=backwards
+for op in reversed(menu):
+    print(op.to_host().sync())
+
+# %% id=building-check tags=asserts
 assert len(building) == 0
 
-# %% [markdown] id=menu-run
-# Three operations, each of which makes an array. No array has been made. You may go through the list in
-# any order, or never. Here we go backwards, add a copy to the host to each, and run it:
-
-# %% id=menu-backwards
-for dish in reversed(menu):
-    print(dish, "gives", dish.to_host().sync())
-
 # %% [markdown] id=forgotten
-# One operation of this page is still waiting: `op`, the copy that `upload_later` describes. Build an operation, forget it, and Python tells you, and in
-# which line it was built:
+# The danger of recipes is that one forgets to cook. Build an operation, lose it, and Python warns you and names the line:
 
 # %% id=forgotten-run
 with warnings.catch_warnings(record=True) as heard:
     warnings.simplefilter("always")
-    del op  # nobody holds it any more, so nobody can run it
+    op = agt.h2d(x)
+    del op  # nobody can run it any more
 
-(warning,) = heard
-print(warning.message)
-assert warning.category is agt.errors.NeverRunWarning
+print(heard[0].message)
 
-# %% [markdown] id=recipe
-# ## Recipe, kitchen, chef
-#
-# An operation is a **recipe**. Three parties are needed for a meal, and it pays to keep them apart:
-#
-# | in a restaurant | here | knows |
-# |---|---|---|
-# | the recipe | the operation, a `DeviceOp` | which steps, in which order |
-# | the kitchen | the stream, and the `ExecutionContext` that goes with it | where the work is done, and with which memory |
-# | the chef | the scheduling policy, and whoever says *now*: `sync`, `await` and their kin | which kitchen is to cook what, and when |
-#
-# A recipe does not know the kitchen. That is its strength: the same one is good for any kitchen. How many kitchens will it be?
-
-# %% id=predict-kitchens
-kitchens = Prediction(
-    "One operation, which copies an array to the device and back. We run it three times with `sync`. "
-    "On how many streams?",
-    one="the operation got its stream when it was built",
-    three="each run is given a stream of its own",
-)
-kitchens
-
-# %% id=predict-kitchens-commit
-kitchens.commit(...)
-
-# %% id=kitchens-run
-there_and_back = agt.h2d(x).to_host()
-
-for _ in range(4):
-    there_and_back.sync()  # a real GPU is slow the first time, so this is not recorded
-
-with agt.record() as three_runs:
-    for _ in range(3):
-        there_and_back.sync()
-
-# %% id=reveal-kitchens
-used = len(three_runs.streams)
-kitchens.reveal(
-    {1: "one", 3: "three"}[used],
-    f"The trace has {len(three_runs.find('h2d'))} runs on {used} streams.",
-)
-
-# %% id=kitchens-picture
-three_runs.plot(title="One recipe, cooked three times", lanes=("host", "streams"))
-
-# %% [markdown] id=kitchens-read
-# Three runs, three streams, one object. The chef here is the default policy, *round robin*: each run takes the next of four
-# streams. (You may replace it; that is what chapter 05 is about.) They are one after the other because `sync` waits for each.
-#
-# Three runs also made three arrays on the device and three results. A recipe is not used up by cooking. (Some are:
-# if it says "take the cake from the fridge", then the fridge is empty the second time. An operation that takes a device array *from
-# you* is of that kind. We come to it below.)
-
-# %% id=kitchens-check
-assert used == 3
-assert len({span.op for span in three_runs.device_spans}) == 3
-assert three_runs.metrics().overlap < 1
-
-# %% [markdown] id=shelf-text
-# ## When is the shelf looked at?
-#
-# A recipe says "take `small` from the shelf", where `small` is a little array. Here is a fine point: between writing the recipe and
-# cooking, somebody puts other numbers on the shelf.
-
-# %% id=predict-shelf
-shelf = Prediction(
-    "`small` is full of 1 when the operation is built, and full of 7 when it is run. What comes out?",
-    **{"1": "what was in it when the operation was built", "7": "what was in it when it was run"},
-)
-shelf
-
-# %% id=predict-shelf-commit
-shelf.commit(...)
-
-# %% id=shelf-run
-small = agt.pin(np.full(8, 1, np.float32))
-op = agt.h2d(small).to_host()
-small[:] = 7
-result = op.sync()
-print(result)
-
-# %% id=reveal-shelf
-shelf.reveal(f"{result[0]:.0f}", "The numbers are read when the copy runs.")
-
-# %% [markdown] id=misconception-shelf
-# > **Misconception: an operation keeps the numbers that were there when it was built.**
-# >
-# > - *What you see:* one buffer, filled in a loop with one batch after the other; an operation built for each; and then *all* of them
-# >   compute the last batch.
-# > - *Why:* an operation holds the array, not a copy of what is in it.
-# > - *What helps:* run each before you refill the buffer, or give each a buffer of its own.
-
-# %% id=misconception-shelf-run
-buffer = agt.pinned(4)
-ops = []
-for batch in (10, 20, 30):
-    buffer[:] = batch
-    ops.append(agt.h2d(buffer).to_host())
-
-late = [float(op.sync()[0]) for op in ops]
-print("one buffer for all:", late)
-assert late == [30, 30, 30]
-
-own = [agt.h2d(agt.pin(np.full(4, batch, np.float32))).to_host() for batch in (10, 20, 30)]
-own = [float(op.sync()[0]) for op in own]
-print("a buffer for each: ", own)
-assert own == [10, 20, 30]
+# %% id=forgotten-check tags=asserts
+assert [w.category for w in heard] == [agt.errors.NeverRunWarning]
 
 # %% [markdown] id=proofread
-# ## A recipe is proofread
-#
-# If nothing happens before the run, do mistakes show up as late as that? Some do. But whatever can be known from the recipe alone is looked at while you
-# write it, so that the message points to the line that is wrong and not to the one that cooks. A kernel that is given too few arguments, for
-# example, is refused on the spot:
+# Some mistakes are found even earlier. What is wrong with the recipe itself is said when you write it, at the line that you wrote. A kernel that is given too few
+# arguments, for example:
 
 # %% id=proofread-run
 try:
@@ -219,48 +128,83 @@ else:
     raise AssertionError("a launch with too few arguments should have been refused")
 
 # %% [markdown] id=proofread-read
-# What depends on data or on the device (a copy between arrays of two shapes, memory that runs out, a fault in a kernel) comes when the
-# operation is run: from `sync`, from `await`, or from the wait that you do yourself. An operation that fails does so in the
-# hands of whoever runs it.
+# What depends on data or on the device, such as memory that runs out, can only come up when the operation runs. Then whoever runs it gets the error.
 
-# %% [markdown] id=value
-# ## The two smallest recipes
+# %% [markdown] id=buffer
+# ## One buffer, three batches
 #
-# `agt.value(thing)` is the recipe without a step: it does nothing on the device and yields `thing`.
+# A program reads batches of data, one after the other, into the same buffer. For each it builds an operation that sends the buffer to the device and back. At the end it runs all
+# three.
+
+# %% id=predict-buffer
+batches = Prediction(
+    "The buffer is filled with 10, then with 20, then with 30, and each time an operation is built. "
+    "Then the three are run. What comes out?",
+    **{
+        "10,20,30": "each has the numbers that it was built with",
+        "10,10,10": "the first one's copy is reused",
+        "30,30,30": "all have what is in the buffer when they run",
+    },
+)
+batches
+
+# %% id=predict-buffer-commit
+batches.commit(...)
+
+# %% id=buffer-run
+buffer = agt.pinned(4)
+ops = []
+for number in (10, 20, 30):
+    buffer[:] = number
+    ops.append(agt.h2d(buffer).to_host())
+
+came_out = [round(float(op.sync()[0])) for op in ops]
+came_out
+
+# %% id=reveal-buffer
+batches.reveal(",".join(map(str, came_out)), "The numbers are read when the copy runs.")
+
+# %% [markdown] id=misconception-buffer
+# > **Misconception: an operation keeps the numbers that were there when it was built.**
+# >
+# > - *What you see:* all batches give the result of the last one.
+# > - *Why:* a recipe says "take what is in this bowl". It does not take anything yet.
+# > - *What helps:* a buffer for each operation, or run each before you refill the buffer.
+
+# %% id=own-buffers
+own = [agt.h2d(agt.pin(np.full(4, number, np.float32))).to_host() for number in (10, 20, 30)]
+print([round(float(op.sync()[0])) for op in own])
+
+# %% [markdown] id=by-hand
+# ## Write your own
+#
+# `h2d` is not magic. You can write it, and in ten minutes you will have. Two small parts are all you need.
+#
+# The first is `agt.value(thing)`: an operation that does no work, and yields `thing`.
 
 # %% id=value-run
-with agt.record() as trace:
-    answer = agt.value(42).sync()
-
-print(answer, "with", len(trace.device_spans), "pieces of work on the device")
-assert (answer, trace.device_spans) == (42, [])
+agt.value(42).sync()
 
 # %% [markdown] id=with-context
-# Useless by itself, it comes into its own as an *ending*. `agt.with_context(function)` makes an operation of a function. When
-# the operation is run, and not before, the function is called with an `ExecutionContext`, which stands for the kitchen; and what the
-# function returns, which has to be an operation, is run in that same kitchen. Let us ask it where it is:
+# It looks useless, and will be your last line every time. The second part is `agt.with_context(function)`. It makes an operation of a *function*, which is called when the
+# operation **runs**, and not before. It is called with an `ExecutionContext`: the stream that was chosen for this run, with all that one can do on it. Let us ask it which stream that is.
 
 # %% id=with-context-run
-calls = []
-
-
 def ask(context):
-    calls.append("called")
-    return agt.value(context.stream.number)
+    print("  I am called, and my stream is number", context.stream.number)
+    return agt.value(None)
 
 
 where = agt.with_context(ask)
-print("after building:", calls)
-assert calls == []
-
-numbers = [where.sync(), where.sync()]
-print("after two runs:", calls, "on streams", numbers)
-assert len(calls) == 2
-assert numbers[0] != numbers[1]
+print("it is built")
+where.sync()
+where.sync()
 
 # %% [markdown] id=context-table
-# A kitchen is for more than asking. The context has a verb for each kind of work. Each enqueues on *its* stream and
-# returns at once:
+# Built once, called twice, on two streams. (`sync` lets a *policy* choose, and the usual policy takes turns on four. [Chapter 05](05_scheduling.ipynb) is about
+# that.)
+#
+# The context has a verb for each kind of work. Each verb puts the work into the queue of *its* stream, and returns at once:
 #
 # | | |
 # |---|---|
@@ -270,7 +214,7 @@ assert numbers[0] != numbers[1]
 # | `context.copy_to_host(array)` | copy it to a new host array, and return a handle to that |
 # | `context.copy(target, source)` | copy within the device |
 #
-# With these you can write operations by hand. Here is one that copies an array on the device into a new one:
+# With these you write an operation by hand. This one copies an array on the device to a new one:
 
 
 # %% id=copy-of
@@ -284,19 +228,10 @@ def copy_of(array):
 
 
 original = agt.arange(5).sync()
-with agt.record() as trace:
-    op = copy_of(original)
-    print("built:", [span.name for span in trace])
-    copied = op.sync()
-
-print("run:  ", [span.name for span in trace.device_spans])
-print(agt.d2h(copied).sync())
-assert [span.kind for span in trace.device_spans] == ["d2d"]
+agt.d2h(copy_of(original).sync()).sync()
 
 # %% [markdown] id=copy-of-read
-# Look at the shape of it: an outer function that takes what the recipe is about, an inner one that takes the context and enqueues,
-# and `agt.value` at the end to hand over the new array. Nothing in it mentions a stream. The next three exercises have the same shape, and
-# when you are done you have built the bridges on which all the data of this course travel.
+# The outer function takes what the recipe is *about*. The inner one takes the context and does the work. `value` hands over the result. Three exercises have this shape.
 
 # %% [markdown] id=exercise-h2d
 # ### Exercise: h2d by hand
@@ -322,15 +257,14 @@ def upload(host):
     return agt.with_context(enqueue)
 
 # %% id=03-h2d hints
-# Three steps, all of them inside of `enqueue`: make an empty array, have the copy done, hand the array on.
+# Three steps, all of them inside `enqueue`: make an empty array, have the copy done, hand the array on.
 #
 # `context.empty` wants the shape *and the dtype* of `host`; its default is `float32`.
 #
 # `array = context.empty(host.shape, host.dtype)`, `context.copy_from_host(array, host)`, `return agt.value(array)`.
 
 # %% id=03-h2d explanation
-# The function runs when the operation does. So it knows its stream, and it reads `host` as it is *then*. `agt.h2d` is the same, with
-# checks of its arguments and a name.
+# Your operation learns its stream when it runs, and that is also when it reads `host`. `agt.h2d` does the same, and checks its arguments as well.
 
 # %% id=03-h2d-check
 check("03-h2d", upload)
@@ -338,8 +272,8 @@ check("03-h2d", upload)
 # %% [markdown] id=exercise-zeros
 # ### Exercise: zeros by hand
 #
-# Write `blank(shape, dtype)`: an operation that yields a new device array full of zeros. The host has zeros of its own, of course; but sending
-# them over would be the slowest way to say nothing.
+# Write `blank(shape, dtype)`: an operation that yields a new device array full of zeros. You could send zeros over from the host, but that would be the slowest way
+# to say nothing.
 
 
 # %% id=03-zeros starter
@@ -366,36 +300,35 @@ def blank(shape, dtype):
 # `array = context.empty(shape, dtype)`, `context.memset(array)`, `return agt.value(array)`.
 
 # %% id=03-zeros explanation
-# Memory that nobody has written holds whatever was there before, so the `memset` has to be, even where the numbers happen to be zero
-# already. That is why the check looks at the trace as well.
+# New memory holds whatever was there before. It may happen to be zeros, so the check looks for the `memset` in the trace as well.
 
 # %% id=03-zeros-check
 check("03-zeros", blank)
 
 # %% [markdown] id=handles
-# ## Handles are not data
+# ## Asking too early
 #
-# The way back has a catch. When your function is called, the work is *put into the queue*. No number has been computed
-# yet, and none will be until the function has returned. What `copy_to_host` gives you then cannot be the numbers. It is a **handle**, a
-# `HostArray`: the name of an array whose numbers are to come.
-#
-# You can see one without writing anything by hand. `async_on`, which you know from chapter 01, starts an operation and returns at once,
-# so what it returns is a handle.
+# The way back has a catch. `async_on` starts an operation on your stream and returns at once. The copy may have hardly begun. So what can it return? Let us queue up some trips, so
+# that the device has plenty to do, and look.
 
 # %% id=handles-make
 stream = agt.create_stream()
-there_and_back.async_on(stream)  # the device has something to do first
-handle = there_and_back.async_on(stream)
+for trip in trips:
+    handle = trip.async_on(stream)
+
 early = repr(handle)
-print(early)
+early
+
+# %% [markdown] id=handles-name
+# It is a **handle**: a name for numbers that are on their way. It has a shape and a dtype. It is not an array of numbers yet.
 
 # %% id=predict-handle
 looking = Prediction(
-    "The copy is still to come. You ask the handle for its `shape`, and for its largest number. "
+    "While the copy is still under way, you ask the handle for its `shape`, and for its largest number. "
     "What do you get?",
-    both="the shape, and a number, though it may not be the final one",
-    shape="the shape; the other question is refused",
-    neither="nothing: first wait, then ask",
+    both="the shape, and a number, though perhaps not the final one",
+    shape="the shape; the other question is an error",
+    waits="the shape, and the right number: it waits for the copy",
 )
 looking
 
@@ -404,51 +337,46 @@ looking.commit(...)
 
 
 # %% id=handle-ask
-def answers(question):
-    op = agt.with_context(lambda context: agt.value(question(context.copy_to_host(original))))
+def answer_to(question):
+    busy = [trip.async_on(stream) for trip in trips]
     try:
-        op.sync()
+        return question(busy[-1])
     except agt.errors.NotReadyError as error:
         return error
-    return True
+    finally:
+        stream.synchronize()
 
 
-asked_shape = answers(lambda handle: handle.shape)
-asked_max = answers(lambda handle: handle.max())
-print(asked_max)
+shape = answer_to(lambda handle: handle.shape)
+largest = answer_to(lambda handle: handle.max())
+print(shape)
+print(largest)
 
 # %% id=reveal-handle
-looking.reveal(
-    {(True, True): "both", (True, False): "shape", (False, False): "neither"}[
-        asked_shape is True, asked_max is True
-    ],
-    "The message is above: it names the operation, and says what to do.",
-)
+refused = isinstance(largest, agt.errors.NotReadyError)
+looking.reveal("shape" if refused else "waits" if largest == x.max() else "both", "The message is above.")
 
 # %% [markdown] id=handle-read
-# The shape is known from the start, and so is the dtype. The numbers are not, and you are told so, on every device and every time.
-# Plain CUDA would not tell you. It would hand you the buffer, with whatever happened to be in it.
+# Plain CUDA would hand you the buffer with whatever happened to be in it. And waiting for you in silence would be no better: you would never find out that your program stands
+# still. So you get an error, on every device, every time.
 #
-# After a wait the same handle shows its numbers:
+# Now that somebody has waited, the same handle shows its numbers:
 
 # %% id=handle-later
-stream.synchronize()
-print(repr(handle))
-print("largest:", handle.max())
-assert handle.max() == x.max()
-if device.simulated:
-    assert "not written yet" in early  # on a GPU this depends on how quick you were
-assert asked_shape is True
-assert isinstance(asked_max, agt.errors.NotReadyError)
+handle.max()
 
-# %% [markdown] id=handle-deliver
-# It is only those who look *while the work is being submitted* that get handles. `sync` and `await` return when the work is done, and
-# put a real NumPy array where the handle was.
+# %% id=handle-check tags=asserts
+assert handle.max() == x.max()
+assert shape == (1_000_000,)
+assert refused
+if device.simulated:
+    assert "not written yet" in early
 
 # %% [markdown] id=exercise-d2h
 # ### Exercise: d2h by hand
 #
-# Write `download(array)`: an operation that copies a device array to the host. Whoever runs it with `sync` gets a NumPy array.
+# Write `download(array)`: an operation that copies a device array to the host. Inside the function you get a handle. Hand it on as it is: whoever runs the operation with
+# `sync` gets a NumPy array in its place.
 
 
 # %% id=03-d2h starter
@@ -466,28 +394,23 @@ def download(array):
     return agt.with_context(enqueue)
 
 # %% id=03-d2h hints
-# One line of work. The context has a method that makes the host array as well.
+# One line of work. The context has a verb that makes the host array as well.
 #
 # `context.copy_to_host(array)` returns a handle to numbers that are still to come. Do not look inside, and do not wait: pass it on.
 #
 # `return agt.value(context.copy_to_host(array))`
 
 # %% id=03-d2h explanation
-# The handle goes through `value` untouched. Whoever runs the operation with `sync` or `await` gets a NumPy array in its place, once the
-# copy is done. And the context keeps `array` alive until then, even if everybody else forgets it.
+# The handle travels through `value` untouched, and becomes a NumPy array for whoever waits. And the context keeps `array` alive until the copy is
+# done, even if everybody else forgets it. In C you would have to see to that yourself.
 
 # %% id=03-d2h-check
 check("03-d2h", download)
 
-# %% [markdown] id=alive
-# One thing you did *not* have to do. When `download` has returned, nobody may hold `array` any more, and the copy has not even begun. In
-# C or Rust you would have to see to it that the memory lives until then. Here the context keeps what its verbs touch,
-# until the device is done with it.
-
 # %% [markdown] id=twice-text
-# ## A recipe that can be cooked twice
+# ## Run it again?
 #
-# `there_and_back` was run again and again. Here is an operation that cannot:
+# The trips on this page have run a dozen times each. Here is an operation that refuses:
 
 
 # %% id=twice-show
@@ -506,19 +429,15 @@ else:
     raise AssertionError("the second run should have been refused")
 
 # %% [markdown] id=twice-read
-# This is the cake from the fridge. A launch yields all the arrays that it was given. `.last()` picks one of them, and what is picked is handed on for
-# good: the launch it was picked from *runs at most once*. (Why? So that a result that is picked by two can still be computed once. That
-# is for the next page.) `.output()`, which you know, picks nothing: it changes what the launch itself yields, and that may run again. But there are recipes
-# that `.output()` does not help, such as one that takes an array of yours.
+# A launch yields all the arrays that it was given. `.last()` picks one of them out, and to pick something out of a result, that result must be kept: so the launch behind it runs *once*, and its
+# array is handed over. (Why anybody would want that is a story for the next page.)
 #
-# The usual way out is to write the recipe again: call `rectified` once for each run. Building one costs next to nothing. But
-# there is also a way to make one operation that is good for any number of runs, whatever is in it, and you know it already.
+# The simple cure is to build the operation again for each run; building costs next to nothing. But you already know a way to make *one* operation in which everything is built anew at every run.
 
 # %% [markdown] id=exercise-twice
 # ### Exercise: good for any number of runs
 #
-# Change `positive` so that the *one* operation that it returns can be run again and again. Each run takes the numbers that `x` holds by
-# then, and computes with those. (`.output()` would pass the check. Leave the two lines as they are, and find the way that always works.)
+# Change `positive` so that the *one* operation that it returns can run again and again. Each run takes the numbers that `x` holds by then.
 
 
 # %% id=03-recipe-twice starter
@@ -536,16 +455,15 @@ def positive(x):
     return agt.with_context(cook)
 
 # %% id=03-recipe-twice hints
-# The three steps are right. What is wrong is *when* they are described: once, so there is one launch, and `.last()` has its array handed
-# over in the first run.
+# The two lines are right. What is wrong is *when* they run: once, so there is only one launch.
 #
 # Who calls a function anew each time an operation runs? You have written three such functions.
 #
 # Move both lines into `def cook(context):`, unchanged, and `return agt.with_context(cook)`.
 
 # %% id=03-recipe-twice explanation
-# `with_context` calls its function at every run, so everything in there is described afresh: a new launch, new arrays, and the numbers
-# that `x` holds at that time.
+# One operation, many runs. Two ways lead there: `with_context` calls its function at every run, so all in it is built afresh, whatever it is; and `.output()`
+# in place of `.last().unpartition()` picks nothing out of a result that would have to be kept.
 
 # %% id=03-recipe-twice-check
 check("03-recipe-twice", positive)
@@ -553,100 +471,111 @@ check("03-recipe-twice", positive)
 # %% [markdown] id=four-ways
 # ## Four ways to say *now*
 #
-# The recipe is written; somebody has to start. Two questions decide how: *who picks the stream*, and *who waits*?
+# Somebody has to start an operation. Two questions tell the ways apart: *who picks the stream*, and *who waits*?
 #
-# | | picks the stream | waits | what you get |
+# | | picks the stream | waits | you get |
 # |---|---|---|---|
-# | `op.sync()` | the policy | the host, blocked | numbers |
-# | `op.sync_on(stream)` | you | the host, blocked | numbers |
-# | `op.async_on(stream)` | you | nobody: it is up to you, later | handles |
-# | `await op` | the policy | this task; the event loop goes on with others | numbers |
+# | `op.sync()` | the policy | Python, blocked | numbers |
+# | `op.sync_on(stream)` | you | Python, blocked | numbers |
+# | `op.async_on(stream)` | you | nobody: that is up to you, later | handles |
+# | `await op` | the policy | this task only | numbers |
 #
-# The fourth has relatives. `op.schedule(policy)` lets a policy of your choice pick the stream, and returns a **future**, which you
-# `await` when you like; `op.schedule()`, or `op.into_future()`, is the same with the usual policy. And `agt.spawn(op)`, which you met on the first page, starts a task.
-#
-# To compare them, the same operation in all four ways, and each time the host has a job of its own to do, of 100 µs.
+# To compare them, Python has a job of its own to do beside a trip: 100 µs of work.
 
-# %% id=four-ways-run
-JOB = "the host's own job"
+# %% id=ways-blocking
+JOB = "Python's own job"
+trip = trips[0]
 
 
-async def host_job():
+def with_sync():
+    trip.sync()
     agt.work(100, JOB)
 
 
-def run_sync():
-    there_and_back.sync()
-    agt.work(100, JOB)
-
-
-def run_sync_on():
-    there_and_back.sync_on(stream)
-    agt.work(100, JOB)
-
-
-def run_async_on():
-    there_and_back.async_on(stream)
+def with_async_on():
+    trip.async_on(stream)
     agt.work(100, JOB)
     stream.synchronize()
 
 
-async def run_await():
-    await asyncio.gather(there_and_back, host_job())  # the event loop runs both
+blocking = watch(with_sync)
+print(f"sync, then the job: {blocking.metrics().makespan:.0f} µs")
+
+# %% id=predict-ways
+ways = Prediction(
+    f"`with_sync` takes {blocking.metrics().makespan:.0f} µs, and 100 of them are the job. "
+    "How long does `with_async_on` take?",
+    same="the same: there is the same amount of work to do",
+    fifty="about 50 µs less",
+    hundred="about 100 µs less",
+    job="100 µs: only the job counts",
+)
+ways
+
+# %% id=predict-ways-commit
+ways.commit(...)
+
+# %% id=ways-run
+freed = watch(with_async_on)
+agt.compare_timelines(
+    [blocking, freed],
+    ["sync, then the job", "async_on, the job, then wait"],
+    lesson="With sync, Python's job begins after the last copy. With async_on it lies beside the copies.",
+)
+
+# %% id=reveal-ways
+saved = blocking.metrics().makespan - freed.metrics().makespan
+ways.reveal(
+    "same" if saved < 25 else "fifty" if saved < 75 else "hundred" if saved < 140 else "job",
+    f"It takes {freed.metrics().makespan:.0f} µs: the job is done while the device works.",
+)
+
+# %% [markdown] id=await-text
+# ### And `await`?
+#
+# The fourth way needs a few words that [chapter 06](06_await.ipynb) explains properly. For now: an **event loop** runs many functions of a program in turns; where one of them waits, the loop goes
+# on with another. Such a function is a **coroutine**, written with `async def`, and it waits with `await`. A **task** is a coroutine that was given to the loop to run. `asyncio.gather` gives it several
+# at once, and waits for all of them. A notebook has an event loop running already, so you can `await` in a cell.
 
 
-async def four_ways():
-    ways = {}
-    for name, run in [("sync", run_sync), ("sync_on", run_sync_on), ("async_on", run_async_on)]:
-        with agt.record() as ways[name]:
-            run()
-    with agt.record() as ways["await"]:
-        await run_await()
-    return ways
+# %% id=await-run
+async def job():
+    agt.work(100, JOB)
 
 
-await four_ways()  # a first time, not recorded
-ways = await four_ways()
+async def with_await():
+    await asyncio.gather(trip, job())
 
-# %% id=four-ways-picture
-agt.compare_timelines(list(ways.values()), [f"{name}, and a job for the host" for name in ways])
 
-# %% [markdown] id=four-ways-read
-# In the upper two the host waits first and does its job afterwards: one after the other. In the lower two the job is done while the
-# device works. With `async_on` you then wait yourself, at a place of your choice. With `await` there is no bar for a wait at all: nobody
-# is blocked. The event loop has nothing else to do here, but any other task could have had that time.
+await with_await()
+with agt.record() as awaited:
+    await with_await()
 
-# %% id=four-ways-check
-for name, trace in ways.items():
-    both = trace.overlap_between(JOB, trace.device_spans)
-    blocked = sum(span.kind == "wait" for span in trace)
-    print(f"{name:9} job and device at once: {both:5.0f} µs, blocking waits: {blocked}")
-    assert blocked == (0 if name == "await" else 1)
-    if device.simulated:  # on a GPU, host and device have clocks of their own, a few µs apart
-        assert (both > 0) == (name in ("async_on", "await"))
-if device.simulated:
-    makespans = {name: trace.metrics().makespan for name, trace in ways.items()}
-    assert (
-        max(makespans["async_on"], makespans["await"]) < makespans["sync"] == makespans["sync_on"]
-    )
+awaited.plot(
+    title="await, with the job as a neighbour",
+    lanes=("host", "streams"),
+    lesson="Python's job lies beside the copies, and there is no bar for a wait: nobody is blocked.",
+)
 
-# %% [markdown] id=which-when
-# Which to take? `sync` to try things out, and where there is nothing else to do. `sync_on` and `async_on` where the stream matters, such as
-# next to a library that has streams of its own; and then the order with other streams is *your* business, as on the last page. `await` in
-# programs that do several things at a time, so nearly everywhere from here on.
+# %% [markdown] id=await-read
+# As quick as `async_on`. But look at the host's lane: there is no bar for a wait. Nobody stands still. The loop has nothing else to do here; if it had, this is when it would do it.
+#
+# So which one? `sync` to try things out. `async_on` and `sync_on` where the *stream* matters, for example beside a library that has streams of its own; the order with other streams is
+# then your business, as in chapter 02. `await` in programs that do several things at a time, and so nearly everywhere from here on.
+
+# %% id=ways-check tags=asserts
+assert [sum(s.kind == "wait" for s in t) for t in (blocking, freed, awaited)] == [1, 1, 0]
+if device.simulated:  # on a GPU, host and device have clocks of their own, a few µs apart
+    together = [t.overlap_between(JOB, t.device_spans) for t in (blocking, freed, awaited)]
+    assert together[0] == 0 < min(together[1:])
+    assert 75 < saved < 140
+    assert abs(awaited.metrics().makespan - freed.metrics().makespan) < 15
 
 # %% [markdown] id=exercise-which-way
 # ### Exercise: which way to run?
 #
-# You are given two operations, a job, and a stream. `load` copies numbers into an array on the device, `fetch` copies that very array
-# back. This is the schedule that we want:
-#
-# ```text
-# host      start load | job job job job | start fetch | wait
-# stream         load load load load load            fetch
-# ```
-#
-# Both operations on `stream`; the job while `load` is at work; *one* wait; and the result of `fetch` is returned, with its numbers in it.
+# You get two operations, a job, and a stream. `load` copies numbers into an array on the device. `fetch` copies that very array back. Write `load_and_fetch`: both run on `stream`, the
+# job is done while the device works, and Python waits *once*. Return the result of `fetch`, with its numbers in it.
 
 
 # %% id=03-which-way starter
@@ -659,39 +588,60 @@ def load_and_fetch(load, fetch, job, stream):
 # %% id=03-which-way solution
 def load_and_fetch(load, fetch, job, stream):
     load.async_on(stream)
+    numbers = fetch.async_on(stream)
     job()
-    return fetch.sync_on(stream)
+    stream.synchronize()
+    return numbers
 
 # %% id=03-which-way hints
-# For each of the two ask: does it have to be on a given stream? Does the host have to wait for it?
+# Does Python have to wait for `load` before it starts `fetch`? Think of what a stream promises.
 #
-# `load` goes to `stream`, and nobody waits: `async_on`. `fetch` goes to `stream`, and its result is wanted at once.
+# A stream keeps its order, so both can go into the queue at once, with `async_on`. Then do the job. Then wait.
 #
-# `load.async_on(stream)`, `job()`, `return fetch.sync_on(stream)`.
+# `load.async_on(stream)`, `numbers = fetch.async_on(stream)`, `job()`, `stream.synchronize()`, `return numbers`.
 
 # %% id=03-which-way explanation
-# `async_on` for what the host need not wait for, `sync_on` for what it needs. The order of the two is kept by the stream, not by a wait
-# in between.
+# The stream keeps `fetch` behind `load`, so no wait is needed between them. Only the numbers at the end have to be waited for.
 
 # %% id=03-which-way-check
 check("03-which-way", load_and_fetch)
 
 # %% [markdown] id=future-text
-# ## A future is not a start
+# ## Three ways to begin
 #
-# `schedule` and `into_future` sound like a beginning. Let us look closely.
+# `await` has two relatives. `op.schedule(policy)` has a policy of your choice pick the stream, and returns a **future**, which you `await` when you like. (`op.into_future()` is the same with the usual
+# policy.) And `agt.spawn(op)` makes a task of it. Here are three little programs. Each has Python's job in the middle.
 
-# %% id=future-make
-single = agt.SingleStream()  # a chef with one kitchen
-future = there_and_back.schedule(single)
-print(future)
+# %% id=three-begin
+single = agt.SingleStream()  # a policy: everything on one stream
+
+
+async def a_future():
+    future = trip.schedule(single)
+    agt.work(100, JOB)
+    await future
+
+
+async def a_task():
+    task = agt.spawn(trip, single)
+    agt.work(100, JOB)
+    await task
+
+
+async def a_task_and_a_turn():
+    task = agt.spawn(trip, single)
+    await asyncio.sleep(0)  # one turn for everybody else
+    agt.work(100, JOB)
+    await task
+
 
 # %% id=predict-future
 starting = Prediction(
-    "We make a future, give the host its job of 100 µs, and then await the future. "
-    "Does the device work during the job?",
-    no="nothing is put into the queue before the `await`",
-    yes="the future has its stream, so the work is on its way",
+    "In which of them is the device at work *during* Python's job?",
+    all="in all three: the operation was handed over before the job",
+    tasks="in `a_task` and `a_task_and_a_turn`",
+    last="only in `a_task_and_a_turn`",
+    none="in none: the job blocks the event loop",
 )
 starting
 
@@ -699,50 +649,46 @@ starting
 starting.commit(...)
 
 # %% id=future-run
-with agt.record() as as_future:
-    future = there_and_back.schedule(single)
-    agt.work(100, JOB)
-    await future
+begun = {}
+for program in (a_future, a_task, a_task_and_a_turn):
+    with agt.record() as begun[program.__name__]:
+        await program()
 
-with agt.record() as as_task:
-    task = agt.spawn(there_and_back, single)
-    await asyncio.sleep(0)  # let the task start
-    agt.work(100, JOB)
-    await task
-
-# %% id=reveal-future
-(first_call,) = as_future.find("enqueue h2d")
-(the_job,) = as_future.find(JOB)
-starting.reveal(
-    "no" if first_call.start >= the_job.end else "yes",
-    f"The job ended at {the_job.end:.0f} µs, and the first copy was enqueued at {first_call.start:.0f} µs.",
+agt.compare_timelines(
+    list(begun.values()),
+    list(begun),
+    lesson="Only with a turn of the loop before the job do the copies lie beside it; else they come after.",
 )
 
-# %% id=future-picture
-agt.compare_timelines([as_future, as_task], ["schedule, the job, await", "spawn, the job, await"])
+# %% id=reveal-future
+early = [
+    name
+    for name, trace in begun.items()
+    if trace.find("enqueue h2d")[0].start < trace.find(JOB)[0].start
+]
+starting.reveal(
+    {0: "none", 1: "last", 2: "tasks", 3: "all"}[len(early)],
+    f"Enqueued before the job: {', '.join(early) or 'nothing'}.",
+)
 
 # %% [markdown] id=misconception-future
-# > **Misconception: `schedule` and `into_future` start the work.**
+# > **Misconception: `schedule` and `spawn` start the work.**
 # >
-# > - *What you see:* a future early in the program, and a device that does nothing until the `await`.
-# > - *Why:* the chef has assigned a kitchen, and nobody has lit the stove. Python's own coroutines are like that, too: `f()` of an
-# >   `async def f` runs nothing.
-# > - *What helps:* `spawn`, which makes a task of it; or `asyncio.gather` of several, which starts all before it waits.
+# > - *What you see:* a future or a task early in the program, and a device that does nothing until the next `await`.
+# > - *Why:* a future has a stream, and no more; the work is enqueued when somebody awaits it. A task is *due* to run. It runs when the event loop gets a turn, and the loop gets one when
+# >   you `await` something. In between, Python is yours alone.
+# > - *What helps:* an `await` before the long job, were it only `asyncio.sleep(0)`. `asyncio.gather` of several operations starts all of them before it waits.
 
-# %% id=misconception-future-run
-assert as_future.find("enqueue h2d")[0].start >= as_future.find(JOB)[0].end
-assert as_task.find("enqueue h2d")[0].start < as_task.find(JOB)[0].start
-assert future.state is agt.FutureState.COMPLETE
-
-idle = there_and_back.schedule(single)
+# %% id=future-check tags=asserts
+assert early == ["a_task_and_a_turn"]
+idle = trip.schedule(single)
 await asyncio.sleep(0)
-print("after a turn of the event loop:", idle.state.value)
 assert idle.state is agt.FutureState.IDLE
 
 # %% [markdown] id=exercise-largest
 # ### Exercise: look inside, without blocking
 #
-# `op` yields an array of numbers on the host. Write the coroutine `largest(op)`, which returns the largest of them. It must not block: while it
+# `op` yields an array of numbers on the host. Write the coroutine `largest(op)`, which returns the largest of them. While it
 # waits, the event loop has to be free for others.
 
 
@@ -764,71 +710,83 @@ async def largest(op):
 # `numbers = await op`, then `return numbers.max()`.
 
 # %% id=03-largest explanation
-# Before the `await` there are handles, after it there are numbers. While this function waits, the event loop is free for other tasks.
+# After the `await` there are numbers, and you may look. While this function waits, the event loop is free for other tasks.
 
 # %% id=03-largest-check
 check("03-largest", largest)
 
-# %% [markdown] id=two-chefs
-# ## One recipe, two chefs
+# %% [markdown] id=answer
+# ## What kind of thing, then?
 #
-# What do we get for all this writing down? Here is one thing. The three operations below are given to the event loop together, twice. First
-# with a policy that has a single stream, then with the usual one, which has four. Not a word of the recipe changes.
+# You can answer the question at the top now. What was in that list were *descriptions*: what to do, in which order. Who runs one decides where, and when, and whether to wait. That is why the same
+# list could run on one stream and on three. Had every line named its stream, you would have had to rewrite it.
+#
+# Here is the list once more, given to the event loop under two policies. This is how programs look from here on: *what* in one place, *where* in another.
+
+# %% id=answer-run
+async def all_trips():
+    await asyncio.gather(*trips)
 
 
-# %% id=two-chefs-run
-async def cook_three():
-    return await asyncio.gather(*[agt.h2d(x).to_host() for _ in range(3)])
+for size in (1, 3):
+    with agt.using(policy=agt.StreamPoolRoundRobin(size)), agt.record() as trace:
+        await all_trips()
+    print(f"a pool of {size}: {trace.metrics().makespan:4.0f} µs")
+
+# %% [markdown] id=challenge
+# ## Challenge: the errand
+#
+# Three trips, each with an array of its own, and Python's job of 100 µs. Done one after the other, as in the starter, this takes **628 µs**. Get it **below 350 µs**. Use whatever
+# you like: streams, policies, a coroutine. The check runs on a simulated H200, so everybody has the same chance. Your best time is kept in `progress()`.
+#
+# Write `errand(trips, job)`, with `def` or with `async def`. It returns the list of the results, with their numbers in them, and calls `job()` once.
 
 
-async def with_two_chefs():
-    with agt.using(policy=single), agt.record() as one:
-        first = await cook_three()
-    with agt.record() as many:
-        second = await cook_three()
-    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-    return one, many
+# %% id=03-challenge starter
+def errand(trips, job):
+    results = [trip.sync() for trip in trips]
+    job()
+    return results
 
 
-await with_two_chefs()  # a first time, not recorded
-one_kitchen, more_kitchens = await with_two_chefs()
+# %% id=03-challenge solution
+def errand(trips, job):
+    streams = [agt.create_stream() for _ in trips]
+    results = [trip.async_on(stream) for trip, stream in zip(trips, streams, strict=True)]
+    job()
+    agt.synchronize()
+    return results
 
-# %% id=two-chefs-picture
-agt.compare_timelines([one_kitchen, more_kitchens], ["A policy with one stream", "The usual policy"])
+# %% id=03-challenge hints
+# Two things cost time in the starter: the copies in both directions never overlap, and the job waits for all of them.
+#
+# A stream for each trip lets one copy *in* while another copies *back*. Start all three before you do the job, and wait at the end.
+#
+# `results = [trip.async_on(agt.create_stream()) for trip in trips]`, `job()`, `agt.synchronize()`, `return results`.
 
-# %% [markdown] id=two-chefs-read
-# The same work, the same results. Above, everything waits in one queue. Below, a copy to the device and a copy back overlap, as these have an engine each, and
-# the whole takes less time. Had we written the stream into each call, we would have to go through the program now and change it. So the question of *which*
-# policy is a good one can be asked later, and apart from everything else: that is chapter 05.
+# %% id=03-challenge explanation
+# Three copies in one direction have to share one engine, and at the end one copy back is left over: four copies in a row. You cannot get far below that.
 
-# %% id=two-chefs-check
-assert len(one_kitchen.streams) == 1
-assert len(more_kitchens.streams) == 3
-assert one_kitchen.metrics().overlap == 0
-if device.simulated:
-    assert more_kitchens.metrics().overlap > 0
-    assert more_kitchens.metrics().makespan < one_kitchen.metrics().makespan
+# %% id=03-challenge-check
+check("03-challenge", errand)
 
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - An **operation** is a recipe. Building one enqueues nothing, reads nothing, and chooses no stream.
-# - `value` yields what it is given. `with_context` calls a function at each run, with the stream and its verbs: the bridges `h2d`, `zeros` and
-#   `d2h` are a few lines each.
-# - Numbers are read when the work runs, not when the operation is built.
-# - While work is being submitted there are **handles**. Numbers are there after `sync`, after `await`, or after the wait that `async_on` leaves
-#   to you. Who looks too early is told.
-# - `sync`, `sync_on`, `async_on`, `await`: who picks the stream, and who waits? `schedule` picks a stream and starts nothing.
-# - The same operations run under any policy. What is to be done is one question, where and when is another.
-# - An operation that hands on an array for good can be run once. Build it again, or inside of `with_context`.
+# - An **operation** is a recipe. Building one enqueues nothing, reads nothing, and chooses no stream. Numbers are read when it runs.
+# - `with_context` calls your function at each run, with a context: the stream, and verbs for it. `h2d`, `zeros` and `d2h` are a few lines each.
+# - While work is under way there are **handles**. Look too early and you get an error; after a wait, the numbers are there.
+# - `sync`, `sync_on`, `async_on`, `await`: who picks the stream, and who waits?
+# - A future starts nothing, and a task starts at your next `await`.
+# - An operation that hands on an array for good can run once. Build it again, or inside `with_context`.
 #
 # What others call these things is in the [glossary](../docs/glossary.md), and what people often believe that is not so in
 # the [misconceptions](../docs/misconceptions.md).
 #
-# **Next:** [04_combinators.ipynb](04_combinators.ipynb), where recipes are made of recipes.
+# **Next:** [04_combinators.ipynb](04_combinators.ipynb), where large operations are made of small ones.
 
 # %% id=score
-score(kitchens, shelf, looking, starting)
+score(batches, looking, ways, starting)
 
 # %% id=progress
 progress("03")

@@ -5,17 +5,19 @@ Otherwise checks are written as a learner writes a program, with `agt`.
 
 from asyncgpu_tutor.devices.event_loop import completed
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice, find_spec
-from asyncgpu_tutor.ops.leaves import WithContext
+from asyncgpu_tutor.ops.leaf_arrays import Make
+from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.pictures import compare_timelines as compare
 from asyncgpu_tutor.traces.spans import happens_before, overlap_between
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
 __all__ = [
+    "Download",
     "Machine",
+    "Make",
     "SimDevice",
     "Timeline",
-    "WithContext",
     "compare",
     "completed",
     "count",

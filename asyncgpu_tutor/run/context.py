@@ -325,6 +325,6 @@ def _same(array: DeviceArray, shape: tuple[int, ...], dtype: np.dtype[Any], what
         )
     if dtype != array.dtype:
         raise ArrayDTypeError(
-            f"array {array.name!r} has dtype {array.dtype}, and {what} has {dtype}: convert it with "
-            f"astype({str(array.dtype)!r})"
+            f"array {array.name!r} has dtype {array.dtype}, and {what} has {dtype}: give both the same, here "
+            f"empty(shape, {str(dtype)!r}), or astype({str(array.dtype)!r})"
         )

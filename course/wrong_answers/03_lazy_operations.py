@@ -61,7 +61,7 @@ def upload(host):
     return enqueue
 
 
-# %% id=03-h2d cause="the course's own `h2d`: build one by hand"
+# %% id=03-h2d cause="the course's own `h2d` did the work: build one by hand"
 def upload(host):
     return agt.h2d(host)
 
@@ -84,7 +84,7 @@ def upload(host):
     return agt.with_context(enqueue)
 
 
-# %% id=03-h2d cause="the function calls the course's own `h2d`"
+# %% id=03-h2d cause="the course's own `h2d` did the work"
 def upload(host):
     def enqueue(context):
         return agt.h2d(host)
@@ -130,7 +130,7 @@ def blank(shape, dtype):
     return agt.with_context(enqueue)
 
 
-# %% id=03-zeros cause="the course's own `zeros`: build one by hand"
+# %% id=03-zeros cause="the course's own `zeros` did the work"
 def blank(shape, dtype):
     return agt.zeros(shape, dtype)
 
@@ -141,7 +141,7 @@ def blank(shape, dtype):
     return agt.with_context(lambda context: agt.value(array))
 
 
-# %% id=03-zeros cause="the function calls the course's own `zeros`"
+# %% id=03-zeros cause="the course's own `zeros` did the work"
 def blank(shape, dtype):
     return agt.with_context(lambda context: agt.zeros(shape, dtype))
 
@@ -190,7 +190,7 @@ def download(array):
     return agt.with_context(enqueue)
 
 
-# %% id=03-d2h cause="the course's own `d2h`: build one by hand"
+# %% id=03-d2h cause="the course's own `d2h` did the work"
 def download(array):
     return agt.d2h(array)
 
@@ -201,7 +201,7 @@ def download(array):
     return agt.value(host)
 
 
-# %% id=03-d2h cause="the function calls the course's own `d2h`"
+# %% id=03-d2h cause="the course's own `d2h` did the work"
 def download(array):
     def enqueue(context):
         return agt.d2h(array)
@@ -404,3 +404,59 @@ async def largest(op):
 # %% id=03-recipe-twice cause="`relu` ran 0 times, and 1 time is right"
 def positive(x):
     return agt.h2d(x).to_host().map(lambda y: agt.pin(np.maximum(x, 0)))
+
+
+# %% id=03-challenge cause="it is right, and takes"
+def errand(trips, job):
+    stream = agt.create_stream()
+    results = [trip.async_on(stream) for trip in trips]
+    job()
+    stream.synchronize()
+    return results
+
+
+# %% id=03-challenge cause="it is right, and takes"
+async def errand(trips, job):
+    tasks = [agt.spawn(trip) for trip in trips]
+    job()  # the tasks have not started
+    return await asyncio.gather(*tasks)
+
+
+# %% id=03-challenge cause="a result was read before the device was done with it"
+def errand(trips, job):
+    results = [trip.async_on(agt.create_stream()) for trip in trips]
+    job()
+    return results
+
+
+# %% id=03-challenge cause="the job was done 0 times"
+def errand(trips, job):
+    results = [trip.async_on(agt.create_stream()) for trip in trips]
+    agt.synchronize()
+    return results
+
+
+# %% id=03-challenge cause="with result 0, element 0 is"
+def errand(trips, job):
+    results = [trip.async_on(agt.create_stream()) for trip in trips]
+    job()
+    agt.synchronize()
+    return results[::-1]
+
+
+# %% id=03-challenge cause="should return a list of 3, one for each in order"
+def errand(trips, job):
+    streams = [agt.create_stream() for _ in trips]
+    for trip, stream in zip(trips, streams, strict=True):
+        result = trip.async_on(stream)
+    job()
+    agt.synchronize()
+    return result
+
+
+# %% id=03-challenge cause="with a device that takes its time"
+def errand(trips, job):
+    results = [trip.async_on(agt.create_stream()) for trip in trips]
+    job()
+    agt.work(150)  # by then it is surely over
+    return results

@@ -242,12 +242,12 @@ def four_arrays():
     )
 
 
-# %% id=04-zip-or-overlap cause="were never at work at the same time"
+# %% id=04-zip-or-overlap cause="is made to wait for `a`"
 def side_by_side(a, b, join):
     return join(a, b)
 
 
-# %% id=04-zip-or-overlap cause="were never at work at the same time"
+# %% id=04-zip-or-overlap cause="is made to wait for `a`"
 def side_by_side(a, b, join):
     return a.and_then(lambda p: b.and_then(lambda q: join(p, q)))
 
@@ -439,3 +439,225 @@ def apply_all(matrix, xs):
         launch = agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
         results.append(launch.output().to_host().sync())
     return agt.value(tuple(results))
+
+
+# %% id=04-loop cause="all were scaled by 5.0, the last factor"
+def all_scaled(x, factors, scaled):
+    ops = [agt.h2d(x).and_then(lambda array: scaled(array, f)).to_host() for f in factors]
+    return agt.zip(*ops)
+
+
+# %% id=04-loop cause="for factor 1, element 0 is"
+def all_scaled(x, factors, scaled):
+    def one(factor=factors[0]):
+        return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
+
+    return agt.zip(*[one() for factor in factors])
+
+
+# %% id=04-loop cause="building the operation already ran something"
+def all_scaled(x, factors, scaled):
+    results = []
+    for factor in factors:
+        op = agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
+        results.append(op.sync())
+    return agt.value(tuple(results))
+
+
+# %% id=04-loop cause="should return an operation, and returned list"
+def all_scaled(x, factors, scaled):
+    return [agt.h2d(x).and_then(lambda array, f=f: scaled(array, f)).to_host() for f in factors]
+
+
+# %% id=04-loop cause="for factor 1, element 0 is"
+def all_scaled(x, factors, scaled):
+    op, results = agt.h2d(x), []
+    for factor in factors:
+        op = op.and_then(lambda array, factor=factor: scaled(array, factor))
+        results.append(op.to_host())
+    return agt.zip(*results)
+
+
+# %% id=04-loop cause="a tuple of results should come out, and this did: ndarray"
+def all_scaled(x, factors, scaled):
+    for factor in factors:
+        return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
+
+
+# %% id=04-baton cause="element 0 is"
+def residual(x, add):
+    n = x.size
+    x += 1
+    launch = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
+    return (
+        launch.map(lambda used: (used[0], used[1].unpartition()))
+        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
+        .to_host()
+    )
+
+
+# %% id=04-saxpy-kernel cause="it seems that one thread computes many elements"
+my_saxpy = agt.Kernel(r"""
+extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
+{
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        for (unsigned int i = 0; i < n; i++) {
+            y[i] = a * x[i] + y[i];
+        }
+    }
+}
+""")
+
+
+# %% id=04-saxpy cause="element 0 is"
+def async_saxpy(saxpy, a, x, y):
+    y *= 2
+    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
+    return launch.output().to_host()
+
+
+# %% id=04-four-arrays cause="with the fourth array, the array has dtype int32, and float32 is right"
+def four_arrays():
+    shape = (100, 100)
+    return agt.zip(agt.ones(shape), agt.zeros(shape), agt.randn(shape), agt.arange(10_000, np.int32))
+
+
+# %% id=04-zip-or-overlap cause="is made to wait for `a`"
+def side_by_side(a, b, join):
+    results = agt.overlap(agt.zip(a, b), agt.zeros(1_000_000))  # something overlaps, but not these
+    return results.and_then(lambda r: join(*r[0]))
+
+
+# %% id=04-zip-or-overlap cause="was called while operation 'with_context' is being submitted"
+def side_by_side(a, b, join):
+    def enqueue(context):
+        one, two = agt.create_stream(), agt.create_stream()
+        return join(a.async_on(one), b.async_on(two))
+
+    return agt.with_context(enqueue)
+
+
+# %% id=04-diamond cause="`right` (stream"
+def diamond(source, left, right, join):
+    s = source.shared()
+    first = left(s).shared()
+    return agt.overlap(first, agt.zip(first, right(s)).last()).and_then(lambda both: join(*both))
+
+
+# %% id=04-lend cause="with the caller's `matrix`, looked at afterwards, element (0, 0) is 0"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    products = [
+        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+    ]
+
+    def tidy(context):
+        context.memset(matrix)
+        return agt.value(None)
+
+    results = [launch.output().to_host() for launch in products]
+    return agt.zip(*results, agt.with_context(tidy)).map(lambda found: found[:-1])
+
+
+# %% id=04-workers cause="is borrowed, and a spawned operation may outlive its owner"
+def jobs(matrix, xs):
+    n = xs[0].size
+    lent = matrix.borrow()
+    products = [agt.matvec_naive(n, n, lent, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    return [launch.output().to_host() for launch in products]
+
+
+# %% id=04-workers cause="was moved into matvec_naive()"
+def jobs(matrix, xs):
+    n = xs[0].size
+    products = [agt.matvec_naive(n, n, matrix, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    return [launch.output().to_host() for launch in products]
+
+
+# %% id=04-workers cause="`d2d` ran 3 times, and 0 times is right"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    return [
+        agt.dup(weights)
+        .and_then(lambda pair, x=x: agt.matvec_naive(n, n, pair[1], agt.h2d(x), agt.zeros(n).partition(32)).output())
+        .to_host()
+        for x in xs
+    ]
+
+
+# %% id=04-workers cause="for vector 0, element 0 is"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    ops = []
+    for x in xs:
+        ops.append(
+            agt.value(weights)
+            .and_then(lambda w: agt.matvec_naive(n, n, w, agt.h2d(x), agt.zeros(n).partition(32)).output())
+            .to_host()
+        )
+    return ops
+
+
+# %% id=04-workers cause="should return a list of 3, one for each in order"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    products = [agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    return agt.zip(*[launch.output().to_host() for launch in products])
+
+
+# %% id=04-workers cause="building the operation already ran something"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    products = [agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    return [agt.value(launch.output().to_host().sync()) for launch in products]
+
+
+# %% id=04-workers cause="`jobs` should return operations, and the first is"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    return [
+        lambda: agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+    ]
+
+
+# %% id=04-workers cause="`matvec_naive` ran 6 times, and 3 times is right"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+
+    def one(x):
+        return agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)).output()
+
+    return [agt.zip(one(x), one(x).to_host()).last() for x in xs]
+
+
+# %% id=04-challenge cause="it is right, and takes"
+def filtered(picture, filters, join):
+    source = agt.h2d(picture).shared()
+    f0, f1, f2, f3 = [f(source) for f in filters]
+    return join(join(f0, f1), join(f2, f3)).to_host()
+
+
+# %% id=04-challenge cause="it is right, and takes"
+def filtered(picture, filters, join):
+    arms = agt.overlap(*[f(agt.h2d(picture)) for f in filters])
+    return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
+
+
+# %% id=04-challenge cause="element 0 is"
+def filtered(picture, filters, join):
+    source = agt.h2d(picture).shared()
+    arms = agt.overlap(*[f(source) for f in filters])
+    return arms.and_then(lambda r: join(r[0], r[1])).to_host()
+
+
+# %% id=04-challenge cause="building the operation already ran something"
+def filtered(picture, filters, join):
+    source = agt.value(agt.h2d(picture).sync().share())
+    arms = agt.overlap(*[f(source) for f in filters])
+    return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()

@@ -88,35 +88,39 @@ class RoundRobin:
         self.size = size
 
 
-# %% id=05-pool-size cause="2 streams are too few: a job would wait for a stream"
-def streams_needed(length, pace, fills):
-    at_work = min(length / pace, 1 / fills)
-    return max(1, int(at_work))
+# %% id=05-pool-size cause="2 streams will not do: a job would wait for a stream"
+def streams_needed(length, pace, room):
+    return max(1, min(int(length / pace), room))
 
 
-# %% id=05-pool-size cause="3 streams are more than can be of use: 1 are enough"
-def streams_needed(length, pace, fills):
-    return max(1, int(np.ceil(length / pace)))
+# %% id=05-pool-size cause="40 streams are more than can be of use: 3 will do"
+def streams_needed(length, pace, room):
+    return int(np.ceil(length / pace))
 
 
-# %% id=05-pool-size cause="are more than can be of use"
-def streams_needed(length, pace, fills):
-    return max(1, int(np.ceil(1 / fills)))
+# %% id=05-pool-size cause="16 streams are more than can be of use: 3 will do"
+def streams_needed(length, pace, room):
+    return room
 
 
 # %% id=05-pool-size cause="a number of streams is an `int`"
-def streams_needed(length, pace, fills):
-    return min(length / pace, 1 / fills)
+def streams_needed(length, pace, room):
+    return min(length / pace, room)
 
 
-# %% id=05-pool-size cause="are more than can be of use"
-def streams_needed(length, pace, fills):
-    return int(min(length / pace, 1 / fills)) + 1
+# %% id=05-pool-size cause="4 streams are more than can be of use: 3 will do"
+def streams_needed(length, pace, room):
+    return min(length // pace + 1, room)
 
 
-# %% id=05-pool-size cause="are too few"
-def streams_needed(length, pace, fills):
-    return max(1, round(min(length / pace, 1 / fills)))
+# %% id=05-pool-size cause="2 streams will not do"
+def streams_needed(length, pace, room):
+    return max(1, min(round(length / pace), room))
+
+
+# %% id=05-pool-size cause="12 streams are more than can be of use"
+def streams_needed(length, pace, room):
+    return min(int(np.ceil(length / pace)) * 4, room)
 
 
 # %% id=05-least-loaded cause="ends last, on a stream that had more to do than others"
@@ -220,7 +224,7 @@ class LeastLoaded(agt.SchedulingPolicy):
         return self.device.create_stream()
 
 
-# %% id=05-express cause="is short, and shares stream"
+# %% id=05-express cause="takes 50 µs, which is not more than the limit, and shares stream"
 class Express(agt.SchedulingPolicy):
     def __init__(self, size, limit):
         super().__init__()
@@ -300,7 +304,7 @@ class Express(agt.SchedulingPolicy):
         return policy.next_stream()
 
 
-# %% id=05-express cause="dealt out [4]"
+# %% id=05-express cause="came one after the other, two went to the same stream"
 class Express(agt.SchedulingPolicy):
     def __init__(self, size, limit):
         super().__init__()
@@ -413,3 +417,130 @@ def best_possible(trace):
 # %% id=05-when-it-pays cause="a time in µs should come out, and this did: nan"
 def best_possible(trace):
     return float("nan")
+
+
+# %% id=05-round-robin cause="with a policy that was made before its device was chosen"
+class RoundRobin(agt.SchedulingPolicy):
+    def __init__(self, size):
+        super().__init__()
+        self.streams = [agt.create_stream() for _ in range(size)]
+        self.turn = -1
+
+    def next_stream(self):
+        self.turn += 1
+        return self.streams[self.turn % len(self.streams)]
+
+
+# %% id=05-round-robin cause="the class is wanted here, and this is a policy that was made of one"
+class RoundRobin(agt.SchedulingPolicy):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+
+    def next_stream(self):
+        return self.device.create_stream()
+
+
+RoundRobin = RoundRobin(4)
+
+
+# %% id=05-express cause="a limit of 300 µs, `job1` takes 200 µs, which is not more than the limit"
+class Express(agt.SchedulingPolicy):
+    def __init__(self, size, limit):
+        super().__init__()
+        self.size = size
+        self.streams = []
+        self.turn = 0
+        self.us = 0.0
+
+    def expect(self, us):
+        self.us = us
+
+    def next_stream(self):
+        if not self.streams:
+            self.streams = [self.device.create_stream() for _ in range(self.size)]
+        if self.us > 100:  # the limit that is given does not matter
+            return self.streams[-1]
+        self.turn += 1
+        return self.streams[self.turn % (self.size - 1)]
+
+
+# %% id=05-express cause="takes 300 µs, which is not more than the limit"
+class Express(agt.SchedulingPolicy):
+    def __init__(self, size, limit):
+        super().__init__()
+        self.size = size
+        self.limit = limit
+        self.streams = []
+        self.turn = 0
+        self.us = 0.0
+
+    def expect(self, us):
+        self.us = us
+
+    def next_stream(self):
+        if not self.streams:
+            self.streams = [self.device.create_stream() for _ in range(self.size)]
+        if self.us >= self.limit:
+            return self.streams[-1]
+        self.turn += 1
+        return self.streams[self.turn % (self.size - 1)]
+
+
+# %% id=05-express cause="came one after the other, two went to the same stream"
+class Express(agt.SchedulingPolicy):
+    def __init__(self, size, limit):
+        super().__init__()
+        self.size = size
+        self.limit = limit
+        self.streams = []
+        self.turn = 0
+        self.us = 0.0
+
+    def expect(self, us):
+        self.us = us
+
+    def next_stream(self):
+        if not self.streams:
+            self.streams = [self.device.create_stream() for _ in range(self.size)]
+        if self.us > self.limit:
+            return self.streams[-1]
+        self.turn += 1
+        return self.streams[(self.turn // 2) % (self.size - 1)]
+
+
+# %% id=05-when-it-pays cause="for a program of jobs, of which one has many pieces"
+def best_possible(trace):
+    m = trace.metrics()
+    walls = [m.host["call"]]
+    walls += [busy for (_, engine), busy in m.engine_busy.items() if engine != "compute"]
+    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
+    walls.append(sum(span.duration * span.detail["fills"] for span in kernels))
+    return max(*walls, *[span.duration for span in trace.device_spans])  # pieces, not jobs
+
+
+# %% id=05-challenge cause="it is right, and takes"
+def run_jobs(jobs):
+    streams = [agt.create_stream() for _ in range(5)]
+    for i, (op, us) in enumerate(jobs):
+        op.async_on(streams[i % 5])
+
+
+# %% id=05-challenge cause="it is right, and takes"
+def run_jobs(jobs):
+    agt.overlap(*[op for op, us in jobs]).sync()
+
+
+# %% id=05-challenge cause="it is right, and takes"
+def run_jobs(jobs):
+    stream = agt.create_stream()
+    for op, us in sorted(jobs, key=lambda job: -job[1]):
+        op.async_on(stream)
+
+
+# %% id=05-challenge cause="`job1` ran 0 times, and 1 time is right"
+def run_jobs(jobs):
+    streams = [agt.create_stream() for _ in range(3)]
+    long = [op for op, us in jobs if us > 100]
+    for op, stream in zip(long, streams, strict=True):
+        op.async_on(stream)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,146 @@ def _polled(op: Any, job: Any) -> Any:
     return result
 
 
+class _Upload(agt.DeviceOp[Any]):
+    def __init__(self, host: Any) -> None:
+        super().__init__("h2d")
+        self.host = host
+
+    def _enqueue(self, context: Any) -> Any:
+        array = context.empty(self.host.shape, self.host.dtype)
+        context.copy_from_host(array, self.host)
+        return array
+
+
+def _upload_with_context(host: Any) -> Any:
+    def full(context: Any, x: Any) -> Any:  # a name that the course uses as well
+        array = context.empty(np.ones(x.shape).shape, x.dtype)
+        context.copy_from_host(array, x)
+        return agt.value(array)
+
+    return agt.value(host).and_then_with_context(full)
+
+
+def _blank_from_value(shape: Any, dtype: Any) -> Any:
+    def full(context: Any, _: Any) -> Any:
+        array = context.empty(shape, dtype)
+        context.memset(array)
+        return agt.value(array)
+
+    return agt.value(None).and_then_with_context(full)
+
+
+def _download_named(array: Any) -> Any:
+    def d2h(context: Any, given: Any) -> Any:
+        return agt.value(context.copy_to_host(given))
+
+    return agt.value(array).and_then_with_context(d2h).named("mine")
+
+
+def _by_output(x: Any) -> Any:
+    return agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256)).output().to_host()
+
+
+def _job_in_between(load: Any, fetch: Any, job: Any, stream: Any) -> Any:
+    load.async_on(stream)
+    job()
+    return fetch.sync_on(stream)
+
+
+async def _errand_awaited(trips: Any, job: Any) -> Any:
+    tasks = [agt.spawn(trip.named("mine")) for trip in trips]
+    await asyncio.sleep(0)
+    job()
+    return await asyncio.gather(*tasks)
+
+
+def _by_default(x: Any, factors: Any, scaled: Any) -> Any:
+    return agt.zip(
+        *[agt.h2d(x).and_then(lambda array, f=f: scaled(array, f)).to_host() for f in factors]
+    )
+
+
+def _from_one_upload(x: Any, factors: Any, scaled: Any) -> Any:
+    source = agt.h2d(x).shared()
+
+    def one(factor: float) -> Any:
+        return source.and_then(agt.dup).last().and_then(partial(scaled, factor=factor)).to_host()
+
+    return agt.overlap(*[one(factor) for factor in factors])
+
+
+def _kept_in_a_closure(x: Any, add: Any) -> Any:
+    n = x.size
+
+    def both(array: Any) -> Any:
+        positive = agt.relu(n, array.borrow(), agt.zeros(n).partition(64)).output()
+        return positive.and_then(lambda p: add(n, array, p, agt.zeros(n).partition(64)).output())
+
+    return agt.h2d(x).and_then(both).to_host()
+
+
+GRID_STRIDE = agt.Kernel(r"""
+extern "C" __global__ void stride(unsigned int n, float a, const float* x, float* y)
+{
+    for (unsigned int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        y[i] += a * x[i];
+}
+""")
+
+
+def _other_way_round(a: Any, b: Any, join: Any) -> Any:
+    return agt.overlap(b.named("mine"), a).and_then(lambda arrays: join(arrays[1], arrays[0]))
+
+
+def _one_of_two_arms(source: Any, left: Any, right: Any, join: Any) -> Any:
+    s = source.shared()
+    sides = agt.overlap(right(s).named("mine"), left(s), agt.value(0))
+    return sides.and_then(lambda found: join(found[1], found[0]))
+
+
+def _halves_shared(pair: Any, f: Any, g: Any) -> Any:
+    s = pair.shared()
+    return agt.overlap(f(s.map(lambda p: p[0])), g(s.map(lambda p: p[1])))
+
+
+def _shared_at_run(matrix: Any, xs: Any) -> Any:
+    n = xs[0].size
+    weights = agt.value(matrix).share().shared()
+
+    def one(x: Any) -> Any:
+        return agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(16)).output()
+
+    return tuple(one(x).to_host().named("mine") for x in xs)
+
+
+class _FirstComeFirstServed(agt.SchedulingPolicy):
+    """Round robin, written with a generator, without the constructor of the class that it is derived from."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.turns: Any = None
+
+    def _forever(self) -> Any:
+        streams = [self.device.create_stream() for _ in range(self.size)]
+        while True:
+            yield from streams
+
+    def next_stream(self) -> Any:
+        self.turns = self.turns or self._forever()
+        return next(self.turns)
+
+
+def _whole_number(length: Any, pace: Any, room: Any) -> Any:
+    return np.int64(min(-(-length // pace), room))
+
+
+def _two_lists(jobs: Any) -> None:
+    lanes = [agt.create_stream() for _ in range(3)]
+    for op, stream in zip([op for op, us in jobs if us > 100], lanes, strict=True):
+        op.named("long").async_on(stream)
+    agt.zip(*[op for op, us in jobs if us <= 100]).async_on(agt.create_stream())
+
+
 RIGHT = [
     ("01-one-wait", _two_uploads),
     ("01-one-wait", _one_kernel),
@@ -143,7 +284,25 @@ RIGHT = [
     ("00-both", _overlapped),
     ("00-challenge", _job_among_tasks),
     ("01-grid", _blocks),
+    ("03-h2d", _Upload),
+    ("03-h2d", _upload_with_context),
+    ("03-zeros", _blank_from_value),
+    ("03-d2h", _download_named),
+    ("03-recipe-twice", _by_output),
+    ("03-which-way", _job_in_between),
+    ("03-challenge", _errand_awaited),
+    ("04-loop", _by_default),
+    ("04-loop", _from_one_upload),
+    ("04-baton", _kept_in_a_closure),
+    ("04-saxpy-kernel", GRID_STRIDE),
+    ("04-zip-or-overlap", _other_way_round),
+    ("04-diamond", _one_of_two_arms),
+    ("04-unzip", _halves_shared),
+    ("04-workers", _shared_at_run),
+    ("05-round-robin", _FirstComeFirstServed),
+    ("05-pool-size", _whole_number),
     ("05-when-it-pays", _bound),
+    ("05-challenge", _two_lists),
     ("06-as-completed", _as_they_come),
     ("07-limited", _limited(_named)),
     ("07-limited", _limited(_zipped, _first)),

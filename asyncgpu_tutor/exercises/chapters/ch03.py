@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from types import CodeType
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -11,7 +13,10 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import (
     built,
     equal,
+    faster_than,
+    in_order,
     launches,
+    listed,
     never_blocks,
     noise,
     of_dtype,
@@ -19,45 +24,34 @@ from asyncgpu_tutor.exercises.checks import (
     waits,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
-from asyncgpu_tutor.exercises.internals import WithContext, count
-from asyncgpu_tutor.exercises.sandbox import call_plain, observe
+from asyncgpu_tutor.exercises.internals import Download, Make, count
+from asyncgpu_tutor.exercises.sandbox import call, call_plain, observe, on_fresh_device
 
 __all__ = ["EXERCISES"]
 
 JOB = "job"
 
 
-OWN_LEAVES = frozenset({"arange", "d2h", "full", "h2d", "ones", "to_host", "zeros"})
+@contextmanager
+def _by_hand() -> Generator[None]:
+    """Reject an answer if one of the course's own leaf operations runs in the block, whatever calls it."""
+    ran: list[str] = []
 
+    def noted(kind: type[agt.DeviceOp[Any]]) -> Any:
+        plain = kind._enqueue
 
-def _names(code: object) -> set[str]:
-    """The names that a function's code uses, and those that functions inside of it use."""
-    if not isinstance(code, CodeType):
-        return set()
-    return set(code.co_names).union(*(_names(constant) for constant in code.co_consts))
+        def enqueue(op: agt.DeviceOp[Any], context: agt.types.ExecutionContext) -> Any:
+            ran.append(op.label)
+            return plain(op, context)
 
+        return patch.object(kind, "_enqueue", enqueue)
 
-def _by_hand(op: agt.DeviceOp[Any]) -> None:
-    """Some part of the operation was made with `with_context`."""
-    parts = [op]
-    while parts:
-        part = parts.pop()
-        if isinstance(part, WithContext):
-            return
-        parts.extend(part._parts())
-    raise Rejected(
-        f"that is the course's own `{op.label}`: build one by hand, with `agt.with_context`"
-    )
-
-
-def _with_verbs(op: agt.DeviceOp[Any]) -> None:
-    """The function that was given to `with_context` leaves nothing to the course's own operations."""
-    function = op._function if isinstance(op, WithContext) else None
-    borrowed = OWN_LEAVES.intersection(_names(getattr(function, "__code__", None)))
-    if borrowed:
+    with noted(Download), noted(Make):
+        yield
+    if ran:
         raise Rejected(
-            f"the function calls the course's own `{min(borrowed)}`: use the verbs of the `context` that "
-            "it is given"
+            f"the course's own `{ran[0]}` did the work: build one by hand, with `agt.with_context` and the "
+            "verbs of the `context`"
         )
 
 
@@ -88,14 +82,13 @@ def check_upload(mine: Any, model: Any) -> None:
         expected = observe(model(host).sync).trace
         with case(f"an array of shape {host.shape} and dtype {host.dtype}"):
             op = built("upload", mine, expected, host)
-            _by_hand(op)
             host[...] = host + 1
-            run = observe(op.sync)
+            with _by_hand():
+                run = observe(op.sync)
             with compared(run.trace, expected):
                 launches(run.trace, "h2d", 1)
             array = _on_device(run.result)
             of_dtype(array, host.dtype)
-            _with_verbs(op)
         with case("a host array that changed before the operation was run"):
             equal(_content(array), host)
 
@@ -106,13 +99,12 @@ def check_blank(mine: Any, model: Any) -> None:
         expected = observe(model(shape, dtype).sync).trace
         with case(f"shape {shape} and dtype {dtype}"):
             op = built("blank", mine, expected, shape, dtype)
-            run = observe(op.sync)
+            with _by_hand():
+                run = observe(op.sync)
             with compared(run.trace, expected):
                 launches(run.trace, "memset", 1)
             array = _on_device(run.result)
             of_dtype(array, dtype)
-            _by_hand(op)
-            _with_verbs(op)
             equal(_content(array), np.zeros(shape, dtype))
 
 
@@ -122,13 +114,12 @@ def check_download(mine: Any, model: Any) -> None:
         expected = observe(model(agt.h2d(host).sync()).sync).trace
         with case(f"an array of shape {host.shape} and dtype {host.dtype}"):
             op = built("download", mine, expected, agt.h2d(host).sync())
-            run = observe(op.sync)
+            with _by_hand():
+                run = observe(op.sync)
             with compared(run.trace, expected):
                 launches(run.trace, "d2h", 1)
             equal(run.result, host)
             of_dtype(run.result, host.dtype)
-            _by_hand(op)
-            _with_verbs(op)
 
 
 # ------------------------------------------------------------------ running
@@ -167,10 +158,14 @@ def check_which_way(mine: Any, model: Any) -> None:
                 raise Rejected(
                     f"the job was done {count(len(trace.find(JOB)), 'time')}, and once is right"
                 )
-            overlapping(trace, JOB, "start `load`, do the job, and only then fetch and wait")
-            waits(trace, 1, "the stream keeps `fetch` behind `load`, so wait for `fetch` alone")
-        with case(f"{n} elements"):
-            equal(result, host)
+            overlapping(trace, JOB, "start both, do the job, and only then wait")
+            waits(trace, 1, "the stream keeps `fetch` behind `load`, so wait once, at the end")
+        _complete(result, host)
+
+
+def _complete(result: Any, host: Any) -> None:
+    with case(f"{host.size} elements"):
+        equal(result, host)
 
 
 def _loaded_and_fetched(answer: Any, host: Any, us: float) -> tuple[Any, agt.Trace, int]:
@@ -188,14 +183,14 @@ def _loaded_and_fetched(answer: Any, host: Any, us: float) -> tuple[Any, agt.Tra
         got = call_plain(answer, load, fetch, lambda: agt.work(us, JOB), stream)
         return np.asarray(got)  # raises if the copy has not arrived
 
-    run_ = observe(run)
-    return run_.result, run_.trace, stream.number
+    observed = observe(run)
+    return observed.result, observed.trace, stream.number
 
 
 def hostile_which_way(mine: Any, _model: Any) -> None:
     """The result is complete, however long the device takes."""
     host = agt.pin(noise(3, 1000))
-    _loaded_and_fetched(mine, host, 10.0)
+    _complete(_loaded_and_fetched(mine, host, 10.0)[0], host)
 
 
 def check_largest(mine: Any, model: Any) -> None:
@@ -222,15 +217,51 @@ def _is_largest(result: Any, x: Any) -> None:
         raise Rejected(f"the largest number is {x.max():.6g}, and this came back: {shown}")
 
 
+# ------------------------------------------------------------------ challenge
+ERRAND_US = 350.0
+
+
+def _errand(answer: Any) -> agt.Trace:
+    """Try an answer on three trips and a job, and compare its numbers: its trace."""
+    hosts = [agt.pin(noise(seed, 1_000_000)) for seed in (1, 2, 3)]
+    trips = [agt.h2d(host).to_host() for host in hosts]
+
+    def run() -> list[Any]:
+        results = listed("errand", call(answer, trips, lambda: agt.work(100, JOB)), len(trips))
+        return [r.numpy() if isinstance(r, agt.types.HostArray) else r for r in results]
+
+    observed = observe(run)
+    in_order("errand", observed.result, hosts)
+    return observed.trace
+
+
+def check_errand(mine: Any, model: Any) -> float:
+    """All three results are right, the job is done once, and all is quicker than one after the other."""
+    expected = on_fresh_device(_errand, model)
+    trace = _errand(mine)
+    with compared(trace, expected):
+        if len(trace.find(JOB)) != 1:
+            raise Rejected(
+                f"the job was done {count(len(trace.find(JOB)), 'time')}, and once is right"
+            )
+        return faster_than(trace, ERRAND_US)
+
+
+def hostile_errand(mine: Any, _model: Any) -> None:
+    """The results are complete, however long the device takes."""
+    _errand(mine)
+
+
 EXERCISES = (
     Exercise("03-h2d", "By hand: a copy to the device", "upload", check_upload),
     Exercise("03-zeros", "By hand: an array of zeros", "blank", check_blank),
     Exercise("03-d2h", "By hand: a copy to the host", "download", check_download),
-    Exercise("03-recipe-twice", "A recipe that can be cooked twice", "positive", check_twice),
+    Exercise("03-recipe-twice", "Good for any number of runs", "positive", check_twice),
     Exercise(
         "03-which-way", "Which way to run?", "load_and_fetch", check_which_way, hostile_which_way
     ),
     Exercise(
         "03-largest", "Look inside, without blocking", "largest", check_largest, hostile_largest
     ),
+    Exercise("03-challenge", "Challenge: the errand", "errand", check_errand, hostile_errand),
 )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
 from typing import Any, cast
 
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import is_number
+from asyncgpu_tutor.exercises.checks import faster_than, is_number, launches
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count, find_spec
 from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
@@ -55,6 +53,11 @@ def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
 
 
 def _policy(answer: Callable[..., object], name: str, *args: Any) -> agt.SchedulingPolicy:
+    if isinstance(answer, agt.SchedulingPolicy):
+        raise Rejected(
+            f"the class is wanted here, and this is a policy that was made of one: hand over `{name}` "
+            "itself, and the check makes its own"
+        )
     policy = call(answer, *args)
     if not isinstance(policy, agt.SchedulingPolicy):
         raise Rejected(f"`{name}` should be a subclass of `agt.SchedulingPolicy`")
@@ -134,29 +137,31 @@ def check_round_robin(mine: Any, model: Any) -> None:
                 "two pools share a stream: what belongs to one policy is made in its `__init__`, and "
                 "kept in `self`"
             )
+    early = _policy(mine, "RoundRobin", 2)
+    with private_device(), case("a policy that was made before its device was chosen"):
+        _turns(early, 2)
 
 
 # ------------------------------------------------------------------ pool size
-@_slow_memory()
 def check_pool_size(mine: Any, model: Any) -> None:
     """There are enough streams for no job to wait for one, and none that the device has no room for."""
-    for length, pace, fills in product(
-        (100.0, 120.0, 35.0, 1000.0), (40.0, 25.0), (0.001, 0.3, 1.0)
-    ):
-        got, right = call(mine, length, pace, fills), model(length, pace, fills)
-        where = f"jobs of {length:.0f} µs, one every {pace:.0f} µs, each filling {fills:.1%} of the device"
+    rng = np.random.default_rng(0)
+    drawn = [tuple(int(n) for n in rng.integers(1, high)) for high in [(900, 90, 40)] * 60]
+    for length, pace, room in [(120, 40, 16), (100, 40, 16), (35, 40, 16), (1000, 25, 3), *drawn]:
+        got, right = call(mine, length, pace, room), model(length, pace, room)
+        where = f"jobs of {length} µs, one every {pace} µs, and room for {room}"
         if not is_number(got, whole=True):
             raise Rejected(
                 f"a number of streams is an `int`, and for {where} this came out: {got!r}"
             )
         if got < right:
             raise Rejected(
-                f"with {where}, {count(got, 'stream')} are too few: a job would wait for a stream while "
+                f"with {where}, {count(got, 'stream')} will not do: a job would wait for a stream while "
                 "the device has room"
             )
         if got > right:
             raise Rejected(
-                f"with {where}, {count(got, 'stream')} are more than can be of use: {right} are enough"
+                f"with {where}, {count(got, 'stream')} are more than can be of use: {right} will do"
             )
 
 
@@ -200,39 +205,44 @@ def check_least_loaded(mine: Any, model: Any) -> None:
 @_slow_memory()
 def check_express(mine: Any, model: Any) -> None:
     """Short jobs never stand behind long ones, and take turns on all streams but one."""
-    for size, steps in [
-        (3, [600, 50, 50, 600, 50, 50, 50, 50, 600]),
-        (2, [50, 700, 50, 50, 700]),
-        (3, [50, 600, 50, 600, 50, 600, 50]),
+    for size, limit, steps in [
+        (3, 100, [600, 50, 50, 600, 50, 50, 50, 50, 600]),
+        (2, 100, [50, 700, 50, 50, 700]),
+        (3, 100, [50, 600, 50, 600, 50, 600, 50]),
+        (4, 300, [500, 200, 150, 300, 500, 200, 300]),
     ]:
-        expected = _run(model(size, 100.0), steps)
-        trace = _run(_policy(mine, "Express", size, 100.0), steps)
+        expected = _run(model(size, float(limit)), steps)
+        trace = _run(_policy(mine, "Express", size, float(limit)), steps)
         with (
-            case(f"{len(steps)} jobs on {count(size, 'stream')}"),
+            case(f"{len(steps)} jobs on {count(size, 'stream')} and a limit of {limit} µs"),
             compared(trace, expected),
         ):
             _at_most(trace, size)
             jobs = _jobs(trace)
-            long = [job for job, number in zip(jobs, steps, strict=True) if number > 100]
+            long = [job for job, us in zip(jobs, steps, strict=True) if us > limit]
             short = [job for job in jobs if job not in long]
             for job in short:
                 ahead = [other for other in long if other.stream == job.stream]
                 if ahead:
+                    us = steps[jobs.index(job)]
                     raise Rejected(
-                        f"`{job.name}` is short, and shares stream {job.stream} with `{ahead[0].name}`, "
-                        "which is long",
+                        f"`{job.name}` takes {us} µs, which is not more than the limit, and shares stream "
+                        f"{job.stream} with `{ahead[0].name}`, which is long",
                         ahead[0],
                         job,
                     )
             if len({job.stream for job in long}) > 1:
                 raise Rejected("the long jobs belong on one stream", *long[:2])
-            turns = Counter(job.stream for job in short)
-            if len(turns) < size - 1 or max(turns.values()) - min(turns.values()) > 1:
-                raise Rejected(
-                    f"the short jobs should take turns on {count(size - 1, 'stream')}: they were dealt "
-                    f"out {sorted(turns.values(), reverse=True)}",
-                    *short[:2],
-                )
+            turns = size - 1
+            for i in range(len(short) - turns + 1):
+                row = short[i : i + turns]
+                if len({job.stream for job in row}) < turns:
+                    names = ", ".join(f"`{job.name}`" for job in row)
+                    raise Rejected(
+                        f"the short jobs should take turns on {count(turns, 'stream')}, and of {names}, "
+                        "which came one after the other, two went to the same stream",
+                        *row,
+                    )
 
 
 # ------------------------------------------------------------------ when it pays
@@ -259,7 +269,14 @@ def _programs() -> dict[str, tuple[str, Callable[[], list[agt.DeviceOp[Any]]]]]:
         "kernels that fill the device": (SMS, lambda: relus(large, 1, 4)),
         "long and narrow jobs": (LONGEST, lambda: _walks([400] * 4)),
         "one very long job": (LONGEST, lambda: _walks([50, 1500, 50, 50])),
+        "jobs, of which one has many pieces": (LONGEST, lambda: _pieces([300] * 5, 400)),
     }
+
+
+def _pieces(steps: Sequence[int], alone: int) -> list[agt.DeviceOp[Any]]:
+    """A job that walks in pieces, one after the other, and one in a single piece that is longer than each."""
+    *pieces, other = _walks([*steps, alone])
+    return [agt.zip(*pieces), other]
 
 
 HOST = "the host's calls are the highest wall"
@@ -290,10 +307,32 @@ def check_when_it_pays(mine: Any, model: Any) -> None:
             )
 
 
+# ------------------------------------------------------------------ challenge
+CHALLENGE = [258, 16, 16, 16] * 3  # µs, as in the chapter's first picture
+EARLY_US = 470.0
+
+
+@_slow_memory()
+def check_run_jobs(mine: Any, model: Any) -> float:
+    """Each job runs once, and all are done before the last would be that came in the given order."""
+    expected = _challenged(model)
+    trace = _challenged(mine)
+    with compared(trace, expected):
+        for i in range(len(CHALLENGE)):
+            launches(trace, f"job{i}", 1)
+        return faster_than(trace, EARLY_US)
+
+
+def _challenged(answer: Any) -> agt.Trace:
+    jobs = list(zip(_walks(CHALLENGE), map(float, CHALLENGE), strict=True))
+    return observe(answer, jobs).trace
+
+
 EXERCISES = (
     Exercise("05-round-robin", "A policy: round robin", "RoundRobin", check_round_robin),
     Exercise("05-pool-size", "How many streams?", "streams_needed", check_pool_size),
     Exercise("05-least-loaded", "A policy: least loaded", "LeastLoaded", check_least_loaded),
     Exercise("05-express", "A policy: express lanes", "Express", check_express),
     Exercise("05-when-it-pays", "How far down can it go?", "best_possible", check_when_it_pays),
+    Exercise("05-challenge", "Challenge: close the shop early", "run_jobs", check_run_jobs),
 )

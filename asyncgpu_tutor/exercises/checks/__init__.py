@@ -34,6 +34,7 @@ from asyncgpu_tutor.exercises.checks.results import (
 from asyncgpu_tutor.exercises.checks.schedule import (
     all_in_flight,
     below,
+    faster_than,
     in_flight,
     launches,
     lazy,
@@ -60,6 +61,7 @@ __all__ = [
     "computed",
     "each_equal",
     "equal",
+    "faster_than",
     "filled",
     "in_flight",
     "in_order",

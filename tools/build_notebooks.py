@@ -5,15 +5,17 @@ as ::
 
     # %% [markdown] id=what-this-is
     # %% id=first-launch tags=raises-exception
+    # %% id=first-launch-check tags=asserts
     # %% id=01-relu starter
     # %% id=01-relu solution
     # %% id=01-relu hints
     # %% id=01-relu explanation
 
 Lines of Markdown begin with ``# ``. Every cell has an id of its own, which stays when the cell changes. A
-`starter` cell is in the learner's notebook only, and a `solution` cell only in the one that is written to
-``solutions/``, which exists for sources that have such cells. What precedes the first cell is for readers
-of the source.
+cell that holds the page to what the trace says, and teaches nothing itself, has the tag `asserts`:
+JupyterLab shows it folded, as a bar that opens at a click. A `starter` cell is in the learner's notebook
+only, and a `solution` cell only in the one that is written to ``solutions/``, which exists for sources that
+have such cells. What precedes the first cell is for readers of the source.
 
 All four parts of an exercise go to ``asyncgpu_tutor/exercises/answers/NN_name.json``, by the ids of their
 cells, which are the names of the exercises. From there `check`, `hint` and `solution` have them. Hints, a
@@ -39,7 +41,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import nbformat
 from nbformat import v4
@@ -49,6 +51,7 @@ MARKER = re.compile(r"# %%(?P<options>( .*)?)")
 FOLDERS = {"starter": "notebooks", "solution": "solutions"}
 WORDS = ("hints", "explanation")
 PARTS = (*FOLDERS, *WORDS)
+FOLDED = "asserts"
 ANSWERS = "asyncgpu_tutor/exercises/answers"
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -86,6 +89,14 @@ class Cell:
         """What is in the notebook."""
         body = "\n".join(self.lines).strip("\n")
         return body if self.kind == "code" else re.sub(r"^# ?", "", body, flags=re.MULTILINE)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Of the cell in a notebook: its tags, and whether its source is folded away."""
+        found: dict[str, Any] = {"tags": self.tags} if self.tags else {}
+        if FOLDED in self.tags:
+            found["jupyter"] = {"source_hidden": True}
+        return found
 
 
 def parse(source: str, name: str) -> list[Cell]:
@@ -150,8 +161,7 @@ def build(cells: list[Cell], audience: Audience, name: str) -> str:
         raise SourceError(f"{name}: used for two cells of one notebook: id {', '.join(twice)}")
     for cell in chosen:
         make = v4.new_code_cell if cell.kind == "code" else v4.new_markdown_cell
-        metadata = {"tags": cell.tags} if cell.tags else {}
-        notebook.cells.append(make(cell.text, id=cell.id, metadata=metadata))
+        notebook.cells.append(make(cell.text, id=cell.id, metadata=cell.metadata))
     nbformat.validate(notebook)
     return nbformat.writes(notebook) + "\n"
 

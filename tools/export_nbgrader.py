@@ -93,7 +93,7 @@ def assignment(cells: Sequence[Cell], name: str, exported: Sequence[str]) -> nbf
                 _test(cell.text, name), id=cell.id, metadata=metadata(cell.id, points=POINTS)
             )
         else:
-            new = v4.new_code_cell(BESIDE.sub(r"\1", cell.text), id=cell.id)
+            new = v4.new_code_cell(BESIDE.sub(r"\1", cell.text), id=cell.id, metadata=cell.metadata)
             if cell.id == "setup":
                 new.metadata.update(metadata(f"{name[:2]}-setup"))
         notebook.cells.append(new)

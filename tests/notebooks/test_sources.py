@@ -125,6 +125,15 @@ def test_cells_keep_their_order_text_ids_and_tags(tool: ModuleType) -> None:
     ]
 
 
+def test_a_cell_that_only_asserts_is_folded_and_no_other_is(tool: ModuleType) -> None:
+    source = "# %% id=shown tags=one\nx = 1\n# %% id=claims tags=asserts,one\nassert x == 1\n"
+
+    shown, claims = json.loads(tool.build(tool.parse(source, "s.py"), "starter", "s.py"))["cells"]
+
+    assert claims["metadata"] == {"tags": ["asserts", "one"], "jupyter": {"source_hidden": True}}
+    assert shown["metadata"] == {"tags": ["one"]}
+
+
 def test_starter_and_solution_differ_in_the_answers_alone(tool: ModuleType) -> None:
     cells = tool.parse(SOURCE, "s.py")
     learner, solved = (cells_of(tool.build(cells, who, "s.py")) for who in ("starter", "solution"))

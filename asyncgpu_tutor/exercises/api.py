@@ -47,13 +47,19 @@ def check(name: str, answer: object) -> Outcome:
     ):  # before the check, since an attempt that is interrupted is one
         records.setdefault(name, progress_file.Record()).attempts += 1
     try:
-        _try(exercise, answer)
+        score = _try(exercise, answer)
     except Rejected as rejected:
         return rejection(exercise.title, rejected)
     with progress_file.change() as records:
-        records.setdefault(name, progress_file.Record()).solved = True
+        record = records.setdefault(name, progress_file.Record())
+        record.solved = True
+        took = ""
+        if score is not None:
+            record.best = min(score, record.best or score)
+            took = f" Yours takes **{score:.0f} µs**; your best so far is {record.best:.0f} µs."
     return Outcome(
-        "accepted", f"**Right.** *{exercise.title}* is solved. {answers.explanation(exercise)}"
+        "accepted",
+        f"**Right.** *{exercise.title}* is solved.{took} {answers.explanation(exercise)}",
     )
 
 
@@ -122,6 +128,7 @@ def progress(chapter: str = "") -> Words:
         record = records.get(exercise.name, progress_file.Record())
         solved += record.solved
         state = "**solved**" if record.solved else "tried" if record.attempts else "open"
+        state += "" if record.best is None else f", {record.best:.0f} µs"
         lines.append(
             f"| `{exercise.name}` {exercise.title} | {state} | {record.attempts} | {record.hints} |"
         )
@@ -146,11 +153,11 @@ def reset(name: str | None = None) -> Words:
     )
 
 
-def _try(exercise: Exercise, answer: object) -> None:
-    """Hold an answer against everything that its exercise checks; `Rejected`."""
+def _try(exercise: Exercise, answer: object) -> float | None:
+    """Hold an answer against everything that its exercise checks; `Rejected`. Returns its score, if any."""
     model = answers.model(exercise)
     with private_device(), _no_surprise():
-        exercise.check(answer, model)
+        score = exercise.check(answer, model)
     if exercise.hostile is not None:
         for seed in ADVERSARIES:
             with (
@@ -159,6 +166,7 @@ def _try(exercise: Exercise, answer: object) -> None:
                 _no_surprise(),
             ):
                 exercise.hostile(answer, model)
+    return score
 
 
 @contextmanager

@@ -29,7 +29,8 @@ class Exercise:
         The variable that the answer's cell defines.
     check : callable
         Gets the learner's answer, and the solution's to compare with. Raises `Rejected` with the cause
-        if the learner's is wrong; returns if it is right.
+        if the learner's is wrong; returns if it is right. A challenge returns a score: the simulated us that
+        the answer took. The least is kept with the learner's progress.
     hostile : callable, optional
         A further check, of what has to hold whatever takes how long. It runs on devices that do unordered
         work in hostile orders, several seeds of them; see `SimDevice`.
@@ -38,7 +39,7 @@ class Exercise:
     name: str
     title: str
     answer: str
-    check: Callable[[Any, Any], None]
+    check: Callable[[Any, Any], float | None]
     hostile: Callable[[Any, Any], None] | None = None
 
 

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,11 +28,18 @@ STALE_S = 5.0
 
 @dataclass
 class Record:
-    """How far one exercise is."""
+    """How far one exercise is.
+
+    Attributes
+    ----------
+    best : float or None
+        Of a challenge: the least time of an accepted answer, in us.
+    """
 
     attempts: int = 0
     hints: int = 0
     solved: bool = False
+    best: float | None = None
 
 
 # What could not be written is kept here, so that it counts until Python ends.
@@ -53,7 +61,9 @@ def load() -> dict[str, Record]:
             raise ValueError(f"the format {body['format']!r} is not known")
         rows = cast(dict[str, dict[str, Any]], body["exercises"])
         return {
-            str(name): Record(int(row["attempts"]), int(row["hints"]), bool(row["solved"]))
+            str(name): Record(
+                int(row["attempts"]), int(row["hints"]), bool(row["solved"]), _time(row.get("best"))
+            )
             for name, row in rows.items()
         }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
@@ -71,7 +81,7 @@ def change() -> Generator[dict[str, Record]]:
     with _alone(path):
         records = load()
         yield records
-        rows = {name: asdict(record) for name, record in sorted(records.items())}
+        rows = {name: _row(record) for name, record in sorted(records.items())}
         text = json.dumps({"format": FORMAT, "exercises": rows}, indent=1) + "\n"
         target = path.resolve()  # a link stays one
         draft = target.with_name(f".{FILE}.{os.getpid()}")
@@ -85,6 +95,18 @@ def change() -> Generator[dict[str, Record]]:
             _unwritten[path] = records
         else:
             _unwritten.pop(path, None)
+
+
+def _row(record: Record) -> dict[str, Any]:
+    """What the file says of an exercise: a best time if there is one."""
+    return {name: value for name, value in asdict(record).items() if value is not None}
+
+
+def _time(number: object) -> float | None:
+    time = None if number is None else float(cast(float, number))
+    if time is not None and not (isfinite(time) and time >= 0):
+        raise ValueError(f"{number!r} is no time")
+    return time
 
 
 @contextmanager

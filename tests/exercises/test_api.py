@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -72,6 +74,24 @@ def test_progress_goes_from_open_by_tried_to_solved_and_stays_there(folder: Path
     assert check(NAME, right).accepted
     assert "**solved**" in row()
     assert [path.name for path in folder.iterdir()] == [progress_file.FILE]
+
+
+def test_of_a_challenge_the_best_time_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def timed(answer: Callable[[int, int], int], _model: object) -> float:
+        return float(answer(0, 0))
+
+    monkeypatch.setitem(cast(Any, EXERCISES), NAME, replace(EXERCISES[NAME], check=timed))
+    assert "**470 µs**; your best so far is 470 µs" in check(NAME, lambda n, threads: 470.2).text
+    assert "**455 µs**; your best so far is 455 µs" in check(NAME, lambda n, threads: 455).text
+    assert "**500 µs**; your best so far is 455 µs" in check(NAME, lambda n, threads: 500).text
+    assert "| **solved**, 455 µs | 3 | 0 |" in row()
+
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    assert check(NAME, right).accepted  # has no score, and leaves the best one alone
+    assert "| **solved**, 455 µs | 4 | 0 |" in row()
 
 
 def test_an_answer_that_is_not_there_yet_counts_for_nothing(folder: Path) -> None:
@@ -168,6 +188,8 @@ def test_an_unknown_name_is_told_the_known_ones(call: object) -> None:
         '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": 3}}',
         '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"attempts": "x"}}}',
         '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"attempts": 1e999}}}',
+        """{"format": "asyncgpu_tutor.progress/1", "exercises": {
+            "01-grid": {"attempts": 1, "hints": 0, "solved": true, "best": -1}}}""",
         "\0" * 40,
         "[" * 100_000,
     ],

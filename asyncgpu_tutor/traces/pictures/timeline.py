@@ -46,17 +46,17 @@ class Timeline:
     width: float
     legend: bool = True
     side_by_side: bool = False
+    lesson: str = ""
 
     def __repr__(self) -> str:
         return f"<{self.words}>"
 
     @property
     def words(self) -> str:
-        """What it shows, for those who cannot see it."""
+        """What it shows, for those who cannot see it: its lesson first, if it was given one."""
         told = [(p.title, alt_text(p.trace, p.metrics)) for p in self.panels]
-        if len(told) == 1:
-            return told[0][1]
-        return " ".join(f"{title}: {words}" for title, words in told)
+        counts = [words if len(told) == 1 else f"{title}: {words}" for title, words in told]
+        return " ".join([self.lesson, *counts] if self.lesson else counts)
 
     def svg(self) -> str:
         """The still picture: it stands alone, and is light or dark as the page is."""
@@ -136,6 +136,7 @@ def plot(
     window: Window | None = None,
     legend: bool = True,
     width: float = 10.0,
+    lesson: str = "",
 ) -> Timeline:
     """The timeline of a trace, to be looked at.
 
@@ -166,6 +167,8 @@ def plot(
         Put a legend below the axis.
     width : float
         In inches of matplotlib, each of them 76 pixels.
+    lesson : str
+        What is to be seen, in a sentence or two: the alternative text begins with it.
 
     Returns
     -------
@@ -186,7 +189,7 @@ def plot(
         highlight,
         window,
     )
-    return Timeline((made,), width, legend)
+    return Timeline((made,), width, legend, lesson=lesson)
 
 
 def compare_timelines(
@@ -200,6 +203,7 @@ def compare_timelines(
     window: Window | None = None,
     side_by_side: bool = False,
     width: float = 10.0,
+    lesson: str = "",
 ) -> Timeline:
     """Several traces on one scale: the same length is the same time in all of them.
 
@@ -213,7 +217,7 @@ def compare_timelines(
         Put them in one row; by default they are stacked, so that ends can be compared along a line.
     highlight : sequence, optional
         What stands out in each trace, as for `plot`; None where nothing does.
-    lanes, show_dependencies, color_by, window, width
+    lanes, show_dependencies, color_by, window, width, lesson
         As for `plot`.
 
     Returns
@@ -243,7 +247,7 @@ def compare_timelines(
     end = max(panel.layout.end for panel in panels)
     for panel in panels:
         panel.layout.begin, panel.layout.end = begin, end
-    return Timeline(tuple(panels), width, side_by_side=side_by_side)
+    return Timeline(tuple(panels), width, side_by_side=side_by_side, lesson=lesson)
 
 
 def _panel(

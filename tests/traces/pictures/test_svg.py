@@ -54,6 +54,15 @@ def test_it_is_labelled_with_its_words(mlp: Trace) -> None:
     assert f"<details><summary>In words</summary>{picture.words}" in picture._repr_html_()
 
 
+def test_the_words_begin_with_the_lesson(mlp: Trace) -> None:
+    one = plot(mlp, lesson="The copies take turns.")
+    two = compare_timelines([mlp, mlp], ["A", "B"], lesson="Twice the same.")
+
+    assert one.words == f"The copies take turns. {plot(mlp).words}"
+    assert two.words.startswith("Twice the same. A: Timeline of")
+    assert ET.fromstring(one.svg()).get("aria-label") == one.words
+
+
 def test_title_facts_unit_lanes_and_legend_are_there(mlp: Trace) -> None:
     svg = mlp.plot(title="Mine", lanes=("host", "streams")).svg()
 

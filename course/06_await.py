@@ -1069,6 +1069,42 @@ async def as_they_come(ops, use):
 # %% id=06-as-completed-check
 check("06-as-completed", as_they_come)
 
+# %% [markdown] id=exercise-limited
+# ### Exercise: no more than so many
+#
+# Run a list of operations with at most `limit` of them in flight at any time. As soon as one is done, the next one starts.
+# Return the results in the order of the list. (`help(asyncio.Semaphore)`)
+
+# %% id=06-limited starter
+async def run_limited(ops, limit):
+    return await asyncio.gather(*ops)
+
+
+# %% id=06-limited solution
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run(op):
+        async with gate:
+            return await op
+
+    return await asyncio.gather(*[run(op) for op in ops])
+
+# %% id=06-limited hints
+# Let each operation have a coroutine of its own, and think of a door that lets so many in at a time.
+#
+# `asyncio.Semaphore(limit)` is that door: `async with gate:` waits in front of it while `limit` others are inside.
+#
+# `async def run(op):` with `async with gate:` and `return await op` in it, and then `return await asyncio.gather(*[run(op) for op in
+# ops])`.
+
+# %% id=06-limited explanation
+# An operation that nobody has awaited costs nothing. So a thousand of them may stand in front of the door, and memory is needed for those
+# inside only.
+
+# %% id=06-limited-check
+check("06-limited", run_limited)
+
 # %% [markdown] id=script
 # ## In a script
 #

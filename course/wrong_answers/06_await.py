@@ -628,3 +628,104 @@ async def pipeline(number, prepare, process):
         await asyncio.sleep(0)
         x[:] = 0
     return await asyncio.gather(*tasks)
+
+
+# %% id=06-limited cause="5 were in flight at a time, and no more than 2 may be"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run(op):
+        async with gate:
+            task = agt.spawn(op)
+        return await task
+
+    return await asyncio.gather(*[run(op) for op in ops])
+
+
+# %% id=06-limited cause="no more than 1 were in flight at a time, where 2 could have been"
+async def run_limited(ops, limit):
+    return [await op for op in ops]
+
+
+# %% id=06-limited cause="its place stayed empty"
+async def run_limited(ops, limit):
+    results = []
+    for i in range(0, len(ops), limit):
+        results += await asyncio.gather(*ops[i : i + limit])
+    return results
+
+
+# %% id=06-limited cause="3 were in flight at a time, and no more than 2 may be"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit + 1)
+
+    async def run(op):
+        async with gate:
+            return await op
+
+    return await asyncio.gather(*[run(op) for op in ops])
+
+
+# %% id=06-limited cause="`sync` blocks the event loop"
+async def run_limited(ops, limit):
+    return [op.sync() for op in ops]
+
+
+# %% id=06-limited cause="with result 0, the result has shape"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+    results = []
+
+    async def run(op):
+        async with gate:
+            results.append(await op)
+
+    await asyncio.gather(*[run(op) for op in ops])
+    return results
+
+
+# %% id=06-limited cause="`d2h` ran 2 times, and 5 times is right"
+async def run_limited(ops, limit):
+    return await asyncio.gather(*ops[:limit])
+
+
+# %% id=06-limited cause="`run_limited` should return a list of 5, one for each in order, and returned one of 4"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run(op):
+        async with gate:
+            return await op
+
+    return (await asyncio.gather(*[run(op) for op in ops]))[1:]
+
+
+# %% id=06-limited cause="operation 1 of 5 did not run"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run():
+        async with gate:
+            return await ops[0]
+
+    return await asyncio.gather(*[run() for _ in ops])
+
+
+# %% id=06-limited cause="with result 0, the result has shape"
+async def run_limited(ops, limit):
+    gate = asyncio.Semaphore(limit)
+
+    async def run(op):
+        async with gate:
+            return await op
+
+    return (await asyncio.gather(*[run(op) for op in ops]))[::-1]
+
+
+# %% id=06-limited cause="its place stayed empty"
+async def run_limited(ops, limit):
+    async def lane(first):
+        return [await op for op in ops[first::limit]]
+
+    lanes = await asyncio.gather(*[lane(i) for i in range(limit)])
+    return [lanes[i % limit][i // limit] for i in range(len(ops))]

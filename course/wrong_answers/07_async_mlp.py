@@ -48,65 +48,6 @@ async def run_all(ops):
     return [await task for task in others]
 
 
-# %% id=07-outcomes cause="kernel 'beyond'"
-async def outcomes(ops):
-    return await asyncio.gather(*ops)
-
-
-# %% id=07-outcomes cause="cancelled task"
-async def outcomes(ops):
-    async def run(op):
-        return await op
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(run(op)) for op in ops]
-    except* agt.DeviceError:
-        pass
-    return [task.result() for task in tasks]
-
-
-# %% id=07-outcomes cause="no more than 1 of 2 operations were in flight at a time"
-async def outcomes(ops):
-    results = []
-    for op in ops:
-        try:
-            results.append(await op)
-        except agt.DeviceError as error:
-            results.append(error)
-    return results
-
-
-# %% id=07-outcomes cause="and returned one of 2"
-async def outcomes(ops):
-    results = await asyncio.gather(*ops, return_exceptions=True)
-    return [result for result in results if not isinstance(result, Exception)]
-
-
-# %% id=07-outcomes cause="the error should be in the list, and there is None"
-async def outcomes(ops):
-    results = await asyncio.gather(*ops, return_exceptions=True)
-    return [None if isinstance(result, Exception) else result for result in results]
-
-
-# %% id=07-outcomes cause="a NumPy array should come out"
-async def outcomes(ops):
-    try:
-        return await asyncio.gather(*ops)
-    except agt.DeviceError as error:
-        return [error for _ in ops]
-
-
-# %% id=07-outcomes cause="as it is meant to here, and its error came out of your function"
-async def outcomes(ops):
-    async def run(op):
-        return await op
-
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run(op)) for op in ops]
-    return [await task for task in tasks]
-
-
 # %% id=07-softmax cause="is nan, and"
 softmax = agt.Kernel(r"""
 extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
@@ -192,98 +133,6 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
     y[i] = expf(x[i] - top) / sum;
 }
 """)
-
-
-# %% id=07-limited cause="5 were in flight at a time, and no more than 2 may be"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit)
-
-    async def run(op):
-        async with gate:
-            task = agt.spawn(op)
-        return await task
-
-    return await asyncio.gather(*[run(op) for op in ops])
-
-
-# %% id=07-limited cause="no more than 1 were in flight at a time, where 2 could have been"
-async def run_limited(ops, limit):
-    return [await op for op in ops]
-
-
-# %% id=07-limited cause="its place stayed empty"
-async def run_limited(ops, limit):
-    results = []
-    for i in range(0, len(ops), limit):
-        results += await asyncio.gather(*ops[i : i + limit])
-    return results
-
-
-# %% id=07-limited cause="3 were in flight at a time, and no more than 2 may be"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit + 1)
-
-    async def run(op):
-        async with gate:
-            return await op
-
-    return await asyncio.gather(*[run(op) for op in ops])
-
-
-# %% id=07-limited cause="`sync` blocks the event loop"
-async def run_limited(ops, limit):
-    return [op.sync() for op in ops]
-
-
-# %% id=07-limited cause="with result 0, the result has shape"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit)
-    results = []
-
-    async def run(op):
-        async with gate:
-            results.append(await op)
-
-    await asyncio.gather(*[run(op) for op in ops])
-    return results
-
-
-# %% id=07-limited cause="`d2h` ran 2 times, and 5 times is right"
-async def run_limited(ops, limit):
-    return await asyncio.gather(*ops[:limit])
-
-
-# %% id=07-limited cause="`run_limited` should return a list of 5, one for each in order, and returned one of 4"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit)
-
-    async def run(op):
-        async with gate:
-            return await op
-
-    return (await asyncio.gather(*[run(op) for op in ops]))[1:]
-
-
-# %% id=07-limited cause="operation 1 of 5 did not run"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit)
-
-    async def run():
-        async with gate:
-            return await ops[0]
-
-    return await asyncio.gather(*[run() for _ in ops])
-
-
-# %% id=07-limited cause="with result 0, the result has shape"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit)
-
-    async def run(op):
-        async with gate:
-            return await op
-
-    return (await asyncio.gather(*[run(op) for op in ops]))[::-1]
 
 
 # %% id=07-tiled cause="and a 16th of that is enough"
@@ -628,15 +477,6 @@ async def run_all(ops):
     return await asyncio.gather(*[run(op) for op in ops])
 
 
-# %% id=07-limited cause="its place stayed empty"
-async def run_limited(ops, limit):
-    async def lane(first):
-        return [await op for op in ops[first::limit]]
-
-    lanes = await asyncio.gather(*[lane(i) for i in range(limit)])
-    return [lanes[i % limit][i // limit] for i in range(len(ops))]
-
-
 # %% id=07-two-devices cause="operation 3 of 4 did not run"
 async def on_both(recipe, batches, weights, devices):
     copies = []
@@ -648,3 +488,329 @@ async def on_both(recipe, batches, weights, devices):
         with agt.using(devices[i % 2]):
             tasks.append(agt.spawn(recipe(batches[min(i, 2)], copies[i % 2])))
     return await asyncio.gather(*tasks)
+
+
+# %% id=07-stages cause="`matvec` should return an operation, and returned NoneType"
+def matvec(hidden, w1, output):
+    rows, columns = hidden.shape
+    agt.matvec_naive(rows, columns, hidden, w1, output.partition(256)).output()
+
+
+def relu(output):
+    blocks = output.partition(256)
+    agt.relu(output.size, blocks, blocks).output()
+
+
+stages = matvec, relu
+
+
+# %% id=07-stages cause="`.output()` picks that one"
+def matvec(hidden, w1, output):
+    rows, columns = hidden.shape
+    return agt.matvec_naive(rows, columns, hidden, w1, output.partition(256))
+
+
+def relu(output):
+    blocks = output.partition(256)
+    return agt.relu(output.size, blocks, blocks).output()
+
+
+stages = matvec, relu
+
+
+# %% id=07-stages cause="must have shape (300, 300)"
+def matvec(hidden, w1, output):
+    rows, columns = hidden.shape
+    return agt.matvec_naive(rows, rows, hidden, w1, output.partition(256)).output()
+
+
+def relu(output):
+    blocks = output.partition(256)
+    return agt.relu(output.size, blocks, blocks).output()
+
+
+stages = matvec, relu
+
+
+# %% id=07-stages cause="`relu` ran 0 times"
+def matvec(hidden, w1, output):
+    rows, columns = hidden.shape
+    return agt.matvec_naive(rows, columns, hidden, w1, output.partition(256)).output()
+
+
+def relu(output):
+    return agt.value(output)
+
+
+stages = matvec, relu
+
+
+# %% id=07-stages cause="should be the pair `matvec, relu`"
+def matvec(hidden, w1, output):
+    rows, columns = hidden.shape
+    return agt.matvec_naive(rows, columns, hidden, w1, output.partition(256)).output()
+
+
+stages = matvec
+
+
+# %% id=07-stages cause="building the operation already ran something"
+def matvec(hidden, w1, output):
+    rows, columns = hidden.shape
+    launch = agt.matvec_naive(rows, columns, hidden, w1, output.partition(256)).output()
+    return agt.value(launch.sync())
+
+
+def relu(output):
+    blocks = output.partition(256)
+    return agt.relu(output.size, blocks, blocks).output()
+
+
+stages = matvec, relu
+
+
+# %% id=07-stages cause="with 300 rows of 70, for `matvec`, element 256 is 7"
+def matvec(hidden, w1, output):
+    rows, columns = hidden.shape
+    blocks = output.partition(256)
+    return agt.matvec_naive(rows, columns, hidden, w1, blocks, grid=1, block=256).output()
+
+
+def relu(output):
+    blocks = output.partition(256)
+    return agt.relu(output.size, blocks, blocks).output()
+
+
+stages = matvec, relu
+
+
+# %% id=07-chain cause="building the operation already ran something"
+def chain(x, w0, w1, gemm, matvec, relu):
+    n = len(x)
+    room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
+    x, hidden, output = room.sync()
+    return (
+        gemm(x, w0, hidden)
+        .and_then(lambda hidden: matvec(hidden, w1, output))
+        .and_then(relu)
+        .to_host()
+    )
+
+
+# %% id=07-chain cause="`sgemm_naive` ran 0 times"
+def chain(x, w0, w1, gemm, matvec, relu):
+    n = len(x)
+    room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
+
+    def stages(arrays):
+        _, hidden, output = arrays
+        return matvec(hidden, w1, output).and_then(relu)
+
+    return room.and_then(stages).to_host()
+
+
+# %% id=07-chain cause="one chain belongs on one stream"
+def chain(x, w0, w1, gemm, matvec, relu):
+    n = len(x)
+    room = agt.overlap(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
+
+    def stages(arrays):
+        x, hidden, output = arrays
+        done = gemm(x, w0, hidden)
+        return done.and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
+
+    return room.and_then(stages).to_host()
+
+
+# %% id=07-chain cause="nothing makes `relu` (stream 3) wait for `matvec_naive` (stream 3)"
+def chain(x, w0, w1, gemm, matvec, relu):
+    n = len(x)
+    room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
+
+    def stages(arrays):
+        x, hidden, output = arrays
+        product, cut = gemm(x, w0, hidden), relu(output)
+        return agt.zip(product, cut).and_then(lambda both: matvec(both[0], w1, both[1]))
+
+    return room.and_then(stages).to_host()
+
+
+# %% id=07-chain cause="must have shape (48,), and array 'zeros' has (80,)"
+def chain(x, w0, w1, gemm, matvec, relu):
+    rows, columns = len(x), w0.shape[1]
+    room = agt.zip(agt.h2d(x, "x"), agt.zeros((rows, columns)), agt.zeros(columns))
+
+    def stages(arrays):
+        x, hidden, output = arrays
+        done = gemm(x, w0, hidden)
+        return done.and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
+
+    return room.and_then(stages).to_host()
+
+
+# %% id=07-chain cause="a NumPy array should come out"
+def chain(x, w0, w1, gemm, matvec, relu):
+    n = len(x)
+    room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
+
+    def stages(arrays):
+        x, hidden, output = arrays
+        done = gemm(x, w0, hidden)
+        return done.and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
+
+    return room.and_then(stages).and_then(lambda result: agt.zip(agt.d2h(result)))
+
+
+# %% id=07-upload cause="a shared array should come out"
+def upload(w0, w1):
+    return agt.zip(agt.h2d(w0, "W0").share(), agt.h2d(w1, "W1"))
+
+
+# %% id=07-upload cause="both weights should come out"
+def upload(w0, w1):
+    return agt.h2d(w0, "W0").share()
+
+
+# %% id=07-upload cause="building the operation already ran something"
+def upload(w0, w1):
+    return agt.value((agt.h2d(w0).sync().share(), agt.h2d(w1).sync().share()))
+
+
+# %% id=07-upload cause="`h2d` ran 4 times, and 2 times is right"
+def upload(w0, w1):
+    first = agt.zip(agt.h2d(w0).share(), agt.h2d(w1).share())
+    return agt.zip(first, agt.h2d(w0).share(), agt.h2d(w1).share()).map(lambda all: all[1:])
+
+
+# %% id=07-upload cause="with W0, the result has shape"
+def upload(w0, w1):
+    return agt.zip(agt.h2d(w1, "W1").share(), agt.h2d(w0, "W0").share())
+
+
+# %% id=07-capture cause="`zip` is order"
+def capture(ops, stream):
+    return agt.zip(*[op.prepare().launch() for op in ops]).graph_on(stream)
+
+
+# %% id=07-capture cause="allocates memory, and a CUDA graph cannot"
+def capture(ops, stream):
+    return agt.overlap(*ops).graph_on(stream)
+
+
+# %% id=07-capture cause="`capture` should return a graph"
+def capture(ops, stream):
+    return agt.overlap(*[op.prepare().launch() for op in ops])
+
+
+# %% id=07-capture cause="should return a list of 4"
+def capture(ops, stream):
+    return ops[0].prepare().launch().graph_on(stream)
+
+
+# %% id=07-capture cause="with result 0, the result has shape"
+def capture(ops, stream):
+    arms = [op.prepare().launch() for op in ops]
+    return agt.overlap(*arms[::-1]).graph_on(stream)
+
+
+# %% id=07-race cause="get below 100. Where does the time go?"
+def race(mlp, batches, w0, w1):
+    prepared = [mlp(x, w0, w1).prepare() for x in batches]
+
+    async def go():
+        return await asyncio.gather(*[one.launch() for one in prepared])
+
+    return go
+
+
+# %% id=07-race cause="get below 100. Where does the time go?"
+def race(mlp, batches, w0, w1):
+    arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
+    graph = agt.zip(*arms).graph_on(agt.create_stream())
+
+    async def go():
+        return await graph.launch()
+
+    return go
+
+
+# %% id=07-race cause="for batch 0, element 0 is"
+def race(mlp, batches, w0, w1):
+    known = []
+
+    async def go():
+        if not known:
+            known.extend(await asyncio.gather(*[mlp(x, w0, w1) for x in batches]))
+        return known
+
+    return go
+
+
+# %% id=07-race cause="`sync` blocks the event loop"
+def race(mlp, batches, w0, w1):
+    arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
+    graph = agt.overlap(*arms).graph_on(agt.create_stream())
+
+    async def go():
+        return graph.launch().sync()
+
+    return go
+
+
+# %% id=07-race cause="`race` should return an `async def` function"
+def race(mlp, batches, w0, w1):
+    arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
+    return agt.overlap(*arms).graph_on(agt.create_stream()).launch
+
+
+# %% id=07-race cause="returned one of 4"
+def race(mlp, batches, w0, w1):
+    arms = [mlp(x, w0, w1).prepare().launch() for x in batches[::2]]
+    graph = agt.overlap(*arms).graph_on(agt.create_stream())
+
+    async def go():
+        return await graph.launch()
+
+    return go
+
+
+# %% id=07-softmax cause="let each thread write one output, its own"
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i == 0) {
+        float top = x[0];
+        for (unsigned int j = 1; j < n; j++) {
+            top = fmaxf(top, x[j]);
+        }
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += expf(x[j] - top);
+        }
+        for (unsigned int j = 0; j < n; j++) {
+            y[j] = expf(x[j] - top) / sum;
+        }
+    }
+}
+""")
+
+
+# %% id=07-softmax cause="element 0 is"
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float top = x[0];
+        for (unsigned int j = 1; j < n; j++) {
+            top = fmaxf(top, x[j]);
+        }
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += expf(x[j] - top);
+        }
+        y[i] = expf(x[i] - top) / sum + 0.000008f;
+    }
+}
+""")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -48,6 +50,25 @@ def test_what_is_solved_is_an_answer_and_counts_for_nobody(folder: Path) -> None
     assert not list(folder.iterdir())
     with pytest.raises(UsageError, match="no exercise"):
         solved("99-nothing")
+
+
+def test_the_page_goes_on_with_an_own_answer_once_it_was_accepted() -> None:
+    assert solved(NAME, right) is not right  # nobody has checked it
+    check(NAME, wrong)
+    assert solved(NAME, wrong) is not wrong
+    check(NAME, right)
+    assert solved(NAME, right) is right
+    assert solved(NAME, wrong)(33, 32) == 2
+
+
+def test_operations_that_an_answer_leaves_alone_are_no_warning() -> None:
+    async def one_of_all(ops: list[Any]) -> list[Any]:
+        return [await ops[0]]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert check("07-in-flight", one_of_all).status == "rejected"
+        gc.collect()
 
 
 def test_progress_of_one_chapter_lists_its_exercises_and_no_others() -> None:

@@ -17,6 +17,7 @@ from asyncgpu_tutor.exercises.checks import (
     each_equal,
     equal,
     filled,
+    in_flight,
     in_order,
     is_number,
     launches,
@@ -27,6 +28,7 @@ from asyncgpu_tutor.exercises.checks import (
     results,
     round_trip,
     side_by_side,
+    stretches,
     waits,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, meant_to_fail
@@ -375,6 +377,72 @@ def hostile_as_they_come(mine: Any, _model: Any) -> None:
     _first_come(*_coming(mine))
 
 
+# ------------------------------------------------------------------ no more than so many
+# The matrix of the one operation that takes longer than others: a thread goes along a whole row.
+SLOW, ROW = 96, 8192
+
+
+def _sizes(number: int, size: int) -> list[int]:
+    """Each operation has a size of its own, so that it can be told from the others under any name."""
+    return [size + i for i in range(number)]
+
+
+def _limited(answer: Any, sizes: Sequence[int], limit: int) -> Observed[Any]:
+    ops = [computed(n, ROW, 1) if n == SLOW else round_trip(n, i + 1) for i, n in enumerate(sizes)]
+    return observe(answer, ops, limit)
+
+
+def _limited_right(given: object, sizes: Sequence[int]) -> None:
+    right = [filled(n, ROW if n == SLOW else i + 1) for i, n in enumerate(sizes)]
+    in_order("run_limited", given, right)
+
+
+def check_limited(mine: Any, model: Any) -> None:
+    """`limit` are in flight and no more, the next starts as soon as one is done, and results are in order."""
+    for sizes, limit in [
+        (_sizes(5, 2_000_000), 2),
+        (_sizes(6, 1_000_000), 3),
+        (_sizes(3, 500_000), 8),
+        ([SLOW, *_sizes(3, 64)], 2),
+    ]:
+        number = len(sizes)
+        expected, run = _limited(model, sizes, limit), _limited(mine, sizes, limit)
+        with (
+            case(f"{number} operations and a limit of {limit}"),
+            compared(run.trace, expected.trace),
+        ):
+            never_blocks(run.trace)
+            launches(run.trace, "d2h", number)
+            most, right = in_flight(run.trace, sizes), min(number, limit)
+            if most > right:
+                raise Rejected(f"{most} were in flight at a time, and no more than {right} may be")
+            if most < right:
+                raise Rejected(
+                    f"no more than {most} were in flight at a time, where {right} could have been"
+                )
+            _refilled(run.trace, sizes, limit)
+            _limited_right(run.result, sizes)
+
+
+def _refilled(trace: agt.Trace, sizes: Sequence[int], limit: int) -> None:
+    """No place was still empty when the next became so, while there were operations to start."""
+    begun, done = (sorted(times) for times in zip(*stretches(trace, sizes), strict=True))
+    for i in range(limit, len(sizes)):
+        if limit > 1 and begun[i] >= done[i - limit + 1]:
+            late = next(s for s in results(trace, sizes) if s.end == done[i - limit])
+            raise Rejected(
+                "one was done, and its place stayed empty: start the next as soon as *one* is done, "
+                "and not when several are",
+                late,
+            )
+
+
+def hostile_limited(mine: Any, _model: Any) -> None:
+    """The results are in order, whichever is done first."""
+    sizes = _sizes(5, 64)
+    _limited_right(_limited(mine, sizes, 2).result, sizes)
+
+
 EXERCISES = (
     Exercise("06-difference", "Measure the difference", "difference", check_difference),
     Exercise("06-prepare", "Prepare the next batch meanwhile", "pipeline", check_prepare),
@@ -389,4 +457,5 @@ EXERCISES = (
         check_as_they_come,
         hostile_as_they_come,
     ),
+    Exercise("06-limited", "No more than so many", "run_limited", check_limited, hostile_limited),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +15,8 @@ from asyncgpu_tutor.exercises.checks import (
     all_in_flight,
     as_kernel,
     brief,
-    computed,
+    built,
+    each_equal,
     equal,
     filled,
     in_flight,
@@ -24,17 +26,147 @@ from asyncgpu_tutor.exercises.checks import (
     listed,
     never_blocks,
     noise,
-    out_of_bounds,
+    one_stream,
+    ordered,
     results,
     round_trip,
     side_by_side,
-    stretches,
 )
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, meant_to_fail
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import SimDevice, count
-from asyncgpu_tutor.exercises.sandbox import Observed, observe, private_device
+from asyncgpu_tutor.exercises.sandbox import (
+    Observed,
+    call,
+    call_plain,
+    observe,
+    on_fresh_device,
+    private_device,
+)
 
 __all__ = ["EXERCISES"]
+
+
+# ------------------------------------------------------------------ the stages
+def _on_device(*hosts: Array) -> list[agt.DeviceArray]:
+    return [agt.h2d(agt.pin(host)).sync() for host in hosts]
+
+
+def _stage(
+    name: str, answer: Any, hosts: Sequence[Array], expected: agt.Trace | None = None
+) -> Observed[Any]:
+    """Describe a stage and run it, with a copy of what it yields to the host behind it."""
+    arrays = _on_device(*hosts)
+    if name == "matvec":
+        arrays[1] = arrays[1].share()
+
+    def checked(array: object) -> object:
+        if not isinstance(array, agt.DeviceArray):
+            raise Rejected(
+                f"`{name}` should yield the one array that its kernel has written, and yields "
+                f"{brief(array)}: `.output()` picks that one"
+            )
+        return agt.d2h(array)
+
+    op = built(name, answer, expected or agt.Trace(), *arrays)
+    return observe(lambda: op.and_then(cast(Any, checked)).sync())
+
+
+def check_stages(mine: Any, model: Any) -> None:
+    """Each is lazy, has one kernel, and yields its output, whatever the shape of the matrix."""
+    if not isinstance(mine, tuple) or len(cast(tuple[Any, ...], mine)) != 2:
+        raise Rejected(f"`stages` should be the pair `matvec, relu`, and is {brief(mine)}")
+    for rows, columns in ((64, 64), (300, 70), (70, 300)):
+        matrix, vector, numbers = noise(1, rows, columns), noise(2, columns), noise(3, rows)
+        cases = [
+            ("matvec", "matvec_naive", (matrix, vector, filled(rows, 7.0)), matrix @ vector),
+            ("relu", "relu", (numbers,), np.maximum(numbers, 0)),
+        ]
+        for i, (name, kernel, hosts, right) in enumerate(cases):
+            expected = on_fresh_device(_stage, name, model[i], hosts).trace
+            with case(f"{rows} rows of {columns}, for `{name}`"):
+                run = _stage(name, cast(tuple[Any, Any], mine)[i], hosts, expected)
+                launches(run.trace, kernel, 1)
+                equal(run.result, right)
+
+
+def _gemm(x: Any, w0: Any, hidden: Any) -> agt.DeviceOp[Any]:
+    m, k = x.shape
+    n = hidden.shape[1]
+    return agt.sgemm_naive(m, n, k, 1.0, x, w0, 0.0, hidden.partition(16, 16)).output()
+
+
+def _matvec(hidden: Any, w1: Any, output: Any) -> agt.DeviceOp[Any]:
+    m, n = hidden.shape
+    return agt.matvec_naive(m, n, hidden, w1, output.partition(64)).output()
+
+
+def _relu(output: Any) -> agt.DeviceOp[Any]:
+    part = output.partition(64)
+    return agt.relu(output.size, part, part).output()
+
+
+def _forward(x: Array, w0: Array, w1: Array) -> Array:
+    return np.maximum(x @ w0 @ w1, 0)
+
+
+def _shared(*hosts: Array) -> list[agt.DeviceArray]:
+    return [array.share() for array in _on_device(*hosts)]
+
+
+CHAIN = ("h2d", "sgemm_naive", "matvec_naive", "relu", "d2h")
+
+
+def _chained(
+    answer: Any, expected: agt.Trace, x: Array, weights: Sequence[agt.DeviceArray]
+) -> Observed[Any]:
+    stages = _gemm, _matvec, _relu
+    return observe(built("chain", answer, expected, x, *weights, *stages).sync)
+
+
+def check_chain(mine: Any, model: Any) -> None:
+    """One lazy operation on one stream, that leaves the weights where they are for the next."""
+    for rows, inner, outer in ((64, 64, 64), (48, 32, 80)):
+        x = agt.pin(noise(4, rows, inner) / np.float32(8))
+        w0, w1 = noise(5, inner, outer) / np.float32(8), noise(6, outer)
+
+        def known(x: Array = x, hosts: Sequence[Array] = (w0, w1)) -> agt.Trace:
+            return _chained(model, agt.Trace(), x, _shared(*hosts)).trace
+
+        expected, weights = on_fresh_device(known), _shared(w0, w1)
+        with case(f"a batch of {rows} x {inner} and weights of {inner} x {outer}"):
+            for _ in range(2):  # the weights are there for the second batch, too
+                run = _chained(mine, expected, x, weights)
+                with compared(run.trace, expected):
+                    for name in CHAIN:
+                        launches(run.trace, name, 1)
+                    one_stream(run.trace)
+                    ordered(run.trace, *CHAIN)
+                equal(run.result, _forward(x, w0, w1))
+
+
+def check_upload(mine: Any, model: Any) -> None:
+    """One operation, one copy of each, and any number of users."""
+    for dim in (64, 48):
+        w0, w1 = noise(7, dim, dim), noise(8, dim)
+        expected = on_fresh_device(
+            observe, lambda w0=w0, w1=w1: model(agt.pin(w0), agt.pin(w1)).sync()
+        )
+        op = built("upload", mine, expected.trace, agt.pin(w0), agt.pin(w1))
+        run = observe(op.sync)
+        found: Any = run.result
+        if not isinstance(found, tuple) or len(cast(tuple[Any, ...], found)) != 2:
+            raise Rejected(
+                f"both weights should come out, W0 and then W1, and this did: {brief(found)}"
+            )
+        launches(run.trace, "h2d", 2)
+        for name, array, host in zip(("W0", "W1"), cast(Any, found), (w0, w1), strict=True):
+            with case(name):
+                if not isinstance(array, agt.DeviceArray) or array.mode != "shared":
+                    raise Rejected(
+                        f"a shared array should come out, which any number of batches may use, and this "
+                        f"did: {brief(array)}"
+                    )
+                equal(agt.d2h(array).sync(), host)
 
 
 def _sizes(number: int, size: int) -> list[int]:
@@ -74,29 +206,56 @@ def hostile_run_all(mine: Any, _model: Any) -> None:
     _all_right("run_all", _run_all(mine, sizes).result, sizes)
 
 
-def _one_fails(answer: Any, failing: int) -> Observed[Any]:
-    """Try an answer on three operations, of which one writes beyond its array."""
-    sizes = _sizes(3, 1_000_000)
-    ops = [out_of_bounds() if i == failing else round_trip(n, i + 1) for i, n in enumerate(sizes)]
-    with meant_to_fail(agt.DeviceError):
-        return observe(answer, [op.named(f"op {i}") for i, op in enumerate(ops)])
+# ------------------------------------------------------------------ as a graph
+def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Array]]:
+    stream = agt.create_stream()
+    hosts = [agt.pin(filled(100_000 + i, i)) for i in range(number)]
+    ops = [agt.h2d(host).to_host().named(f"op {i}") for i, host in enumerate(hosts)]
+    return call(call_plain, answer, ops, stream), stream, hosts
 
 
-def check_outcomes(mine: Any, model: Any) -> None:
-    """The error is where the result would be, and costs the others neither result nor overlap."""
-    for failing in (1, 0, 2):
-        expected, run = _one_fails(model, failing), _one_fails(mine, failing)
-        for i, outcome in enumerate(listed("outcomes", run.result, 3)):
-            with case(f"operation {failing} of 3 failing, for outcome {i}"):
-                if i != failing:
-                    equal(outcome, filled(1_000_000 + i, i + 1))
-                elif not isinstance(outcome, agt.DeviceError):
-                    raise Rejected(
-                        f"the error should be in the list, and there is {brief(outcome)}"
-                    )
-        with compared(run.trace, expected.trace):
-            others = [n for i, n in enumerate(_sizes(3, 1_000_000)) if i != failing]
-            all_in_flight(run.trace, others, len(others))
+def _launch(graph: Any, stream: agt.types.Stream) -> Observed[Any]:
+    return observe(lambda: [np.array(result) for result in graph.launch().sync_on(stream)])
+
+
+def check_capture(mine: Any, model: Any) -> None:
+    """One call starts all; no branch waits for another; each launch reads what the host has by then."""
+    for number in (4, 2):
+
+        def known(number: int = number) -> agt.Trace:
+            graph, stream, _ = _captured(model, number)
+            return _launch(graph, stream).trace
+
+        expected = on_fresh_device(known)
+        graph, stream, hosts = _captured(mine, number)
+        if not isinstance(graph, agt.CudaGraph):
+            raise Rejected(
+                f"`capture` should return a graph, and returned {brief(graph)}: `graph_on(stream)` makes one"
+            )
+        for launch in (1, 2):
+            for i, host in enumerate(hosts):
+                host[:] = 10 * launch + i
+            with case(f"{number} operations, launch {launch}"):
+                run = _launch(graph, stream)
+                right = [filled(host.size, 10 * launch + i) for i, host in enumerate(hosts)]
+                in_order("graph.launch()", run.result, right)
+                with compared(run.trace, expected):
+                    _side_by_side(results(run.trace, [host.size for host in hosts]))
+
+
+def _side_by_side(ends: Sequence[agt.types.Span]) -> None:
+    """No operation of a graph comes after another."""
+    for one, other in pairwise(ends):
+        if one.stream == other.stream:
+            raise Rejected(
+                "the operations are in one branch of the graph, one behind the other: `zip` is order, and "
+                "`overlap` gives each a branch of its own",
+                one,
+                other,
+            )
+
+
+TILE, WARP = 16, 32
 
 
 def check_softmax(mine: Any, _model: Any) -> None:
@@ -108,10 +267,30 @@ def check_softmax(mine: Any, _model: Any) -> None:
         x = x * np.float32(scale) + np.float32(middle)
         grown = np.exp(x.astype(np.float64) - x.max())
         with case(f"n={n}, blocks of {threads} and numbers from {x.min():.0f} to {x.max():.0f}"):
-            equal(launched(kernel, [n, x], (n,), (threads,)), grown / grown.sum())
+            got, right = launched(kernel, [n, x], (n,), (threads,)), grown / grown.sum()
+            equal(got, right)
+            _to_the_digit(got, right)
+    _all_threads(kernel, [256, noise(1, 256)], 256)
 
 
-TILE = 16
+def _to_the_digit(got: Array, right: Array) -> None:
+    """As `equal`, also for the smallest of numbers that add up to 1."""
+    (wrong,) = np.nonzero(~np.isclose(got, right, rtol=1e-3, atol=1e-30))
+    if wrong.size:
+        i = int(wrong[0])
+        raise Rejected(f"element {i} is {got[i]:.4g}, and {right[i]:.4g} is right")
+
+
+def _all_threads(kernel: agt.Kernel, args: Sequence[Any], n: int) -> None:
+    """Neighbours write together, as one warp: a thread that writes all by itself asks once for each."""
+    with agt.microscope() as report:
+        launched(kernel, args, (n,), (WARP,))
+    asked = report[kernel.name].counts.global_store_requests
+    if asked > n // WARP:
+        raise Rejected(
+            f"a warp of {WARP} threads can write {WARP} neighbours at a time, and for {n} outputs it asked "
+            f"{asked} times: let each thread write one output, its own"
+        )
 
 
 # ------------------------------------------------------------------ a tiled GEMM
@@ -144,65 +323,58 @@ def check_tiled(mine: Any, _model: Any) -> None:
         )
 
 
-# ------------------------------------------------------------------ no more than so many
-# The matrix of the one operation that takes longer than others: a thread goes along a whole row.
-SLOW, ROW = 96, 8192
+# ------------------------------------------------------------------ the race
+RUNNERS, PAR = 8, 100.0
 
 
-def _limited(answer: Any, sizes: Sequence[int], limit: int) -> Observed[Any]:
-    ops = [computed(n, ROW, 1) if n == SLOW else round_trip(n, i + 1) for i, n in enumerate(sizes)]
-    return observe(answer, ops, limit)
+def _race(answer: Any) -> tuple[float, agt.Trace]:
+    """The time of the second run, on other numbers than the first had; both have to be right."""
+    inputs = agt.data.seed_inputs(64, RUNNERS)
+    batches = [agt.pin(batch) for batch in inputs.batches]
+    w0, w1 = _shared(inputs.w0, inputs.w1)
 
+    def mlp(x: Any, w0: Any, w1: Any) -> agt.DeviceOp[Any]:
+        n = len(x)
 
-def _limited_right(given: object, sizes: Sequence[int]) -> None:
-    right = [filled(n, ROW if n == SLOW else i + 1) for i, n in enumerate(sizes)]
-    in_order("run_limited", given, right)
+        def stages(arrays: Any) -> agt.DeviceOp[Any]:
+            x, hidden, output = arrays
+            chain = _gemm(x, w0, hidden).and_then(lambda hidden: _matvec(hidden, w1, output))
+            return chain.and_then(_relu)
 
+        room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, n)), agt.zeros(n))
+        return room.and_then(stages).to_host()
 
-def check_limited(mine: Any, model: Any) -> None:
-    """`limit` are in flight and no more, the next starts as soon as one is done, and results are in order."""
-    for sizes, limit in [
-        (_sizes(5, 2_000_000), 2),
-        (_sizes(6, 1_000_000), 3),
-        (_sizes(3, 500_000), 8),
-        ([SLOW, *_sizes(3, 64)], 2),
-    ]:
-        number = len(sizes)
-        expected, run = _limited(model, sizes, limit), _limited(mine, sizes, limit)
-        with (
-            case(f"{number} operations and a limit of {limit}"),
-            compared(run.trace, expected.trace),
-        ):
-            never_blocks(run.trace)
-            launches(run.trace, "d2h", number)
-            most, right = in_flight(run.trace, sizes), min(number, limit)
-            if most > right:
-                raise Rejected(f"{most} were in flight at a time, and no more than {right} may be")
-            if most < right:
-                raise Rejected(
-                    f"no more than {most} were in flight at a time, where {right} could have been"
-                )
-            _refilled(run.trace, sizes, limit)
-            _limited_right(run.result, sizes)
+    go = call(call_plain, answer, mlp, batches, w0, w1)
 
-
-def _refilled(trace: agt.Trace, sizes: Sequence[int], limit: int) -> None:
-    """No place was still empty when the next became so, while there were operations to start."""
-    begun, done = (sorted(times) for times in zip(*stretches(trace, sizes), strict=True))
-    for i in range(limit, len(sizes)):
-        if limit > 1 and begun[i] >= done[i - limit + 1]:
-            late = next(s for s in results(trace, sizes) if s.end == done[i - limit])
+    async def once() -> list[Array]:
+        returned: Any = go()
+        if not asyncio.iscoroutine(returned):
             raise Rejected(
-                "one was done, and its place stayed empty: start the next as soon as *one* is done, "
-                "and not when several are",
-                late,
+                "`race` should return an `async def` function, to be run again and again"
             )
+        found = listed("go", await returned, RUNNERS)
+        return [np.array(result) for result in found]
+
+    for numbers in (inputs.batches, inputs.batches[::-1] + np.float32(0.25)):
+        for pinned, batch in zip(batches, numbers, strict=True):
+            pinned[:] = batch
+        run: Observed[Any] = observe(once)
+        never_blocks(run.trace)
+        right = [_forward(batch, inputs.w0, inputs.w1) for batch in numbers]
+        each_equal(run.result, right, f"{RUNNERS} batches, for batch")
+    return run.trace.metrics().makespan, run.trace
 
 
-def hostile_limited(mine: Any, _model: Any) -> None:
-    """The results are in order, whichever is done first."""
-    sizes = _sizes(5, 64)
-    _limited_right(_limited(mine, sizes, 2).result, sizes)
+def check_race(mine: Any, model: Any) -> float:
+    """The answer is right twice, on different numbers, and the second time it is quick."""
+    _, expected = on_fresh_device(_race, model)
+    took, trace = _race(mine)
+    with compared(trace, expected):
+        if took >= PAR:
+            raise Rejected(
+                f"all is right, and it takes {took:.0f} µs: get below {PAR:.0f}. Where does the time go?"
+            )
+    return took
 
 
 # ------------------------------------------------------------------ two devices
@@ -277,12 +449,15 @@ def check_on_both(mine: Any, model: Any) -> None:
 
 
 EXERCISES = (
+    Exercise("07-stages", "Two stages", "stages", check_stages),
+    Exercise("07-chain", "The chain", "chain", check_chain),
+    Exercise("07-upload", "Weights for everybody", "upload", check_upload),
     Exercise(
         "07-in-flight", "Any number, all in flight", "run_all", check_run_all, hostile_run_all
     ),
-    Exercise("07-outcomes", "One fails, the others do not", "outcomes", check_outcomes),
-    Exercise("07-softmax", "A kernel: softmax", "softmax", check_softmax),
-    Exercise("07-limited", "No more than so many", "run_limited", check_limited, hostile_limited),
+    Exercise("07-capture", "All of them in one graph", "capture", check_capture),
     Exercise("07-tiled", "A kernel: GEMM with tiles", "sgemm_tiled", check_tiled),
+    Exercise("07-race", "The race: eight batches", "race", check_race),
+    Exercise("07-softmax", "A kernel: softmax", "softmax", check_softmax),
     Exercise("07-two-devices", "Two devices", "on_both", check_on_both),
 )

@@ -12,7 +12,6 @@ ARGS ?=
 PORT ?=
 # Test processes. More than a few cost more to start than they save.
 JOBS ?= 2
-FIRST_PAGE := notebooks/00_start_here.ipynb
 
 # The stamps live inside the environment: who deletes .venv deletes them too.
 VENV_STAMP := $(VENV)/.stamp-venv
@@ -20,9 +19,6 @@ TEST_STAMP := $(VENV)/.stamp-test
 LAB_STAMP := $(VENV)/.stamp-lab
 # Its extras come on top of those two: a learner needs no test tools, and a tester no JupyterLab.
 BROWSER_STAMP := $(VENV)/.stamp-browser
-
-# So that JupyterLab asks neither the learner about news nor the network for them.
-SETTINGS := $(VENV)/share/jupyter/lab/settings
 
 # Prints cuda12, cuda13 or nothing. -P: the modules beside the doctor are not to shadow Python's own.
 CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/commands/doctor.py --cupy-extra
@@ -51,11 +47,10 @@ $(TEST_STAMP): $(VENV_STAMP) pyproject.toml
 	$(PIP) install --editable ".[test$${extra:+,$$extra}]"
 	@touch $@
 
-$(LAB_STAMP): $(VENV_STAMP) pyproject.toml tools/lab_settings.json
+$(LAB_STAMP): $(VENV_STAMP) pyproject.toml
 	@extra="$$($(CUPY_EXTRA_HERE))"; \
 	echo "Installing the course ($(VENV), extras: lab$${extra:+,$$extra}) ..."; \
 	$(PIP) install --editable ".[lab$${extra:+,$$extra}]"
-	@mkdir -p $(SETTINGS) && cp tools/lab_settings.json $(SETTINGS)/overrides.json
 	@touch $@
 
 $(BROWSER_STAMP): $(TEST_STAMP) $(LAB_STAMP)
@@ -65,9 +60,8 @@ $(BROWSER_STAMP): $(TEST_STAMP) $(LAB_STAMP)
 
 venv: $(TEST_STAMP)
 
-# As default_url, the first page is also where the address leads that --no-browser prints.
 lab: $(LAB_STAMP)
-	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/$(FIRST_PAGE) $(if $(PORT),--port=$(PORT)) $(ARGS)
+	$(PY) -m asyncgpu_tutor start $(if $(PORT),--port=$(PORT)) $(ARGS)
 
 lint: $(TEST_STAMP)
 	$(BIN)/ruff check .

@@ -46,6 +46,10 @@ COMMANDS = {
         "asyncgpu_tutor.commands.profile.course_command",
         "record the course's programs on a GPU, for those who have none",
     ),
+    "start": Command(
+        "asyncgpu_tutor.commands.start",
+        "put the course into a folder, and open it in JupyterLab",
+    ),
 }
 
 

@@ -245,9 +245,8 @@ def examine_python(machine: ThisMachine) -> Finding:
     version = machine.python_version()
     detail = ".".join(map(str, version)) + f" ({sys.executable})"
     if version[:2] < OLDEST_PYTHON:
-        advice = (
-            "The course needs Python 3.11 or newer: install one, then make lab PYTHON=/path/to/it"
-        )
+        advice = "The course needs Python 3.11 or newer: install one"
+        advice += ", then make lab PYTHON=/path/to/it" if machine.in_checkout() else ""
         return Finding("Python", "broken", detail, advice, needed=True)
     return Finding("Python", "ok", detail, needed=True)
 
@@ -265,9 +264,8 @@ def examine_jupyterlab(machine: ThisMachine) -> Finding:
     """JupyterLab. Not needed: editors that run notebooks do as well."""
     version = machine.version_of("jupyterlab")
     if version is None:
-        advice = (
-            f"make lab, or: {how_to_install(machine, 'lab')}   (or open notebooks/ in an editor)"
-        )
+        make = "make lab, or: " if machine.in_checkout() else ""
+        advice = f"{make}{how_to_install(machine, 'lab')}   (or open the notebooks in an editor)"
         return Finding("JupyterLab", "missing", "not installed", advice)
     return Finding("JupyterLab", "ok", version)
 

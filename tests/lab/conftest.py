@@ -9,10 +9,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from asyncgpu_tutor.commands.start import bring
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -69,27 +72,16 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what a learner opens: notebooks save themselves, and exercises write progress."""
+    """What a learner opens: notebooks save themselves, and exercises write progress."""
     folder = tmp_path_factory.mktemp("course")
-    for name in ("notebooks", "docs"):
-        shutil.copytree(ROOT / name, folder / name)
+    bring(ROOT, folder)
     return folder
-
-
-def _first_page() -> str:
-    """The options that `make lab` gives JupyterLab."""
-    done = subprocess.run(
-        ["make", "--dry-run", "lab"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    (url,) = set(re.findall(r"--LabApp\.default_url=(\S+)", done.stdout))
-    return url
 
 
 @pytest.fixture(scope="session")
 def lab(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a JupyterLab that knows nothing of its user's settings."""
-    jupyter = Path(sys.executable).with_name("jupyter")
-    if not jupyter.exists() or not (jupyter.parent / "jupyter-lab").exists():
+    if find_spec("jupyterlab") is None:
         _cannot("JupyterLab is not installed: make test-lab does it")
     home = tmp_path_factory.mktemp("home")
     own = ("CONFIG", "DATA", "RUNTIME")
@@ -101,9 +93,9 @@ def lab(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         "IPYTHONDIR": str(home / "ipython"),
         "ASYNCGPU_DEVICE": "sim",
     }
-    command = [str(jupyter), "lab", "--no-browser", "--port=0", "--allow-root"]
+    command = [sys.executable, "-m", "asyncgpu_tutor", "start", str(course), "--no-browser"]
     # The last option lets a test ask the page what its cells say: those off the screen are not in the page.
-    command += [f"--LabApp.default_url={_first_page()}", "--LabApp.expose_app_in_browser=True"]
+    command += ["--port=0", "--lab=--LabApp.expose_app_in_browser=True"]
     server = subprocess.Popen(
         command, cwd=course, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

@@ -32,7 +32,7 @@ case "$*" in
 esac
 """
 
-OPEN_FIRST_PAGE = "jupyter lab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb"
+OPEN_FIRST_PAGE = "python -m asyncgpu_tutor start"
 
 
 class Checkout:

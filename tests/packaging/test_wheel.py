@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from asyncgpu_tutor.commands.start import PARTS
 
 from .conftest import pip_for
 
@@ -27,15 +31,24 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory, run: Run) -> Pat
 
 
 def test_wheel_holds_what_the_checkout_holds_and_nothing_else(root: Path, wheel: Path) -> None:
-    package = root / "asyncgpu_tutor"
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "asyncgpu_tutor", *PARTS],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    pages = tuple(f"{part}/" for part in PARTS)
     expected = {
-        path.relative_to(root).as_posix()
-        for path in package.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        f"asyncgpu_tutor/course/{name}" if name.startswith(pages) else name for name in listed
     }
     names = set(zipfile.ZipFile(wheel).namelist())
 
-    assert {name for name in names if not name.startswith("asyncgpu_tutor-")} == expected
+    left_out = (
+        "asyncgpu_tutor-",
+        "asyncgpu_tutor/course/notebooks/progress.json",
+    )  # of a checkout in use
+    assert {name for name in names if not name.startswith(left_out)} == expected
     assert "asyncgpu_tutor/py.typed" in names
     assert "asyncgpu_tutor/kernels/sgemm_naive.py" in names
     assert any(name.startswith("asyncgpu_tutor/data/") for name in names)
@@ -62,3 +75,15 @@ def test_installed_wheel_runs_the_main_job(
     assert not report["can_run"]
     missing = {f["name"]: f for f in report["findings"] if f["status"] == "missing"}
     assert "asyncgpu_tutor[lab]" in missing["ipykernel"]["advice"]
+
+    # It has the course in it, whole.
+    run(command, "start", "mine", "--copy-only", cwd=tmp_path)
+    mine = tmp_path / "mine"
+    links = 0
+    for page in [*mine.glob("*/*.ipynb"), *mine.glob("docs/*.md")]:
+        for target in re.findall(
+            r"\]\((?!https?:)([\w./]+\.(?:md|py|ipynb))", page.read_text(encoding="utf-8")
+        ):
+            links += 1
+            assert (page.parent / target).exists(), (page, target)
+    assert links > 30

@@ -1,0 +1,102 @@
+"""``asyncgpu-tutor start``: put the course into a folder, and open JupyterLab at its first page.
+
+Serves a checkout, whose pages are opened where they are, and an installed wheel, which has the pages in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from asyncgpu_tutor.commands.doctor import ThisMachine, how_to_install
+from asyncgpu_tutor.commands.start.pages import FIRST_PAGE, Brought, bring, course
+from asyncgpu_tutor.errors import UsageError
+
+__all__ = ["add_arguments", "run"]
+
+FOLDER = Path("asyncgpu-course")
+# JupyterLab reads defaults from `labconfig` in folders of this variable. So it asks a learner nothing about
+# news, whatever environment it was installed in.
+CONFIG_PATH = "JUPYTER_CONFIG_PATH"
+CONFIG = Path(__file__).with_name("jupyter")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``asyncgpu-tutor start``."""
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        help=f"where you want to work: ./{FOLDER} if not given; in a checkout, the checkout itself. Files "
+        "that are there already stay as they are",
+    )
+    parser.add_argument(
+        "--copy-only", action="store_true", help="bring the files, and open nothing"
+    )
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print the address in place of opening it"
+    )
+    parser.add_argument(
+        "--port", type=int, help="of the server, if not the first free one from 8888"
+    )
+    parser.add_argument(
+        "--lab",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="any option of JupyterLab, as in --lab=--ip=0.0.0.0; may be given again",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Bring the course and open it; the exit code of JupyterLab's end, 0."""
+    folder = _folder(args.folder)
+    if args.copy_only:
+        return 0
+    if find_spec("jupyterlab") is None:
+        raise UsageError(
+            f"JupyterLab is not installed here: {how_to_install(ThisMachine(), 'lab')}. Or open "
+            f"{folder / FIRST_PAGE} in an editor that runs notebooks"
+        )
+    options = [*args.lab]
+    if args.no_browser:
+        options.append("--no-browser")
+    if args.port is not None:
+        options.append(f"--port={args.port}")
+    _open(folder, options)
+    return 0
+
+
+def _folder(wanted: Path | None) -> Path:
+    pages, is_checkout = course()
+    if is_checkout and wanted is None:
+        return pages
+    folder = wanted or FOLDER
+    print(_told(folder, bring(pages, folder)))
+    return folder
+
+
+def _told(folder: Path, brought: Brought) -> str:
+    new, kept = len(brought.new), len(brought.kept)
+    text = f"The course is in {folder.resolve()}: {new} new files."
+    if kept:
+        text += f" {kept} were there and stay as they are; delete one, and the next start brings it anew."
+    return text
+
+
+def _open(folder: Path, options: list[str]) -> None:
+    paths = [os.environ.get(CONFIG_PATH, ""), str(CONFIG)]
+    os.environ[CONFIG_PATH] = os.pathsep.join(filter(None, paths))
+    given = [
+        f"--ServerApp.root_dir={folder.resolve()}",
+        f"--LabApp.default_url=/lab/tree/{FIRST_PAGE}",
+    ]
+    if getattr(os, "geteuid", lambda: 1)() == 0:
+        given.append("--allow-root")  # as in most containers
+    # Named like this, for it comes with an extra, and the type checker need not have it.
+    lab: Any = import_module("jupyterlab.labapp")
+    lab.LabApp.launch_instance([*given, *options])

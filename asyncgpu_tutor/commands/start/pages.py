@@ -1,0 +1,83 @@
+"""The course's pages: where they come from, and how they get into a learner's folder."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from asyncgpu_tutor.errors import UsageError
+
+__all__ = ["FIRST_PAGE", "PARTS", "Brought", "bring", "course"]
+
+PARTS = ("notebooks", "solutions", "docs")
+FIRST_PAGE = "notebooks/00_start_here.ipynb"
+# What a learner's work leaves behind where somebody has worked in the pages themselves.
+NOT_OURS = shutil.ignore_patterns("progress*.json", ".*", "__pycache__")
+
+PACKAGE = Path(__file__).resolve().parents[2]
+
+
+class Brought(NamedTuple):
+    """What `bring` has done: files that are new in the folder, and files that it has left as they were."""
+
+    new: list[Path]
+    kept: list[Path]
+
+
+def course() -> tuple[Path, bool]:
+    """Folder with the course's pages, and whether they are a checkout's, which is worked in where it is.
+
+    Raises
+    ------
+    UsageError
+        If this installation has none.
+    """
+    checkout, packed = PACKAGE.parent, PACKAGE / "course"
+    if (checkout / "pyproject.toml").is_file() and (checkout / FIRST_PAGE).is_file():
+        return checkout, True
+    if (packed / FIRST_PAGE).is_file():
+        return packed, False
+    raise UsageError(
+        f"this installation has no course: there are no notebooks in {packed}. Install the wheel again, or "
+        "clone the repository"
+    )
+
+
+def bring(source: Path, folder: Path) -> Brought:
+    """Copy the pages into `folder`, and change nothing that is there.
+
+    Parameters
+    ----------
+    source : Path
+        What `course` gives.
+    folder : Path
+        It is made where it does not exist.
+
+    Raises
+    ------
+    UsageError
+        If `folder` is a file, or lies within the pages themselves.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file: name a folder for the course")
+    if any(folder.resolve().is_relative_to(source / part) for part in PARTS):
+        raise UsageError(f"{folder} is a part of the course's own pages: name a folder elsewhere")
+    found = Brought([], [])
+    for part in PARTS:
+        _bring(source / part, folder / part, folder, found)
+    return found
+
+
+def _bring(source: Path, target: Path, folder: Path, found: Brought) -> None:
+    names = {path.name for path in source.iterdir()}
+    target.mkdir(parents=True, exist_ok=True)
+    for name in sorted(names - set(NOT_OURS(str(source), sorted(names)))):
+        here, there = source / name, target / name
+        if here.is_dir():
+            _bring(here, there, folder, found)
+        elif there.exists():
+            found.kept.append(there.relative_to(folder))
+        else:
+            shutil.copyfile(here, there)
+            found.new.append(there.relative_to(folder))

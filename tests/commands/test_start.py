@@ -1,0 +1,139 @@
+"""``asyncgpu-tutor start``: pages come into a folder, a learner's work stays, JupyterLab opens there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.__main__ import main
+from asyncgpu_tutor.commands.start import FIRST_PAGE, PARTS, bring, course, pages
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What JupyterLab was started with; a stand-in takes its place."""
+    calls: list[list[str]] = []
+
+    class LabApp:
+        @staticmethod
+        def launch_instance(argv: list[str]) -> None:
+            calls.append(argv)
+
+    lab, labapp = ModuleType("jupyterlab"), ModuleType("jupyterlab.labapp")
+    lab.__spec__ = pages.__spec__
+    labapp.LabApp = LabApp  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "jupyterlab", lab)
+    monkeypatch.setitem(sys.modules, "jupyterlab.labapp", labapp)
+    monkeypatch.delenv("JUPYTER_CONFIG_PATH", raising=False)
+    return calls
+
+
+def test_all_pages_come(tmp_path: Path) -> None:
+    brought = bring(ROOT, tmp_path / "mine")
+    assert not brought.kept
+    assert (tmp_path / "mine" / FIRST_PAGE).read_bytes() == (ROOT / FIRST_PAGE).read_bytes()
+    assert {path.parts[0] for path in brought.new} == set(PARTS)
+
+
+def test_work_stays_and_what_was_deleted_comes_again(tmp_path: Path) -> None:
+    bring(ROOT, tmp_path)
+    mine, gone = tmp_path / FIRST_PAGE, tmp_path / "docs/glossary.md"
+    mine.write_text("my work")
+    gone.unlink()
+    brought = bring(ROOT, tmp_path)
+    assert mine.read_text() == "my work"
+    assert brought.new == [Path("docs/glossary.md")]
+    assert Path(FIRST_PAGE) in brought.kept
+
+
+def test_what_a_learner_left_in_the_pages_does_not_travel(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    bring(ROOT, source)
+    (source / "notebooks/progress.json").write_text("{}")
+    (source / "notebooks/.ipynb_checkpoints").mkdir()
+    brought = bring(source, tmp_path / "target")
+    assert not any("progress" in path.name or "checkpoints" in str(path) for path in brought.new)
+
+
+@pytest.mark.parametrize("inside", ["notebooks", "docs/mine"])
+def test_the_pages_are_not_copied_into_themselves(tmp_path: Path, inside: str) -> None:
+    bring(ROOT, tmp_path)
+    with pytest.raises(agt.UsageError, match="own pages"):
+        bring(tmp_path, tmp_path / inside)
+
+
+def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("")
+    assert main(["start", str(tmp_path / "taken"), "--copy-only"]) == 2
+    assert "is a file" in capsys.readouterr().err
+
+
+def test_a_checkout_is_opened_where_it_is(opened: list[list[str]]) -> None:
+    assert main(["start", "--no-browser", "--port=9999", "--lab=--ip=0.0.0.0"]) == 0
+    ((root, first, *rest),) = opened
+    assert root == f"--ServerApp.root_dir={ROOT}"
+    assert first == f"--LabApp.default_url=/lab/tree/{FIRST_PAGE}"
+    assert ("--allow-root" in rest) == (getattr(os, "geteuid", lambda: 1)() == 0)
+    assert [word for word in rest if word != "--allow-root"] == [
+        "--ip=0.0.0.0",
+        "--no-browser",
+        "--port=9999",
+    ]
+
+
+def test_its_settings_come_behind_the_learners_own(
+    opened: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/my/own")
+    assert main(["start"]) == 0
+    own, ours = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    assert own == "/my/own"
+    assert (Path(ours) / "labconfig/default_setting_overrides.json").is_file()
+
+
+def test_a_wheel_brings_its_pages_into_a_folder(
+    opened: list[list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    package = tmp_path / "site-packages/asyncgpu_tutor"
+    bring(ROOT, package / "course")
+    monkeypatch.setattr(pages, "PACKAGE", package)
+    monkeypatch.chdir(tmp_path)
+    assert main(["start"]) == 0
+    assert (tmp_path / "asyncgpu-course" / FIRST_PAGE).is_file()
+    assert "new files" in capsys.readouterr().out
+    assert opened[0][0] == f"--ServerApp.root_dir={tmp_path / 'asyncgpu-course'}"
+    assert main(["start"]) == 0
+    assert "0 new files" in capsys.readouterr().out
+
+
+def test_without_jupyterlab_the_pages_are_there_and_the_cure_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from asyncgpu_tutor.commands.start import command
+
+    def none(_: str) -> Any:
+        return None
+
+    monkeypatch.setattr(command, "find_spec", none)
+    assert main(["start", str(tmp_path / "mine")]) == 2
+    assert "[lab]" in capsys.readouterr().err
+    assert (tmp_path / "mine" / FIRST_PAGE).is_file()
+
+
+def test_an_installation_without_pages_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "PACKAGE", tmp_path / "asyncgpu_tutor")
+    with pytest.raises(agt.UsageError, match="has no course"):
+        course()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -244,7 +244,11 @@ def index_value(c: Context, index: Expr, at: Position) -> Expr:
         # an unsigned and a signed integer.
         run, known = index.run, index.constant
         known = known if known is None else np.uint64(known).view(np.int64)
-        return replace(index, type=LLONG, run=lambda t, m: run(t, m).view(np.int64), constant=known)
+
+        def wrapped(t: Team, m: Mask) -> Any:
+            return run(t, m).view(np.int64)
+
+        return replace(index, type=LLONG, run=wrapped, constant=known)
     return convert(c, index, INT, at) if index.type.size < 4 else index
 
 

@@ -151,6 +151,10 @@ def submit(
             submission.event = stream.record()
         except DeviceError as error:  # of work before it: after a fault a GPU does nothing any more
             raise submission.blame(error) from error
+        except KeyboardInterrupt:  # the simulated device has given up what it was interpreting
+            submission.event = stream.record()
+            _settle_retired()
+            raise
         finally:
             submission.over = True
             CURRENT.reset(token)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from asyncgpu_tutor.devices.simulated.interrupts import given_up
 from asyncgpu_tutor.devices.simulated.queues import (
     Command,
     EngineEvent,
@@ -331,11 +332,7 @@ class Engine:
             self._fail(queue, command, error)
             return None
         except BaseException as error:  # of the interpreter, or Ctrl-C while it ran
-            failure = DeviceError(f"the simulation was interrupted by {error!r}")
-            failure.__cause__ = error.with_traceback(None)
-            for note in getattr(error, "__notes__", ()):
-                failure.add_note(note)
-            self._fail(queue, command, failure)
+            self._fail(queue, command, given_up(error))
             raise
 
     def _fail(self, queue: Queue, command: Command, error: DeviceError) -> None:

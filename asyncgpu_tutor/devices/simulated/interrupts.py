@@ -7,13 +7,21 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from asyncgpu_tutor.errors import DeviceError
+
 
 @contextmanager
 def interruptible() -> Generator[None]:
     """Let Ctrl-C, and a notebook's Stop, end what runs inside at once.
 
     An event loop takes them as a wish to cancel a task, which it can do only when it gets a turn again; an
-    interpreter of kernels gives it none for as long as a kernel takes.
+    interpreter of kernels gives it none for as long as a kernel takes. The kernel fails then, and who awaits it
+    gets the error: an interrupt that went through the loop itself would stop all of its tasks.
+
+    Raises
+    ------
+    DeviceError
+        If there was an interrupt that the event loop would have taken.
     """
     before = None
     if threading.current_thread() is threading.main_thread():
@@ -24,5 +32,16 @@ def interruptible() -> Generator[None]:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
+    except KeyboardInterrupt as interrupt:
+        raise given_up(interrupt) from interrupt
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def given_up(cause: BaseException) -> DeviceError:
+    """What work fails with where its simulation has ended in something else than a result."""
+    failure = DeviceError(f"the simulation was interrupted by {cause!r}")
+    failure.__cause__ = cause.with_traceback(None)
+    for note in getattr(cause, "__notes__", ()):
+        failure.add_note(note)
+    return failure

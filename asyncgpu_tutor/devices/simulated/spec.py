@@ -15,10 +15,10 @@ GRAPH = (
 )
 GRAPHS = "measured by asyncgpu_tutor/devices/cuda/measure.py: H200, driver 580.159, CuPy 14.2.0, 2026-11-21"
 FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-21"
-MLP = "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-21"
+MLP = "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-22"
 CALLS = (
     "measured by asyncgpu_tutor/commands/calibrate through this package's own calls (H200, Python 3.12, "
-    "2026-11-21), times a factor "
+    "2026-11-22), times a factor "
     "fitted to one half of the runs of the MLP: what runs once is slower than a loop"
 )
 MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
@@ -180,7 +180,7 @@ H200 = DeviceSpec(
     l2_gb_s=4487,
     dram_gb_s=4800.0,
     launch_us=1.184,
-    start_us=2.894,
+    start_us=2.392,
     pause_us=0.86,
     switch_us=4.2,
     step_clocks=1.937,
@@ -201,20 +201,20 @@ H200 = DeviceSpec(
     d2h_us=1.7,
     fill_us=1.15,
     pageable_us=10.42,
-    pageable_gb_s=15.61,
-    submit_us=3.635,
-    call_launch_us=27.53,
-    call_h2d_us=11.75,
-    call_d2h_us=13.69,
-    call_memset_us=4.834,
-    call_malloc_us=3.065,
-    call_event_us=1.046,
-    call_query_us=1.609,
+    pageable_gb_s=9.855,
+    submit_us=0.7896,
+    call_launch_us=16.27,
+    call_h2d_us=6.384,
+    call_d2h_us=14.76,
+    call_memset_us=3.652,
+    call_malloc_us=2.268,
+    call_event_us=4.166,
+    call_query_us=1.832,
     replay_us=3.0,
     graph_launch_us=1.1,
     graph_node_us=0.2,
     graph_instantiate_us=0.7,
-    sync_us=1.929,
+    sync_us=2.778,
     wake_us=24.2,
     sources=(
         ("memory_bytes", DATASHEET),

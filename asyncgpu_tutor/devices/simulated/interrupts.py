@@ -15,8 +15,8 @@ def interruptible() -> Generator[None]:
     """Let Ctrl-C, and a notebook's Stop, end what runs inside at once.
 
     An event loop takes them as a wish to cancel a task, which it can do only when it gets a turn again; an
-    interpreter of kernels gives it none for as long as a kernel takes. The kernel fails then, and who awaits it
-    gets the error: an interrupt that went through the loop itself would stop all of its tasks.
+    interpreter of kernels gives it none for as long as a kernel takes. The kernel fails then, and who awaits
+    it gets the error: an interrupt that went through the loop itself would stop all of its tasks.
 
     Raises
     ------

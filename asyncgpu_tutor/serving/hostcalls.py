@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from inspect import isawaitable
 from types import TracebackType
 from typing import Any, TypeVar
@@ -101,9 +102,8 @@ class Hostcalls:
         self._data: npt.NDArray[np.uint8] = mail[end:].view(np.uint8).reshape(packets, nbytes)
         self._arrays: tuple[DeviceArray, DeviceArray] | None = None
         self._server: asyncio.Task[None] | None = None
-        self._at_work: dict[
-            int, asyncio.Task[None]
-        ] = {}  # handlers that await something, by packet
+        # Handlers that await something, by packet.
+        self._at_work: dict[int, asyncio.Future[Any]] = {}
         self._failure: BaseException | None = None
         self._told = False
 
@@ -241,21 +241,24 @@ class Hostcalls:
         a, b, c = self._packets[packet, 1:4].tolist()
         answer = handler(Call(service, a, b, c, self._data[packet]))
         if isawaitable(answer):
-            self._at_work[packet] = asyncio.create_task(self._later(packet, answer))
+            self._device.answering(1)
+            task = asyncio.ensure_future(answer)
+            self._at_work[packet] = task
+            task.add_done_callback(partial(self._later, packet))
         else:
             self._hand_over(packet, answer)
 
-    async def _later(self, packet: int, answer: Awaitable[Any]) -> None:
-        self._device.answering(1)
+    def _later(self, packet: int, task: asyncio.Future[Any]) -> None:
+        self._device.answering(-1)
+        del self._at_work[packet]
+        if task.cancelled():
+            return
         try:
-            result = await answer
+            result = task.result()
             if not self._mail[STOP]:
                 self._hand_over(packet, result)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
-        finally:
-            self._device.answering(-1)
-            del self._at_work[packet]
 
     def _hand_over(self, which: Any, answer: Any) -> None:
         """Write answers, and then that they are there."""

@@ -9,26 +9,26 @@ python=${PYTHON:-python}
 mkdir -p "$out"
 "$nsys" --version > "$out/version.txt"
 
-# $1 is the name of the report, $2 when to record, and the rest is the program.
+# $1 is the name of the report, $2 the options that say when to record, and the rest is the program.
 record() {
     name=$1 range=$2
     shift 2
     # The environment is a part of every report, so it is kept empty.
     env -i PATH="$PATH" HOME=/tmp PYTHONPATH="${PYTHONPATH:-}" LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}" ASYNCGPU_NVTX=1 \
         "$nsys" profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-event-trace=true \
-        --cuda-graph-trace=node --capture-range="$range" --capture-range-end=stop --force-overwrite=true \
-        --output="$out/$name" "$python" "$@"
+        --cuda-graph-trace=node $range --force-overwrite=true --output="$out/$name" "$python" "$@"
     "$nsys" export --type=sqlite --force-overwrite=true --output="$out/$name.sqlite" "$out/$name.nsys-rep"
     "$nsys" stats --report=cuda_gpu_kern_sum,cuda_gpu_mem_time_sum,cuda_api_sum,nvtx_sum,nvtx_gpu_proj_sum \
         "$out/$name.sqlite" > "$out/$name.stats.txt"
 }
 
+within="--capture-range=cudaProfilerApi --capture-range-end=stop"
 for letter in A B C D E F G; do
-    record "exhibit_$letter" cudaProfilerApi "$here/exhibit.py" "$letter"
-    record "exhibit_${letter}_repaired" cudaProfilerApi "$here/exhibit.py" "$letter" --repaired
+    record "exhibit_$letter" "$within" "$here/exhibit.py" "$letter"
+    record "exhibit_${letter}_repaired" "$within" "$here/exhibit.py" "$letter" --repaired
 done
 for program in heat heat_annotated heat_repaired; do
     "$python" "$here/$program.py" # compiles its kernels; CuPy keeps them on the disk
-    record "$program" none "$here/$program.py"
+    record "$program" "" "$here/$program.py"
 done
 ls -l "$out"

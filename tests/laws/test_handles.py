@@ -77,11 +77,11 @@ def test_after_async_on_the_handle_becomes_readable(device: Device) -> None:
 
 def test_on_the_simulated_device_the_handle_is_not_readable_before(sim: Device) -> None:
     stream = agt.create_stream()
-    host = agt.ones((4,)).to_host().async_on(stream)
+    host = agt.ones((1_000_000,)).to_host().async_on(stream)
     with pytest.raises(NotReadyError):
         np.asarray(host)
     agt.work(1000.0)  # time passes, and the copy with it
-    assert np.asarray(host).tolist() == [1.0] * 4
+    assert np.asarray(host).min() == 1.0
 
 
 # ---------------------------------------------------------------------- moves

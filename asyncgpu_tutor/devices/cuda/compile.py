@@ -7,8 +7,10 @@ simulated device keep them. So the compiler is called here, with every option th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import cupy
 from cuda.pathfinder import find_nvidia_header_directory  # CuPy needs it, too
 from cupy.cuda import compiler, function
 
@@ -21,6 +23,9 @@ __all__ = ["compile_function", "compile_module"]
 # defaults, but said.
 IEEE = ("--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 STANDARD = "--std=c++17"
+
+# Cooperative groups include <nv/target>, which pip's toolkit leaves to a package of its own; CuPy brings it.
+TARGETS = Path(cupy.__file__).with_name("_core") / "include/cupy/_cccl/libcudacxx"
 
 
 def compile_module(
@@ -53,7 +58,10 @@ def compile_module(
         If NVRTC does not accept it.
     """
     headers = find_nvidia_header_directory("cudart")  # with cuda_fp16.h, for one
-    search = () if headers is None else (f"-I{headers}",)
+    found = [headers] if headers is not None else []
+    if TARGETS.is_dir():
+        found.append(str(TARGETS))
+    search = tuple(f"-I{folder}" for folder in found)
     binary, mapping = compiler.compile_using_nvrtc(
         for_compiler(source),
         (STANDARD, *IEEE, f"--fmad={str(fmad).lower()}", *options, *search),

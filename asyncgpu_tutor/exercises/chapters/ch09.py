@@ -53,7 +53,7 @@ def _graph_launches(trace: agt.Trace) -> int:
 def _replay(answer: Any, times: int) -> tuple[Observed[Any], bool]:
     """Try an answer on an operation that adds 1 to an array, and tell also whether all was done on return."""
     stream = agt.create_stream()
-    x = _zeros(1000, "x")
+    x = _zeros(4_000_000, "x")  # long enough to be at work still when nobody has waited
     if inspect.iscoroutinefunction(answer):
         raise Rejected("`replay` should be a plain function, `def`, and not `async def`")
     device = agt.current_device()

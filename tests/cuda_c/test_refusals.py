@@ -130,7 +130,6 @@ UNSUPPORTED = [
     "float (*p)[4];",
     "wmma::fragment<int> f;",
     "auto b = cub::BlockReduce<int, 32>();",
-    "__nv_bfloat16 b;",
     "nvcuda::wmma::mma_sync(x, x, x, x);",
     "int* p[4];",
     "long double d;",

@@ -12,7 +12,7 @@ from asyncgpu_tutor.cuda_c.compile.storage import read_variable
 from asyncgpu_tutor.cuda_c.compile.type_names import param_type, resolve, top_const, top_volatile
 from asyncgpu_tutor.cuda_c.compile.typed import Execute, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
-from asyncgpu_tutor.cuda_c.compile.waiting import may_wait
+from asyncgpu_tutor.cuda_c.compile.waiting import may_wait, parts_at_barriers
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Declarator, Function, Param
 from asyncgpu_tutor.cuda_c.syntax.names import addressed_names
@@ -72,7 +72,8 @@ def compile_kernel(
     c.frame.namespace = function.namespace
     parameters = [_parameter(c, param, entry) for param in function.params]
     assert function.body is not None
-    c.waits = c.may_wait = may_wait(function, c.functions)
+    waits = may_wait(function, c.functions) or parts_at_barriers(function, c.functions)
+    c.waits = c.may_wait = waits
     body = sequence(c, function.body.body)
     for site, origin in c.watched:
         site.relaxed = origin.compared

@@ -166,6 +166,29 @@ def _look(item: object, volatile: set[str], looking: set[str]) -> bool:
     return isinstance(item, ast.Name) and item.name in volatile
 
 
+def parts_at_barriers(function: ast.Function, functions: dict[str, list[ast.Function]]) -> bool:
+    """Whether some threads of a block may come to one barrier of the source, and some to another."""
+    reached = _reached(function, functions)
+    meeting = {"__syncthreads"}
+    grown = True
+    while grown:
+        found = meeting | {f.name for f in reached if _calls(f, meeting)}
+        grown, meeting = found != meeting, found
+    return any(
+        isinstance(item, ast.If)
+        and not item.constexpr
+        and item.otherwise is not None
+        and _calls(item.then, meeting)
+        and _calls(item.otherwise, meeting)
+        for body in reached
+        for item in ast.parts_of(body)
+    )
+
+
+def _calls(node: object, names: set[str]) -> bool:
+    return any(isinstance(item, ast.Call) and item.name in names for item in ast.parts_of(node))
+
+
 # -- statements
 
 

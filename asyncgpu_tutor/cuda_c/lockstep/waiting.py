@@ -36,7 +36,8 @@ Bits = NDArray[np.bool_]
 class Apart(Exception):
     """Raised within a statement that has had no effect yet: these lanes wait at it for others.
 
-    They meet all of their block or grid; or those of their warp whom `names` names for each.
+    They meet all of their block or grid; or those of their warp whom `names` names for each. Others of the
+    block may be at another barrier of the source, unless it gathers something from all (`alone`).
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class Apart(Exception):
         bits: Bits,
         by: Meeting,
         names: NDArray[np.uint32] | None = None,
+        alone: bool = False,
     ) -> None:
         super().__init__()
+        self.alone = alone
         self.bits = bits
         self.by: Meeting = by
         self.names = names
@@ -72,12 +75,17 @@ class Waiters:
         By place.
     count : int
         How often lanes have been set aside.
+    met, passed : ndarray of bool
+        Lanes that may pass their barrier, since the rest of their block has come to another one; and those
+        of them for whom it has been noted that they met.
     """
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.groups: dict[int, Group] = {}
         self.bits: Bits = np.zeros(layout.lanes, np.bool_)
+        self.met: Bits = np.zeros(layout.lanes, np.bool_)
+        self.passed: Bits = np.zeros(layout.lanes, np.bool_)
         self.count = 0
 
     def park(
@@ -128,7 +136,9 @@ class Waiters:
                 if changes > group.seen:
                     return group, group.bits
             else:
-                bits = self._complete(group, group.meets, exited)
+                bits = group.bits & self.met
+                if not bits.any():
+                    bits = self._complete(group, group.meets, exited)
                 if bits.any():
                     return group, bits
         return None
@@ -139,11 +149,37 @@ class Waiters:
         if meets.by == "grid":  # see `run.blocks`
             return np.zeros_like(here)
         if meets.by == "block":
+            here = here & ~self.met
+            if not meets.alone:
+                here = here | self._elsewhere(group)
             full: Bits = np.asarray(here.reshape(layout.blocks, layout.threads).all(axis=1))
+            if not meets.alone:
+                self._meet(full)
             return group.bits & full[layout.block]
         assert meets.names is not None
         absent = layout.words(~here)[layout.warp]
         return group.bits & ((meets.names & absent) == 0)
+
+    def _at_barriers(self) -> list[Bits]:
+        """Who waits at barriers of a block, place by place, and has not met the others yet."""
+        meetings = [(g.bits, g.meets) for g in self.groups.values() if g.meets is not None]
+        return [b & ~self.met for b, meets in meetings if meets.by == "block" and not meets.alone]
+
+    def _elsewhere(self, group: Group) -> Bits:
+        """Those at other barriers than a group; not of its warps, because a warp comes to one barrier."""
+        layout = self.layout
+        warps = np.zeros(int(layout.warp.max()) + 1, np.bool_)
+        warps[layout.warp[group.bits]] = True
+        others = np.logical_or.reduce(self._at_barriers()) & ~group.bits
+        return others & ~warps[layout.warp]
+
+    def _meet(self, full: Bits) -> None:
+        """Let blocks pass whose threads have come to several barriers."""
+        at = [bits & full[self.layout.block] for bits in self._at_barriers()]
+        several = np.zeros(self.layout.blocks, np.int64)
+        for bits in at:
+            several[np.unique(self.layout.block[bits])] += 1
+        self.met |= np.logical_or.reduce(at) & (several > 1)[self.layout.block]
 
 
 def some(layout: Layout, bits: Bits) -> Mask | None:

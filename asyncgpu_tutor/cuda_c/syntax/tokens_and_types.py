@@ -40,7 +40,7 @@ _INSTEAD = dict.fromkeys(
     "cuda": "copy with ordinary loads and stores, and __syncthreads() behind them",
 }
 _GPU_TYPES = {
-    r"(__)?nv_bfloat162?|__nv_fp8\w*": "take half or float",
+    r"__nv_fp8\w*": "take half or float",
     r"curandState\w*|curandDirectionVectors\w*": "pass random numbers as an array, as from agt.randn()",
     "thread_block|thread_group|grid_group|coalesced_group|cluster_group|thread_block_tile": (
         "cooperative groups are not there; __syncthreads(), __syncwarp() and __shfl_sync() do the same"
@@ -255,6 +255,8 @@ class TypeParser(ABC):
         if name in GPU_ONLY and self.ahead().is_("::"):
             self.unsupported(f"{GPU_ONLY[name]} not supported: {_INSTEAD[name]}", token.at)
         declares = self.ahead().kind == "name" or self.ahead().is_("*", "&", "<")
+        if declares and re.fullmatch(r"(__)?nv_bfloat162?", name):
+            self.fail(f"'{name}' is unknown here: write #include <cuda_bf16.h> first", token.at)
         for pattern, advice in _GPU_TYPES.items():
             if declares and re.fullmatch(pattern, name):
                 self.unsupported(f"'{name}' is not supported: {advice}", token.at)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple
 
+from asyncgpu_tutor.cuda_c.text.bfloat16 import HEADER as BFLOAT16
 from asyncgpu_tutor.cuda_c.text.condition import evaluate_condition
 from asyncgpu_tutor.cuda_c.text.cooperative_groups import HEADER as COOPERATIVE_GROUPS
 from asyncgpu_tutor.cuda_c.text.lexer import Token, tokenise
@@ -35,6 +36,7 @@ _PREDEFINED = {
     "__CUDA_ARCH__": "900",
     "__cplusplus": "201703L",
 }
+_HEADERS = {"cooperative_groups": COOPERATIVE_GROUPS, "cuda_bf16.h": BFLOAT16}
 _MAX_EXPANSIONS = 200_000
 
 
@@ -86,11 +88,11 @@ def _prelude() -> _Prelude:
 
 
 @cache
-def _groups() -> list[Token]:
-    """Tokens of the header of cooperative groups; lines below 0 are none of the file's."""
+def _of_header(name: str) -> list[Token]:
+    """Tokens of a header of NVIDIA's; lines below 0 are none of the file's."""
     return [
         replace(token, at=Position(-token.at.line, token.at.column))
-        for token in tokenise(Source(COOPERATIVE_GROUPS, "cooperative_groups.h"))
+        for token in tokenise(Source(_HEADERS[name], name))
         if token.kind not in ("newline", "end")
     ]
 
@@ -105,7 +107,7 @@ class _Preprocessor:
         self.source = source
         self.macros = macros
         self.expansions = 0
-        self.grouped = False  # whether cooperative_groups.h has been included
+        self.joined: set[str] = set()  # headers that have been included
         # For each open #if: is its text taken, and was one of its branches taken already?
         self.conditions: list[tuple[bool, bool, Token]] = []
 
@@ -230,9 +232,10 @@ class _Preprocessor:
         if "math_constants.h" in header:
             for name, value in _MATH_CONSTANTS.items():
                 self.define_text(name, value)
-        if "cooperative_groups" in header and not self.grouped:
-            self.grouped = True
-            return _groups()
+        for name in _HEADERS.keys() - self.joined:
+            if name in header:
+                self.joined.add(name)
+                return _of_header(name)
         return []
 
     # -- expansion

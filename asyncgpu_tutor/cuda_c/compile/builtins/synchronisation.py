@@ -22,7 +22,7 @@ from asyncgpu_tutor.cuda_c.types import BOOL, INT, UINT, VOID
 from asyncgpu_tutor.errors import BarrierError
 
 
-def barrier(t: Team, m: Mask, at: Position, waits: bool = False) -> None:
+def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = False) -> None:
     """Let the blocks of `m` pass a barrier together.
 
     Raises
@@ -41,6 +41,9 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False) -> None:
             if isinstance(region, SharedRegion):
                 region.synchronised()
         return
+    if waits and t.waiters.met[m.index].any():
+        _pass(t, m)
+        return
     arrived = np.bincount(layout.block[m.index], minlength=layout.blocks)
     live = np.full(layout.blocks, layout.threads)
     if t.exited is not None:
@@ -48,12 +51,29 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False) -> None:
     short = (arrived > 0) & (arrived < live)
     if short.any():
         if waits and not t.forced:
-            raise Apart(m.bits & short[layout.block], by="block")
+            raise Apart(m.bits & short[layout.block], by="block", alone=alone)
         _report(t, m, at, int(short.argmax()), arrived, live)
     t.meter.barriers += int(np.count_nonzero(arrived))
     times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
     times[m.index] = t.clock
     t.block_time = times
+
+
+def _pass(t: Team, m: Mask) -> None:
+    """Let threads go on whose block has come to this barrier and to others, as the hardware does.
+
+    It counts the warps that come, whichever barrier of the source they come to (PTX ISA, "bar").
+    """
+    waiters, block = t.waiters, t.layout.block
+    if not waiters.passed[m.index].any():
+        blocks = np.unique(block[m.index])
+        together = waiters.met & np.isin(block, blocks)
+        times = np.array(np.broadcast_to(np.asarray(t.block_time), (t.layout.lanes,)))
+        times[together] = t.clock
+        t.block_time = times
+        t.meter.barriers += len(blocks)
+        waiters.passed |= together
+    waiters.met[m.index] = waiters.passed[m.index] = False
 
 
 def _report(t: Team, m: Mask, at: Position, block: int, arrived: Any, live: Any) -> None:
@@ -94,7 +114,7 @@ def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
 
         def run(t: Team, m: Mask) -> Any:
             bits = m.bits & t.array(test(t, m))
-            barrier(t, m, at, waits)
+            barrier(t, m, at, waits, alone=True)
             layout = t.layout
             yes = np.bincount(layout.block[bits], minlength=layout.blocks)
             came = np.bincount(layout.block[m.index], minlength=layout.blocks)

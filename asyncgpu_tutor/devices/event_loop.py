@@ -49,9 +49,9 @@ def turn_is_due() -> bool:
     return time.perf_counter() > _turns.due
 
 
-def turn_given() -> None:
-    """The loop of this thread has just had a turn."""
-    _turns.due = time.perf_counter() + TURN_EVERY_US * 1e-6
+def turn_given(next_us: float = TURN_EVERY_US) -> None:
+    """The loop of this thread has just had a turn; the next one is due after so many microseconds."""
+    _turns.due = time.perf_counter() + next_us * 1e-6
 
 
 def completed(coroutine: Coroutine[Any, Any, T]) -> T:

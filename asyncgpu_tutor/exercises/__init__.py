@@ -17,6 +17,7 @@
 """
 
 from asyncgpu_tutor.exercises.api import check, hint, progress, reset, solution, solved
+from asyncgpu_tutor.exercises.checks.interleavings import interleavings
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
 from asyncgpu_tutor.exercises.outcome import Outcome, Words
 from asyncgpu_tutor.exercises.predictions import Prediction, Verdict, score
@@ -30,6 +31,7 @@ __all__ = [
     "Words",
     "check",
     "hint",
+    "interleavings",
     "progress",
     "reset",
     "score",

@@ -79,6 +79,8 @@ def _content(answer: object) -> object:
     if isinstance(answer, type):
         members = vars(answer).items()
         return {k: _content(v) for k, v in members if hasattr(v, "__code__") or k[0] != "_"}
+    if isinstance(answer, staticmethod):
+        return _content(cast(Any, answer).__func__)
     code: object = getattr(answer, "__code__", None)
     if isinstance(code, CodeType):
         return _code(code)

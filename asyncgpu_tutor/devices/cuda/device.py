@@ -44,6 +44,9 @@ from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 __all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]
 
+# While kernels may call the host, the event loop has a turn so often: it costs each call some 0.5 us, and is
+# how late others, such as who awaits the kernel, notice anything.
+TURN_WHILE_ASKED_US = 200.0
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
 
 
@@ -294,7 +297,7 @@ class CupyDevice:
         """Give the event loop a turn when one is due; see `Device.until_waited_for`."""
         if turn_is_due():
             await asyncio.sleep(0)
-            turn_given()
+            turn_given(TURN_WHILE_ASKED_US)
 
     def answering(self, more: int) -> None:
         """A GPU has no say in how long its kernels wait."""

@@ -31,7 +31,7 @@ def test_there_is_one_of_each_program_and_no_other() -> None:
 
 def test_each_chapter_has_one() -> None:
     chapters = {path.stem[:2] for path in COURSE.glob("[0-9]*.py")}
-    chapters.remove("10")  # what runs there is the learner's own
+    chapters -= {"10", "13"}  # what runs there is the learner's own, or talks to the host
     assert chapters == {name[:2] for name in Trace.recordings()}
 
 

@@ -1,0 +1,102 @@
+"""Every order in which the steps of a few threads can happen.
+
+A thread is a generator. It yields one access to common memory after the other, and gets what came of it::
+
+    "load", place                  what is there
+    "store", place, value          None
+    "cas", place, old, new         whether `old` was there, and now is `new`
+
+Memory is a dictionary. Threads have to be small: three of four steps each have 34,650 orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Outcome", "interleavings"]
+
+Thread = Callable[[], Generator[Any, Any, Any]]
+MOST_STEPS = 200  # of one thread; one that takes more spins
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one order ended.
+
+    Attributes
+    ----------
+    order : tuple of int
+        Which thread made each step.
+    results : list
+        What each thread returned.
+    memory : dict
+        What memory held in the end.
+    """
+
+    order: tuple[int, ...]
+    results: list[Any]
+    memory: dict[Any, Any]
+
+
+def interleavings(threads: Sequence[Thread], memory: Mapping[Any, Any]) -> Iterator[Outcome]:
+    """Run threads in each possible order of their steps, from the same memory each time.
+
+    Raises
+    ------
+    RuntimeError
+        If a thread takes more than 200 steps.
+    """
+    todo: list[tuple[int, ...]] = [()]
+    while todo:
+        outcome, others = _run(threads, dict(memory), todo.pop())
+        yield outcome
+        todo += others
+
+
+def _run(
+    threads: Sequence[Thread], memory: dict[Any, Any], begun: tuple[int, ...]
+) -> tuple[Outcome, list[tuple[int, ...]]]:
+    """One order that begins like this; and the other ways to go on, wherever there was a choice."""
+    running = dict(enumerate(thread() for thread in threads))
+    results: list[Any] = [None] * len(running)
+    steps: dict[int, Any] = {}
+    order: list[int] = []
+    others: list[tuple[int, ...]] = []
+
+    def go_on(number: int, sent: Any) -> None:
+        try:
+            steps[number] = running[number].send(sent)
+        except StopIteration as stop:
+            results[number] = stop.value
+            del running[number]
+
+    for number in list(running):
+        go_on(number, None)
+    while running:
+        if len(order) < len(begun):
+            chosen = begun[len(order)]
+        else:
+            chosen, *rest = running
+            others += [(*order, other) for other in rest]
+        order.append(chosen)
+        if order.count(chosen) > MOST_STEPS:
+            raise RuntimeError(f"thread {chosen} does not end")
+        go_on(chosen, _step(memory, *steps[chosen]))
+    return Outcome(tuple(order), results, memory), others
+
+
+def _step(memory: dict[Any, Any], verb: str, place: Any, *values: Any) -> Any:
+    if verb == "load":
+        return memory[place]
+    if verb == "store":
+        (memory[place],) = values
+        return None
+    if verb != "cas":
+        raise ValueError(f"a step is a load, a store or a cas, and not {verb!r}")
+    old, new = values
+    if memory[place] != old:
+        return False
+    memory[place] = new
+    return True

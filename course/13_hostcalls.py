@@ -1,0 +1,864 @@
+"""Source of notebooks/13_hostcalls.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # The GPU asks, the host answers
+#
+# **After this page you can**
+#
+# - let a kernel and Python talk while the kernel runs, through memory that both of them see;
+# - write both sides of such a talk, and say why the flag comes last;
+# - hand out packets to many blocks from a stack without locks, and break one that lacks a tag;
+# - call Python from a kernel with `agt.hostcalls`, and know what happens when the host is slow, fails or goes away;
+# - say when a call pays, and when a new launch is as good.
+#
+# | | |
+# |---|---|
+# | Time | 70 minutes |
+# | You need | [01_sync_kernels](01_sync_kernels.ipynb) and [06_await](06_await.ipynb). You do not need a GPU |
+# | Device | the first cell of code says which one is in use |
+
+# %% id=setup
+import asyncio
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import (
+    Prediction,
+    check,
+    hint,
+    interleavings,
+    progress,
+    score,
+    solution,
+)
+
+device = agt.use("auto")
+stream = agt.create_stream()
+device
+
+# %% [markdown] id=question
+# ## Who opens the file?
+#
+# Here is a job for a GPU, and a rather silly one: shout. Take a log file, turn every small letter into a large one, and write it to a new file. The shouting is easy. Each thread
+# takes a letter:
+
+# %% id=shout
+shout = agt.Kernel(r"""
+extern "C" __global__ void shout(unsigned int n, unsigned char* text)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && text[i] >= 'a' && text[i] <= 'z') text[i] -= 32;
+}
+""")
+
+folder = Path(tempfile.mkdtemp())
+log = folder / "log.txt"
+log.write_text("".join(f"entry {i:4d}: all is well, and the coffee is cold\n" for i in range(32)))
+PIECE = 256
+print(log.read_text()[:96], "...", log.stat().st_size, "bytes, or", log.stat().st_size // PIECE, "pieces")
+
+# %% [markdown] id=question-2
+# But a kernel cannot open a file. It cannot read the clock on the wall, print to your screen at once, or ask Python for anything. It can only finish. So the program goes to and fro: Python reads a piece, launches,
+# waits, writes, and reads the next piece.
+
+# %% id=relaunch
+def six_launches(source, target):
+    with source.open("rb") as read, target.open("wb") as write:
+        while piece := read.read(PIECE):
+            text = agt.pin(np.frombuffer(piece, np.uint8))
+            op = agt.h2d(text).and_then(lambda x: shout(x.size, x.partition(64)).output())
+            write.write(op.to_host().sync_on(stream).tobytes())
+
+
+six_launches(log, folder / "loud.txt")  # once for practice
+with agt.record() as to_and_fro:
+    six_launches(log, folder / "loud.txt")
+
+to_and_fro.plot(title="Six pieces, six launches", lanes=("host", "streams"))
+
+# %% id=relaunch-check tags=asserts
+assert (folder / "loud.txt").read_text() == log.read_text().upper()
+assert len(to_and_fro.find("shout")) == 6
+
+# %% [markdown] id=predict-busy-text
+# Do not reach for a ruler yet.
+
+# %% id=predict-busy
+busy = Prediction(
+    "From the first call to the end of the last copy: for which part of the time does a kernel run?",
+    most="more than half of it",
+    some="between a fifth and a half",
+    little="less than a fifth",
+)
+busy
+
+# %% id=commit-busy
+busy.commit(...)
+
+# %% id=reveal-busy
+kernels = sum(span.duration for span in to_and_fro.find("shout"))
+begun, ended = min(span.start for span in to_and_fro), max(span.end for span in to_and_fro)
+part = kernels / (ended - begun)
+busy.reveal(
+    "most" if part > 0.5 else "some" if part > 0.2 else "little",
+    f"It is {100 * part:.0f} %. The rest is Python, copies, and waiting for each other.",
+)
+
+# %% [markdown] id=turn-around
+# Turn the question around. Why should the kernel go home each time it needs something? You do not leave the office to ask a colleague; you pick up the phone.
+#
+# **Can a kernel call Python, get an answer, and go on?** That is what this page is about. By the end of it, the picture above is one bar.
+
+# %% [markdown] id=mailbox
+# ## A mailbox
+#
+# To talk, the two need a place that both can reach. You have had one since chapter 2: pinned host memory. The GPU can reach it over the bus, to copy from it. It can also read and write single words there, from inside a
+# kernel. CUDA calls this **mapped memory**, or zero-copy. Here it takes one word:
+
+# %% id=mapped
+host = agt.pin(np.frombuffer(b"quiet please, this is a library. ", np.uint8))
+with agt.record() as no_copies:
+    shout(host.size, agt.mapped(host), grid=1, block=64).sync_on(stream)
+
+print(host.tobytes().decode())
+print("copies in the timeline:", len([span for span in no_copies if span.kind in ("h2d", "d2h")]))
+
+# %% id=mapped-check tags=asserts
+assert host.tobytes() == b"QUIET PLEASE, THIS IS A LIBRARY. "
+assert not [span for span in no_copies if span.kind in ("h2d", "d2h")]
+
+# %% [markdown] id=mapped-read
+# `agt.mapped(host)` is a device array that *is* the host's array. Nothing was copied, and there was nothing to bring back. (Is it free? No. Every access crosses the bus, and takes about a microsecond. It is a mailbox,
+# and no warehouse.)
+#
+# Now the kernel writes a letter and **waits for the answer**, while it runs. American mailboxes have a small red flag on the side: up means that there is a letter. So does ours:
+#
+# ```text
+#   word        0            1             2
+#            ┌────────┬──────────────┬────────────┐
+#            │  flag  │   question   │   answer   │
+#            └────────┴──────────────┴────────────┘
+#   flag:    1 = the kernel has asked       2 = the host has answered
+# ```
+
+# %% id=letters
+LETTERS = r"""
+__global__ void letters(volatile unsigned* mail, int n, unsigned* answers)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 10 + k * k;           // the letter goes in ...
+        __threadfence_system();         // ... so that the host sees it ...
+        mail[0] = 1;                    // ... before it sees the flag
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        answers[k] = mail[2];
+    }
+}
+"""
+letters = agt.Kernel(LETTERS)
+
+# %% [markdown] id=letters-read
+# Three things in there are new, and all three are about honesty:
+#
+# - **`volatile`**: look at the memory each time. Without it, a compiler may read the flag once, keep it in a register, and look at the register for ever.
+# - **`__threadfence_system()`**: everything that I wrote above this line is to be seen, by the host as well, before anything that I write below it. Without it the flag may overtake the letter.
+# - **the counter**: a kernel that waits holds its place on the GPU, and nobody can stop it. If the host has gone home, it must give up by itself. A million turns are about a second or two.
+#
+# The host's side is yours. Python has no fence, and it needs none here: on the usual machines its writes arrive in the order in which it makes them.
+
+# %% [markdown] id=exercise-answer
+# ### Exercise: the host's side
+#
+# Write `answer(mail, rounds)`. For each of so many rounds: wait until the flag is 1, answer with **twice** the number that was asked, and set the flag to 2. While you wait, let others have a turn:
+# `await agt.sleep(1)` waits for a microsecond.
+
+
+# %% id=13-answer starter
+async def answer(mail, rounds):
+    mail[2] = 2 * mail[1]
+    mail[0] = 2
+
+
+# %% id=13-answer solution
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[2] = 2 * mail[1]
+        mail[0] = 2
+
+# %% id=13-answer hints
+# One loop over the rounds, and in it a loop that waits: `while mail[0] != 1: await agt.sleep(1)`.
+#
+# Then two lines, and their order matters: the answer goes into `mail[2]`, and after it the flag, `mail[0] = 2`.
+
+# %% id=13-answer explanation
+# The flag comes last, on both sides of the street. Whoever sees it up may trust all that lies in the box.
+
+# %% id=13-answer-check
+check("13-answer", answer)
+
+# %% [markdown] id=first-talk
+# Try it on your device. The kernel and `answer` run side by side, and only the mailbox connects them:
+
+
+# %% id=talk
+async def talk(rounds):
+    mail, answers = agt.pin(np.zeros(3, np.uint32)), agt.pin(np.zeros(rounds, np.uint32))
+    op = letters(agt.mapped(mail), rounds, agt.mapped(answers), grid=1, block=1)
+    host_side = asyncio.create_task(answer(mail, rounds))
+    await asyncio.wait_for(op, 20)
+    host_side.cancel()
+    return answers.tolist()
+
+
+print(await talk(6))
+
+# %% [markdown] id=talk-read
+# If you solved the exercise there are six even numbers, and the kernel was launched once. (If there are zeros, the kernel waited in vain and gave up. It is still alive, and so are you.)
+#
+# On a GPU the kernel really spins. The simulated device does it without a thread: it pauses the kernel, and takes it up again when Python has had a chance to write. So a loop in Python that never
+# awaits would wait for ever, as it would stop your own event loop anyway.
+
+# %% [markdown] id=exercise-ask
+# ### Exercise: the kernel's side
+#
+# Now the other side of the same street. In `ask`, one thread has `n` questions: 100, 101, 102, ... It puts each into `mail[1]`, raises the flag, waits until it is 2, and stores what is in `mail[2]` in `out[k]`. If the host does not
+# answer within a million turns, it returns.
+
+# %% id=13-ask starter
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[0] = 1;
+        mail[1] = 100 + k;
+        out[k] = mail[2];
+    }
+}
+"""
+
+# %% id=13-ask solution
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+# %% id=13-ask hints
+# The order is: question, fence, flag. Then wait. Then read.
+#
+# The waiting is a loop on `mail[0]`, with a counter of its own that begins at 0 for each question.
+#
+# `LETTERS` above has all the lines that you need, with other numbers in them.
+
+# %% id=13-ask explanation
+# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. You will find the pair wherever two processors talk without a lock.
+
+# %% id=13-ask-check
+check("13-ask", ASK)
+
+# %% [markdown] id=many
+# ## One mailbox for a hundred and thirty-two
+#
+# One block, one mailbox. An H200 runs 132 blocks at the very least, and any of them may want to ask at any time. We could give each thread of the launch a mailbox of its own. That is a lot of boxes to look into, nearly all
+# of them empty.
+#
+# The post office has a better idea: a pile of blank **packets**. Whoever wants to ask takes one from the pile, fills it in, waits for its answer, and puts it back.
+#
+# A pile on which many take and put at the same time, and nobody locks anything: how? With a *compare and swap*. `atomicCAS(top, old, new)` writes `new`, but only if `top` still is `old`. So:
+#
+# ```text
+#   take:   look at the top packet        p
+#           look which one lies below it  q
+#           CAS: if the top is still p, make it q.   Else: start again
+# ```
+#
+# If somebody else was quicker, the swap fails, and we try again. It looks watertight. Here it is in Python, as a generator: each `yield` is one access to memory that others can see. Between two of them anything may happen.
+
+
+# %% id=naive-stack
+class Naive:
+    start = 0  # the top, at first: packet 0. Below it lies 1, and then 2
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            if top is None:
+                return None
+            below = yield "load", ("next", top)
+            if (yield "cas", "top", top, below):
+                return top
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top
+            if (yield "cas", "top", top, packet):
+                return
+
+
+# %% [markdown] id=predict-aba-text
+# Two threads use it. Anna takes a packet. Bert takes two, and puts the first of them back. Now imagine that Anna has looked at the top (packet 0) and below it (packet 1), and then somebody taps her on the shoulder. While she turns
+# around, Bert does everything that he wants to do: takes 0, takes 1, puts 0 back.
+
+# %% id=predict-aba
+aba = Prediction(
+    "Anna turns back and swaps: *if the top is still 0, make it 1*. What happens?",
+    fails="the swap fails, and she starts again",
+    fine="the swap succeeds, and all is well: 0 was on top, and she has it",
+    broken="the swap succeeds, and now something is wrong",
+)
+aba
+
+# %% id=commit-aba
+aba.commit(...)
+
+# %% [markdown] id=search-text
+# We need not argue. The two make about a dozen steps in all, and there are only so many orders in which that can happen. `interleavings` runs *every one of them*:
+
+
+# %% id=search
+def anna(stack):
+    def thread():
+        return [(yield from stack.pop())]
+
+    return thread
+
+
+def bert(stack):
+    def thread():
+        first = yield from stack.pop()
+        second = yield from stack.pop()
+        yield from stack.push(first)
+        return [second]
+
+    return thread
+
+
+def search(stack):
+    memory = {"top": stack.start, ("next", 0): 1, ("next", 1): 2, ("next", 2): None}
+    return list(interleavings([anna(stack), bert(stack)], memory))
+
+
+orders = search(Naive)
+taken_back = [run for run in orders if run.memory["top"] in run.results[1]]
+print(len(orders), "orders;", len(taken_back), "with a packet on the pile that Bert has in his hands")
+print("one of them:", "".join("AB"[i] for i in taken_back[0].order))
+
+# %% id=search-check tags=asserts
+assert len(orders) > 100
+assert 0 < len(taken_back) < len(orders) / 2
+
+# %% id=reveal-aba
+aba.reveal(
+    "broken" if taken_back else "fine",
+    "The top is 0 again, but it is not the same 0: what lies below it has changed. Anna's swap puts packet 1 "
+    "on top, and Bert has that in his hands.",
+)
+
+# %% [markdown] id=aba-read
+# A, then B, then A again: programmers call it the **ABA problem**. It is rare, it leaves no trace, and a test that you run a hundred times will hardly find it: only a few orders
+# out of thousands have it. A GPU with a hundred thousand threads will meet it on a Tuesday.
+#
+# What Anna needs to know is not *whether the top is 0*, but *whether anybody has touched the top*. So let the top count: each change of it adds one to a **tag**. Then the old 0 and the new 0 look different.
+
+# %% [markdown] id=exercise-stack
+# ### Exercise: a stack for many
+#
+# Make `top` a pair, `(packet, tag)`. `start` is `(0, 0)`, and a swap by anybody, in `pop` or `push`, raises the tag by one. An empty pile is `(None, tag)`. What is stored in `("next", packet)` stays a packet's number, or None.
+
+
+# %% id=13-stack starter
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, tag)):
+                return packet
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1])):
+                return
+
+
+# %% id=13-stack solution
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, tag + 1)):
+                return packet
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1] + 1)):
+                return
+
+# %% id=13-stack hints
+# The starter carries the tag around already. It never changes it.
+#
+# There are two swaps. In each, the second value is the new pair.
+
+# %% id=13-stack explanation
+# Two `+ 1`, and a bug is gone that could have cost you a week. In CUDA C the pair is one 64-bit word: the packet's number in the lower half, the tag in the upper one.
+
+# %% id=13-stack-check
+check("13-stack", FreeStack)
+
+# %% [markdown] id=hostcall
+# ## The whole post office
+#
+# You have seen all the parts: a mailbox, a fence, a flag, a wait with an end, a pile of packets with a tag. Together they make about a hundred lines of CUDA C, and you need not type them. They come with this package, in a header that is
+# meant to be read:
+
+# %% id=header
+from importlib.resources import files
+
+header = (files("asyncgpu_tutor") / "kernels/headers/hostcall.cuh").read_text()
+take = header.index("__device__ inline int hostcall_pop")
+print(header[take : header.index("__device__ inline void hostcall_push")])
+
+# %% [markdown] id=header-read
+# That is your `pop`, line by line, with one line more: the fence at the end. Whoever takes a packet must also see what its last owner did to it.
+#
+# On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel includes the header, takes the office's two arrays as its first parameters, and asks for a service by its number. Numbers from 16 on are yours:
+
+# %% id=first-call
+dice = agt.Kernel(r"""
+#include "hostcall.cuh"
+__global__ void roll(unsigned long long* mail, unsigned long long* stack, unsigned long long* rolled)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long answer = 0;
+    bool ok = hostcall(host, 16, blockIdx.x, 0, 0, answer);
+    if (!ok) return;
+    rolled[blockIdx.x] = answer;
+}
+""")
+
+players = ["Ada", "Grace", "Katherine", "Dorothy"]
+pips = np.random.default_rng(1)
+
+
+def roll(call):
+    number = int(pips.integers(1, 7))
+    print(f"{players[call.a]} rolls a {number}")
+    return number
+
+
+rolled = agt.pin(np.zeros(4, np.uint64))
+async with agt.hostcalls({16: roll}) as office:
+    await office.run(dice(*office.arrays, agt.mapped(rolled), grid=4, block=1))
+
+print(rolled)
+
+# %% id=first-call-check tags=asserts
+assert office.answered == 4
+assert all(1 <= number <= 6 for number in rolled)
+
+# %% [markdown] id=first-call-read
+# A Python function, called from a kernel, in the middle of its work. `call.a`, `call.b` and `call.c` are the three numbers that the kernel sent, `call.data` holds the bytes that go with the packet, and what you return is the answer. It can be a coroutine function, too.
+#
+# Some services are always there: `HOSTCALL_TIME`, `HOSTCALL_RANDOM`, `HOSTCALL_PRINT`, `HOSTCALL_READ` and `HOSTCALL_WRITE`. The header says what they take.
+
+# %% [markdown] id=exercise-bill
+# ### Exercise: a kernel that calls
+#
+# In `bill`, each block has one item and an amount. It asks the host for the item's price, by service 16 with the item as its first number, and stores price times amount in `costs[blockIdx.x]`. If there is no answer, it stores nothing.
+
+# %% id=13-bill starter
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    costs[blockIdx.x] = 0;
+}
+"""
+
+# %% id=13-bill solution
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    if (!ok) return;
+    costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+# %% id=13-bill hints
+# The call is the one of `roll`, with `items[blockIdx.x]` as the first number.
+#
+# `hostcall` returns whether there was an answer. Look at it before you write anything.
+
+# %% id=13-bill explanation
+# A call can fail, and then `answer` is whatever it was before. So each call of the host is followed by an `if`, as each call of an operating system is.
+
+# %% id=13-bill-check
+check("13-bill", BILL)
+
+# %% [markdown] id=wrong
+# ## When the host is in trouble
+#
+# **The handler fails.** On the host there is a person who reads error messages, so that is where the exception goes: to the `await` of the operation whose kernel has asked. The kernel is told that there are no more answers, and ends.
+
+
+# %% id=fails
+def sold_out(call):
+    if call.a == 2:
+        raise LookupError(f"{players[call.a]} has lost the dice")
+    return 6
+
+
+try:
+    async with agt.hostcalls({16: sold_out}) as office:
+        await office.run(dice(*office.arrays, agt.mapped(rolled), grid=4, block=1))
+except LookupError as error:
+    print("LookupError:", error, "|", error.__notes__[0])
+else:
+    raise AssertionError("the exception was lost")
+
+# %% [markdown] id=away
+# **The host is not there.** Here Python makes the worst mistake of this page: it blocks. `sync` waits for the kernel, the kernel waits for Python, and neither can go first. On a GPU the kernel would give up after some seconds. The simulated
+# device sees at once that nobody is left who could answer:
+
+# %% id=away-code
+with agt.using(agt.SimDevice()):
+    kernel = agt.Kernel(dice.source)
+    try:
+        async with agt.hostcalls({16: lambda call: 6}) as office:
+            nothing = agt.mapped(agt.pin(np.zeros(4, np.uint64)))
+            kernel(*office.arrays, nothing, grid=4, block=1).sync()
+    except agt.errors.HostcallError as error:
+        print("HostcallError:", error)
+    else:
+        raise AssertionError("the calls should have been given up")
+
+# %% [markdown] id=away-2
+# And a kernel of your own, one that waits and does *not* count? On a GPU it would hang until somebody ends the process. Here it is an error with a line number:
+
+# %% id=deadlock
+patient = LETTERS.replace("if (++turns > 1000000) return;", "")
+with agt.using(agt.SimDevice()):
+    mail, answers = (agt.mapped(agt.pin(np.zeros(3, np.uint32))) for _ in range(2))
+    try:
+        agt.Kernel(patient)(mail, 3, answers, grid=1, block=1).sync()
+    except agt.errors.DeadlockError as error:
+        print("DeadlockError:", error)
+    else:
+        raise AssertionError("a kernel that waits for ever should be reported")
+
+# %% [markdown] id=pressure
+# **The host is slow.** More blocks want to ask than there are packets. Let us make it extreme: 132 blocks ask again and again, and there are only 8 packets.
+
+# %% id=predict-pressure
+pressure = Prediction(
+    "132 blocks, 8 packets. What happens?",
+    lost="some calls are lost, or answered twice",
+    stuck="it hangs: blocks that hold a packet wait for those that do not",
+    slow="each call is answered once, but it takes several times as long as with 256 packets",
+    same="each call is answered once, in nearly the same time: a block never waits long for a packet",
+)
+pressure
+
+# %% id=commit-pressure
+pressure.commit(...)
+
+# %% id=pressure-run
+many = agt.Kernel(r"""
+#include "hostcall.cuh"
+__global__ void many(unsigned long long* mail, unsigned long long* stack, int calls, unsigned long long* sums)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long sum = 0;
+    for (int i = 0; i < calls; ++i) {
+        unsigned long long answer = 0;
+        bool ok = hostcall(host, 16, blockIdx.x, i, 0, answer);
+        if (!ok) return;
+        sum += answer;
+    }
+    sums[blockIdx.x] = sum;
+}
+""")
+
+
+async def ask_often(blocks, calls, packets, **how):
+    sums = await agt.zeros(blocks, np.uint64)
+    async with agt.hostcalls(packets=packets, **how) as office:
+        start = device.now()
+        await office.run(many(*office.arrays, calls, sums.borrow(), grid=blocks, block=1))
+        took = device.now() - start
+    right = [sum(block + i for i in range(calls)) for block in range(blocks)]
+    return took, (await agt.d2h(sums)).tolist() == right and office.answered == blocks * calls
+
+
+together = {"batch_handlers": {16: lambda a, b, c: a + b}}  # answers all that wait; more of this below
+calls = 4 if device.simulated else 400
+await ask_often(132, 1, 256, **together)  # once for practice
+times = {}
+for packets in (8, 32, 256):
+    times[packets], right = await ask_often(132, calls, packets, **together)
+    print(f"{packets:4d} packets: {times[packets]:7.0f} µs, each call answered once: {right}")
+
+# %% id=reveal-pressure
+pressure.reveal(
+    "lost" if not right else "slow" if times[8] > 2 * times[256] else "same",
+    "A block that finds no packet waits for one. This is called **back-pressure**: a full queue slows down "
+    "those who fill it, and nothing overflows.",
+)
+
+# %% [markdown] id=batch-text
+# ## A hundred answers for the price of one
+#
+# Look at the host for a moment. It finds the packets that wait with one comparison of NumPy, over all flags at once. But then it calls a function like `roll` for each of them, and that is some microseconds a call. If your answer can be
+# computed by NumPy, do it for all of them. That is what `together` did just now: a **batch handler** gets three arrays, and returns one.
+
+# %% [markdown] id=exercise-batch
+# ### Exercise: many answers at once
+#
+# `price_all(prices)` returns a batch handler. The handler gets arrays `items`, `amounts` and a third that it does not need, and returns the array of costs. No loop!
+
+
+# %% id=13-batch starter
+def price_all(prices):
+    def handler(items, amounts, _):
+        return [0 for item in items]
+
+    return handler
+
+
+# %% id=13-batch solution
+def price_all(prices):
+    def handler(items, amounts, _):
+        return prices[items] * amounts
+
+    return handler
+
+# %% id=13-batch hints
+# An array can be indexed with an array: `prices[items]` has the price of each item.
+
+# %% id=13-batch explanation
+# One line, and it costs about the same for one call and for a hundred.
+
+# %% id=13-batch-check
+check("13-batch", price_all)
+
+# %% [markdown] id=pays-text
+# ## When does a call pay?
+#
+# Time to compare. A call, or a new launch? We measure three things: a launch with its wait, a call from one block, and a call from each of 132 blocks, all answered at once.
+
+
+# %% id=pays
+def relaunch_us(times=20):
+    x = agt.zeros(64, np.uint8).sync_on(stream)
+    start = device.now()
+    for _ in range(times):
+        shout(64, x.borrow(), grid=1, block=64).sync_on(stream)
+    return (device.now() - start) / times
+
+
+calls = 40 if device.simulated else 2000
+launch = relaunch_us()
+alone, _ = await ask_often(1, calls, 256, **together)
+crowd, _ = await ask_often(132, calls, 256, **together)
+print(f"a launch and a wait          {launch:6.2f} µs")
+print(f"a call, from one block       {alone / calls:6.2f} µs")
+print(f"a call, from 132 blocks      {crowd / calls / 132:6.2f} µs each")
+
+# %% id=pays-check tags=asserts
+if device.simulated:
+    assert alone / calls < launch
+    assert crowd / 132 < alone / 10
+
+# %% [markdown] id=pays-read
+# For **one** question at a time, a call and a launch are of the same kind: microseconds. (On an H200, a call takes 7.4 µs and a launch 12, in a bare measurement.) Nobody should rewrite a program for that.
+#
+# What changes everything is the crowd. When every block asks for itself, at its own time, the questions travel together, and a call costs a fraction of a microsecond. With launches, all blocks would have to stop so that one of them can ask. And a kernel that
+# keeps its state (a half-built tree, a queue, registers full of numbers) does not have to save it and load it again.
+#
+# | a call pays when | a launch is as good when |
+# |---|---|
+# | many blocks ask, each at its own time | all of them ask at once, or at the end |
+# | the kernel has much state to keep | it keeps nothing |
+# | few bytes go to and fro | many do: then it is a copy's job |
+# | the host has nothing better to do | the host is busy: it must look at the flags all the time |
+#
+# The last row is the hidden price: while an office is open, one core of the CPU does nothing but look at flags, and other tasks of your event loop get a turn about five times in a millisecond.
+
+# %% [markdown] id=challenge
+# ## The challenge: one launch for a file
+#
+# Back to the six launches. Now a single kernel reads the file, shouts, and writes it. You know `hostcall`, which does everything at once. With bytes to send along, you take the five steps one by one:
+#
+# ```c
+# int p = hostcall_begin(host);                             // a packet, or -1
+# char* bytes = hostcall_bytes(host, p);                    // its bytes
+# hostcall_ask(host, p, HOSTCALL_READ, 0, at, size);        // from file 0, at this byte, so many
+# bool ok = hostcall_wait(host, p);
+# int n = (int)hostcall_answer(host, p);                    // how many there were
+# ...                                                       // change them, in place
+# hostcall_ask(host, p, HOSTCALL_WRITE, 1, at, n);          // the same packet may ask again
+# ok = hostcall_wait(host, p);
+# hostcall_end(host, p);                                    // back to the pile
+# ```
+
+# %% [markdown] id=exercise-pipeline
+# ### Exercise: one launch for a file
+#
+# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The version below is right, but only one thread of all works. Your score is
+# the simulated time. Can you get it below a half?
+
+# %% id=13-pipeline starter
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (blockIdx.x > 0 || threadIdx.x > 0) return;
+    for (int piece = 0; piece < pieces; ++piece) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
+    }
+}
+"""
+
+# %% id=13-pipeline solution
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
+    }
+}
+"""
+
+# %% id=13-pipeline hints
+# Let each block begin with the piece of its own number, and go on in steps of `gridDim.x`.
+#
+# For more: let all threads of a block change letters. Thread 0 asks, a `__syncthreads()` tells the others, each takes every 32nd byte, and after another `__syncthreads()` thread 0 writes. (`p` and `n` then have to be in shared memory.)
+#
+# For much more: why wait for a piece to be written before you ask for the next one?
+
+# %% id=13-pipeline explanation
+# Four blocks ask, four questions travel together. The host answers all of them in one round. Everything beyond that, several packets for each thread, is the same idea once more.
+
+# %% id=13-pipeline-check
+check("13-pipeline", PIPELINE)
+
+# %% [markdown] id=final-text
+# And here is your kernel with the log file from the first screen, under the six launches that we began with:
+
+
+# %% id=final
+pipeline = agt.Kernel(PIPELINE)
+
+
+async def one_launch(source, target):
+    async with agt.hostcalls(files=[source, target], nbytes=PIECE) as office:
+        await office.run(pipeline(*office.arrays, 6, PIECE, grid=4, block=32))
+
+
+await one_launch(log, folder / "LOUD.TXT")  # once for practice
+with agt.record() as in_one_go:
+    await one_launch(log, folder / "LOUD.TXT")
+
+titles = ["six launches", "one launch that calls"]
+agt.compare_timelines([to_and_fro, in_one_go], titles, lanes=("host", "streams"))
+
+# %% id=final-check tags=asserts
+assert (folder / "LOUD.TXT").read_text() == log.read_text().upper()
+assert len(in_one_go.find("pipeline")) == 1
+
+# %% [markdown] id=final-read
+# One bar. The kernel stayed, and asked.
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - Pinned memory can be mapped: a kernel and Python then see the same bytes, while the kernel runs. `agt.mapped(host)`.
+# - Publish in this order: write, fence, flag. Read in this order: flag, fence, read. A flag is `volatile`.
+# - Every wait in a kernel counts its turns, and gives up. Nobody else can end it.
+# - A compare-and-swap sees whether a value *is* the same, not whether it *stayed* the same (ABA). A tag tells the difference.
+# - Back-pressure: who finds no packet waits. Nothing is lost.
+# - `agt.hostcalls` answers kernels on the event loop. So await, and do not block.
+# - A single call costs about as much as a launch. It pays when many blocks ask, and when the kernel has something to lose by going home.
+
+# %% id=score
+score(busy, aba, pressure)
+
+# %% id=progress
+progress()

@@ -1,0 +1,432 @@
+"""Plausible wrong answers to the exercises of course/13_hostcalls.py; see tools/build_notebooks.py."""
+
+
+# %% id=13-answer cause="again and again"
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        while mail[0] != 1:
+            pass
+        mail[2] = 2 * mail[1]
+        mail[0] = 2
+
+
+# %% id=13-answer cause="letter 0 asked for the double of 10"
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[0] = 2
+        await agt.sleep(1)
+        mail[2] = 2 * mail[1]
+
+
+# %% id=13-answer cause="letter 1 asked for the double of 11"
+async def answer(mail, rounds):
+    while mail[0] != 1:
+        await agt.sleep(1)
+    mail[2] = 2 * mail[1]
+    mail[0] = 2
+
+
+# %% id=13-answer cause="the kernel read 10"
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[2] = mail[1]
+        mail[0] = 2
+
+
+# %% id=13-answer cause="your code raised TypeError"
+def answer(mail, rounds):
+    for _ in range(rounds):
+        mail[2] = 2 * mail[1]
+        mail[0] = 2
+
+
+# %% id=13-ask cause="nothing keeps the flag behind the question"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="waits for ever"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="the host was asked for [0, 100, 101]"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[0] = 1;
+        __threadfence_system();
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        mail[1] = 100 + k;
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="the host was asked for [100"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + 2 * k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="element 0 is 100"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[1];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="a host that never answers, element 0 is 7"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) { out[k] = 7; return; }
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-stack cause="a packet got two owners"
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, (tag + 1) % 3)):
+                return packet
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, (top[1] + 1) % 3)):
+                return
+
+
+# %% id=13-stack cause="a packet got two owners"
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        top = yield "load", "top"
+        packet, tag = top
+        if packet is None:
+            return None
+        below = yield "load", ("next", packet)
+        yield "store", "top", (below, tag + 1)
+        return packet
+
+    @staticmethod
+    def push(packet):
+        top = yield "load", "top"
+        yield "store", ("next", packet), top[0]
+        yield "store", "top", (packet, top[1] + 1)
+
+
+# %% id=13-stack cause="thread 1 does not end"
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, tag + 1)):
+                return packet
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = (None, 0)
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1] + 1)):
+                return
+
+
+# %% id=13-bill cause="each block asks once"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    bool ok = hostcall(host, 16, blockIdx.x, 0, 0, price);
+    if (!ok) return;
+    costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-bill cause="each block asks once"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    if (!ok) return;
+    costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-bill cause="although it got no answer"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-bill cause="element 0 is"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    if (!ok) return;
+    costs[blockIdx.x] = price;
+}
+"""
+
+
+# %% id=13-bill cause="which nobody has"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    bool ok = hostcall(host, 61, items[blockIdx.x], 0, 0, price);
+    if (!ok) return;
+    costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-batch cause="one after the other"
+def price_all(prices):
+    def handler(items, amounts, _):
+        return np.array([prices[item] * amount for item, amount in zip(items, amounts)])
+
+    return handler
+
+
+# %% id=13-batch cause="element 0 is"
+def price_all(prices):
+    def handler(items, amounts, _):
+        return prices[items]
+
+    return handler
+
+
+# %% id=13-batch cause="the result has shape"
+def price_all(prices):
+    def handler(items, amounts, _):
+        return prices[items].sum() * amounts.sum()
+
+    return handler
+
+
+# %% id=13-pipeline cause="the new file has 0 bytes"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
+    }
+}
+"""
+
+
+# %% id=13-pipeline cause="the new file has 256 bytes"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < gridDim.x; ++piece) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
+    }
+}
+"""
+
+
+# %% id=13-pipeline cause="the new file has 512 bytes"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, size);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
+    }
+}
+"""
+
+
+# %% id=13-pipeline cause="of the new file is"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; i += 2)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
+    }
+}
+"""

@@ -12,7 +12,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 80 minutes |
+# | Time | 60 minutes |
 # | You need | [01_sync_kernels](01_sync_kernels.ipynb) and [02_streams_and_events](02_streams_and_events.ipynb) |
 # | Device | the first cell of code says which one is in use |
 

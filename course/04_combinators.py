@@ -14,7 +14,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 95 minutes |
+# | Time | 80 minutes |
 # | You need | [03_lazy_operations](03_lazy_operations.ipynb) |
 # | Device | the first cell of code says which one is in use |
 

@@ -364,8 +364,8 @@ for name, trace in [("pool of five", of_five), ("idle first", looking)]:
     print(f"{name:12} job 8 comes at {handed_over(trace, 8):.0f} µs, and takes {LONG:.0f} µs")
 
 # %% [markdown] id=job-8-read
-# Nothing can be done before that job has come *and* is over. So the pool of five is already as quick as this program can be, in this order; it found by luck what the other one found by looking. With other jobs the luck
-# would be elsewhere. Keep both thoughts for later: **looking has a price**, and **in this order**.
+# The program cannot end before that job has come and gone. So the pool of five is already as quick as this program can be, in this order; it found by luck what the other one found by looking. With other jobs the luck
+# would be elsewhere. Keep two things in mind for later: looking has a price, and all of this was *in this order*.
 
 # %% id=idle-first-check tags=asserts
 assert len({span.stream for span in looking.device_spans[::4]}) > 1
@@ -447,7 +447,7 @@ explored = agt.explore(eight_jobs, streams=(1, 2, 3, 4, 6, 8), length=(50, 100, 
 explored
 
 # %% [markdown] id=explore-read
-# Each curve falls, and then it is flat. It is flat from 1 stream on for jobs of 50 µs, from 2 for 100, from 4 for 200, and for 400 not before 7: always `length / pace`, rounded up. In the flat part, look at the host's lane: Python
+# Each curve falls until it is flat. For jobs of 50 µs it is flat from the start, for 100 from 2 streams on, for 200 from 4, and for 400 somewhere after 6: always `length / pace`, rounded up. In the flat part, look at the host's lane: Python
 # is what everybody waits for.
 #
 # There is a second limit: *room*. What computes on a GPU are its **SMs**, *streaming multiprocessors*, and each has places for so many blocks. Our hunts have a single block each, so there is room for all of them. A job that fills a third of
@@ -639,7 +639,7 @@ order.reveal(
 )
 
 # %% [markdown] id=order-read
-# Each stream gets one long job, and the short ones fill up the ends. It is how you pack a car: first the suitcases, then the shoes. If you know all jobs beforehand, sort them. With the longest first,
+# Each stream gets one long job, and the short ones fill up the ends. If you know all jobs beforehand, sort them. With the longest first,
 # even the greedy rule of the last exercise never takes more than a third longer than the best schedule there is (Graham, 1969).
 #
 # It has a price, and you have just seen it: the bottles of milk come last. If each of them is a user who waits, you want something else.

@@ -421,7 +421,7 @@ def largest(op):
 
 
 # %% id=03-challenge cause="this takes"
-def postcards(hosts):
+def small_arrays(hosts):
     ops = [
         agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256)).output().to_host()
         for x in hosts
@@ -430,7 +430,7 @@ def postcards(hosts):
 
 
 # %% id=03-challenge cause="with what the arrays hold in run 1, with array 0, element 0 is"
-def postcards(hosts):
+def small_arrays(hosts):
     together = agt.pin(np.concatenate(hosts))
     n = together.size
     launch = agt.relu(n, agt.h2d(together), agt.zeros(n).partition(256))
@@ -438,19 +438,19 @@ def postcards(hosts):
 
 
 # %% id=03-challenge cause="the source of 'relu' runs at most once"
-def postcards(hosts):
+def small_arrays(hosts):
     n = hosts[0].size
     ops = [agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).last() for x in hosts]
     return agt.zip(*[op.unpartition().to_host() for op in ops])
 
 
 # %% id=03-challenge cause="no kernel ran: the device is to do the computing"
-def postcards(hosts):
+def small_arrays(hosts):
     return agt.with_context(lambda context: agt.value(np.maximum(np.stack(hosts), 0)))
 
 
 # %% id=03-challenge cause="should return a list of 16, one for each in order"
-def postcards(hosts):
+def small_arrays(hosts):
     def enqueue(context):
         together = agt.pin(np.concatenate(hosts))
         launch = agt.relu(together.size, agt.h2d(together), agt.zeros(together.size).partition(256))
@@ -460,6 +460,6 @@ def postcards(hosts):
 
 
 # %% id=03-challenge cause="building the operation already ran something"
-def postcards(hosts):
+def small_arrays(hosts):
     there = agt.h2d(agt.pin(np.stack(hosts))).sync()
     return agt.relu(there.size, there, agt.zeros(there.shape).partition(1, 256)).output().to_host()

@@ -250,14 +250,14 @@ def _is_largest(result: Any, x: Any) -> None:
 
 
 # ------------------------------------------------------------------ challenge
-POSTCARDS_US = 200.0
+SMALL_ARRAYS_US = 200.0
 
 
-def check_postcards(mine: Any, model: Any) -> float:
+def check_small_arrays(mine: Any, model: Any) -> float:
     """Each run computes, on the device, with what the arrays hold by then, and takes few calls."""
     hosts = [agt.pin(noise(seed, 1000)) for seed in range(16)]
     expected = observe(model(hosts).sync).trace
-    op = built("postcards", mine, expected, hosts)
+    op = built("small_arrays", mine, expected, hosts)
     run = observe(op.sync)
     for number in (1, 2):
         for seed, host in enumerate(hosts):
@@ -265,11 +265,11 @@ def check_postcards(mine: Any, model: Any) -> float:
         with case(f"what the arrays hold in run {number}"):
             run = observe(op.sync)
             rows = list(run.result) if isinstance(run.result, np.ndarray) else run.result
-            in_order("postcards", rows, [np.maximum(host, 0) for host in hosts], "array")
+            in_order("small_arrays", rows, [np.maximum(host, 0) for host in hosts], "array")
     with compared(run.trace, expected):
         if not any(span.kind == "kernel" for span in run.trace):
             raise Rejected("no kernel ran: the device is to do the computing")
-        return below(POSTCARDS_US, run.trace)
+        return below(SMALL_ARRAYS_US, run.trace)
 
 
 EXERCISES = (
@@ -283,5 +283,5 @@ EXERCISES = (
     Exercise(
         "03-largest", "Look inside, without blocking", "largest", check_largest, hostile_largest
     ),
-    Exercise("03-challenge", "Challenge: sixteen postcards", "postcards", check_postcards),
+    Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),
 )

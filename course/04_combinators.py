@@ -14,7 +14,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 95 minutes |
+# | Time | 80 minutes |
 # | You need | [03_lazy_operations](03_lazy_operations.ipynb) |
 # | Device | the first cell of code says which one is in use |
 
@@ -71,7 +71,7 @@ def total(p, q):
 
 
 # %% [markdown] id=question-text
-# And this is what happens when the finished program runs. (We keep its middle part under a cloth for now.)
+# And this is what happens when the finished program runs. (Its middle part stays hidden for now.)
 
 # %% id=question-run
 def watch(make):
@@ -84,8 +84,8 @@ def watch(make):
 
 
 def finished():
-    under_the_cloth = solved("04-diamond")
-    return under_the_cloth(
+    hidden = solved("04-diamond")
+    return hidden(
         agt.h2d(matrix), lambda m: product(m, 2.0), lambda m: product(m, 3.0), total
     )
 
@@ -104,8 +104,8 @@ diamond.plot(
 # Now for the strange part. **The author of this program created no stream, recorded no event, and waited for nothing.** So who chose the streams? Who drew the arrows? And how can one be sure that
 # none is missing?
 #
-# The author used three **combinators**: functions that make one operation out of several. There are not many of them. At the end of this page you take the cloth away, by writing the middle part yourself, and
-# then you get a program to make faster.
+# The author used three **combinators**: functions that make one operation out of several. There are not many of them. Before this page is over you will have written the hidden part yourself, and
+# at the end there is a program to make faster.
 
 # %% id=question-check tags=asserts
 (source_copy,) = diamond.find("h2d")
@@ -792,7 +792,7 @@ check("04-unzip", halves)
 # %% [markdown] id=exercise-diamond
 # ## The middle part
 #
-# Now take the cloth away. You have met all three combinators, and everybody who draws arrows.
+# Now for the hidden part. You have met all three combinators, and everybody who draws arrows.
 #
 # ```text
 #           source

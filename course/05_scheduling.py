@@ -13,7 +13,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 90 minutes |
+# | Time | 70 minutes |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) and [04_combinators](04_combinators.ipynb) |
 # | Device | the first cell of code says which one is in use |
 
@@ -319,6 +319,20 @@ class IdleFirst(agt.SchedulingPolicy):
         return self.streams[self.turn % self.size]  # all are busy: take turns
 
 
+# %% id=predict-looking
+sooner = Prediction(
+    f"The pool of five, in turn, took {of_five.metrics().makespan:.0f} µs. "
+    "What will four streams take, if the policy looks for an idle one?",
+    less="less: nobody stands behind a long job any more",
+    same="the same",
+    more="more",
+)
+sooner
+
+# %% id=predict-looking-commit
+sooner.commit(...)
+
+# %% id=looking-run
 looking = run_all(hunts(mixed), IdleFirst(4))
 report("pool of four", in_turn)
 report("pool of five", of_five)
@@ -327,6 +341,13 @@ looking.plot(
     title="An idle stream first",
     lanes=("host", "streams"),
     lesson="No job stands behind a long one, but the host needs longer from job to job.",
+)
+
+# %% id=reveal-looking
+change = looking.metrics().makespan - of_five.metrics().makespan
+sooner.reveal(
+    "same" if abs(change) < 2 else "more" if change > 0 else "less",
+    f"The difference is {abs(change):.0f} µs.",
 )
 
 # %% [markdown] id=idle-first-read
@@ -343,8 +364,8 @@ for name, trace in [("pool of five", of_five), ("idle first", looking)]:
     print(f"{name:12} job 8 comes at {handed_over(trace, 8):.0f} µs, and takes {LONG:.0f} µs")
 
 # %% [markdown] id=job-8-read
-# Nothing can be done before that job has come *and* is over. So the pool of five is already as quick as this program can be, in this order; it found by luck what the other one found by looking. With other jobs the luck
-# would be elsewhere. Keep both thoughts for later: **looking has a price**, and **in this order**.
+# The program cannot end before that job has come and gone. So the pool of five is already as quick as this program can be, in this order; it found by luck what the other one found by looking. With other jobs the luck
+# would be elsewhere. Keep two things in mind for later: looking has a price, and all of this was *in this order*.
 
 # %% id=idle-first-check tags=asserts
 assert len({span.stream for span in looking.device_spans[::4]}) > 1
@@ -396,9 +417,6 @@ agt.compare_timelines(
 # %% [markdown] id=pool-read
 # On two streams, a job comes and finds both busy. On four, one has just become free whenever a job comes. On eight the picture is the same staircase, drawn on more lanes: **Python cannot fill more streams than length
 # divided by pace.**
-#
-# There is a second limit: *room*. What computes on a GPU are its **SMs**, *streaming multiprocessors*, and each has places for so many blocks. Our hunts have a single block each, so there is room for all of them. A job that fills a third of
-# the device leaves room for two more like it, and no more: a fourth stream would have nowhere to put its job.
 
 # %% id=pool-check tags=asserts
 for size, trace in by_size.items():
@@ -407,6 +425,40 @@ if device.simulated:
     assert enough == 4
     assert by_size[4].metrics().max_concurrency == by_size[8].metrics().max_concurrency == 4
     assert abs(by_size[8].metrics().makespan - by_size[4].metrics().makespan) < 0.02 * least
+
+# %% [markdown] id=explore-text
+# Is that a law? `agt.explore` runs a program for each value of its parameters, on a simulated device. Below are eight jobs again. Each of these needs an array of its own, so Python takes about 63 µs from one to the
+# next. Move the sliders. For each length, how many streams are enough?
+
+# %% id=explore-run
+STEP = 0.158  # µs, on the simulated H200
+
+
+def eight_jobs(streams, length):
+    pool = [agt.create_stream() for _ in range(streams)]
+    table = agt.h2d(agt.pin(slips)).sync_on(pool[0]).share()
+    for i in range(8):
+        job = hunt(int(length / STEP), table, agt.arange(32, np.uint32), grid=1, block=32)
+        job.async_on(pool[i % streams])
+    agt.synchronize()
+
+
+explored = agt.explore(eight_jobs, streams=(1, 2, 3, 4, 6, 8), length=(50, 100, 200, 400))
+explored
+
+# %% [markdown] id=explore-read
+# Each curve falls until it is flat. For jobs of 50 µs it is flat from the start, for 100 from 2 streams on, for 200 from 4, and for 400 somewhere after 6: always `length / pace`, rounded up. In the flat part, look at the host's lane: Python
+# is what everybody waits for.
+#
+# There is a second limit: *room*. What computes on a GPU are its **SMs**, *streaming multiprocessors*, and each has places for so many blocks. Our hunts have a single block each, so there is room for all of them. A job that fills a third of
+# the device leaves room for two more like it, and no more: a fourth stream would have nowhere to put its job.
+
+# %% id=explore-check tags=asserts
+for length, enough_here in {50: 1, 100: 2, 200: 4, 400: 8}.items():
+    took = {streams: explored.makespans[streams, length] for streams in (1, 2, 3, 4, 6, 8)}
+    assert min(n for n in took if took[n] < 1.02 * min(took.values())) == enough_here
+    begun = [span.start for span in explored[8, length].find("hunt")]
+    assert 60 < (begun[-1] - begun[0]) / 7 < 66
 
 # %% [markdown] id=exercise-pool
 # ### Exercise: how many streams?
@@ -436,61 +488,6 @@ def streams_needed(length, pace, room):
 
 # %% id=05-pool-size-check
 check("05-pool-size", streams_needed)
-
-# %% [markdown] id=chunks
-# ## How many pieces?
-#
-# So far somebody had cut the work into jobs for us. Often you cut it yourself. Here are 16 MB that go to the device and come back. In one piece nothing can overlap. In several, one piece comes back while the next goes there.
-# Does it get better and better, the more you cut?
-
-
-# %% id=chunks-program
-def in_chunks(chunks, streams):
-    data = agt.pinned(4_000_000)
-    data[:] = 1
-    pool = [agt.create_stream() for _ in range(streams)]
-    for i, chunk in enumerate(np.split(data, chunks)):
-        agt.h2d(chunk).to_host().async_on(pool[i % streams])
-    agt.synchronize()
-
-
-# %% id=predict-chunks
-pieces = Prediction(
-    "With four streams: into how many pieces would you cut the 16 MB, to be done soonest?",
-    **{"1": "do not cut", "2": "two", "8": "eight", "32": "thirty-two: the more the better"},
-)
-pieces
-
-# %% id=predict-chunks-commit
-pieces.commit(...)
-
-# %% [markdown] id=chunks-explore
-# `agt.explore` runs a program for each value of its parameters, on a simulated device. Move the sliders, and watch the timeline and the curve.
-
-# %% id=chunks-run
-explored = agt.explore(in_chunks, chunks=(1, 2, 4, 8, 16, 32), streams=(1, 2, 3, 4))
-explored
-
-# %% id=reveal-chunks
-took = {chunks: explored.makespans[chunks, 4] for chunks in (1, 2, 8, 32)}
-pieces.reveal(
-    str(min(took, key=took.get)), ", ".join(f"{n}: {us:.0f} µs" for n, us in took.items()) + "."
-)
-
-# %% [markdown] id=chunks-read
-# The curve goes down, and then up again, far above where it began. Move the slider for `chunks` and look at the host's lane. With few pieces the copies set the time. With many, *Python* does: each piece costs some calls, however small
-# it is, and soon there is no gap left between them. From there on, no number of streams helps: at 32 pieces the four curves meet.
-#
-# And with one stream, cutting only costs. **You need both: pieces, so that something can overlap, and streams, so that it may.**
-
-# %% id=chunks-check tags=asserts
-for streams in (2, 3, 4):
-    by_chunks = [explored.makespans[chunks, streams] for chunks in (1, 2, 4, 8, 16, 32)]
-    lowest = by_chunks.index(min(by_chunks))
-    assert 0 < lowest < 5
-    assert by_chunks[-1] > by_chunks[0] > by_chunks[lowest]
-assert explored.makespans[32, 1] > explored.makespans[1, 1]
-assert len({round(explored.makespans[32, streams]) for streams in (1, 2, 3, 4)}) == 1
 
 # %% [markdown] id=bound
 # ## How good is good?
@@ -642,7 +639,7 @@ order.reveal(
 )
 
 # %% [markdown] id=order-read
-# Each stream gets one long job, and the short ones fill up the ends. It is how you pack a car: first the suitcases, then the shoes. If you know all jobs beforehand, sort them. With the longest first,
+# Each stream gets one long job, and the short ones fill up the ends. If you know all jobs beforehand, sort them. With the longest first,
 # even the greedy rule of the last exercise never takes more than a third longer than the best schedule there is (Graham, 1969).
 #
 # It has a price, and you have just seen it: the bottles of milk come last. If each of them is a user who waits, you want something else.
@@ -908,7 +905,7 @@ check("05-challenge", run_jobs)
 #
 # - A **policy** decides one thing, the stream of the next operation, with `next_stream()`. It is asked once for each
 #   operation, and once for each arm of an `overlap`. It is told nothing.
-# - **Enough streams**: length divided by pace, or as many jobs as the device has room for, whichever is less. **Enough pieces**: until Python is the wall.
+# - **Enough streams**: length divided by pace, or as many jobs as the device has room for, whichever is less.
 # - Taking turns shares out jobs, not work. Unequal jobs make **head-of-line blocking**: look at the streams, or tell the policy what to expect. Looking has a price.
 # - Score a schedule against a **lower bound**. If a critical path is made of queues, there is something to gain.
 # - The order is yours. The longest first is good for all together, and an express lane is good for those in a hurry.
@@ -922,7 +919,7 @@ check("05-challenge", run_jobs)
 # something better to do.
 
 # %% id=score
-score(opening, decisions, pool, pieces, order, who_gains)
+score(opening, decisions, sooner, pool, order, who_gains)
 
 # %% id=progress
 progress("05")

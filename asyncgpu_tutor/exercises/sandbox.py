@@ -88,6 +88,11 @@ def _told() -> Generator[None]:
         raise
     except agt.errors.NotReadyError as error:
         raise Rejected(f"a result was read before the device was done with it: {error}") from error
+    except agt.errors.DeviceMismatchError as error:
+        raise Rejected(
+            f"{one_line(error)}. If it comes from another cell: an answer is tried on a device of its own, "
+            "so make streams, policies and arrays in it"
+        ) from error
     except asyncio.CancelledError as error:
         raise Rejected("your code asked a cancelled task for its result") from error
     except asyncio.InvalidStateError as error:

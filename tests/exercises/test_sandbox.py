@@ -54,6 +54,23 @@ def test_a_coroutine_is_run_on_the_same_device_also_where_a_loop_runs_already() 
     assert tried() == asyncio.run(in_a_notebook()) == 8
 
 
+def test_a_policy_or_an_array_of_an_earlier_cell_is_told_to_move_into_the_answer() -> None:
+    with agt.using("sim"):
+        policy, array = agt.SingleStream(), agt.zeros(4).sync()
+        agt.zeros(4).sync(policy)
+
+    def with_the_policy() -> None:
+        with agt.using(policy=policy):
+            agt.zeros(4).sync()
+
+    for stray in (with_the_policy, lambda: agt.d2h(array.borrow()).sync()):
+        with (
+            private_device(),
+            pytest.raises(Rejected, match="make streams, policies and arrays in it"),
+        ):
+            observe(stray)
+
+
 def test_what_an_answer_raises_becomes_a_cause_of_one_line() -> None:
     async def later() -> None:
         raise KeyError("second line\nthird")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import asyncio
+from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import (
+    below,
     built,
     equal,
-    faster_than,
     in_order,
     launches,
-    listed,
     never_blocks,
     noise,
     of_dtype,
@@ -25,11 +25,12 @@ from asyncgpu_tutor.exercises.checks import (
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import Download, Make, count
-from asyncgpu_tutor.exercises.sandbox import call, call_plain, observe, on_fresh_device
+from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, observe
 
 __all__ = ["EXERCISES"]
 
 JOB = "job"
+TURNS = 100
 
 
 @contextmanager
@@ -194,21 +195,52 @@ def hostile_which_way(mine: Any, _model: Any) -> None:
 
 
 def check_largest(mine: Any, model: Any) -> None:
-    """The largest number comes back, without a blocking wait."""
+    """The largest number comes back, and other tasks have their turns meanwhile."""
     for seed, n, middle in [(1, 1000, 0), (2, 100_000, -10)]:
         x = agt.pin(noise(seed, n) + np.float32(middle))
-        expected = observe(model, agt.h2d(x).to_host()).trace
-        run = observe(mine, agt.h2d(x).to_host())
+        expected = _with_neighbour(model, x).trace
+        run = _with_neighbour(mine, x)
         with compared(run.trace, expected):
             launches(run.trace, "d2h", 1)
             never_blocks(run.trace)
-        _is_largest(run.result, x)
+        found, turns = run.result
+        if not turns:
+            raise Rejected(
+                "no other task had a turn while this one waited: a loop that asks again and again keeps "
+                "everybody waiting, too"
+            )
+        _is_largest(found, x)
 
 
 def hostile_largest(mine: Any, _model: Any) -> None:
     """The number is there, however long the device takes."""
     x = agt.pin(noise(3, 1000) - 10)
-    _is_largest(observe(mine, agt.h2d(x).to_host()).result, x)
+    _is_largest(_with_neighbour(mine, x).result[0], x)
+
+
+def _with_neighbour(answer: Any, x: Any) -> Observed[tuple[Any, int]]:
+    """Try an answer on a round trip of `x`: its result, and how many turns another task had meanwhile."""
+    op = agt.h2d(x).to_host()
+    turns = 0
+
+    async def neighbour() -> None:
+        nonlocal turns
+        for _ in range(TURNS):
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def main() -> Any:
+        beat = asyncio.ensure_future(neighbour())
+        waiting = answer(op)
+        if not isinstance(waiting, Awaitable):
+            raise Rejected("`largest` should be a coroutine: write it with `async def`")
+        before = turns
+        found = await cast(Awaitable[Any], waiting)
+        meanwhile = turns - before
+        await beat
+        return found, meanwhile
+
+    return cast(Observed[tuple[Any, int]], observe(main))
 
 
 def _is_largest(result: Any, x: Any) -> None:
@@ -218,38 +250,27 @@ def _is_largest(result: Any, x: Any) -> None:
 
 
 # ------------------------------------------------------------------ challenge
-ERRAND_US = 350.0
+SMALL_ARRAYS_US = 200.0
 
 
-def _errand(answer: Any) -> agt.Trace:
-    """Try an answer on three trips and a job, and compare its numbers: its trace."""
-    hosts = [agt.pin(noise(seed, 1_000_000)) for seed in (1, 2, 3)]
-    trips = [agt.h2d(host).to_host() for host in hosts]
-
-    def run() -> list[Any]:
-        results = listed("errand", call(answer, trips, lambda: agt.work(100, JOB)), len(trips))
-        return [r.numpy() if isinstance(r, agt.types.HostArray) else r for r in results]
-
-    observed = observe(run)
-    in_order("errand", observed.result, hosts)
-    return observed.trace
-
-
-def check_errand(mine: Any, model: Any) -> float:
-    """All three results are right, the job is done once, and all is quicker than one after the other."""
-    expected = on_fresh_device(_errand, model)
-    trace = _errand(mine)
-    with compared(trace, expected):
-        if len(trace.find(JOB)) != 1:
-            raise Rejected(
-                f"the job was done {count(len(trace.find(JOB)), 'time')}, and once is right"
-            )
-        return faster_than(trace, ERRAND_US)
-
-
-def hostile_errand(mine: Any, _model: Any) -> None:
-    """The results are complete, however long the device takes."""
-    _errand(mine)
+def check_small_arrays(mine: Any, model: Any) -> float:
+    """Each run computes, on the device, with what the arrays hold by then, and takes few calls."""
+    hosts = [agt.pin(noise(seed, 1000)) for seed in range(16)]
+    expected = observe(model(hosts).sync).trace
+    op = built("small_arrays", mine, expected, hosts)
+    run = observe(op.sync)
+    for number in (1, 2):
+        for seed, host in enumerate(hosts):
+            host[:] = noise(seed + 100 * number, 1000)
+        with case(f"what the arrays hold in run {number}"):
+            run = observe(op.sync)
+            result: Any = run.result
+            rows = list(result) if np.ndim(result) == 2 else result
+            in_order("small_arrays", rows, [np.maximum(host, 0) for host in hosts], "array")
+    with compared(run.trace, expected):
+        if not any(span.kind == "kernel" for span in run.trace):
+            raise Rejected("no kernel ran: the device is to do the computing")
+        return below(SMALL_ARRAYS_US, run.trace)
 
 
 EXERCISES = (
@@ -263,5 +284,5 @@ EXERCISES = (
     Exercise(
         "03-largest", "Look inside, without blocking", "largest", check_largest, hostile_largest
     ),
-    Exercise("03-challenge", "Challenge: the errand", "errand", check_errand, hostile_errand),
+    Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),
 )

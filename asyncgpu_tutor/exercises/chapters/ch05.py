@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import faster_than, is_number, launches
+from asyncgpu_tutor.exercises.checks import below, is_number, launches
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count, find_spec
 from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
@@ -320,7 +320,7 @@ def check_run_jobs(mine: Any, model: Any) -> float:
     with compared(trace, expected):
         for i in range(len(CHALLENGE)):
             launches(trace, f"job{i}", 1)
-        return faster_than(trace, EARLY_US)
+        return below(EARLY_US, trace)
 
 
 def _challenged(answer: Any) -> agt.Trace:

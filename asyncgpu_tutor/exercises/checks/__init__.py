@@ -34,7 +34,6 @@ from asyncgpu_tutor.exercises.checks.results import (
 from asyncgpu_tutor.exercises.checks.schedule import (
     all_in_flight,
     below,
-    faster_than,
     in_flight,
     launches,
     lazy,
@@ -61,7 +60,6 @@ __all__ = [
     "computed",
     "each_equal",
     "equal",
-    "faster_than",
     "filled",
     "in_flight",
     "in_order",

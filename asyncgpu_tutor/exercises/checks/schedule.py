@@ -15,7 +15,6 @@ from asyncgpu_tutor.exercises.internals import count, happens_before, overlap_be
 __all__ = [
     "all_in_flight",
     "below",
-    "faster_than",
     "in_flight",
     "launches",
     "lazy",
@@ -176,14 +175,6 @@ def waits(trace: agt.Trace, most: int, why: str) -> None:
             f"the host waited {count(len(found), 'time')}, and {count(most, 'time')} is enough: {why}",
             *found[: most + 1],
         )
-
-
-def faster_than(trace: agt.Trace, limit: float) -> float:
-    """The score of an answer to a challenge: the makespan, in us, which has to be below `limit`."""
-    took = trace.metrics().makespan
-    if took >= limit:
-        raise Rejected(f"it is right, and takes {took:.0f} µs: get below {limit:.0f} µs")
-    return took
 
 
 def never_blocks(trace: agt.Trace) -> None:

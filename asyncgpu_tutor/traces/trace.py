@@ -238,7 +238,9 @@ class Trace:
             A name that ends in ``.json`` gets the trace format of Chrome, which older tools read as well; any
             other gets Perfetto's own.
         """
-        perfetto.write(self.spans, Path(path), device=self.device, clock=self.clock)
+        perfetto.write(
+            self.spans, Path(path), device=self.device, clock=self.clock, about=self.about
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
@@ -254,8 +256,22 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """Read a file that `save` wrote; see `from_json`. The file stays as it is."""
-        return cls.from_json(own_json.read_text(path))
+        """Read a trace, whoever wrote it. The file stays as it is, and nothing in it is run.
+
+        Parameters
+        ----------
+        path : str or Path
+            What `save` or `to_perfetto` wrote; a trace of PyTorch's profiler or of Chrome (``.json``,
+            ``.json.gz``); an export of Nsight Systems (``.sqlite``), for which `from_nsys` has options.
+
+        Raises
+        ------
+        UsageError
+            If it is none of these, or damaged; says what it seems to be.
+        """
+        from asyncgpu_tutor.traces.formats import foreign  # only now: most programs read no file
+
+        return cls(*foreign.read(Path(path)))
 
     @classmethod
     def load_recording(cls, name: str) -> Trace:

@@ -193,6 +193,8 @@ def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
 
 def _too_few_streams(seen: Evidence) -> Iterable[Finding]:
     """Operations queue behind others on one stream, while the device has room."""
+    if seen.trace.about.get("foreign"):
+        return  # nobody knows which of its operations need each other
     device = seen.device
     calls = seen.calls
     before = seen.before

@@ -58,7 +58,7 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
         later = asked[index][1]
         started = bisect_right(busy, wait.end, key=lambda interval: interval[0])
         before = busy[started - 1][1] if started else wait.end
-        if before <= later.start:
+        if before <= later.start and _in_one_window(seen.trace, before, later.start):
             guilty.append(wait)
             idle.append(later.start - before)
     if guilty:
@@ -73,6 +73,12 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
             _ids(guilty),
             math.fsum(idle),
         )
+
+
+def _in_one_window(trace: Trace, start: float, end: float) -> bool:
+    """Between two windows of a range that repeats, nobody asked what happens."""
+    windows = trace.windows
+    return not windows or any(a <= start and end <= b for a, b in windows)
 
 
 def _pageable_copy(seen: Evidence) -> Iterable[Finding]:

@@ -23,6 +23,7 @@ from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
 if TYPE_CHECKING:
+    from asyncgpu_tutor.traces.formats.sql import Rows
     from asyncgpu_tutor.traces.pictures import Timeline
 
 __all__ = ["Trace"]
@@ -206,6 +207,39 @@ class Trace:
         """
         text = render(self.spans, device=self.device, clock=self.clock, limit=limit, width=width)
         return Lines(text)
+
+    def sql(self, query: str) -> Rows:
+        """Ask the trace by SQL, for what nobody foresaw.
+
+        Parameters
+        ----------
+        query : str
+            A SELECT on the table ``spans``. Its columns are the attributes of `Span` (times in us), and
+            ``duration``; ``call``, the id of the host's call that asked for it; ``bytes``; and ``detail`` as
+            JSON, for ``json_extract(detail, '$.grid')``.
+
+        Returns
+        -------
+        Rows
+            A list of tuples, which a notebook shows as a table.
+
+        Raises
+        ------
+        UsageError
+            If SQLite does not understand the query, or it would change something.
+
+        Examples
+        --------
+        >>> import asyncgpu_tutor as agt
+        >>> with agt.record() as trace:
+        ...     _ = agt.zeros((4,)).sync()
+        >>> trace.sql("select kind, count(*) from spans where stream is not null group by kind")
+        [('memset', 1)]
+        """
+        # Only now, because a Python in a browser may have no sqlite3.
+        from asyncgpu_tutor.traces.formats import sql
+
+        return sql.ask(self.spans, query)
 
     def plot(self, **options: Any) -> Timeline:
         """The timeline, to be looked at; see `asyncgpu_tutor.traces.pictures.plot` for the options.

@@ -216,8 +216,11 @@ class _Builder:
 
     def _work(self, work: Work, op: int | None, label: str, host: int | None) -> None:
         stream = self._stream(work)
+        # The numbers of streams in the profiler's own window are CUDA's.
+        number = {} if work.stream == UNIFIED_MEMORY else {"cuda_stream": work.stream}
+        detail = {**work.detail, **number}
         draft = self._log(work.device).draft(
-            work.kind, work.name, stream, op=op, label=label, call=host, detail=work.detail
+            work.kind, work.name, stream, op=op, label=label, call=host, detail=detail
         )
         self._finish(work.device, draft, work.start, work.end)
 

@@ -7,6 +7,7 @@ imported only when it is the one asked for.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -40,7 +41,7 @@ COMMANDS = {
     ),
     "profile": Command(
         "asyncgpu_tutor.commands.profile.profile_command",
-        "run the MLP under Nsight Systems, and say what the profile shows",
+        "run a program under Nsight Systems, or read a profile, and say what it shows",
     ),
     "record-course": Command(
         "asyncgpu_tutor.commands.profile.course_command",
@@ -84,7 +85,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(words)
     run = cast("Callable[[argparse.Namespace], int]", args.run)
     try:
-        return run(args)
+        code = run(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Whoever read this has seen enough, as head does. Python would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # what a shell reports of a program that ended so: 128 + SIGPIPE
     except (AsyncGpuError, OSError) as error:
         print(f"asyncgpu-tutor {chosen}: {error}", file=sys.stderr)
         return 2

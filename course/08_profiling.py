@@ -25,7 +25,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import ranges
 from asyncgpu_tutor.commands.profile import RUNS, nsys, record_run
-from asyncgpu_tutor.commands.profile.exhibits import EXHIBITS, exhibit
+from asyncgpu_tutor.exercises.exhibits import EXHIBITS, exhibit, limited
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
 from asyncgpu_tutor.exercises.watched import RangeLog, watched
@@ -560,6 +560,276 @@ assert foreign.find("sgemm_naive")[0].label == "batch 0"
 #
 # For a browser there is a third window: `trace.to_perfetto("trace.pftrace")` writes a file that [ui.perfetto.dev](https://ui.perfetto.dev) opens. The host is on top, and each stream has a line
 # below it. Click on a piece of work, and an arrow shows the call that asked for it. The page reads the file in your browser; nothing is sent anywhere.
+
+# %% [markdown] id=reports
+# ## Eight questions to a report
+#
+# A report is only worth what you can get out of it. Here is the one of the MLP once more, and eight questions that people ask
+# of reports every day. The first six want a function, since a function answers the next report as well. Each answer is
+# checked against the files themselves.
+#
+# What you have is `trace.device_spans`, each with `start`, `end`, `name`, `kind`, `stream`, `label` and `detail`; and
+# `agt.analyse(trace)`, with its `gaps`, its `sums` and `idle_by_cause`. If you have Nsight Systems, open the report beside this
+# page and answer by eye first.
+
+# %% id=reports-sums
+print(agt.analyse(foreign).sums.table())
+
+# %% [markdown] id=exercise-gap
+# ### 1. The largest gap
+#
+# For how long did the device stand still, at worst? Return `(start, end)` of the longest time in which *no* stream worked, in
+# µs; `(0.0, 0.0)` if somebody was always at work. Streams overlap, so the piece of work before a gap need not be the one that ended last.
+
+
+# %% id=08-gap starter
+def largest_gap(trace): ...
+
+
+# %% id=08-gap solution
+def largest_gap(trace):
+    work = sorted(trace.device_spans, key=lambda span: span.start)
+    done, gap = work[0].end, (0.0, 0.0)
+    for span in work:
+        if span.start - done > gap[1] - gap[0]:
+            gap = done, span.start
+        done = max(done, span.end)
+    return gap
+
+# %% id=08-gap hints
+# Go through the work in the order of its starts, and keep in mind until when somebody was at work.
+#
+# That time is the *largest* end so far: a short kernel may start late and end early, while a copy beside it goes on.
+#
+# `done = max(done, span.end)` after each span; a gap is there if the next one starts after `done`.
+
+# %% id=08-gap explanation
+# This is the row *[All Streams]* of the profiler's window. `agt.analyse(trace).gaps` has all of them, longest first.
+
+# %% id=08-gap-check
+check("08-gap", largest_gap)
+
+# %% [markdown] id=exercise-kernel
+# ### 2. A kernel's stream and duration
+#
+# The timelines of this course number streams by their first use. The profiler's window shows CUDA's own numbers, which here
+# begin with 14. Return `(CUDA's number, duration in µs)` of the longest launch of the kernel called `name`. CUDA's number is in
+# `span.detail["cuda_stream"]`.
+
+
+# %% id=08-kernel starter
+def longest(trace, name): ...
+
+
+# %% id=08-kernel solution
+def longest(trace, name):
+    span = max(trace.find(name), key=lambda span: span.duration)
+    return span.detail["cuda_stream"], span.duration
+
+# %% id=08-kernel hints
+# `trace.find(name)` has all launches of it.
+#
+# `max(..., key=lambda span: span.duration)` gives the span itself.
+#
+# Then `span.detail["cuda_stream"], span.duration`.
+
+# %% id=08-kernel explanation
+# Say "stream 14" to a colleague who has the report open, and "stream 1" to one who has the timeline of this page.
+
+# %% id=08-kernel-check
+check("08-kernel", longest)
+
+# %% [markdown] id=exercise-sql
+# ### 3. One SQL query
+#
+# An export is a database, and any tool that speaks SQL can ask it. Kernels are in the table `CUPTI_ACTIVITY_KIND_KERNEL`, with
+# `start` and `end` in nanoseconds. Names are kept once, in the table `StringIds` with its columns `id` and `value`; a kernel has only
+# the number of its name, in `shortName`. Write a query for the name of each kernel and the sum of its durations, in
+# nanoseconds, with the largest sum first. (`trace.sql` asks a trace in the same way, without joins.)
+
+# %% id=sql-look
+foreign.sql("select kind, count(*), sum(duration) from spans where stream is not null group by kind")
+
+# %% id=08-sql starter
+query = ...
+
+# %% id=08-sql solution
+query = """
+select value, sum(end - start) as total
+from CUPTI_ACTIVITY_KIND_KERNEL join StringIds on id = shortName
+group by value
+order by total desc
+"""
+
+# %% id=08-sql hints
+# `select ... from CUPTI_ACTIVITY_KIND_KERNEL join StringIds on id = shortName` puts a name to each kernel.
+#
+# `group by value` makes one row of all launches of a name, and `sum(end - start)` is their time.
+#
+# `order by sum(end - start) desc` at the end.
+
+# %% id=08-sql explanation
+# That is `nsys stats --report cuda_gpu_kern_sum` in four lines. The User Guide describes all tables under "SQLite Schema Reference". A
+# table is there only if there is something in it.
+
+# %% id=08-sql-check
+check("08-sql", query)
+
+# %% [markdown] id=exercise-blame
+# ### 4. Whose request ended it?
+#
+# A gap ends when some piece of work starts. Return the label of its request, and the main cause of the largest gap, as `(label,
+# cause)`. `agt.analyse(trace).gaps` has the gaps, longest first, and `gap.main` is the longest part of one: it has a `cause` and the
+# `span` that ended the pause.
+
+
+# %% id=08-blame starter
+def blame(trace): ...
+
+
+# %% id=08-blame solution
+def blame(trace):
+    gap = agt.analyse(trace).gaps[0]
+    return gap.main.span.label, gap.main.cause
+
+# %% id=08-blame hints
+# The first of the gaps is the longest.
+#
+# A gap has parts, because a pause may have several causes, one after the other.
+#
+# `gap = agt.analyse(trace).gaps[0]`, then `gap.main.span.label` and `gap.main.cause`.
+
+# %% id=08-blame explanation
+# Without ranges there would be no label, and the answer would be "some kernel". That is why one annotates first.
+
+# %% id=08-blame-check
+check("08-blame", blame)
+
+# %% [markdown] id=exercise-rate
+# ### 5. How fast is the bus?
+#
+# Return how many gigabytes (10⁹ bytes) a second went *to* the device, over all such copies together. `span.kind` is `"h2d"`, and
+# `span.detail["bytes"]` is their size.
+
+
+# %% id=08-rate starter
+def rate(trace): ...
+
+
+# %% id=08-rate solution
+def rate(trace):
+    copies = [span for span in trace.device_spans if span.kind == "h2d"]
+    size = sum(span.detail["bytes"] for span in copies)
+    return size / sum(span.duration for span in copies) / 1000
+
+# %% id=08-rate hints
+# All bytes, divided by all time: not the mean of the rates, in which a tiny copy counts as much as a large one.
+#
+# Bytes per µs are megabytes per second.
+#
+# So `size / time / 1000`.
+
+# %% id=08-rate explanation
+# Compare it with what the bus can do: about 55 GB/s from pinned memory on this H200, for copies of many megabytes. Small copies reach a
+# part of that, and pageable ones less.
+
+# %% id=08-rate-check
+check("08-rate", rate)
+
+# %% [markdown] id=exercise-projected
+# ### 6. A range, projected on the device
+#
+# A range is a stretch of the *host's* time. What you want to know is often the other thing: from when to when did the device work for it?
+# Profilers call that the range *projected on the GPU*. Return `(µs on the host, µs on the device)` for all ranges called `name`.
+# `agt.analyse(trace).sums.ranges` has a row for each name.
+
+
+# %% id=08-projected starter
+def projected(trace, name): ...
+
+
+# %% id=08-projected solution
+def projected(trace, name):
+    (row,) = [row for row in agt.analyse(trace).sums.ranges if row.name == name]
+    return row.host, row.device
+
+# %% id=08-projected hints
+# Print a row: it has a `name`, a `count`, and times.
+#
+# `host` is how long the ranges were open, and `work` the sum of the work. Which is from the first start to the last end?
+#
+# `row.host, row.device`.
+
+# %% id=08-projected explanation
+# In the window, the same ranges are drawn again below the row *CUDA HW*; `nsys stats --report nvtx_gpu_proj_sum` sums them up. A range
+# may be shorter on the host than on the device: a call asks, and goes on.
+
+# %% id=08-projected-check
+check("08-projected", projected)
+
+# %% [markdown] id=exercise-limits
+# ### 7. Three limits
+#
+# Not every slow program has a defect. Each of these three is limited by something else: by the bus (`"copies"`), by a `"host"` that cannot ask
+# fast enough, or by launches that fill a small part of the device (`"blocks"`). Which is which? Answer with a dict: `{"P": "...", "Q": "...", "R": "..."}`.
+
+# %% id=limits-look
+for letter in "PQR":
+    report_of = agt.analyse(limited(letter))
+    m = report_of.metrics
+    busy = {engine: us / m.device_makespan for (_, engine), us in m.engine_busy.items()}
+    blocks = {int(np.prod(s.detail["grid"])) for s in limited(letter) if s.kind == "kernel"}
+    print(letter, {name: f"{part:.0%}" for name, part in busy.items()}, f"blocks of a launch: {blocks}")
+
+# %% id=08-limits starter
+limits = ...
+
+# %% id=08-limits solution
+limits = {"P": "copies", "Q": "host", "R": "blocks"}
+
+# %% id=08-limits hints
+# Add up the percentages of a line. Which program hardly uses the device?
+#
+# Of the other two, what is at work all the time: copies, or kernels?
+#
+# Q is idle most of the time, so its limit is the host. P copies, and R has launches of one block.
+
+# %% id=08-limits explanation
+# `agt.diagnose` calls Q *host-bound* and R *low utilisation*, and says what helps. Of P it says nothing: the bus is as busy as it can be on one
+# stream.
+
+# %% id=08-limits-check
+check("08-limits", limits)
+
+# %% [markdown] id=exercise-gain
+# ### 8. What did the repair bring?
+#
+# The last question of every profile. Return `(how many times as fast, µs of idle time saved)`: the whole time before over the whole time after, and how much
+# less the device was idle. (Both numbers may disappoint: less than 1, or below 0.)
+
+
+# %% id=08-gain starter
+def gain(before, after): ...
+
+
+# %% id=08-gain solution
+def gain(before, after):
+    old, new = before.metrics(), after.metrics()
+    return old.makespan / new.makespan, old.device_idle - new.device_idle
+
+# %% id=08-gain hints
+# `trace.metrics()` has `makespan` and `device_idle`.
+#
+# Twice as fast means half the time: the old one is on top.
+#
+# `old.makespan / new.makespan, old.device_idle - new.device_idle`.
+
+# %% id=08-gain explanation
+# Say both, and say how you measured. For exhibit G the first number is below 1: in four parts it takes longer, since each launch costs the host more than
+# the overlap wins.
+
+# %% id=08-gain-check
+check("08-gain", gain)
 
 # %% [markdown] id=detective
 # ## Seven suspects

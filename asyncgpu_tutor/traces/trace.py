@@ -23,6 +23,7 @@ from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
 if TYPE_CHECKING:
+    from asyncgpu_tutor.traces.formats.sql import Rows
     from asyncgpu_tutor.traces.pictures import Timeline
 
 __all__ = ["Trace"]
@@ -207,6 +208,39 @@ class Trace:
         text = render(self.spans, device=self.device, clock=self.clock, limit=limit, width=width)
         return Lines(text)
 
+    def sql(self, query: str) -> Rows:
+        """Ask the trace by SQL, for what nobody foresaw.
+
+        Parameters
+        ----------
+        query : str
+            A SELECT on the table ``spans``. Its columns are the attributes of `Span` (times in us), and
+            ``duration``; ``call``, the id of the host's call that asked for it; ``bytes``; and ``detail`` as
+            JSON, for ``json_extract(detail, '$.grid')``.
+
+        Returns
+        -------
+        Rows
+            A list of tuples, which a notebook shows as a table.
+
+        Raises
+        ------
+        UsageError
+            If SQLite does not understand the query, or it would change something.
+
+        Examples
+        --------
+        >>> import asyncgpu_tutor as agt
+        >>> with agt.record() as trace:
+        ...     _ = agt.zeros((4,)).sync()
+        >>> trace.sql("select kind, count(*) from spans where stream is not null group by kind")
+        [('memset', 1)]
+        """
+        # Only now, because a Python in a browser may have no sqlite3.
+        from asyncgpu_tutor.traces.formats import sql
+
+        return sql.ask(self.spans, query)
+
     def plot(self, **options: Any) -> Timeline:
         """The timeline, to be looked at; see `asyncgpu_tutor.traces.pictures.plot` for the options.
 
@@ -238,7 +272,9 @@ class Trace:
             A name that ends in ``.json`` gets the trace format of Chrome, which older tools read as well; any
             other gets Perfetto's own.
         """
-        perfetto.write(self.spans, Path(path), device=self.device, clock=self.clock)
+        perfetto.write(
+            self.spans, Path(path), device=self.device, clock=self.clock, about=self.about
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
@@ -254,8 +290,22 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """Read a file that `save` wrote; see `from_json`. The file stays as it is."""
-        return cls.from_json(own_json.read_text(path))
+        """Read a trace, whoever wrote it. The file stays as it is, and nothing in it is run.
+
+        Parameters
+        ----------
+        path : str or Path
+            What `save` or `to_perfetto` wrote; a trace of PyTorch's profiler or of Chrome (``.json``,
+            ``.json.gz``); an export of Nsight Systems (``.sqlite``), for which `from_nsys` has options.
+
+        Raises
+        ------
+        UsageError
+            If it is none of these, or damaged; says what it seems to be.
+        """
+        from asyncgpu_tutor.traces.formats import foreign  # only now: most programs read no file
+
+        return cls(*foreign.read(Path(path)))
 
     @classmethod
     def load_recording(cls, name: str) -> Trace:

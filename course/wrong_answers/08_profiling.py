@@ -600,3 +600,168 @@ async def program_g(job, x):
 
 
 case_g = "one big kernel", program_g
+
+
+# %% id=08-gap cause="and the file says (start, end)"
+def largest_gap(trace):  # the end of the span before, which need not be the last to end
+    work = sorted(trace.device_spans, key=lambda span: span.start)
+    gaps = [(a.end, b.start) for a, b in zip(work, work[1:])]
+    return max(gaps, key=lambda gap: abs(gap[1] - gap[0]))
+
+
+# %% id=08-gap cause="and the file says (start, end)"
+def largest_gap(trace):  # of one stream
+    work = [span for span in trace.device_spans if span.stream == trace.streams[0]]
+    return max(((a.end, b.start) for a, b in zip(work, work[1:])), key=lambda gap: gap[1] - gap[0])
+
+
+# %% id=08-gap cause="should return (start, end)"
+def largest_gap(trace):
+    start, end = agt.analyse(trace).gaps[0].start, agt.analyse(trace).gaps[0].end
+    return end - start
+
+
+# %% id=08-kernel cause="and the file says (CUDA's stream, us)"
+def longest(trace, name):
+    span = max(trace.find(name), key=lambda span: span.duration)
+    return span.stream, span.duration
+
+
+# %% id=08-kernel cause="and the file says (CUDA's stream, us)"
+def longest(trace, name):
+    span = trace.find(name)[0]
+    return span.detail["cuda_stream"], span.duration
+
+
+# %% id=08-kernel cause="and the file says (CUDA's stream, us)"
+def longest(trace, name):
+    span = max(trace.find(name), key=lambda span: span.duration)
+    return span.detail["cuda_stream"], span.end
+
+
+# %% id=08-sql cause="not in order"
+query = """
+select value, sum(end - start) as total
+from CUPTI_ACTIVITY_KIND_KERNEL join StringIds on id = shortName
+group by value order by total
+"""
+
+# %% id=08-sql cause="rows came out"
+query = """
+select value, end - start as total
+from CUPTI_ACTIVITY_KIND_KERNEL join StringIds on id = shortName
+order by total desc
+"""
+
+# %% id=08-sql cause="a row is"
+query = """
+select shortName, sum(end - start) as total
+from CUPTI_ACTIVITY_KIND_KERNEL group by shortName order by total desc
+"""
+
+# %% id=08-sql cause="a row is"
+query = """
+select value, avg(end - start) as total
+from CUPTI_ACTIVITY_KIND_KERNEL join StringIds on id = shortName
+group by value order by sum(end - start) desc
+"""
+
+# %% id=08-sql cause="SQLite says: no such column: name"
+query = "select name, sum(end - start) from CUPTI_ACTIVITY_KIND_KERNEL group by name"
+
+
+# %% id=08-blame cause="and the file says (label, cause)"
+def blame(trace):
+    gap = agt.analyse(trace).gaps[-1]
+    return gap.main.span.label, gap.main.cause
+
+
+# %% id=08-blame cause="and the file says (label, cause)"
+def blame(trace):
+    gap = agt.analyse(trace).gaps[0]
+    return gap.main.span.name, gap.main.cause
+
+
+# %% id=08-blame cause="and the file says (label, cause)"
+def blame(trace):
+    first = agt.analyse(trace).idle[0]
+    return first.span.label, first.cause
+
+
+# %% id=08-rate cause="and the file says GB/s"
+def rate(trace):  # to the device and back
+    copies = [span for span in trace.device_spans if "bytes" in span.detail]
+    return sum(s.detail["bytes"] for s in copies) / sum(s.duration for s in copies) / 1000
+
+
+# %% id=08-rate cause="and the file says GB/s"
+def rate(trace):  # the mean of the rates
+    copies = [span for span in trace.device_spans if span.kind == "h2d"]
+    return float(np.mean([s.detail["bytes"] / s.duration / 1000 for s in copies]))
+
+
+# %% id=08-rate cause="and the file says GB/s"
+def rate(trace):
+    copies = [span for span in trace.device_spans if span.kind == "h2d"]
+    return sum(s.detail["bytes"] for s in copies) / sum(s.duration for s in copies)
+
+
+# %% id=08-projected cause="and the file says (us on the host, us on the device)"
+def projected(trace, name):
+    (row,) = [row for row in agt.analyse(trace).sums.ranges if row.name == name]
+    return row.host, row.work
+
+
+# %% id=08-projected cause="and the file says (us on the host, us on the device)"
+def projected(trace, name):
+    (row,) = [row for row in agt.analyse(trace).sums.ranges if row.name == name]
+    return row.device, row.host
+
+
+# %% id=08-projected cause="and the file says (us on the host, us on the device)"
+def projected(trace, name):  # only the first of them
+    work = [span for span in trace.device_spans if span.label == name]
+    host = [span for span in trace.find(name) if span.kind == "range"][0]
+    return host.duration, work[-1].end - work[0].start
+
+
+# %% id=08-limits cause="P is not limited by 'host'"
+limits = {"P": "host", "Q": "copies", "R": "blocks"}
+
+# %% id=08-limits cause="Q is not limited by 'blocks'"
+limits = {"P": "copies", "Q": "blocks", "R": "host"}
+
+# %% id=08-limits cause="P is not limited by 'blocks'"
+limits = {"P": "blocks", "Q": "host", "R": "copies"}
+
+
+# %% id=08-gain cause="and the file says (times as fast, us of idle time saved)"
+def gain(before, after):
+    old, new = before.metrics(), after.metrics()
+    return new.makespan / old.makespan, old.device_idle - new.device_idle
+
+
+# %% id=08-gain cause="and the file says (times as fast, us of idle time saved)"
+def gain(before, after):
+    old, new = before.metrics(), after.metrics()
+    return old.makespan / new.makespan, new.device_idle - old.device_idle
+
+
+# %% id=08-gain cause="and the file says (times as fast, us of idle time saved)"
+def gain(before, after):
+    old, new = before.metrics(), after.metrics()
+    return old.device_active / new.device_active, old.device_idle - new.device_idle
+
+
+# %% id=08-limits cause="should be a dict with the keys P, Q and R"
+limits = "copies", "host", "blocks"
+
+# %% id=08-limits cause="R should be one of"
+limits = {"P": "copies", "Q": "host", "R": "kernels"}
+
+# %% id=08-sql cause="a row should have two columns"
+query = """
+select value, sum(end - start), count(*)
+from CUPTI_ACTIVITY_KIND_KERNEL join StringIds on id = shortName
+group by value order by 2 desc
+"""

@@ -15,7 +15,7 @@ from cupyx import profiler
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import ranges
 from asyncgpu_tutor.commands.profile import RUNS
-from asyncgpu_tutor.commands.profile.exhibits import EXHIBITS
+from asyncgpu_tutor.exercises.exhibits import EXHIBITS
 
 WARM_UP = 25
 

@@ -51,6 +51,11 @@ def run(args: argparse.Namespace) -> int:
     # A task group raises groups of errors; except* also takes the single ones from elsewhere.
     try:
         network, streams = network_of(args), streams_of(args)
+        for path in (args.trace, args.plot):  # now, and not after the run
+            if path is not None and not path.absolute().parent.is_dir():
+                raise UsageError(
+                    f"cannot write {path}: there is no folder {path.parent}; make it first"
+                )
         # With None the current device stays.
         device = None if args.device == "auto" else args.device
         with _nvtx(args.nvtx), agt.using(device):
@@ -139,7 +144,9 @@ def _write(args: argparse.Namespace, shown: Sequence[Row]) -> None:
     """Write the files that were asked for."""
     try:
         if args.trace is not None:
-            shown[-1].trace.save(args.trace)
+            trace = shown[-1].trace
+            save = trace.to_perfetto if args.trace.suffix == ".pftrace" else trace.save
+            save(args.trace)
             print(f"Trace of {shown[-1].name!r} written to {args.trace}")
         if args.plot is not None:
             _draw(shown, args.plot)

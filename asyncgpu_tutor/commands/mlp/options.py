@@ -58,7 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="draw the best timeline beside the first, or that of --how: .png, .svg or .pdf",
     )
-    add("--trace", type=Path, metavar="FILE", help="save the same way's trace as JSON")
+    add(
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="save the same way's trace: .json, or .pftrace for https://ui.perfetto.dev",
+    )
     add("--nvtx", action="store_true", help="mark each batch for a profiler such as nsys")
 
 

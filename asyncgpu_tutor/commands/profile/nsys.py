@@ -11,7 +11,7 @@ from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["ADVICE", "export", "find", "profile"]
+__all__ = ["ADVICE", "export", "find", "ours", "profile"]
 
 VARIABLE = "NSYS"
 # NVIDIA's installers put nsys into one of these places; Nsight Compute brings one as well.
@@ -59,8 +59,13 @@ def find() -> Path:
     raise UsageError(ADVICE)
 
 
-def profile(arguments: Sequence[str], report: Path) -> Path:
-    """Run ``python -m asyncgpu_tutor ARGUMENTS`` under the profiler, with NVTX ranges and CUDA events.
+def ours(*arguments: str) -> list[str]:
+    """The command line of one of this package's commands."""
+    return [sys.executable, "-m", "asyncgpu_tutor", *arguments]
+
+
+def profile(program: Sequence[str], report: Path) -> Path:
+    """Run a command under the profiler, with NVTX ranges and CUDA events.
 
     Parameters
     ----------
@@ -78,10 +83,7 @@ def profile(arguments: Sequence[str], report: Path) -> Path:
         If nsys is missing, or fails.
     """
     target = report.with_suffix(".nsys-rep")
-    command = [
-        str(find()), "profile", *TRACED, f"--output={target}",
-        sys.executable, "-m", "asyncgpu_tutor", *arguments,
-    ]  # fmt: skip
+    command = [str(find()), "profile", *TRACED, f"--output={target}", *program]
     _run(command, {**os.environ, "ASYNCGPU_NVTX": "1"})
     if not target.is_file():
         raise UsageError(f"nsys ended, and did not write {target}")

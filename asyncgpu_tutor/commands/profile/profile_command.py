@@ -1,4 +1,4 @@
-"""``asyncgpu-tutor profile``: run, profile, export, analyse, draw."""
+"""``asyncgpu-tutor profile``: run a program under Nsight Systems, or read a file, and say what it shows."""
 
 from __future__ import annotations
 
@@ -7,14 +7,24 @@ from pathlib import Path
 
 from asyncgpu_tutor import Trace, analyse
 from asyncgpu_tutor.commands.profile import nsys
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.types import Analysis
 
 __all__ = ["add_arguments", "run"]
+
+OURS = "record"  # the range that agt.record() leaves in a profile
+_PICTURES = (".png", ".pdf", ".svg")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor profile``."""
     add = parser.add_argument
+    add(
+        "command",
+        nargs="*",
+        metavar="-- COMMAND",
+        help="what to profile, such as -- python my.py; without it, the MLP of the course",
+    )
     add("--dim", type=int, default=256, help="size of the MLP that is profiled (256)")
     add("--streams", type=int, default=4, help="how many streams it has (4)")
     add(
@@ -23,69 +33,143 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="profile this program of the course instead (record-course --list)",
     )
     add(
-        "--out",
-        type=Path,
-        default=Path("profile"),
-        metavar="FOLDER",
-        help="where files go (profile/)",
-    )
-    add(
         "--from",
         dest="source",
         type=Path,
         metavar="FILE",
-        help="analyse this export (.sqlite), report (.nsys-rep) or trace (.json); profile nothing",
+        help="profile nothing: read an export (.sqlite), a report (.nsys-rep), a trace of PyTorch's "
+        "profiler or of Chrome (.json, .json.gz), or one of this package (.json, .pftrace)",
     )
     add(
-        "--within",
-        metavar="RANGE",
-        help="only what this NVTX range holds (record, or the program's name)",
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="write the trace here, as trace.json and for https://ui.perfetto.dev (profile/, where a "
+        "program is run; nothing, where a file is read)",
     )
+    add("--plot", type=Path, metavar="FILE", help="draw it into this .png, .pdf or .svg as well")
+    add("--within", metavar="RANGE", help="only what was asked for within NVTX ranges of this name")
     add("--whole", action="store_true", help="the whole program, its warm-up too")
+    add(
+        "--window",
+        metavar="FROM:TO",
+        help="only this stretch of time, in us as the report shows them; either may be left out",
+    )
+    add("--limit", type=int, default=1_000_000, help="read at most so many spans (1,000,000)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do the round trip, or the second half of it."""
+    window = _window(args.window)
+    _check(args)
     trace = _trace(args)
+    if window is not None:
+        last = max((span.end for span in trace), default=0.0)
+        start, end = window[0] or 0.0, last if window[1] is None else window[1]
+        trace = trace.between(start, max(end, start + 1e-3))
     analysis = analyse(trace)
     print(analysis.table())
-    args.out.mkdir(parents=True, exist_ok=True)
-    _draw(analysis, args.out / "analysis.png")
-    trace.save(args.out / "trace.json")
-    trace.to_perfetto(args.out / "trace.pftrace")
-    print(f"\nPicture, trace and a file for https://ui.perfetto.dev are in {args.out}")
+    if args.out is not None:
+        args.out.mkdir(parents=True, exist_ok=True)
+        trace.save(args.out / "trace.json")
+        trace.to_perfetto(args.out / "trace.pftrace")
+        print(f"\nThe trace, and a file for https://ui.perfetto.dev, are in {args.out}")
+    if args.plot is not None:
+        _draw(analysis, args.plot)
+        print(f"Picture: {args.plot}")
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """What cannot work is said before a program runs, and not after it."""
+    if args.command and (args.source or args.program):
+        other = "--from" if args.source else "--program"
+        raise UsageError(f"{other} and a command were given; choose one of them")
+    if args.within and args.whole:
+        raise UsageError("--within and --whole were given; choose one of them")
+    if args.limit < 1:
+        raise UsageError(f"--limit {args.limit} was given, and it is a number of spans, at least 1")
+    if args.plot is not None:
+        if args.plot.suffix not in _PICTURES:
+            raise UsageError(
+                f"--plot {args.plot}: a name that ends in {', '.join(_PICTURES)} is wanted"
+            )
+        if not args.plot.absolute().parent.is_dir():
+            raise UsageError(
+                f"--plot {args.plot}: there is no folder {args.plot.parent}; make it first"
+            )
+    if args.out is not None and args.out.exists() and not args.out.is_dir():
+        raise UsageError(f"--out {args.out} is a file, and a folder is wanted")
+
+
+def _window(text: str | None) -> tuple[float | None, float | None] | None:
+    """FROM:TO in us, each of which may be left out."""
+    if text is None:
+        return None
+    first, colon, second = text.partition(":")
+    try:
+        start, end = (float(part.replace(",", "")) if part else None for part in (first, second))
+    except ValueError:
+        colon, start, end = "", None, None
+    if not colon or (start is not None and end is not None and end <= start):
+        raise UsageError(
+            f"--window {text} was given; two times in us are wanted, such as 100:250, :250 or 100:"
+        )
+    return start, end
 
 
 def _trace(args: argparse.Namespace) -> Trace:
     source: Path | None = args.source
     if source is None:
-        nsys.find()  # raises now, and not after a run of some seconds
-        args.out.mkdir(parents=True, exist_ok=True)
-        if args.program:
-            program = ["record-course", "--only", args.program, "--tries", "1"]
-        else:
-            program = [
-                "mlp",
-                "--how",
-                "streams",
-                "--dim",
-                str(args.dim),
-                "--streams",
-                str(args.streams),
-                "--device",
-                "cuda",
-            ]
-        print(f"Profiling python -m asyncgpu_tutor {' '.join(program)} ...")
-        source = nsys.profile(program, args.out / "report")
-        print(f"Report: {source}")
+        source = _profiled(args)
+    elif not source.is_file():
+        raise UsageError(f"there is no file {source}")
     if source.suffix == ".nsys-rep":
         source = nsys.export(source)
         print(f"Export: {source}\n")
-    if source.suffix == ".json":
+    with source.open("rb") as file:
+        exported = file.read(16) == b"SQLite format 3\0"
+    if not exported:
+        if args.within:
+            raise UsageError(
+                f"--within is for exports of Nsight Systems, and {source} is none; try --window"
+            )
         return Trace.load(source)
-    within = args.within or args.program or "record"
-    return Trace.from_nsys(source, within=None if args.whole else within)
+    return _of_export(source, args)
+
+
+def _profiled(args: argparse.Namespace) -> Path:
+    nsys.find()  # raises now, and not after a run of some seconds
+    args.out = args.out or Path("profile")
+    args.out.mkdir(parents=True, exist_ok=True)
+    if args.command:
+        command = list(args.command)
+    elif args.program:
+        command = nsys.ours("record-course", "--only", args.program, "--tries", "1")
+    else:
+        sizes = ("--dim", str(args.dim), "--streams", str(args.streams))
+        command = nsys.ours("mlp", "--how", "streams", *sizes, "--device", "cuda")
+    print(f"Profiling {' '.join(command)} ...", flush=True)
+    report = nsys.profile(command, args.out / "report")
+    print(f"Report: {report}")
+    return report
+
+
+def _of_export(source: Path, args: argparse.Namespace) -> Trace:
+    """What was asked for; else what agt.record() has marked, if anything; else everything."""
+    wanted = args.within or args.program
+    if args.whole:
+        return Trace.from_nsys(source, limit=args.limit)
+    if wanted:
+        return Trace.from_nsys(source, within=wanted, limit=args.limit)
+    try:
+        trace = Trace.from_nsys(source, within=OURS, limit=args.limit)
+    except UsageError as error:
+        if "there is no NVTX range" not in str(error):
+            raise
+        return Trace.from_nsys(source, limit=args.limit)
+    print(f"Only what agt.record() has marked (the range {OURS!r}); --whole has the rest.\n")
+    return trace
 
 
 def _draw(analysis: Analysis, path: Path) -> None:

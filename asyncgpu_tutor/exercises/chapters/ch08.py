@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.chapters.ch08_reports import REPORTS
 from asyncgpu_tutor.exercises.checks import Array, equal, filled, in_order, launches, waits
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
@@ -386,6 +387,7 @@ def check_big_kernel(mine: Any, model: Any) -> None:
 
 EXERCISES = (
     Exercise("08-annotate", "Ranges around an `await`", "handle", check_annotated),
+    *REPORTS,
     Exercise(
         "08-case-a",
         "Case A",

@@ -58,7 +58,7 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
         later = asked[index][1]
         started = bisect_right(busy, wait.end, key=lambda interval: interval[0])
         before = busy[started - 1][1] if started else wait.end
-        if before <= later.start:
+        if before <= later.start and _in_one_window(seen.trace, before, later.start):
             guilty.append(wait)
             idle.append(later.start - before)
     if guilty:
@@ -73,6 +73,12 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
             _ids(guilty),
             math.fsum(idle),
         )
+
+
+def _in_one_window(trace: Trace, start: float, end: float) -> bool:
+    """Between two windows of a range that repeats, nobody asked what happens."""
+    windows = trace.windows
+    return not windows or any(a <= start and end <= b for a, b in windows)
 
 
 def _pageable_copy(seen: Evidence) -> Iterable[Finding]:
@@ -193,6 +199,8 @@ def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
 
 def _too_few_streams(seen: Evidence) -> Iterable[Finding]:
     """Operations queue behind others on one stream, while the device has room."""
+    if seen.trace.about.get("foreign"):
+        return  # nobody knows which of its operations need each other
     device = seen.device
     calls = seen.calls
     before = seen.before

@@ -14,7 +14,7 @@ from asyncgpu_tutor.traces.formats._database import Database, Value
 from asyncgpu_tutor.traces.spans.intervals import Interval, union
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind
 
-__all__ = ["Call", "Export", "Key", "Range", "Work", "collect"]
+__all__ = ["WAITS", "Call", "Export", "Key", "Range", "Work", "collect"]
 
 # A process and a correlation in it: each process counts its own calls from 1 on.
 Key = tuple[int, int]
@@ -34,7 +34,7 @@ _NULL_STREAM = 7  # the number of a first context's null stream, where the expor
 
 # What the host's calls are, by the start of their names. Calls that are not listed, such as the one that asks
 # for the current device, are left out unless they enqueued something.
-_WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cuStreamSynchronize",
+WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cuStreamSynchronize",
          "cuEventSynchronize", "cuCtxSynchronize")  # fmt: skip
 _OTHERS = {
     "cudaMallocHost": "malloc host", "cudaHostAlloc": "malloc host", "cuMemAllocHost": "malloc host",
@@ -333,7 +333,7 @@ def _calls(
         if key in enqueued and key[1]:
             found.append(base)
             threads.add(thread)
-        elif name.startswith(_WAITS):
+        elif name.startswith(WAITS):
             found.append(_ordered(replace(base, kind="wait"), sync))
         elif sync is not None:
             kind = "stream wait" if sync["syncType"] == _STREAM_WAIT else "wait"

@@ -16,10 +16,11 @@ from pathlib import Path
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._database import Database, opened
 from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Key, Range, Work, collect
+from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, call_name
 
-__all__ = ["CLOCK", "read"]
+__all__ = ["CLOCK", "built", "read"]
 
 CLOCK = "Nsight Systems"
 _MOST_BRANCHES = 128  # as many as a device has hardware queues
@@ -60,14 +61,20 @@ def read(
         "file": file.name,
         **({"within": within} if within is not None else {}),
         **({"windows": _in_us(export)} if export.windows else {}),
+        **({} if any(r.domain == DOMAIN for r in export.ranges) else {"foreign": True}),
     }
+    return built(export), export.gpu or "unknown GPU", about
+
+
+def built(export: Export) -> list[Span]:
+    """The spans of an export: each piece of work is there once, or no sum of the trace would be true."""
     spans = _Builder(export).spans()
     told, there = sum(span.on_device for span in spans), len(export.work)
-    if told != there:  # each piece of work is there once, or no sum of this trace is true
+    if told != there:
         raise UsageError(
-            f"{file} has {there:,} pieces of work, and {told:,} spans were made of them"
+            f"{there:,} pieces of work were read, and {told:,} spans were made of them"
         )
-    return spans, export.gpu or "unknown GPU", about
+    return spans
 
 
 def _in_us(export: Export) -> list[list[float]]:
@@ -209,8 +216,11 @@ class _Builder:
 
     def _work(self, work: Work, op: int | None, label: str, host: int | None) -> None:
         stream = self._stream(work)
+        # The numbers of streams in the profiler's own window are CUDA's.
+        number = {} if work.stream == UNIFIED_MEMORY else {"cuda_stream": work.stream}
+        detail = {**work.detail, **number}
         draft = self._log(work.device).draft(
-            work.kind, work.name, stream, op=op, label=label, call=host, detail=work.detail
+            work.kind, work.name, stream, op=op, label=label, call=host, detail=detail
         )
         self._finish(work.device, draft, work.start, work.end)
 
@@ -240,9 +250,9 @@ class _Operations:
     """Which operation a call belongs to: the innermost push/pop range of its thread that was open."""
 
     def __init__(self, ranges: list[Range]) -> None:
-        ours = any(found.domain == "asyncgpu_tutor" for found in ranges)
+        ours = any(found.domain == DOMAIN for found in ranges)
         nested = sorted(
-            (r for r in ranges if r.nested and (not ours or r.domain == "asyncgpu_tutor")),
+            (r for r in ranges if r.nested and (not ours or r.domain == DOMAIN)),
             key=lambda r: (r.start, -r.end),
         )
         self.number = {found.id: index for index, found in enumerate(nested, 1)}

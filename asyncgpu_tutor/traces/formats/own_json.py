@@ -19,9 +19,18 @@ from typing import Any, NoReturn, cast
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans.span import KINDS, Span, SpanKind
 
-__all__ = ["read", "read_text", "write"]
+__all__ = [
+    "FORMAT",
+    "MOST_BYTES",
+    "MOST_SPANS",
+    "parsed",
+    "read",
+    "read_body",
+    "read_text",
+    "write",
+]
 
-_FORMAT = "asyncgpu_tutor.trace/1"
+FORMAT = "asyncgpu_tutor.trace/1"
 
 MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans
 MOST_SPANS = 1_000_000
@@ -33,7 +42,7 @@ _LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the nex
 def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, object]) -> str:
     """The JSON text of a trace; the same trace gives the same text."""
     rows = [asdict(span) for span in spans]
-    body: dict[str, object] = {"format": _FORMAT, "clock": clock, "device": device, "spans": rows}
+    body: dict[str, object] = {"format": FORMAT, "clock": clock, "device": device, "spans": rows}
     if about:
         body["about"] = dict(about)
     return json.dumps(body, indent=1, sort_keys=True)
@@ -41,9 +50,19 @@ def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, ob
 
 def read(text: str) -> tuple[list[Span], str, str, dict[str, object]]:
     """Spans, clock, device and facts of what `write` wrote; see `Trace.from_json`."""
-    body = _parsed(text)
-    if body.get("format") != _FORMAT:
-        raise UsageError(f"this is not a trace: its 'format' is not {_FORMAT!r}")
+    return read_body(parsed(text))
+
+
+def read_body(body: Mapping[str, Any]) -> tuple[list[Span], str, str, dict[str, object]]:
+    """The same of JSON that has been parsed.
+
+    Raises
+    ------
+    UsageError
+        If it is no trace, or damaged.
+    """
+    if body.get("format") != FORMAT:
+        raise UsageError(f"this is not a trace: its 'format' is not {FORMAT!r}")
     try:
         return (
             _spans(body["spans"]),
@@ -82,7 +101,8 @@ def read_text(path: str | Path) -> str:
         raise UsageError(f"this is not a trace: {file} is not text in UTF-8 ({error})") from None
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def parsed(text: str) -> dict[str, Any]:
+    """The object in a JSON text; a UsageError says why there is none."""
     if len(text) > MOST_BYTES:
         raise UsageError(
             f"this trace has {len(text):,} characters, and is read up to {MOST_BYTES:,}"

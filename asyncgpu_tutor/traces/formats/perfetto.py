@@ -10,19 +10,23 @@ Chrome's: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
-from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed, rows
-from asyncgpu_tutor.traces.spans.span import Span
+from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed
+from asyncgpu_tutor.traces.spans.span import Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
 
-__all__ = ["write"]
+__all__ = ["OURS", "PROVENANCE", "nested", "write"]
+
+OURS = "asyncgpu_tutor"  # who wrote a file
 
 _SEQUENCE = 1  # all packets are of one writer
 _CLEARED = 1  # TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
-_BEGIN, _END = 1, 2  # TrackEvent.Type
+_BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4  # TrackEvent.Type
+PROVENANCE = "provenance"  # the event that says where the times come from
 _EXPLICIT = 3  # TrackDescriptor.ChildTracksOrdering
 _PROCESS = 1  # Chrome's format has no tracks without a process
 
@@ -38,6 +42,15 @@ class _Track:
 
 
 @dataclass(frozen=True)
+class _Counter:
+    """A number that changes with time: each value holds from its time, in us, to the next."""
+
+    number: int
+    name: str
+    steps: list[tuple[float, int]]
+
+
+@dataclass(frozen=True)
 class _Flow:
     """An arrow from one span to another."""
 
@@ -46,15 +59,19 @@ class _Flow:
     after: Span
 
 
-def write(spans: Sequence[Span], path: Path, *, device: str, clock: str) -> None:
+def write(
+    spans: Sequence[Span], path: Path, *, device: str, clock: str, about: Mapping[str, object]
+) -> None:
     """Write the file; see `Trace.to_perfetto`."""
+    facts: dict[str, object] = {"device": device, "clock": clock, "about": json.dumps(dict(about))}
     # Short: the UI leaves out the middle of a long one, as in "simulated H200 (simula... measured)".
     title = f"{device_words(device) or 'device'} ({'modelled' if clock == 'simulated' else clock})"
     tracks, flows = _tracks(spans), _flows(spans)
     if path.suffix == ".json":
-        path.write_text(_chrome(title, tracks, flows), encoding="utf-8")
+        path.write_text(_chrome(title, tracks, flows, facts), encoding="utf-8")
     else:
-        path.write_bytes(b"".join(_packets(title, tracks, flows)))
+        counters = _counters(spans, len(tracks) + 2)
+        path.write_bytes(b"".join(_packets(title, tracks, counters, flows, facts)))
 
 
 # ------------------------------------------------------------------ what there is to show
@@ -81,7 +98,54 @@ def _names(lane: Lane, row: list[int]) -> Iterator[str]:
 
 def _rows(lane: Lane) -> list[int]:
     # Spans of a stream can overlap by the error of a clock, and a viewer would hide some: they get rows too.
-    return packed(lane.spans) if lane.group == "streams" else rows(lane)
+    if lane.group == "streams":
+        return packed(lane.spans)
+    ranges = nested([span for span in lane.spans if span.kind == "range"])
+    others = packed([span for span in lane.spans if span.kind != "range"])
+    below = max(ranges, default=-1) + 1
+    upper, lower = iter(ranges), iter(others)
+    return [next(upper) if span.kind == "range" else below + next(lower) for span in lane.spans]
+
+
+def nested(spans: Sequence[Span]) -> list[int]:
+    """A row for each range, by start: one that lies within another is on its row, and a viewer nests them."""
+    stacks: list[list[float]] = []  # the ends of what is open on each row
+    chosen: list[int] = []
+    for span in spans:
+        for stack in stacks:
+            while stack and stack[-1] <= span.start:
+                stack.pop()
+        fits = (i for i, stack in enumerate(stacks) if not stack or stack[-1] >= span.end)
+        row = next(fits, len(stacks))
+        if row == len(stacks):
+            stacks.append([])
+        stacks[row].append(span.end)
+        chosen.append(row)
+    return chosen
+
+
+def _counters(spans: Sequence[Span], number: int) -> list[_Counter]:
+    """How many pieces of work are in the queues, and how many streams work."""
+    calls = {span.id: span for span in spans if span.kind == "call"}
+    queued: dict[float, int] = {}
+    working: dict[float, int] = {}
+    for span in spans:
+        if not span.on_device:
+            continue
+        asked = min([calls[i].end for i in span.after if i in calls] + [span.start])
+        for steps, start in ((queued, asked), (working, span.start)):
+            steps[start] = steps.get(start, 0) + 1
+            steps[span.end] = steps.get(span.end, 0) - 1
+    found = (("asked for and not done", queued), ("pieces of work at once", working))
+    counters: list[_Counter] = []
+    for name, steps in found:
+        times = sorted(steps)
+        values = accumulate(steps[time] for time in times)
+        if times:
+            counters.append(
+                _Counter(number + len(counters), name, list(zip(times, values, strict=True)))
+            )
+    return counters
 
 
 def _flows(spans: Sequence[Span]) -> list[_Flow]:
@@ -104,8 +168,13 @@ def _flows(spans: Sequence[Span]) -> list[_Flow]:
 def _facts(span: Span) -> Iterator[tuple[str, str | int | float]]:
     yield "kind", KIND_WORDS[span.kind]
     yield "id", span.id
+    yield "device", span.device
+    if span.stream is not None:
+        yield "stream", span.stream
     if span.op is not None:
         yield "operation", f"#{span.op} {span.label}"
+    if span.after:
+        yield "after", json.dumps(span.after)
     for key, value in span.detail.items():
         yield key, value if isinstance(value, str | int | float) else json.dumps(value)
 
@@ -115,12 +184,21 @@ def _nanoseconds(us: float) -> int:
 
 
 # ------------------------------------------------------------------ Perfetto
-def _packets(title: str, tracks: list[_Track], flows: list[_Flow]) -> Iterator[bytes]:
+def _packets(
+    title: str,
+    tracks: list[_Track],
+    counters: list[_Counter],
+    flows: list[_Flow],
+    facts: Mapping[str, object],
+) -> Iterator[bytes]:
     root = _whole(1, 1) + _text(2, title) + _whole(11, _EXPLICIT)
     yield _packet(_bytes(60, root) + _whole(13, _CLEARED))
     for rank, track in enumerate(tracks):
         about = _whole(1, track.number) + _whole(5, 1) + _text(2, track.name) + _whole(12, rank)
         yield _packet(_bytes(60, about))
+    for rank, counter in enumerate(counters, len(tracks)):
+        about = _whole(1, counter.number) + _whole(5, 1) + _text(2, counter.name) + _bytes(8, b"")
+        yield _packet(_bytes(60, about + _whole(12, rank)))
     out: dict[int, list[int]] = {}
     into: dict[int, list[int]] = {}
     for flow in flows:
@@ -144,6 +222,15 @@ def _packets(title: str, tracks: list[_Track], flows: list[_Flow]) -> Iterator[b
             events.append((start, 1, span.id, body))
             close = _whole(9, _END) + _whole(11, track.number)
             events.append((end, 0 if end > start else 2, span.id, close))
+    begin = min((event[0] for event in events), default=0)
+    told = b"".join(_bytes(4, _annotation(key, str(value))) for key, value in facts.items())
+    events.append(
+        (begin, -1, 0, _whole(9, _INSTANT) + _whole(11, 1) + _text(23, PROVENANCE) + told)
+    )
+    for counter in counters:
+        for time, value in counter.steps:
+            body = _whole(9, _COUNTER) + _whole(11, counter.number) + _whole(30, value)
+            events.append((_nanoseconds(time), 3, counter.number, body))
     for time, _, _, body in sorted(events, key=lambda event: event[:3]):
         yield _packet(_whole(8, time) + _bytes(11, body))
 
@@ -187,16 +274,33 @@ def _text(number: int, value: str) -> bytes:
 
 
 # ------------------------------------------------------------------ Chrome
-def _chrome(title: str, tracks: list[_Track], flows: Iterable[_Flow]) -> str:
+# What Kineto calls these things, so that tools for traces of PyTorch (such as HTA) know them again.
+_CATEGORIES: Mapping[SpanKind, str] = {
+    "kernel": "kernel", "graph": "kernel", "h2d": "gpu_memcpy", "d2h": "gpu_memcpy", "d2d": "gpu_memcpy",
+    "memset": "gpu_memset", "call": "cuda_runtime", "wait": "cuda_runtime", "work": "cpu_op",
+    "range": "user_annotation",
+}  # fmt: skip
+
+
+def _chrome(
+    title: str, tracks: list[_Track], flows: Iterable[_Flow], facts: Mapping[str, object]
+) -> str:
     place = {span.id: track.number for track in tracks for span in track.spans}
     # Arrows need both ends on a track, and work of a foreign trace may be on no stream.
     flows = [flow for flow in flows if flow.before.id in place and flow.after.id in place]
     events: list[dict[str, object]] = [_named("process_name", 0, title)]
+    calls = {span.id for track in tracks for span in track.spans if span.kind == "call"}
+    asked = {
+        span.id: max(found)
+        for track in tracks
+        for span in track.spans
+        if (found := [i for i in (*span.after, span.id) if i in calls])
+    }
     for rank, track in enumerate(tracks):
         events.append(_named("thread_name", track.number, track.name))
         order = {"ph": "M", "name": "thread_sort_index", "pid": _PROCESS, "tid": track.number}
         events.append({**order, "args": {"sort_index": rank}})
-        events += [_slice(span, track.number) for span in track.spans]
+        events += [_slice(span, track.number, asked) for span in track.spans]
     for flow in flows:
         ends = (("s", flow.before, flow.before.start), ("f", flow.after, flow.after.start))
         for phase, span, time in ends:
@@ -208,19 +312,26 @@ def _chrome(title: str, tracks: list[_Track], flows: Iterable[_Flow]) -> str:
                 "ts": time,
             }
             events.append({**event, "bp": "e"} if phase == "f" else event)
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}) + "\n"
+    body = {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {OURS: dict(facts)}}
+    return json.dumps(body) + "\n"
 
 
-def _slice(span: Span, track: int) -> dict[str, object]:
+def _slice(span: Span, track: int, asked: Mapping[int, int]) -> dict[str, object]:
+    args: dict[str, object] = dict(_facts(span))
+    # -1 stands for no stream and for no call, as in Kineto's own files.
+    args |= {
+        "stream": -1 if span.stream is None else span.stream,
+        "correlation": asked.get(span.id, -1),
+    }
     return {
         "ph": "X",
         "name": span.name,
-        "cat": span.kind,
+        "cat": _CATEGORIES[span.kind],
         "pid": _PROCESS,
         "tid": track,
         "ts": span.start,
         "dur": span.duration,
-        "args": dict(_facts(span)),
+        "args": {**args, "grid": span.detail["grid"]} if "grid" in span.detail else args,
     }
 
 

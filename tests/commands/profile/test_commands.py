@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -71,7 +73,9 @@ def test_the_round_trip_runs_exports_analyses_and_draws(
     stand_in: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert main(["profile", "--program", "07_async_mlp", "--out", str(out)]) == 0
+    picture = tmp_path / "p.png"
+    arguments = ["profile", "--program", "07_async_mlp", "--out", str(out), "--plot", str(picture)]
+    assert main(arguments) == 0
     first, second = stand_in.read_text().splitlines()
     assert first.startswith("1: profile --trace=cuda,nvtx --sample=none --cpuctxsw=none")
     assert first.endswith("-m asyncgpu_tutor record-course --only 07_async_mlp --tries 1")
@@ -79,10 +83,10 @@ def test_the_round_trip_runs_exports_analyses_and_draws(
     said = capsys.readouterr().out
     assert "Why the device stood still" in said
     assert sorted(path.name for path in out.iterdir()) == [
-        "analysis.png", "report.nsys-rep", "report.sqlite", "trace.json", "trace.pftrace"
+        "report.nsys-rep", "report.sqlite", "trace.json", "trace.pftrace"
     ]  # fmt: skip
     assert len(Trace.load(out / "trace.json").device_spans) == 28
-    assert (out / "analysis.png").read_bytes().startswith(b"\x89PNG")
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @posix
@@ -115,6 +119,66 @@ def test_an_export_or_a_trace_needs_no_nsys(
     one = capsys.readouterr().out
     assert main(["profile", "--from", str(out / "trace.json"), "--out", str(out)]) == 0
     assert capsys.readouterr().out == one
+
+
+@posix
+def test_any_command_can_be_profiled(stand_in: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main(["profile", "--out", str(out), "--", "python", "my.py", "--fast"]) == 0
+    assert stand_in.read_text().splitlines()[0].endswith(" python my.py --fast")
+    # What agt.record() marked: four rounds.
+    assert len(Trace.load(out / "trace.json").device_spans) == 4 * 28
+
+
+def test_a_file_of_somebody_else_is_read_whole_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.json").write_text(
+        '[{"ph": "X", "cat": "kernel", "name": "k", "ts": 5, "dur": 2, "pid": 0, "tid": 7}]'
+    )
+    assert main(["profile", "--from", "t.json"]) == 0
+    assert "device    busy 2.0" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
+
+
+def test_a_window_of_time(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = ["profile", "--from", str(EXPORT), "--within", "07_async_mlp"]
+    assert main([*whole, "--window", "300:600"]) == 0
+    first = capsys.readouterr().out
+    trace = Trace.from_nsys(EXPORT, within="07_async_mlp").between(300, 600)
+    assert f"busy {trace.metrics().device_active:.1f}" in first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--window", "9:3"], "such as 100:250"),
+        (["--window", "soon"], "such as 100:250"),
+        (["--plot", "p.doc"], "ends in .png"),
+        (["--plot", "nowhere/p.png"], "there is no folder nowhere"),
+        (["--limit", "0"], "at least 1"),
+        (["--within", "a", "--whole"], "choose one"),
+        (["--from", "x.sqlite", "--", "python"], "choose one"),
+        (["--from", "nowhere.sqlite"], "there is no file nowhere.sqlite"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_runs(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["profile", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+@posix
+def test_a_reader_may_stop_reading() -> None:
+    command = [sys.executable, "-m", "asyncgpu_tutor", "record-course", "--list"]
+    done = subprocess.run(
+        f"{shlex.join(command)} | true; exit ${{PIPESTATUS[0]}}",
+        shell=True, executable="/bin/bash", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode in {0, 141}
+    assert done.stderr == ""
 
 
 def test_a_range_that_is_not_there_is_told(

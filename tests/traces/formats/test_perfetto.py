@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.profile import trace_of
 from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.types import Span
+
+SLICES = (TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_SLICE_END)
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def tracks(proto: Any) -> dict[int, Any]:
     return {
         p.track_descriptor.uuid: p.track_descriptor
         for p in proto.packet
-        if p.HasField("track_descriptor")
+        if p.HasField("track_descriptor") and not p.track_descriptor.HasField("counter")
     }
 
 
@@ -47,7 +51,7 @@ def slices(proto: Any) -> dict[int, list[Any]]:
     """The events of each track in file order."""
     found: dict[int, list[Any]] = {}
     for packet in proto.packet:
-        if packet.HasField("track_event"):
+        if packet.HasField("track_event") and packet.track_event.type in SLICES:
             found.setdefault(packet.track_event.track_uuid, []).append(packet)
     return found
 
@@ -83,14 +87,19 @@ def test_each_lane_is_a_track_with_its_name_and_order(trace: Trace, tmp_path: Pa
 def test_ranges_are_on_tracks_above_the_calls_of_the_host(tmp_path: Path) -> None:
     host = [
         Span(1, "range", "a", 0, 9, ""),
-        Span(2, "range", "b", 1, 8, ""),
-        Span(3, "call", "c", 2, 3, ""),
+        Span(2, "range", "across", 1, 12, ""),
+        Span(3, "range", "nested", 2, 8, ""),
+        Span(4, "call", "c", 2, 3, ""),
     ]
     named = {t.uuid: t.name for t in tracks(parse(Trace(host), tmp_path)).values()}
     assert list(named.values())[1:] == ["ranges, row 1", "ranges, row 2", "host"]
     begun = slices(parse(Trace(host), tmp_path))
-    where = {p[0].track_event.name: named[uuid] for uuid, p in begun.items()}
-    assert where == {"a": "ranges, row 1", "b": "ranges, row 2", "c": "host"}
+    names = {named[uuid]: [p.track_event.name for p in found] for uuid, found in begun.items()}
+    assert names == {
+        "ranges, row 1": ["a", "nested", "", ""],
+        "ranges, row 2": ["across", ""],
+        "host": ["c", ""],
+    }
 
 
 def test_each_span_begins_and_ends_on_its_track_to_the_ns(trace: Trace, tmp_path: Path) -> None:
@@ -146,10 +155,12 @@ def test_spans_of_a_stream_that_overlap_by_an_imprecise_clock_all_show(tmp_path:
 
 
 def test_an_empty_trace_and_odd_names_are_written(tmp_path: Path) -> None:
-    assert len(parse(Trace(), tmp_path).packet) == 1
+    assert (
+        len(parse(Trace(), tmp_path).packet) == 2
+    )  # the root of all tracks, and what the trace is
     odd = Span(2**62, "kernel", "\ud800 ü", 0.0, 0.0, "cuda:0", 1, detail={"n": -1, "x": [1.5]})
     proto = parse(Trace([odd]), tmp_path)
-    (begin, _) = (p.track_event for p in proto.packet if p.HasField("track_event"))
+    (begin, _) = (p.track_event for p in slices(proto)[2])
     assert begin.name == "? ü"
     assert {a.name: a.string_value for a in begin.debug_annotations if a.string_value}[
         "x"
@@ -171,3 +182,58 @@ def test_the_file_for_chrome_has_the_same(trace: Trace, tmp_path: Path) -> None:
     assert starts.keys() == ends.keys()
     assert starts
     assert all(starts[i]["ts"] <= ends[i]["ts"] for i in starts)
+
+
+def test_counters_say_how_much_is_queued_and_at_work(tmp_path: Path) -> None:
+    spans = [
+        Span(1, "call", "launch a", 0, 1, "cuda:0"),
+        Span(2, "kernel", "a", 2, 5, "cuda:0", 1, after=(1,)),
+        Span(3, "kernel", "b", 4, 6, "cuda:0", 2),
+    ]
+    proto = parse(Trace(spans), tmp_path)
+    names = {
+        p.track_descriptor.uuid: p.track_descriptor.name
+        for p in proto.packet
+        if p.track_descriptor.HasField("counter")
+    }
+    values: dict[str, list[tuple[int, int]]] = {}
+    for packet in proto.packet:
+        if packet.track_event.type == TrackEvent.TYPE_COUNTER:
+            step = (packet.timestamp, packet.track_event.counter_value)
+            values.setdefault(names[packet.track_event.track_uuid], []).append(step)
+    assert values == {
+        "asked for and not done": [(1000, 1), (4000, 2), (5000, 1), (6000, 0)],
+        "pieces of work at once": [(2000, 1), (4000, 2), (5000, 1), (6000, 0)],
+    }
+
+
+@pytest.mark.parametrize("suffix", [".pftrace", ".json"])
+def test_what_was_written_is_read_back(trace: Trace, suffix: str, tmp_path: Path) -> None:
+    trace.about = {"gpu": "none", "tries": [1, 2]}
+    path = tmp_path / f"trace{suffix}"
+    trace.to_perfetto(path)
+    found = Trace.load(path)
+    assert (found.clock, found.device, found.about) == (trace.clock, trace.device, trace.about)
+    for old, new in zip(trace, found, strict=True):
+        assert (new.start, new.end) == pytest.approx((old.start, old.end), abs=1e-3)
+        assert replace(new, start=old.start, end=old.end) == old
+
+
+def test_the_file_for_chrome_has_what_tools_for_pytorch_look_for(
+    trace: Trace, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.json"
+    trace.to_perfetto(path)
+    events = [e for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"]
+    kernels = [e for e in events if e["cat"] == "kernel"]
+    calls = {e["args"]["correlation"]: e for e in events if e["cat"] == "cuda_runtime"}
+    assert kernels
+    assert all(e["args"]["stream"] > 0 and e["args"]["correlation"] in calls for e in kernels)
+
+
+def test_a_file_of_perfetto_that_is_not_ours_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.pftrace"
+    for body in (b"\x0a\x02\x40\x05", b"\x0a\xff", b"\x0b"):
+        path.write_bytes(body)
+        with pytest.raises(UsageError, match=r"not written by this package|damaged"):
+            Trace.load(path)

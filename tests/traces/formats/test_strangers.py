@@ -11,6 +11,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.analysis import idle_of_device
+from asyncgpu_tutor.traces.formats import sql
 
 from .nsys_export import COPY, KERNEL, RUNTIME, THREAD, Export, small
 
@@ -192,3 +193,35 @@ def test_ranges_are_projected_on_the_device(tmp_path: Path) -> None:
     step = rows["step"]
     assert (step.count, step.pieces) == (3, 6)
     assert (step.host, step.device, step.work) == pytest.approx((57.0, 39.0, 27.0))
+
+
+# ------------------------------------------------------------------ SQL
+def test_a_trace_answers_questions_that_nobody_foresaw(tmp_path: Path) -> None:
+    trace = read(small(), tmp_path)
+    rows = trace.sql(
+        "select work.name, call.name, json_extract(work.detail, '$.cuda_stream') from spans work "
+        "join spans call on work.call = call.id order by work.start"
+    )
+    assert list(rows) == [
+        ("h2d", "enqueue h2d", 13),
+        ("relu", "launch relu", 13),
+        ("matvec", "launch matvec", 14),
+    ]
+    assert ">relu</td>" in rows._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["drop table spans", "attach 'x.sqlite' as x", "select nothing from spans", "", "pragma user_version = 3",
+     "with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n"],
+)  # fmt: skip
+def test_what_would_change_something_or_never_ends_is_refused(
+    query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "_MOST_LOOKS", 3)
+    trace = read(small(), tmp_path)
+    if query:
+        with pytest.raises(UsageError, match="one table, spans, with the columns id, kind"):
+            trace.sql(query)
+    else:
+        assert trace.sql(query) == []

@@ -6,8 +6,8 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.profile import RUNS
-from asyncgpu_tutor.commands.profile.exhibits import EXHIBITS, exhibit
 from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.exercises.exhibits import EXHIBITS, exhibit
 
 
 @pytest.mark.parametrize("letter", EXHIBITS)

@@ -9,7 +9,7 @@ from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.analysis.comparison import from_its_start
 
-__all__ = ["EXHIBITS", "exhibit"]
+__all__ = ["EXHIBITS", "LIMITED", "exhibit", "limited"]
 
 EXHIBITS: Mapping[str, str] = {
     "A": "08_hidden_synchronisation",
@@ -20,6 +20,35 @@ EXHIBITS: Mapping[str, str] = {
     "F": "08_allocation_in_the_loop",
     "G": "08_one_big_kernel",
 }
+
+
+# Programs without a defect, each of which could be faster for another reason.
+LIMITED: Mapping[str, str] = {
+    "P": "02_one_stream",
+    "Q": "09_cuda_graphs_by_calls",
+    "R": "08_too_few_streams_repaired",
+}
+
+
+def limited(letter: str) -> Trace:
+    """The recording of a program without a defect, under a letter that does not say what limits it.
+
+    Raises
+    ------
+    UsageError
+        If there is no such letter.
+    """
+    if letter not in LIMITED:
+        listed = ", ".join(repr(known) for known in LIMITED)
+        raise UsageError(f"there is no recording {letter!r}; there are {listed}")
+    return _unnamed(Trace.load_recording(LIMITED[letter]))
+
+
+def _unnamed(trace: Trace) -> Trace:
+    about = {
+        key: value for key, value in trace.about.items() if key not in {"run", "shows", "command"}
+    }
+    return replace(from_its_start(trace), about=about)
 
 
 def exhibit(letter: str, *, repaired: bool = False) -> Trace:
@@ -46,5 +75,4 @@ def exhibit(letter: str, *, repaired: bool = False) -> Trace:
         listed = ", ".join(repr(known) for known in EXHIBITS)
         raise UsageError(f"there is no exhibit {letter!r}; there are {listed}")
     trace = Trace.load_recording(EXHIBITS[letter] + ("_repaired" if repaired else ""))
-    about = {key: value for key, value in trace.about.items() if key not in {"run", "shows"}}
-    return replace(from_its_start(trace), about=about)
+    return _unnamed(trace)

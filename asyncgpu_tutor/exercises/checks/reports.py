@@ -1,0 +1,79 @@
+"""What an answer reads out of a trace or an export is what is in it."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+from asyncgpu_tutor.exercises.checks.results import brief, is_number
+from asyncgpu_tutor.exercises.exercise import Rejected, case
+from asyncgpu_tutor.exercises.sandbox import call_plain
+
+__all__ = ["answers", "reads", "same"]
+
+# In words, and what makes the arguments anew: an answer may change what it is given.
+Case = tuple[str, Callable[[], tuple[Any, ...]]]
+
+
+def reads(
+    name: str, wanted: str, cases: Callable[[], Sequence[Case]]
+) -> Callable[[Any, Any], None]:
+    """A check that a function gives, of each case, what the solution gives.
+
+    Parameters
+    ----------
+    name : str
+        The function's.
+    wanted : str
+        What it returns, such as ``"(start, end)"``.
+    """
+
+    def check(mine: Any, model: Any) -> None:
+        if not callable(mine):
+            raise Rejected(f"`{name}` should be a function, and is {brief(mine)}")
+        for words, make in cases():
+            expected = model(*make())
+            with case(words):
+                same(f"`{name}`", call_plain(mine, *make()), expected, wanted)
+
+    return check
+
+
+def same(name: str, got: object, expected: Any, wanted: str) -> None:
+    """Numbers within a thousandth, text as it is, and as many of them as are wanted."""
+    parts = expected if isinstance(expected, tuple) else (expected,)
+    told = got if isinstance(got, tuple | list) else (got,)
+    mine = cast(Sequence[object], told)
+    if len(mine) != len(parts):
+        raise Rejected(f"{name} should return {wanted}, and returned {brief(got)}")
+    for one, right in zip(mine, cast(tuple[object, ...], parts), strict=True):
+        if isinstance(right, str):
+            fits = one == right
+        else:
+            fits = is_number(one) and math.isclose(
+                float(cast(Any, one)), float(cast(Any, right)), rel_tol=1e-3, abs_tol=1e-3
+            )
+        if not fits:
+            due = ", ".join(_short(part) for part in parts)
+            raise Rejected(f"{name} says {brief(got)}, and the file says {wanted} = {due}")
+
+
+def _short(part: object) -> str:
+    return repr(part) if isinstance(part, str) else f"{part:.6g}"
+
+
+def answers(query: object, export: Path) -> list[tuple[object, ...]]:
+    """The rows that an export gives for a query, which can only read."""
+    if not isinstance(query, str):
+        raise Rejected(f"the query should be text, and is {brief(query)}")
+    with closing(sqlite3.connect(f"{export.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        steps = iter(range(20_000))
+        database.set_progress_handler(lambda: next(steps, None) is None, 100_000)
+        try:
+            return database.execute(query).fetchall()
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise Rejected(f"SQLite says: {error}") from None

@@ -1,0 +1,162 @@
+"""Traces in Chrome's format, as the PyTorch profiler (Kineto) writes them, and as this package does.
+
+Format: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-formats. What Kineto puts into
+``cat`` and ``args`` was looked at in traces of PyTorch 1.9 to 2.6. Times there are us, or fractions of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.formats._nsys_rows import WAITS, Call, Export, Range, Work
+from asyncgpu_tutor.traces.spans.span import SpanKind
+
+__all__ = ["collect", "gpu"]
+
+_WORK = {"kernel": "kernel", "gpu_memcpy": "d2d", "gpu_memset": "memset"}
+_DIRECTIONS: Mapping[str, SpanKind] = {"HtoD": "h2d", "DtoH": "d2h"}
+_CALLS = frozenset(("cuda_runtime", "cuda_driver"))
+_RANGES = frozenset(("user_annotation", "cpu_op"))
+
+Event = dict[str, Any]
+
+
+def gpu(properties: object) -> tuple[str, int]:
+    """Name of a GPU, and how many threads it runs at once, by an entry of ``deviceProperties``."""
+    if not isinstance(properties, dict):
+        return "", 0
+    facts = cast(Event, properties)
+    sms, threads = facts.get("numSms"), facts.get("maxThreadsPerMultiprocessor")
+    known = isinstance(sms, int) and isinstance(threads, int)
+    return str(facts.get("name", ""))[:100], sms * threads if known else 0
+
+
+def collect(events: list[Event]) -> Export:
+    """The rows that a trace is made of; times become whole ns."""
+    whole = [(event, *times) for event in events if (times := _times(event)) is not None]
+    work = sorted(
+        (w for event, start, end in whole if (w := _work(event, start, end)) is not None),
+        key=lambda w: (w.start, w.correlation),
+    )
+    threads: dict[tuple[object, object], int] = {}
+
+    def thread(event: Event) -> int:
+        return threads.setdefault((str(event.get("pid")), str(event.get("tid"))), len(threads) + 1)
+
+    known = {w.key for w in work if w.correlation}
+    calls: list[Call] = []
+    seen: set[tuple[int, int]] = set()
+    for event, start, end in sorted(whole, key=lambda item: item[1]):
+        name, number = _name(event), _number(_args(event).get("correlation"))
+        key = (0, number)
+        if event.get("cat") not in _CALLS or (number and key in seen):
+            continue
+        kind = "launch" if key in known and number else "wait" if name.startswith(WAITS) else None
+        if kind is not None:
+            seen.add(key)
+            calls.append(Call(kind, name, start, end, thread(event), number))
+    ranges = sorted(_ranges(whole, thread), key=lambda r: r.start)
+    starts = [found[0].start for found in (work, ranges, calls) if found]
+    about: dict[str, object] = {"source": "PyTorch profiler", "foreign": True}
+    return Export(work, calls, ranges, frozenset((0, 7)), "", about, min(starts, default=0), work)
+
+
+def _times(event: Event) -> tuple[int, int] | None:
+    """Start and end in ns of an event that has both."""
+    if event.get("ph") != "X":
+        return None
+    times: list[int] = []
+    for key in ("ts", "dur"):
+        value = event.get(key, 0)
+        try:
+            us = float(value)
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"this trace is damaged: {key} is {value!r:.40}, not a time in us"
+            ) from None
+        if not math.isfinite(us) or abs(us) > 1e18:
+            raise UsageError(f"this trace is damaged: {key} is {us}")
+        # 1.7e15 us since 1970 and more digits than a float has: the ns are counted apart.
+        times.append(round(us * 1000) if not isinstance(value, int) else value * 1000)
+    return times[0], times[0] + max(times[1], 0)
+
+
+def _work(event: Event, start: int, end: int) -> Work | None:
+    kind = _WORK.get(str(event.get("cat")).lower())
+    if kind is None:
+        return None
+    args, name = _args(event), _name(event)
+    detail: dict[str, object] = {
+        key: value for key in ("grid", "block") if _three(value := args.get(key))
+    }
+    if kind == "d2d":
+        kind = next((k for words, k in _DIRECTIONS.items() if words in name), "d2d")
+        detail["pageable"] = "Pageable" in name
+    size = args.get("bytes")
+    if isinstance(size, int) and size >= 0:
+        detail["bytes"] = size
+    detail = {key: value for key, value in detail.items() if value is not False}
+    return Work(
+        cast(SpanKind, kind),
+        _short(name) if kind == "kernel" else kind,
+        start,
+        end,
+        _number(args.get("device", event.get("pid"))),
+        _number(args.get("stream", event.get("tid"))),
+        _number(args.get("correlation")),
+        detail,
+    )
+
+
+def _ranges(whole: list[tuple[Event, int, int]], thread: Any) -> Iterator[Range]:
+    """What the program has named, and the outermost operators: what is inside of these would be too much."""
+    last: dict[int, int] = {}
+    number = 0
+    for event, start, end in sorted(whole, key=lambda item: (item[1], -item[2])):
+        sort = event.get("cat")
+        if sort not in _RANGES:
+            continue
+        on = thread(event)
+        if sort == "cpu_op":
+            if start < last.get(on, start):
+                continue
+            last[on] = end
+        number += 1
+        yield Range(number, _name(event), "", start, end, on, True)
+
+
+def _three(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(part, int) for part in cast(list[Any], value))
+
+
+def _args(event: Event) -> Event:
+    args = event.get("args")
+    return cast(Event, args) if isinstance(args, dict) else {}
+
+
+def _name(event: Event) -> str:
+    return str(event.get("name", ""))[:1000] or "(no name)"
+
+
+def _number(value: object) -> int:
+    """A small whole number, whatever the file has in its place."""
+    try:
+        number = int(str(value))
+    except ValueError:
+        return 0
+    return number if 0 <= number < 2**63 else 0
+
+
+def _short(name: str) -> str:
+    """A kernel's name without its type, its namespaces and its parameters, as Nsight Systems has it."""
+    depth, kept = 0, ""
+    for sign in name.removeprefix("void "):
+        depth += (sign in "<(") - (sign in ">)")
+        if sign == "(" and depth == 1 and kept and not kept.endswith("::"):
+            break
+        if depth == 0 and sign not in ">)":
+            kept += sign
+    return kept.rpartition("::")[2].strip() or name

@@ -1,0 +1,70 @@
+"""Questions that nobody foresaw: the spans of a trace as a table of SQLite, in memory, only to be read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.spans.shown import html_table
+from asyncgpu_tutor.traces.spans.span import Span
+
+__all__ = ["Rows", "ask"]
+
+_COLUMNS = (
+    "id", "kind", "name", "start", "end", "duration", "device", "stream", "op", "label", "call", "bytes",
+    "detail",
+)  # fmt: skip
+_READING = frozenset(
+    (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+)
+_STEPS, _MOST_LOOKS = 100_000, 20_000  # instructions between two looks, and looks: 2e9 instructions
+
+
+class Rows(list[tuple[object, ...]]):
+    """The rows of an answer, which a notebook shows as a table.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        What the columns are called.
+    """
+
+    def __init__(self, rows: Sequence[tuple[object, ...]], columns: tuple[str, ...]) -> None:
+        super().__init__(rows)
+        self.columns = columns
+
+    def _repr_html_(self) -> str:
+        return html_table([tuple(map(str, row)) for row in self], head=self.columns)
+
+
+def ask(spans: Sequence[Span], query: str) -> Rows:
+    """The answer to a query; see `Trace.sql`."""
+    calls = {span.id for span in spans if span.kind == "call"}
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute(f"CREATE TABLE spans ({', '.join(map(repr, _COLUMNS))})")
+        rows = (
+            (
+                s.id, s.kind, s.name, s.start, s.end, s.duration, s.device, s.stream, s.op, s.label,
+                max((i for i in s.after if i in calls), default=None), s.detail.get("bytes"),
+                json.dumps(dict(s.detail)),
+            )
+            for s in spans
+        )  # fmt: skip
+        connection.executemany(f"INSERT INTO spans VALUES ({', '.join('?' * len(_COLUMNS))})", rows)
+        looks = iter(range(_MOST_LOOKS))
+        connection.set_authorizer(
+            lambda action, *_: sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+        )
+        connection.set_progress_handler(lambda: next(looks, None) is None, _STEPS)
+        found = connection.execute(query)
+        return Rows(found.fetchall(), tuple(column[0] for column in found.description or ()))
+    except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
+        raise UsageError(
+            f"SQLite cannot answer this: {error}. There is one table, spans, with the columns "
+            f"{', '.join(_COLUMNS)}; it can only be read"
+        ) from None
+    finally:
+        connection.close()

@@ -1,0 +1,110 @@
+"""Traces of PyTorch's profiler, reduced to what is special about them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.errors import UsageError
+
+VECTOR = "void at::native::vectorized_elementwise_kernel<4, at::native::Add<float> >(int, char*)"
+
+
+def event(
+    cat: str, name: str, ts: object, dur: object, tid: object = 1, **args: Any
+) -> dict[str, Any]:
+    return {
+        "ph": "X",
+        "cat": cat,
+        "name": name,
+        "ts": ts,
+        "dur": dur,
+        "pid": 9,
+        "tid": tid,
+        "args": args,
+    }
+
+
+def step() -> list[dict[str, Any]]:
+    """A step with one operator in another, a pageable copy, and a wait; it ends before the work does."""
+    place: dict[str, Any] = {"device": 0, "stream": 7}
+    return [
+        {"ph": "M", "name": "process_name", "pid": 9, "args": {"name": "python"}},
+        event("user_annotation", "ProfilerStep#1", 100, 60),
+        event("cpu_op", "aten::add_", 110, 30),
+        event("cpu_op", "aten::empty", 112, 2),
+        event("cuda_runtime", "cudaLaunchKernel", 120, 5, correlation=3),
+        event("kernel", VECTOR, 130.5, 10.25, 7, correlation=3, grid=[4, 1, 1], block=[128, 1, 1], **place),
+        event("cuda_runtime", "cudaMemcpyAsync", 145, 5, correlation=4),
+        event("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 150, 4, 7, correlation=4, bytes=64, **place),
+        event("cuda_runtime", "cudaStreamSynchronize", 151, 5, correlation=5),
+        event("gpu_user_annotation", "ProfilerStep#1", 130, 24, 7),
+    ]  # fmt: skip
+
+
+def write(tmp_path: Path, body: object, name: str = "t.json") -> Path:
+    path = tmp_path / name
+    text = json.dumps(body)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_work_calls_waits_and_ranges(name: str, tmp_path: Path) -> None:
+    gpu = {"name": "NVIDIA A100", "numSms": 108, "maxThreadsPerMultiprocessor": 2048}
+    body = {"traceEvents": step(), "deviceProperties": [gpu]}
+    trace = Trace.load(write(tmp_path, body, name))
+    assert (trace.clock, trace.device) == ("PyTorch profiler", "NVIDIA A100")
+    assert [(s.kind, s.name, s.start, s.end) for s in trace.device_spans] == [
+        ("kernel", "vectorized_elementwise_kernel", 30.5, 40.75),
+        ("d2h", "d2h", 50.0, 54.0),
+    ]
+    assert [s.name for s in trace if s.kind == "range"] == ["ProfilerStep#1", "aten::add_"]
+    assert [s.name for s in trace if s.kind == "wait"] == ["synchronize device"]
+    assert trace.device_spans[1].detail == {"bytes": 64, "pageable": True}
+    assert trace.about["threads_at_once"] == 108 * 2048
+    (kernel, _) = trace.device_spans
+    assert kernel.label == "aten::add_"
+
+
+def test_events_may_stand_alone_and_times_may_be_text(tmp_path: Path) -> None:
+    events = [
+        {**e, "ts": str(e.get("ts")), "dur": str(e.get("dur"))} if "ts" in e else e for e in step()
+    ]
+    assert len(Trace.load(write(tmp_path, events)).device_spans) == 2
+
+
+def test_nobody_knows_which_operators_need_each_other(tmp_path: Path) -> None:
+    events = step()[:1]
+    for i in range(20):
+        place = {"correlation": i + 1, "device": 0, "stream": 7}
+        events += [
+            event("cpu_op", f"op{i}", 10 * i, 9),
+            event("cuda_runtime", "cudaLaunchKernel", 10 * i + 1, 2, **place),
+            event("kernel", "k", 1000 + 50 * i, 50, 7, grid=[1, 1, 1], block=[32, 1, 1], **place),
+        ]
+    names = {f.name for f in agt.diagnose(Trace.load(write(tmp_path, {"traceEvents": events})))}
+    assert names == {"null stream", "low utilisation"}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"traceEvents": []}, "neither GPU work nor ranges"),
+        ({"traceEvents": [event("kernel", "k", "soon", 1)]}, "ts is 'soon'"),
+        ({"nodes": []}, "not a trace"),
+        (3, "not an object"),
+    ],
+)
+def test_what_is_none_is_refused(body: object, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        Trace.load(write(tmp_path, body))

@@ -59,7 +59,7 @@ await long_one();  # for practice: a GPU is slow the first time
 # %% id=heart
 async def heart():
     while True:
-        agt.work(3, "beat")
+        agt.work(10, "beat")
         await agt.sleep(100)
 
 

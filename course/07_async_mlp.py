@@ -497,7 +497,7 @@ for before, after in pairwise(long_ones):
 # They start about one GEMM apart. A GEMM of this size has more blocks than the device has room for, so it fills the device all by itself. The next one gets its first place when the last blocks of the one before
 # begin to leave. They overlap at their ends, and otherwise **they queue**. Two streams in flight are not yet two kernels that share the device.
 #
-# What do the streams gain, then? They fill gaps. While a GEMM of one batch runs, another batch can be copied, and `matvec_naive`, with its few threads, finds room somewhere. That is where the time was won.
+# What do the streams gain, then? They fill gaps. Three batches are copied while a GEMM of another one runs. And the `matvec_naive`s, which have few threads and leave most of the device idle, no longer run one by one: they run next to each other, or next to the end of a GEMM. That is where the time was won.
 #
 # Try it out. These runs are always simulated, so that you can have any number of streams at any size:
 
@@ -520,6 +520,11 @@ starts = [after.start - before.start for before, after in pairwise(long_ones)]
 assert all(apart > 0.6 * one_gemm for apart in starts)
 assert four_large.metrics().overlap > 0
 assert gain > 1.1
+assert four_large.overlap_between("h2d", "sgemm_naive") > 0
+vectors = sorted(four_large.find("matvec_naive"), key=lambda span: span.start)
+for one in vectors:
+    others = [span for span in [*vectors, *long_ones] if span is not one]
+    assert four_large.overlap_between([one], others) > 0.2 * one.duration
 if device.simulated:
     assert 1.2 < gain < 1.6
     assert all(span.detail["fills"] == 1 for span in long_ones)

@@ -111,7 +111,7 @@ if device.simulated:
 # Then it takes the next one; nobody is ever interrupted in between.
 # `asyncio.gather` makes a task of each thing that it is given, and waits for all of them.
 #
-# Here is a coroutine that says each line aloud. `await asyncio.sleep(0)` means: let the others have a turn, then go on with me.
+# Here are two functions to make coroutines of. Each says three things. `await asyncio.sleep(0)` means: let the others have a turn, then go on with me.
 
 
 # %% id=chat
@@ -119,6 +119,11 @@ async def chat(name, log):
     for i in range(3):
         log.append(f"{name}{i}")
         await asyncio.sleep(0)
+
+
+async def shout(name, log):
+    for i in range(3):
+        log.append(f"{name}{i}")
 
 
 log = []
@@ -130,10 +135,11 @@ coroutine.close()  # nobody is going to run this one
 
 # %% id=predict-turns
 turns = Prediction(
-    "`await asyncio.gather(chat('a', log), chat('b', log), chat('c', log))`. What are the first four "
+    "`await asyncio.gather(chat('a', log), shout('b', log), chat('c', log))`. What are the first four "
     "entries of the log?",
     after="a0 a1 a2 b0",
     inturn="a0 b0 c0 a1",
+    loud="a0 b0 b1 b2",
     mixed="it differs from run to run, as with threads",
 )
 turns
@@ -145,17 +151,17 @@ turns.commit(...)
 logs = []
 for _ in range(20):
     log = []
-    await asyncio.gather(chat("a", log), chat("b", log), chat("c", log))
+    await asyncio.gather(chat("a", log), shout("b", log), chat("c", log))
     logs.append(" ".join(log))
 print(logs[0])
 
 # %% id=reveal-turns
-orders = {"a0 a1 a2 b0": "after", "a0 b0 c0 a1": "inturn"}
+orders = {"a0 a1 a2 b0": "after", "a0 b0 c0 a1": "inturn", "a0 b0 b1 b2": "loud"}
 truth = orders[logs[0][:11]] if len(set(logs)) == 1 else "mixed"
 turns.reveal(truth, f"All {len(logs)} runs gave one order.")
 
 # %% [markdown] id=turns-read
-# One task runs at a time, and it runs until it lets go. That is good news: you need no locks. It is also bad news: **a task that does not let go keeps everybody waiting.** `sync` does not let go. That is why the heart stood still.
+# `chat` lets go after each line. `shout` never does, although it is an `async def` as well, so it is heard to its end. One task runs at a time, until it lets go. That is good news: you need no locks. It is also bad news: **a task that does not let go keeps everybody waiting.** `sync` does not let go. That is why the heart stood still.
 
 # %% [markdown] id=life
 # ## The life of a future
@@ -549,7 +555,7 @@ beats.reveal(
 )
 
 # %% [markdown] id=misconception-async
-# One long piece leaves no turn to anybody. With pieces there are turns, but whenever the heart is due, the sums have the thread, and so it comes late each time. A task gets what the others leave it. (On a GPU it beats less often still: Python's own timers are no finer than a millisecond.)
+# One long piece leaves no turn to anybody. With pieces there are turns, but whenever the heart is due, the sums have the thread, and so it comes late each time. (On a GPU it beats less often still: Python's own timers are no finer than a millisecond.)
 #
 # > **Misconception: a function with `async def` runs in the background.**
 # >

@@ -495,7 +495,13 @@ for before, after in pairwise(long_ones):
 
 # %% [markdown] id=queue-read
 # They start about one GEMM apart. A GEMM of this size has more blocks than the device has room for, so it fills the device all by itself. The next one gets its first place when the last blocks of the one before
-# begin to leave. They overlap at their ends, and otherwise **they queue**. Two streams in flight are not yet two kernels that share the device.
+# begin to leave. They overlap at their ends, and otherwise **they queue**.
+#
+# > **Misconception: kernels on different streams run at the same time.**
+# >
+# > - *What you see:* four streams in flight, and kernels that start one after the other.
+# > - *Why:* streams only say what *may* overlap. A kernel needs room, and a large one takes all of it.
+# > - *What helps:* look at when the bars start. Fewer or smaller kernels change something here. More streams do not.
 #
 # What do the streams gain, then? They fill gaps. Three batches are copied while a GEMM of another one runs. And the `matvec_naive`s, which have few threads and leave most of the device idle, no longer run one by one: they run next to each other, or next to the end of a GEMM. That is where the time was won.
 #
@@ -926,7 +932,7 @@ def race(mlp, batches, w0, w1):
 # Below 50: eight copies in, eight copies out, three kernels for each batch. Could some of that be one? And `x @ w0 @ w1` can be computed from either end.
 
 # %% id=07-race explanation
-# Whoever is ahead of 50 µs has begun to look at the work itself and not only at who hands it out: fewer and larger pieces, and less to compute.
+# A graph leaves the host with one call. To get further, look at the work itself: fewer and larger pieces, and less to compute.
 
 # %% id=07-race-check
 check("07-race", race)

@@ -123,7 +123,7 @@ def _fused(mlp: Any, batches: Any, w0: Any, w1: Any) -> Any:
     """One copy there and one back, and the weights multiplied first."""
     inputs, outputs = agt.pinned((8, 64, 64)), agt.pinned(512)
     places = [agt.zeros(inputs.shape).sync(), agt.zeros(512).sync()]
-    kernel = agt.Kernel(FUSED)
+    kernel = agt.Kernel(ONE_KERNEL)
     steps = agt.zip(
         agt.memcpy(places[0].borrow(), inputs),
         kernel(places[0].borrow(), w0, w1, places[1].borrow().partition(64)),
@@ -140,7 +140,7 @@ def _fused(mlp: Any, batches: Any, w0: Any, w1: Any) -> Any:
     return go
 
 
-FUSED = r"""
+ONE_KERNEL = r"""
 extern "C" __global__ void fused(const float* x, const float* w0, const float* w1, float* y)
 {
     __shared__ float v[64];

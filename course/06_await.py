@@ -3,18 +3,20 @@
 # %% [markdown] id=title
 # # `await`: waiting without standing still
 #
+# Python has one thread, and a GPU keeps it waiting a lot. What does it do all that time? On this page it learns to do something useful.
+#
 # **After this page you can**
 #
-# - say what the event loop does while a task waits, and which states a future goes through;
-# - choose between `sync`, `await` and `spawn`, and predict from the code what will overlap;
-# - measure, from traces, what it brings to wait less;
+# - say what the event loop does while a task waits, and who wakes the task;
+# - predict from the code when the device starts, and what overlaps;
 # - keep a program responsive while the device works;
-# - hand arrays to tasks safely, tell three kinds of failure apart, and stop waiting without a mess.
+# - hand arrays to tasks safely, tell failures apart, and stop waiting without a mess;
+# - keep a device busy without filling its memory.
 #
 # | | |
 # |---|---|
 # | Time | 85 minutes |
-# | You need | [00_start_here](00_start_here.ipynb) and [01_sync_kernels](01_sync_kernels.ipynb); streams, and operations as recipes, from the pages between. You need not know `asyncio` |
+# | You need | operations from [03](03_lazy_operations.ipynb), streams from [02](02_streams_and_events.ipynb). You need not know `asyncio` |
 # | Device | the first cell of code says which one is in use |
 
 # %% id=setup
@@ -23,83 +25,15 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
 
 device = agt.use("auto")
 device
 
-# %% [markdown] id=waiter
-# ## One waiter, many tables
-#
-# A bad waiter takes an order to the kitchen, and then stands at the hatch until the dish is ready. A good one takes the order
-# to the kitchen, and serves other tables meanwhile. Both are one person with two hands. The difference is
-# what they do *while they wait*.
-#
-# `sync` is the bad waiter. `await` is the good one, and the tables are **tasks**. The list of who wants something next is the
-# **event loop**: it gives a task a turn, and when the task has to wait for something, it gives the next one a turn.
-#
-# A task runs a function that is written `async def`. Here is one that does hardly anything, but says so. `await asyncio.sleep(0)`
-# means: *let others have a turn, then go on with me.*
-
-
-# %% id=chat
-async def chat(name, log):
-    for i in range(3):
-        log.append(f"{name}{i}")
-        await asyncio.sleep(0)
-
-
-log = []
-coroutine = chat("a", log)
-print(coroutine)
-print("log:", log)
-assert log == []
-coroutine.close()  # nobody is going to run this one
-
-# %% [markdown] id=chat-read
-# Calling it ran nothing. It made a **coroutine**: a recipe for Python, as a `DeviceOp` is a recipe for the device.
-#
-# `asyncio.gather` makes a task of each coroutine that it is given, and waits for all of them. In which order do two of these speak?
-
-# %% id=predict-turns
-turns = Prediction(
-    "`await asyncio.gather(chat('a', log), chat('b', log))`. What is in the log?",
-    after="a0 a1 a2 b0 b1 b2: the first one to its end, then the second",
-    inturn="a0 b0 a1 b1 a2 b2: they take turns",
-    mixed="a different order each time, as with threads",
-)
-turns
-
-# %% id=commit-turns
-turns.commit(...)
-
-# %% id=run-turns
-logs = []
-for _ in range(20):
-    log = []
-    await asyncio.gather(chat("a", log), chat("b", log))
-    logs.append(" ".join(log))
-
-print(logs[0])
-
-# %% id=reveal-turns
-orders = {"a0 a1 a2 b0 b1 b2": "after", "a0 b0 a1 b1 a2 b2": "inturn"}
-truth = orders[logs[0]] if len(set(logs)) == 1 else "mixed"
-turns.reveal(truth, f"All {len(logs)} runs gave one order.")
-
-# %% [markdown] id=turns-read
-# There are no threads here. One task runs at a time, and it runs until it says `await` and has to wait. Nobody interrupts it
-# before. This is good news, as you need no locks. And it is bad news: **a task that does not let go keeps everybody waiting.**
-# Keep both halves in mind, they are most of this page.
-
-# %% id=turns-check
-assert set(logs) == {"a0 b0 a1 b1 a2 b2"}
-
 # %% [markdown] id=batches
-# ## Something to wait for
+# ## Is anybody there?
 #
-# We need operations that keep the device busy for a while. These copy four million numbers to the device and back again. Batch 0
-# is all ones, batch 1 all twos, and so on, so that we see at once whose result we hold.
+# Here is something to wait for. `batch(i)` copies four million numbers to the device and back. Batch 0 is all ones, batch 1 all twos, and so on, so that we see at once whose result we hold.
 
 # %% id=batches-code
 N = 4_000_000
@@ -110,60 +44,180 @@ def batch(i):
     return agt.h2d(data[i], "x").to_host().named(f"batch {i}")
 
 
-for i in range(4):
-    result = await batch(i)  # a real GPU is slow the first time, so nothing is recorded yet
-    assert (result == i + 1).all()
+def long_one():
+    rounds = 4 if device.simulated else 20  # Python's own timers know milliseconds
+    return agt.zip(*[batch(i % 4) for i in range(rounds)]).named("long one")
 
-with agt.record() as alone:
-    await batch(0)
 
-alone.plot(title="One batch", lanes=("host", "streams"))
+await long_one();  # for practice: a GPU is slow the first time
 
-# %% [markdown] id=states
+# %% [markdown] id=heart-text
+# A server has to answer, a window has to react, a notebook has to notice its stop button. Let a *heart* stand for all of them: a piece of code that beats every 100 µs or so, and shows in the trace when it does.
+# Here it beats while `long_one` runs, twice. The first time Python waits for the result with `sync`, and the second time with `await`.
+
+
+# %% id=heart
+async def heart():
+    while True:
+        agt.work(10, "beat")
+        await agt.sleep(100)
+
+
+async def with_heart(run):
+    with agt.record() as trace:
+        beating = asyncio.create_task(heart())
+        await asyncio.sleep(0)  # the first beat
+        await run()
+        beating.cancel()
+    return trace
+
+
+async def blocking():
+    long_one().sync()
+
+
+async def awaiting():
+    await long_one()
+
+
+blocked, awaited = await with_heart(blocking), await with_heart(awaiting)
+agt.compare_timelines(
+    [blocked, awaited],
+    ["with sync", "with await"],
+    lanes=("host", "streams"),
+    lesson="Above, the heart stands still until the copies are over. Below, it beats all the while.",
+)
+
+# %% [markdown] id=heart-read
+# The device has the same to do and takes as long. But in the upper picture the heart stands still, and in the lower one it beats. And both programs have only one thread!
+#
+# How does one thread wait and beat at the same time? That is the question of this page.
+
+# %% id=check-heart tags=asserts
+in_blocked, in_awaited = (len(trace.find("beat")) - 1 for trace in (blocked, awaited))
+assert in_blocked == 0
+assert in_awaited > 2
+assert [s.name for s in blocked.device_spans] == [s.name for s in awaited.device_spans]
+if device.simulated:
+    assert in_awaited >= 8
+    assert 0.9 < awaited.metrics().makespan / blocked.metrics().makespan < 1.1
+
+# %% [markdown] id=loop
+# ## Five sentences
+#
+# A function that is written with `async def` makes a **coroutine** when it is called: code that has not begun to run, as an operation is work that has not begun.
+# A **task** is a coroutine that somebody has put on the list of things to run.
+# The **event loop** has that list: it takes the first task that can go on, and runs it until it comes to an `await` at which it has to wait.
+# Then it takes the next one; nobody is ever interrupted in between.
+# `asyncio.gather` makes a task of each thing that it is given, and waits for all of them.
+#
+# Here are two functions to make coroutines of. Each says three things. `await asyncio.sleep(0)` means: let the others have a turn, then go on with me.
+
+
+# %% id=chat
+async def chat(name, log):
+    for i in range(3):
+        log.append(f"{name}{i}")
+        await asyncio.sleep(0)
+
+
+async def shout(name, log):
+    for i in range(3):
+        log.append(f"{name}{i}")
+
+
+log = []
+coroutine = chat("a", log)
+print(coroutine)
+print("log:", log)
+assert log == []  # calling it ran nothing
+coroutine.close()  # nobody is going to run this one
+
+# %% id=predict-turns
+turns = Prediction(
+    "`await asyncio.gather(chat('a', log), shout('b', log), chat('c', log))`. What are the first four "
+    "entries of the log?",
+    after="a0 a1 a2 b0",
+    inturn="a0 b0 c0 a1",
+    loud="a0 b0 b1 b2",
+    mixed="it differs from run to run, as with threads",
+)
+turns
+
+# %% id=commit-turns
+turns.commit(...)
+
+# %% id=run-turns
+logs = []
+for _ in range(20):
+    log = []
+    await asyncio.gather(chat("a", log), shout("b", log), chat("c", log))
+    logs.append(" ".join(log))
+print(logs[0])
+
+# %% id=reveal-turns
+orders = {"a0 a1 a2 b0": "after", "a0 b0 c0 a1": "inturn", "a0 b0 b1 b2": "loud"}
+truth = orders[logs[0][:11]] if len(set(logs)) == 1 else "mixed"
+turns.reveal(truth, f"All {len(logs)} runs gave one order.")
+
+# %% [markdown] id=turns-read
+# `chat` lets go after each line. `shout` never does, although it is an `async def` as well, so it is heard to its end. One task runs at a time, until it lets go. That is good news: you need no locks. It is also bad news: **a task that does not let go keeps everybody waiting.** `sync` does not let go. That is why the heart stood still.
+
+# %% [markdown] id=life
 # ## The life of a future
 #
-# An operation is a recipe, and may be cooked many times. One cooking of it is a **future**, a `DeviceFuture`: the stream is
-# chosen, and there will be one result. `op.into_future()` makes one. It is in one of four states, and moves only
-# forward:
+# One run of an operation is a **future**. `op.into_future()` makes one. It is idle at first. The first `await` submits its work, and it is executing. At the end it is complete, or failed, and stays so.
 #
 # ```text
 #   idle ── first await ──> executing ── the device is done ──> complete
 #                                    └── something went wrong ─> failed
 # ```
 #
-# Let us follow one. `asyncio.ensure_future` makes a task of anything that can be awaited, so that *the task* awaits it, and we
-# can go on and look.
+# What happens at an `await`? Let us take the place of the event loop and do it by hand, step by step. `future.__await__()` is what `await` calls. It gives an iterator, and `next` of it is a **poll**: go on, as far as you can.
 
-# %% id=states-run
-with agt.record() as trace:
-    future = batch(0).into_future()
-    states = [future.state.value]
+# %% id=poll-first
+future = long_one().into_future()
+steps = future.__await__()
+print("before the first poll:", future.state.value)
 
-    task = asyncio.ensure_future(future)
-    await asyncio.sleep(0)  # one turn: the task begins, and awaits
-    states.append(future.state.value)
+token = next(steps)
+while token is None:  # a real GPU is asked again for half a millisecond, in case it is done soon
+    await asyncio.sleep(0)
+    token = next(steps)
+print("after it:             ", future.state.value)
+print("what the poll gave us:", token)
 
-    result = await task
-    states.append(future.state.value)
-    again = await future  # a second time
+woken = asyncio.Event()
+token.add_done_callback(lambda token: woken.set())
+await woken.wait()  # anybody else could run now
+print("after the wake:       ", future.state.value)
 
-print(" -> ".join(states))
-print("awaited again:", again[:3], "- the very same array:", again is result)
-assert states == ["idle", "executing", "complete"]
-assert again is result
-assert len(trace.find("h2d")) == 1
-
-# %% [markdown] id=states-read
-# You may await a future as often as you like, from as many tasks as you like. The device does the work once; who comes late gets what is
-# there. (`failed` has to wait for the section on errors.)
+# %% [markdown] id=poll-read
+# The first poll has submitted the work and has come back without a result. What it gives us is a token that says "pending": do not ask again until this is done.
 #
-# You have met `await op` all along. It is short for `await op.into_future()`.
+# So the loop puts the task aside. It leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else. Nobody looks at the GPU in the meantime, and no thread spins. When the device is done, it *wakes* the loop, and the loop calls the callback. Ours
+# notes that it was called. A task's says: run me again.
+
+# %% [markdown] id=poll-last-text
+# So here is the second poll. It finds the result, and the iterator ends with it:
+
+# %% id=poll-last
+try:
+    next(steps)
+except StopIteration as end:
+    results = end.value
+
+print([float(result[0]) for result in results[:4]])
+assert [result[0] for result in results[:4]] == [1, 2, 3, 4]
+assert await future is await future  # as often as you like: the work was done once
+
+# %% [markdown] id=life-read
+# Poll, callback, wake, poll: that is all that `await` does. `await op` is short for `await op.into_future()`.
 
 # %% [markdown] id=start
 # ## Who starts what, and when?
 #
-# `agt.spawn(op)` makes a future *and* a task that awaits it. It returns at once, and you hold the task. So this should be the
-# way to have the device at work while Python does a job of its own:
+# `agt.spawn(op)` makes a future, and a task that awaits it. It returns at once and hands you the task. So here is a way to have the device at work while Python does a job of its own:
 #
 # ```python
 # task = agt.spawn(batch(0))
@@ -173,9 +227,10 @@ assert len(trace.find("h2d")) == 1
 
 # %% id=predict-start
 begins = Prediction(
-    "Is the device at work during the job?",
-    yes="`spawn` starts the operation, so it is under way during the job",
-    no="the device begins after the job",
+    "For how much of the job is the device at work?",
+    all="nearly all of it: the operation is under way when the job begins",
+    half="about half of it: they share the time",
+    none="none of it",
 )
 begins
 
@@ -188,18 +243,20 @@ with agt.record() as no_turn:
     agt.work(150, "job")
     result = await task
 
+(job,) = no_turn.find("job")
 during = no_turn.overlap_between("job", no_turn.device_spans)
 
 # %% id=reveal-start
 begins.reveal(
-    "yes" if during > 5 else "no", f"Job and device were both at work for {during:.0f} µs."
+    "all" if during > 0.75 * job.duration else "half" if during > 5 else "none",
+    f"The job took {job.duration:.0f} µs, and the device was at work for {during:.0f} µs of it.",
 )
 
 # %% [markdown] id=misconception-spawn
 # > **Misconception: `spawn` starts the work at once.**
 # >
 # > - *What you see:* the job first, then the device, although `spawn` is the first line.
-# > - *Why:* `spawn` makes a task. A task does nothing before it has a turn, and it gets none while *you* have yours.
+# > - *Why:* `spawn` puts a task on the list. A task does nothing before it has a turn, and it gets none while *you* have yours.
 # > - *What helps:* let go once: `await asyncio.sleep(0)`. Any other `await` that has to wait does as well.
 
 # %% id=misconception-spawn-run
@@ -209,10 +266,15 @@ with agt.record() as one_turn:
     agt.work(150, "job")
     result = await task
 
-agt.compare_timelines([no_turn, one_turn], ["spawn, job, await", "spawn, one turn, job, await"])
+agt.compare_timelines(
+    [no_turn, one_turn],
+    ["spawn, job, await", "spawn, one turn, job, await"],
+    lanes=("host", "streams"),
+    lesson="Above, the copies begin after the job. Below, they begin before it and go on during it.",
+)
 
-# %% id=misconception-spawn-check
-assert no_turn.overlap_between("job", no_turn.device_spans) < 5
+# %% id=misconception-spawn-check tags=asserts
+assert during < 5
 (job,) = one_turn.find("job")
 assert one_turn.device_spans[0].start < job.end  # and how far the device gets meanwhile, depends on it
 if device.simulated:
@@ -220,41 +282,30 @@ if device.simulated:
     assert one_turn.metrics().makespan < no_turn.metrics().makespan - 100
 
 # %% [markdown] id=ways
-# So here are the ways to run an operation, side by side:
+# So these are the ways to run an operation:
 #
 # | | work is submitted | until the result is there |
 # |---|---|---|
 # | `op.sync()` | at once | the whole program stands still |
 # | `await op` | at once | this task waits, others have turns |
 # | `op.into_future()` | when it is first awaited | nobody waits |
-# | `agt.spawn(op)` | at the next turn of the event loop | nobody waits, until somebody awaits the task |
-#
-# The cell below makes sure. `agt.in_flight()` tells how many submissions there are that nobody has seen complete.
+# | `agt.spawn(op)` | at the task's first turn | nobody waits, until somebody awaits the task |
 
-
-# %% id=ways-check
-def submitted(before):
-    return agt.in_flight() - before
-
-
+# %% id=ways-check tags=asserts
 before = agt.in_flight()
 future = batch(0).into_future()
-after_future = submitted(before)
+after_future = agt.in_flight() - before
 task = agt.spawn(batch(1))
-after_spawn = submitted(before)
+after_spawn = agt.in_flight() - before
 await asyncio.sleep(0)
-after_turn = submitted(before)
+after_turn = agt.in_flight() - before
 await asyncio.gather(future, task)
-
-print("after into_future:", after_future)
-print("after spawn:", after_spawn, "  one turn later:", after_turn)
-print("after both are awaited:", submitted(before))
-assert (after_future, after_spawn, submitted(before)) == (0, 0, 0)
+assert (after_future, after_spawn, agt.in_flight() - before) == (0, 0, 0)
 if device.simulated:  # a GPU may be done with it by the time we look
     assert after_turn == 1
 
 # %% [markdown] id=difference
-# ## What does it bring?
+# ## What does it buy us?
 #
 # Four batches, three programs. All do the same work.
 
@@ -274,10 +325,11 @@ async def all_together():
 
 # %% id=predict-difference
 quicker = Prediction(
-    "Which is done clearly sooner than `each_with_sync`?",
-    both="both others: `await` does not block",
-    together="only `all_together`",
-    neither="neither: the copies take as long as they take",
+    "If `each_with_sync` takes 100 units of time, how long do the other two take?",
+    both="both about 60",
+    quarter="`each_with_await` 100, `all_together` about 25",
+    together="`each_with_await` 100, `all_together` about 60",
+    neither="both about 100: the copies take as long as they take",
 )
 quicker
 
@@ -285,7 +337,7 @@ quicker
 quicker.commit(...)
 
 # %% id=run-difference
-await all_together()  # a first time, not recorded: room for four results at once has to be found
+await all_together()  # for practice: room for four results at once has to be found
 with agt.record() as with_sync:
     each_with_sync()
 with agt.record() as with_await:
@@ -293,29 +345,28 @@ with agt.record() as with_await:
 with agt.record() as together:
     results = await all_together()
 
-assert [r[0] for r in results] == [1, 2, 3, 4]
+titles = ["each with sync", "each with await", "all together"]
+agt.compare_timelines(
+    [with_sync, with_await, together],
+    titles,
+    lanes=("host", "streams"),
+    lesson="The first two are equally long. In the third, copies to the device and back overlap in pairs.",
+)
 
 # %% id=reveal-difference
 a, b, c = (trace.metrics().makespan for trace in (with_sync, with_await, together))
-truth = "both" if b < 0.85 * a and c < 0.85 * a else "together" if c < 0.85 * a else "neither"
+truth = "neither" if c > 0.85 * a else "quarter" if c < 0.4 * a else "both" if b < 0.85 * a else "together"
 quicker.reveal(
     truth, f"sync: {a:.0f} µs, one await after the other: {b:.0f} µs, together: {c:.0f} µs."
 )
 
-# %% id=plot-difference
-titles = ["each with sync", "each with await", "all together"]
-agt.compare_timelines([with_sync, with_await, together], titles, lanes=("host", "streams"))
-
 # %% [markdown] id=read-difference
-# The second program does not block anybody. But there *is* nobody else: one task, and it says four times "I do not go on
-# without this result". A good waiter with one table is no quicker than a bad one. (Perhaps even a little slower: it takes some time
-# until a task that waits is told.)
+# The second program does not block anybody. But there *is* nobody else: one task, which says four times "I do not go on without this result".
 #
-# In the third, nobody waits before all four tasks have submitted their work. Look at the streams: while one batch is on its way
-# back, the next is on its way there. Why not four times as soon? The device has one **engine** for copies in each direction. So
+# In the third, all four tasks submit their work before anybody waits. While one batch is on its way back, the next is on its way there. Why not four times as fast? The device has one **engine** for copies in each direction, so
 # two copies at a time is the most that this work allows.
 
-# %% id=check-difference
+# %% id=check-difference tags=asserts
 def submitted_before_done(trace):
     """For batches 1, 2, and 3: did the host begin with it before the device was done with the one before?"""
     begins, ends = {}, {}
@@ -327,10 +378,8 @@ def submitted_before_done(trace):
     return [begins[f"batch {i}"] < ends[f"batch {i - 1}"] for i in (1, 2, 3)]
 
 
-for title, trace in zip(titles, (with_sync, with_await, together)):
-    print(f"{title}: the next one submitted before this one is done?", submitted_before_done(trace))
-
 m = together.metrics()
+assert [r[0] for r in results] == [1, 2, 3, 4]
 assert not any(submitted_before_done(with_sync) + submitted_before_done(with_await))
 assert any(submitted_before_done(together))
 assert with_sync.metrics().overlap < 5
@@ -340,29 +389,13 @@ if device.simulated:
     assert m.max_concurrency == 2
     assert 1.5 < a / c < 2
     assert b > a
-print(f"sync took {a / c:.2f} times as long as all together")
-
-# %% [markdown] id=gather-twice
-# A trap: here every batch is an operation of its own. Give `gather` *one and the same* operation twice, and it does not see two. It awaits each different
-# thing once, and gives you that result in both places. An operation is a recipe, so perhaps you wanted two meals. Then spawn each.
-
-# %% id=gather-twice-run
-op = batch(0)
-with agt.record() as same:
-    await asyncio.gather(op, op)
-with agt.record() as spawned:
-    await asyncio.gather(agt.spawn(op), agt.spawn(op))
-print("gather(op, op):    ", len(same.find("h2d")), "copy to the device")
-print("with spawn, twice: ", len(spawned.find("h2d")), "copies")
-assert len(same.find("h2d")) == 1
-assert len(spawned.find("h2d")) == 2
 
 # %% [markdown] id=exercise-difference
 # ### Exercise: measure the difference
 #
 # Make a measuring tool of it. `make(i)` makes operation i. Run all `n` of them one after the other with `sync`, and record it. Make
-# them anew, and run them all together, without blocking; record this, too. Return how many times as long the first took, a number. Take
-# the times from the traces (`trace.metrics().makespan`), not from a clock on the wall: a wall clock measures your computer as well.
+# them anew, run them all together without blocking, and record that. Return how many times as long the first took. Take
+# the times from the traces (`trace.metrics().makespan`): a clock on the wall would measure your computer as well.
 
 
 # %% id=06-difference starter
@@ -396,14 +429,13 @@ check("06-difference", difference)
 # %% [markdown] id=meanwhile
 # ## Work for the host meanwhile
 #
-# There is a second way to use the wait. Batches do not fall from the sky: somebody has to read, decode and arrange them, and this
-# somebody is the host. While the device works on one batch, the host can prepare the next one.
+# There is another way to use the wait. Somebody has to read, decode and arrange the batches, and that is the host. While the device works on one batch, the host can prepare the next one.
 
 # %% [markdown] id=exercise-prepare
 # ### Exercise: one batch ahead
 #
 # `prepare(i)` is an ordinary function that keeps the host busy for a while and returns batch i. `process(x)` makes an operation of a batch. Process
-# `n` batches and return their results in a list. From batch 1 on, each is to be prepared *while the device works on the one before*.
+# `n` batches and return their results in a list. Prepare each batch, from batch 1 on, *while the device works on the one before*. One thread is enough, and the simulated clock knows no other.
 
 
 # %% id=06-prepare starter
@@ -436,14 +468,14 @@ async def pipeline(n, prepare, process):
 # `results.append(await task)`.
 
 # %% id=06-prepare explanation
-# It is the *double buffering* of every data loader: the host is one batch ahead of the device. The `sleep(0)` is what makes it so.
-# Without it the task would have been submitted after the preparation, not before.
+# It is the *double buffering* of every data loader: the host is one batch ahead of the device. Whatever
+# form it has, the batch before has to be *submitted*, and not only spawned, when the next preparation begins.
 
 # %% id=06-prepare-check
 check("06-prepare", pipeline)
 
 # %% [markdown] id=prepare-text
-# And this is your `pipeline` at work, on the device of this notebook:
+# And this is `pipeline` at work on the device of this notebook (yours, once the check has accepted it):
 
 # %% id=prepare-picture
 def prepare(i):
@@ -455,112 +487,27 @@ def process(x):
     return agt.h2d(x).to_host()
 
 
-with agt.record() as yours:
-    prepared = await pipeline(4, prepare, process)
+with agt.record() as ahead:
+    prepared = await solved("06-prepare", pipeline)(4, prepare, process)
 
-yours.plot(title="Your pipeline", lanes=("host", "streams"))
+ahead.plot(
+    title="One batch ahead",
+    lanes=("host", "streams"),
+    lesson="The host prepares batches 1, 2 and 3 while the device copies the batch before.",
+)
 
-# %% id=prepare-claims
-while_busy = yours.overlap_between([s for s in yours if s.kind == "work"], yours.device_spans)
-print(f"The host prepares while the device is at work for {while_busy:.0f} µs.")
+# %% id=prepare-claims tags=asserts
+while_busy = ahead.overlap_between([s for s in ahead if s.kind == "work"], ahead.device_spans)
 assert [r[0] for r in prepared] == [1, 2, 3, 4]
-
-# %% [markdown] id=prepare-read
-# As long as host and device take turns, this is 0. Once they work at the same time, the preparation of three batches of the four costs
-# nothing, as long as it takes the host no longer than the copies take the device.
+assert while_busy > 0
 
 # %% [markdown] id=responsive
-# ## Is anybody there?
+# ## Who stops the heart?
 #
-# A server has to answer, a window has to react, and a notebook has to notice its stop button. Let a *heart* stand for all that: a
-# task that beats every 100 µs, and shows in the trace when it does. (`agt.sleep` counts microseconds on the clock of the device in use, which on the simulated
-# device is virtual. `asyncio.sleep` counts on the clock on the wall, which has no meaning there. On a GPU, expect about a beat a
-# millisecond: Python's timers are no finer.)
+# You know now why `sync` does. Here is a program without any `sync`. `in_one_piece` computes for 2 ms, and it is an `async def`. Does the heart beat meanwhile?
 
 
-# %% id=heart
-async def heart():
-    while True:
-        agt.work(3, "beat")
-        await agt.sleep(100)
-
-
-def long_one():  # copies there and back, one after the other; many more where they are real
-    rounds = 2 if device.simulated else 20
-    return agt.zip(*[batch(i % 4) for i in range(rounds)]).named("long one")
-
-
-await long_one();  # not recorded
-
-# %% id=predict-heart
-beats = Prediction(
-    "The heart beats in a task of its own. How often does it beat during `long_one().sync()`?",
-    same="as often as during `await long_one()`: it is another task",
-    fewer="about half as often: the two take turns",
-    never="not at all",
-)
-beats
-
-# %% id=commit-heart
-beats.commit(...)
-
-
-# %% id=run-heart
-async def with_heart(run):
-    with agt.record() as trace:
-        task = asyncio.create_task(heart())
-        await asyncio.sleep(0)  # the first beat
-        await run()
-        task.cancel()
-    return trace
-
-
-async def blocking():
-    long_one().sync()
-
-
-async def awaiting():
-    await long_one()
-
-
-blocked, awaited = await with_heart(blocking), await with_heart(awaiting)
-
-# %% id=reveal-heart
-in_blocked = len(blocked.find("beat")) - 1
-in_awaited = len(awaited.find("beat")) - 1
-truth = "never" if in_blocked == 0 else "same" if in_blocked > 0.8 * in_awaited else "fewer"
-beats.reveal(truth, f"{in_blocked} beats during `sync`, and {in_awaited} during `await`.")
-
-# %% id=plot-heart
-agt.compare_timelines(
-    [blocked, awaited], ["sync: no heartbeat", "await: the heart beats"], lanes=("host", "streams")
-)
-
-# %% [markdown] id=read-heart
-# `blocking` is an `async def`, and it runs in the event loop like the rest. It does not help. It never says `await`, so it never
-# lets go. The device has the same to do either way, and takes as long; what differs is what everybody else can do.
-
-# %% id=check-heart
-assert in_blocked == 0
-assert in_awaited > 2
-assert [s.name for s in blocked.device_spans] == [s.name for s in awaited.device_spans]
-if device.simulated:
-    assert in_awaited >= 8
-    ratio = awaited.metrics().makespan / blocked.metrics().makespan
-    print(f"await, with all the beats, takes {ratio:.2f} times as long as sync")
-    assert 0.9 < ratio < 1.1
-
-# %% [markdown] id=misconception-async
-# > **Misconception: a function with `async def` runs in the background.**
-# >
-# > - *What you see:* a program that reacts to nothing, although all of it is `async`.
-# > - *Why:* between two `await`s that really wait, a task has the thread to itself. It makes no difference whether
-# >   it waits for the device there, or computes.
-# > - *What helps:* `await` in place of `sync`; long work of the host in pieces, with `await asyncio.sleep(0)` between
-# >   them, or in a thread of its own (`asyncio.to_thread`).
-
-
-# %% id=misconception-async-run
+# %% id=one-piece
 async def in_one_piece():
     agt.work(2000, "sums")
 
@@ -571,24 +518,64 @@ async def in_pieces():
         await asyncio.sleep(0)
 
 
-async def beats_between(run):
-    trace = await with_heart(run)
+# %% id=predict-beats
+beats = Prediction(
+    "The heart wants to beat every 100 µs. How often does it during the sums of `in_one_piece`, and of "
+    "`in_pieces`?",
+    many="about 20 times in both: all of it is `async`",
+    pieces="not once in one piece, and about 20 times in pieces",
+    fewer="not once in one piece, and clearly fewer than 20 times in pieces",
+)
+beats
+
+# %% id=commit-beats
+beats.commit(...)
+
+# %% id=run-beats
+one_piece, pieces = await with_heart(in_one_piece), await with_heart(in_pieces)
+
+
+def beats_during_sums(trace):
     last = max(span.end for span in trace.find("sums"))
     return len([span for span in trace.find("beat") if span.start < last]) - 1
 
 
-one_piece, pieces = await beats_between(in_one_piece), await beats_between(in_pieces)
-print(f"beats before the sums were done: {one_piece} in one piece, {pieces} in twenty")
-assert one_piece == 0
-assert pieces > 0
+agt.compare_timelines(
+    [one_piece, pieces],
+    ["sums in one piece", "sums in pieces"],
+    lanes=("host",),
+    lesson="Above, one long bar and no beat in it. Below, the sums are in pieces, with beats between them.",
+)
+
+# %% id=reveal-beats
+none, some = beats_during_sums(one_piece), beats_during_sums(pieces)
+beats.reveal(
+    "many" if none else "pieces" if some > 14 else "fewer",
+    f"{none} beats in one piece, and {some} in twenty.",
+)
+
+# %% [markdown] id=misconception-async
+# One long piece leaves no turn to anybody. With pieces there are turns, but whenever the heart is due, the sums have the thread, and so it comes late each time. (On a GPU it beats less often still: Python's own timers are no finer than a millisecond.)
+#
+# > **Misconception: a function with `async def` runs in the background.**
+# >
+# > - *What you see:* a program that reacts to nothing, although all of it is `async`.
+# > - *Why:* between two `await`s that really wait, a task has the thread to itself. It makes no difference whether
+# >   it waits for the device there, or computes.
+# > - *What helps:* `await` in place of `sync`; long work of the host in pieces, with `await asyncio.sleep(0)` between
+# >   them, or in a thread of its own (`asyncio.to_thread`).
+
+# %% id=misconception-async-run tags=asserts
+assert none == 0
+assert some > 0
 if device.simulated:
-    assert pieces > 4
+    assert 4 <= some <= 14
 
 # %% [markdown] id=exercise-responsive
 # ### Exercise: keep the heart beating
 #
-# Write it yourself: run `op` without blocking, and while it is under way call `beat()` every 50 µs, the first time right at the start. Return the result of `op`. When
-# `op` is done, the heart has to stop. (`beat` is an ordinary function. Use `agt.sleep`.)
+# Write it yourself: run `op` without blocking. Call `beat()` right at the start, and then every 50 µs for as long as `op` is under way. Return the result of `op`, and leave no heart behind that still beats. (`beat` is an ordinary function. Use `agt.sleep`,
+# which counts microseconds on the device's clock. `asyncio.sleep` counts on the clock on the wall, which means nothing to a simulated device.)
 
 
 # %% id=06-responsive starter
@@ -623,8 +610,7 @@ check("06-responsive", with_heartbeat)
 # ## Who keeps the array alive?
 #
 # With `sync` the caller stands there until all is done, and so do the caller's arrays. A task may go on long after the function that
-# spawned it has returned. So whoever spawns has to say who owns what the task uses. You know the three kinds of handle from chapter 04. New is
-# the last column:
+# spawned it has returned. So whoever spawns has to say who owns what the task uses:
 #
 # | handle | you write | afterwards you have | may be spawned |
 # |---|---|---|---|
@@ -632,8 +618,8 @@ check("06-responsive", with_heartbeat)
 # | shared | `w = w.share()`, once, and then `w` | `w`, a shared handle now, as everybody else has | yes |
 # | borrowed | `w.borrow()` | `w`, as before | **no** |
 #
-# Borrowing is a promise: *I keep `w` until you are done.* Nobody can hold the promise for a task that runs when they are gone. So it
-# is refused, at the line that spawns:
+# To borrow is to promise: *I keep `w` until you are done.* Nobody can keep the promise for a task that runs when they are gone. So it
+# is refused, in the line that spawns:
 
 # %% id=ownership-refused
 n = 256
@@ -654,13 +640,10 @@ else:
     raise AssertionError("a borrowed array in a spawned operation should be refused")
 
 # %% [markdown] id=ownership-await
-# Nothing reached the device. To *await* it is fine, since then you are there until it is done. (In a coroutine too, and if that becomes a
-# task by `asyncio.create_task`, Python tells nobody whether you wait for it: there, keeping the promise is up to you.) And with a shared handle,
-# so is `spawn`:
+# Nothing has reached the device. (To *await* it would be fine, since then you are there until it is done.) With a shared handle, `spawn` is fine as well:
 
 # %% id=ownership-shared
 y = await lent
-assert (y == n).all()
 
 w = w.share()
 tasks = [agt.spawn(product(w)) for _ in range(3)]
@@ -668,29 +651,18 @@ print("handles, before the tasks run:", w.share_count)
 products = await asyncio.gather(*tasks)
 del tasks
 print("handles, when they are done:", w.share_count)
+
+# %% id=ownership-check tags=asserts
+assert (y == n).all()
 assert all((y == n).all() for y in products)
 assert w.share_count == 1
-
-# %% [markdown] id=ownership-moved
-# And owned? An owned array can go to *one* task. The second one comes too late, and is told where the array went:
-
-# %% id=ownership-moved-run
-v = await agt.ones((n, n), name="v")
-first = agt.spawn(product(v))
-try:
-    agt.d2h(v)
-except agt.errors.UseAfterMoveError as error:
-    print(error)
-else:
-    raise AssertionError("an array that was given away should be refused")
-assert ((await first) == n).all()
 
 # %% [markdown] id=exercise-spawn-safe
 # ### Exercise: weights that outlive their function
 #
 # `start` gets batches and a matrix `w`, which it may keep. It starts a task for each batch, which computes `w @ x`, and
-# **returns the tasks at once**, in a list. The caller may then do with its own handle of `w` whatever it likes. There is one copy of `w` on the device, and
-# that has to do for all. The starter is refused; mend it. (`start` is no `async def`, but it is called from one.)
+# **returns the tasks at once**, in a list. The caller may then do with its own handle of `w` whatever it likes, even give it away. There is one copy of `w` on the device, and
+# it has to do for all. The starter is refused. Mend it. (`start` is no `async def`, but it is called from one.)
 
 
 # %% id=06-spawn-safe starter
@@ -734,11 +706,11 @@ check("06-spawn-safe", start)
 # %% [markdown] id=errors
 # ## When something goes wrong
 #
-# There are two places where an operation can fail. Its *description* can be wrong: a bug in one of your functions, which shows
-# when the work is submitted. Or the *device* fails while it works: a kernel that goes beyond its array, say. The first is an ordinary Python exception. The second is
-# an `agt.DeviceError`. Both come to whoever awaits that operation, and to nobody else.
+# An operation can fail in two places. Its *description* can be wrong: a bug in one of your functions, which shows
+# when the work is submitted. That is an ordinary Python exception. Or the *device* fails while it works: a kernel that writes beyond its array, say. That is an
+# `agt.DeviceError`. Both come to whoever awaits that operation, and to nobody else.
 #
-# This section uses the simulated device, also if you have a GPU: there a faulty kernel would be the end of all GPU work of this process.
+# This section uses the simulated device, also if you have a GPU. There, a faulty kernel would be the end of all GPU work of this process.
 
 # %% id=errors-three
 BEYOND = r"""
@@ -762,7 +734,6 @@ def faulty():
 def buggy():
     settings = {}
     return agt.ones(32).map(lambda array: settings["scale"]).named("buggy")
-
 
 # %% [markdown] id=predict-errors-text
 # Three operations run together: a good one, a faulty one, and another good one. `gather` is told to hand over exceptions like results
@@ -797,15 +768,17 @@ survivors.reveal(
 )
 
 # %% id=plot-errors
-with_fault.plot(title="One of three fails", lanes=("host", "streams"))
+with_fault.plot(
+    title="One of three fails",
+    lanes=("host", "streams"),
+    lesson="Two streams have a copy there and one back. That of the faulty one has a fill, and then nothing.",
+)
 
 # %% [markdown] id=read-errors
-# The faulty one's stream has a fill and nothing after it. A kernel that fails has no bar, since it never came to an end; its launch is there, in
-# the host's lane. And the copy back, which would have come next, is skipped, like the rest of *its* operation. The other streams
-# did not notice. (This is the simulated device. A real GPU is less kind: after an illegal access the CUDA context of the process
-# is gone, and everything in it fails. What fails for other reasons, such as a wrong shape or too little memory, ends alone there as well.)
+# The faulty one's stream has a fill, and then nothing. A kernel that fails has no bar, since it never came to its end, and the rest of *its* operation is skipped. The other streams
+# did not notice. (A real GPU is less kind: after an illegal access everything in the process fails. What fails for other reasons, such as a wrong shape or too little memory, ends alone there as well.)
 
-# %% id=check-errors
+# %% id=check-errors tags=asserts
 assert fine == [True, False, True]
 assert copies == 2
 assert with_fault.find("launch beyond")
@@ -814,7 +787,7 @@ assert (outcomes[0] == 1).all()
 assert (outcomes[2] == 1).all()
 
 # %% [markdown] id=failed-state
-# And the fourth state of a future? Here it is. A future that failed stays failed: whoever awaits it later gets the same error.
+# A future that failed stays failed: whoever awaits it later gets the same error. And a bug in the description? It comes as Python's own exception, with a note that says in which operation it happened:
 
 # %% id=failed-state-run
 with agt.using("sim"):
@@ -824,56 +797,17 @@ with agt.using("sim"):
             await future
         except agt.DeviceError as error:
             print(future.state.value, "-", error.site.kernel, "wrote to element", error.site.index)
-            print("   ", error.__notes__[0])
-        else:
-            raise AssertionError("this should have failed")
-assert future.state is agt.FutureState.FAILED
 
-# %% [markdown] id=buggy-text
-# That was the device. Now the description: `buggy` has a function in it that goes wrong as soon as it is called, which is when the
-# work is submitted. The error is Python's own, with a note that says in which operation it happened. (On every device, so this needs no
-# simulated one.)
-
-# %% id=buggy-run
 try:
     await buggy()
 except KeyError as error:
     print("KeyError:", error, "-", error.__notes__[0])
-    told_apart = not isinstance(error, agt.DeviceError)
-else:
-    raise AssertionError("this should have failed")
-assert told_apart
-
-# %% [markdown] id=task-group
-# ### All or nothing: `TaskGroup`
-#
-# `gather` with `return_exceptions` suits operations that do not need each other. If one result is useless without the others, take a
-# `TaskGroup`: when one task fails, the others are cancelled, and the errors come out of the block in a group. `except*` takes from the
-# group what it can handle.
-
-
-# %% id=task-group-run
-async def run(op):
-    return await op
-
-
-ended = []
-with agt.using("sim"):
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(run(op)) for op in (good(), faulty(), good())]
-    except* agt.DeviceError as errors:
-        ended.extend(type(error).__name__ for error in errors.exceptions)
-
-print("errors in the group:", ended)
-print("cancelled:", [task.cancelled() for task in tasks])
-assert ended == ["OutOfBoundsError"]
-assert any(task.cancelled() for task in tasks)
+assert future.state is agt.FutureState.FAILED
 
 # %% [markdown] id=group-or-gather
 # | you want | take |
 # |---|---|
-# | all results, or none | `asyncio.TaskGroup` |
+# | all results, or none: if one fails, cancel the others | `asyncio.TaskGroup` |
 # | all results in order; the first error comes to you, the others go on | `asyncio.gather` |
 # | an outcome for each, come what may | `asyncio.gather(..., return_exceptions=True)` |
 # | each as soon as it is there | `asyncio.as_completed` |
@@ -887,7 +821,7 @@ assert any(task.cancelled() for task in tasks)
 # - `("device", error)`, if the device failed, so that one may try again elsewhere;
 # - `("program", error)`, for any other exception, which somebody has to mend.
 #
-# Should somebody cancel *you* while you wait, let that through: it is nobody's error.
+# If somebody cancels *you* while you wait, let that through: it is nobody's error.
 
 
 # %% id=06-three-arms starter
@@ -967,21 +901,21 @@ stopped.reveal(
 )
 
 # %% id=plot-cancel
-cancelled.plot(title="Cancelled, and finished all the same", lanes=("host", "streams"))
+cancelled.plot(
+    title="A batch that nobody waits for",
+    lanes=("host", "streams"),
+    lesson="The wait ends on the host's lane, and on the stream the work goes on to its end.",
+)
 
 # %% [markdown] id=read-cancel
-# Cancelling took the waiter away from the hatch. The kitchen has not noticed, and the dish gets cooked. What is in the queue of a stream
-# cannot be taken out again.
+# Cancelling took away the one who waits. The device has not noticed: what is in the queue of a stream cannot be taken out again.
 #
-# So what the work uses has to stay alive until it is done, although nobody waits for it. It does: while it was under way, the
+# So everything that the work uses has to stay alive until it is done. It does: while it was under way, the
 # cancelled operation held its own handle to the array `shared`. When the device is done, it lets go.
 
-# %% id=check-cancel
+# %% id=check-cancel tags=asserts
 while agt.in_flight() > before:
     await agt.sleep(100)
-
-print(f"just after the cancellation: {in_use[0]} in flight, {in_use[1]} handles to `shared`")
-print(f"later: {agt.in_flight() - before} in flight, {shared.share_count} handle")
 assert task.cancelled()
 assert shared.share_count == 1
 (over,) = cancelled.find("the wait is over")
@@ -993,7 +927,7 @@ if device.simulated:
 # %% [markdown] id=exercise-cancel
 # ### Exercise: wait, but not for ever
 #
-# Users do not wait for long. Return the result of `op` if it is there within `us` microseconds, as soon as it is there. Otherwise give up when the time is over: return `None`, and leave
+# Users do not wait for long. Return the result of `op` as soon as it is there, if that is within `us` microseconds. Otherwise give up when the time is over: return `None`, and leave
 # nobody behind who still waits. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of
 # several tasks is done.)
 
@@ -1031,16 +965,15 @@ async def at_most(op, us):
 check("06-cancel", at_most)
 
 # %% [markdown] id=exercise-as-completed
-# ## Whoever is done first
+# ## In which order, and how many?
 #
-# `gather` gives you nothing before everything is there. Often you could go on with the first result while the device is at work on the
-# others. In which order they come is not for you to decide.
+# `gather` gives you nothing before everything is there. Often you could go on with the first result while the device works on the
+# others, and you cannot know which will be first.
 #
 # ### Exercise: first come, first served
 #
-# Some operations take long and some do not, and you cannot know which. Have all in flight together, and call `use(result)` for each *as soon
-# as its result is there*, so that the host works on what is done while the device works on the rest. The check also tries it on a device that
-# does things in an order that nobody hopes for.
+# Have all operations in flight together, and call `use(result)` for each *as soon
+# as its result is there*. The check also tries it on a device that picks the unluckiest legal order.
 
 
 # %% id=06-as-completed starter
@@ -1068,6 +1001,9 @@ async def as_they_come(ops, use):
 
 # %% id=06-as-completed-check
 check("06-as-completed", as_they_come)
+
+# %% [markdown] id=limited-text
+# Each operation in flight holds its input, its output and all that is between. A thousand at a time, and the device is out of memory. To let in only so many at a time is called **back-pressure**.
 
 # %% [markdown] id=exercise-limited
 # ### Exercise: no more than so many
@@ -1105,43 +1041,62 @@ async def run_limited(ops, limit):
 # %% id=06-limited-check
 check("06-limited", run_limited)
 
+# %% [markdown] id=challenge
+# ## The challenge
+#
+# Now all of it at once. `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches, in any order, and memory for *two* in flight. The plain loop below takes 2156 µs on the simulated
+# device of the check. **Get below 1500.** The course's own answer takes 1395, and your best time is kept in `progress()`.
+
+
+# %% id=06-feed starter
+async def feed(n, prepare, process, use):
+    for i in range(n):
+        use(await process(prepare(i)))
+
+
+# %% id=06-feed solution
+async def feed(n, prepare, process, use):
+    before = None
+    for i in range(n):
+        task = agt.spawn(process(prepare(i)))
+        await asyncio.sleep(0)  # its turn: the batch is submitted
+        if before is not None:
+            use(await before)
+        before = task
+    use(await before)
+
+# %% id=06-feed hints
+# Whenever the host prepares or uses a batch, the device should have another one to work on.
+#
+# Start batch i, and only then use the result of batch i - 1. Remember what a spawned task needs before it starts.
+#
+# Keep the task of the round before in a variable: `use(await before)`, then `before = task`. The last one is used after the loop.
+
+# %% id=06-feed explanation
+# Two batches are in flight at most, one on the device and one on its way, and the host goes on with what is done. This is the loop in every data loader and every server.
+
+# %% id=06-feed-check
+check("06-feed", feed)
+
 # %% [markdown] id=script
 # ## In a script
 #
 # A notebook has an event loop running, which is why cells may say `await`. A program has none until it starts one: `asyncio.run(main())`, once, at
-# the edge, and everything asynchronous inside of `main`. (In a notebook `asyncio.run` is refused: there *is* a loop.)
-#
-# Beside this notebook lies [06_await.py](../notebooks/06_await.py), the programs of this page as a script. It is also what you would
-# give to a profiler. On a GPU: `nsys profile -t cuda,nvtx python 06_await.py`.
-
-# %% id=script-run
-import subprocess
-import sys
-from pathlib import Path
-
-twin = Path("../notebooks/06_await.py")
-print(twin.read_text(encoding="utf-8"))
-ran = subprocess.run(
-    [sys.executable, str(twin), "--device", device.name],
-    capture_output=True,
-    text=True,
-    check=False,
-)
-print(ran.stdout, ran.stderr)
-assert ran.returncode == 0
+# the edge, and everything asynchronous inside of `main`. Beside this notebook lies [06_await.py](../notebooks/06_await.py), with programs of this page as a script. That is also what you would
+# give to a profiler: `nsys profile -t cuda,nvtx python 06_await.py`.
 
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - One task runs at a time, until an `await` at which it has to wait. Who does not let go keeps everybody waiting.
-# - A future is idle, executing, then complete or failed. It is awaited as often as you like, and does its work once.
-# - `sync` stops the program, `await` stops one task, `spawn` stops nobody. A spawned task starts at the next turn, not at once.
+# - One task runs at a time, until an `await` at which it has to wait. If it does not let go, everybody waits.
+# - Poll, callback, wake, poll: while a task waits nobody looks at the GPU.
+# - A spawned task starts at its first turn, not at once.
 # - To gain time, start everything first and wait later. One `await` after the other gains nothing.
 # - What a spawned operation uses has to be owned or shared. Borrowed is refused.
 # - An error comes to whoever awaits *that* operation. Cancelling stops the waiting, and not the GPU.
+# - Start enough to keep the device busy, and no more than its memory can hold.
 #
-# What others call these things is in the [glossary](../docs/glossary.md), and what people often believe that is not so in
-# the [misconceptions](../docs/misconceptions.md).
+# Words are in the [glossary](../docs/glossary.md), errors in reasoning in the [misconceptions](../docs/misconceptions.md).
 #
 # **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb), all of it together: a small neural network, four batches at a time.
 

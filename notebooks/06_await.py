@@ -25,7 +25,7 @@ async def all_together():
 
 async def heart():
     while True:
-        agt.work(3, "beat")
+        agt.work(10, "beat")
         await agt.sleep(100)
 
 

@@ -177,7 +177,7 @@ async def with_heartbeat(op, beat):
     return result
 
 
-# %% id=06-responsive cause="`beat` was called 0 times while"
+# %% id=06-responsive cause="there was no beat at the start"
 async def with_heartbeat(op, beat):
     result = await op
     for _ in range(5):
@@ -234,7 +234,7 @@ async def with_heartbeat(op, beat):
     return await task
 
 
-# %% id=06-responsive cause="`beat` was called 1 time while"
+# %% id=06-responsive cause="between beat 1 and what came next were 322 µs"
 async def with_heartbeat(op, beat):
     task = agt.spawn(op)
     beat()
@@ -250,7 +250,7 @@ async def with_heartbeat(op, beat):
     return task
 
 
-# %% id=06-spawn-safe cause="array 'w' was moved"
+# %% id=06-spawn-safe cause="array 'w' was moved into matvec_naive()"
 def start(batches, w):
     n = w.shape[0]
 
@@ -262,7 +262,7 @@ def start(batches, w):
     return [agt.spawn(score(x)) for x in batches]
 
 
-# %% id=06-spawn-safe cause="array 'w' is borrowed, and its owner was moved"
+# %% id=06-spawn-safe cause="the tasks still relied on the caller's handle"
 def start(batches, w):
     n = w.shape[0]
 
@@ -612,7 +612,7 @@ async def with_heartbeat(op, beat):
     pass
 
 
-# %% id=06-as-completed cause="operation 0 of 3 did not run"
+# %% id=06-as-completed cause="with the result of 4,000,000 elements, element 0 is 0, and 1 is right"
 async def as_they_come(ops, use):
     use(np.zeros(4_000_000, np.float32))
     use(np.zeros(512, np.float32))
@@ -729,3 +729,185 @@ async def run_limited(ops, limit):
 
     lanes = await asyncio.gather(*[lane(i) for i in range(limit)])
     return [lanes[i % limit][i // limit] for i in range(len(ops))]
+
+
+# %% id=06-prepare cause="batch 4 was prepared, and of 4 batches the last is 3"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        x = prepare(i + 1)
+        results.append(await task)
+    return results
+
+
+# %% id=06-responsive cause="the operation did not run at all"
+async def with_heartbeat(op, beat):
+    return None
+
+
+# %% id=06-responsive cause="and one beat every 50 µs is right, all the while"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    for _ in range(4):
+        beat()
+        await agt.sleep(50)
+    return await task
+
+
+# %% id=06-responsive cause="there was no beat at the start"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        await agt.sleep(50)
+        beat()
+    return await task
+
+
+# %% id=06-responsive cause="nobody had a turn for 49 µs"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        agt.work(49, "pause")
+        await asyncio.sleep(0)
+    return await task
+
+
+# %% id=06-spawn-safe cause="the tasks still relied on the caller's handle"
+def start(batches, w):
+    n = w.shape[0]
+    w = agt.value(w).shared()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
+        return y.to_host()
+
+    return [agt.spawn(score(x)) for x in batches]
+
+
+# %% id=06-spawn-safe cause="must have shape"
+def start(batches, w):
+    n = 64
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
+        return y.to_host()
+
+    return [agt.spawn(score(x)) for x in batches]
+
+
+# %% id=06-spawn-safe cause="your code raised IndexError"
+def start(batches, w):
+    n = w.shape[0]
+    w = w.share()
+
+    def score(x):
+        out = agt.zeros(n).partition(64)
+        y = agt.matvec_naive(n, n, w, agt.h2d(x), out).output()
+        return y.to_host()
+
+    return [agt.spawn(score(batches[i])) for i in range(3)]
+
+
+# %% id=06-three-arms cause="came out of your function: your code raised ValueError"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except agt.DeviceError as error:
+            return "device", error
+        except KeyError as error:
+            return "program", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-three-arms cause="any exception that is no `agt.DeviceError` is the program's"
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except (agt.DeviceError, RuntimeError) as error:
+            return "device", error
+        except Exception as error:
+            return "program", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-cancel cause="the operation did not run at all"
+async def at_most(op, us):
+    pass
+
+
+# %% id=06-cancel cause="with at most 900 µs for 4,000,000 elements"
+async def at_most(op, us):
+    if us < 1000:
+        task = agt.spawn(op)
+        await agt.sleep(us)
+        task.cancel()
+        return None
+    return await op
+
+
+# %% id=06-as-completed cause="with the result of 64 elements, element 0 is 1"
+async def as_they_come(ops, use):
+    for done in asyncio.as_completed([agt.spawn(op) for op in ops]):
+        result = await done
+        use(result * 0 + 1)
+
+
+# %% id=06-feed cause="get below 1500"
+async def feed(n, prepare, process, use):
+    results = [process(prepare(i)) for i in range(n)]
+    for op in results:
+        use(await op)
+
+
+# %% id=06-feed cause="5 batches were in flight at a time, and there is memory for 2"
+async def feed(n, prepare, process, use):
+    tasks = []
+    for i in range(n):
+        tasks.append(agt.spawn(process(prepare(i))))
+    for done in asyncio.as_completed(tasks):
+        use(await done)
+
+
+# %% id=06-feed cause="batch 6 was prepared"
+async def feed(n, prepare, process, use):
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        x = prepare(i + 1)
+        use(await task)
+
+
+# %% id=06-feed cause="`use` was called for batches"
+async def feed(n, prepare, process, use):
+    before = None
+    for i in range(n):
+        task = agt.spawn(process(prepare(i)))
+        await asyncio.sleep(0)
+        if before is not None:
+            use(await before)
+        before = task
+    await before
+
+
+# %% id=06-feed cause="with what `use` got, a NumPy array should come out"
+async def feed(n, prepare, process, use):
+    for i in range(n):
+        use(process(prepare(i)))
+
+
+# %% id=06-feed cause="`sync` blocks the event loop"
+async def feed(n, prepare, process, use):
+    for i in range(n):
+        use(process(prepare(i)).sync())

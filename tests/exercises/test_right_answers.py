@@ -54,6 +54,107 @@ async def _as_they_come(ops: Any, use: Any) -> None:
         use(await done)
 
 
+async def _all_submitted(n: int, prepare: Any, process: Any) -> Any:
+    tasks: list[Any] = []
+    for i in range(n):
+        tasks.append(agt.spawn(process(prepare(i))))
+        await asyncio.sleep(0)
+    return await asyncio.gather(*tasks)
+
+
+async def _heart_of_its_own(op: Any, beat: Callable[[], None]) -> Any:
+    async def heart() -> None:
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    beating = asyncio.create_task(heart())
+    try:
+        return await op
+    finally:
+        beating.cancel()
+
+
+def _taken_over(batches: Any, w: Any) -> Any:
+    taken = w.share()
+
+    async def score(x: Any) -> Any:
+        n = taken.shape[0]
+        out = agt.zeros(n).partition(64)
+        return await agt.matvec_naive(n, n, taken, agt.h2d(x), out).output().to_host()
+
+    return [asyncio.create_task(score(x)) for x in batches]
+
+
+async def _patient(op: Any, us: float) -> Any:
+    task, clock = agt.spawn(op), asyncio.create_task(agt.sleep(us))
+    done, late = await asyncio.wait({task, clock}, return_when=asyncio.FIRST_COMPLETED)
+    for other in late:
+        other.cancel()
+    return task.result() if task in done else None
+
+
+def _stage(output: Any) -> Any:
+    rows = output.size
+    return agt.relu(rows, output, agt.zeros(rows).partition(32)).output()  # to an array of its own
+
+
+def _lines(hidden: Any, w1: Any, output: Any) -> Any:
+    rows, columns = hidden.shape
+    return (
+        agt.matvec_naive(rows, columns, hidden, w1, output, grid=rows, block=1).last().named("mine")
+    )
+
+
+def _straight(x: Any, w0: Any, w1: Any, gemm: Any, matvec: Any, relu: Any) -> Any:
+    """Room is made stage by stage, and not in advance."""
+    rows, columns = len(x), w0.shape[1]
+
+    def hidden(x: Any) -> Any:
+        return agt.zeros((rows, columns)).and_then(lambda room: gemm(x, w0, room))
+
+    def output(hidden: Any) -> Any:
+        return agt.zeros(rows).and_then(lambda room: matvec(hidden, w1, room))
+
+    return agt.h2d(x).and_then(hidden).and_then(output).and_then(relu).and_then(agt.d2h)
+
+
+def _fused(mlp: Any, batches: Any, w0: Any, w1: Any) -> Any:
+    """One copy there and one back, and the weights multiplied first."""
+    inputs, outputs = agt.pinned((8, 64, 64)), agt.pinned(512)
+    places = [agt.zeros(inputs.shape).sync(), agt.zeros(512).sync()]
+    kernel = agt.Kernel(ONE_KERNEL)
+    steps = agt.zip(
+        agt.memcpy(places[0].borrow(), inputs),
+        kernel(places[0].borrow(), w0, w1, places[1].borrow().partition(64)),
+        agt.d2h(places[1].borrow(), out=outputs),
+    )
+    graph = steps.graph_on(agt.create_stream())
+
+    async def go() -> Any:
+        for there, batch in zip(inputs, batches, strict=True):
+            there[:] = batch
+        await graph.launch()
+        return list(outputs.reshape(8, 64))
+
+    return go
+
+
+ONE_KERNEL = r"""
+extern "C" __global__ void fused(const float* x, const float* w0, const float* w1, float* y)
+{
+    __shared__ float v[64];
+    unsigned int t = threadIdx.x, row = blockIdx.x * 64 + t;
+    float sum = 0.0f, score = 0.0f;
+    for (unsigned int j = 0; j < 64; j++) sum += w0[t * 64 + j] * w1[j];
+    v[t] = sum;
+    __syncthreads();
+    for (unsigned int j = 0; j < 64; j++) score += x[row * 64 + j] * v[j];
+    y[row] = score > 0.0f ? score : 0.0f;
+}
+"""
+
+
 def _named(op: Any) -> Any:
     return op.named("mine")
 
@@ -286,7 +387,7 @@ def _two_lists(jobs: Any) -> None:
     agt.zip(*[op for op, us in jobs if us <= 100]).async_on(agt.create_stream())
 
 
-RIGHT = [
+RIGHT: list[tuple[str, Any]] = [
     ("01-one-wait", _two_uploads),
     ("01-one-wait", _one_kernel),
     ("01-meanwhile", _in_a_task),
@@ -315,7 +416,14 @@ RIGHT = [
     ("05-pool-size", _whole_number),
     ("05-when-it-pays", _bound),
     ("05-challenge", _two_lists),
+    ("06-prepare", _all_submitted),
+    ("06-responsive", _heart_of_its_own),
+    ("06-spawn-safe", _taken_over),
+    ("06-cancel", _patient),
     ("06-as-completed", _as_they_come),
+    ("07-stages", (_lines, _stage)),
+    ("07-chain", _straight),
+    ("07-race", _fused),
     ("06-limited", _limited(_named)),
     ("06-limited", _limited(_zipped, _first)),
     ("07-two-devices", _two_devices(_named)),

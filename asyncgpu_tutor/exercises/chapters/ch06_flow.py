@@ -1,0 +1,226 @@
+"""Exercises of 06_await on what comes first, and on how much is in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import (
+    Array,
+    brief,
+    computed,
+    equal,
+    filled,
+    in_flight,
+    in_order,
+    launches,
+    never_blocks,
+    results,
+    round_trip,
+    stretches,
+)
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.sandbox import Observed, observe
+
+__all__ = ["EXERCISES"]
+
+SIZES = (4_000_000, 64, 512)
+
+
+def _coming(answer: Any) -> tuple[list[int], agt.Trace]:
+    """The order in which an answer uses the results of operations of very different lengths; its trace."""
+    used: list[int] = []
+
+    def use(result: Any) -> None:
+        if not isinstance(result, np.ndarray):
+            raise Rejected(
+                f"`use` should get a result, and this came: {brief(result)}. Await it before you use it"
+            )
+        size = cast(Array, result).size
+        with case(f"the result of {size:,} elements"):
+            equal(cast(object, result), filled(size, 1.0 if size == SIZES[0] else size))
+        used.append(size)
+        agt.work(2, f"use of {size}")
+
+    copy, *kernels = SIZES
+    ops = [round_trip(copy, 1.0), *(computed(n, n, 1.0) for n in kernels)]
+    run = observe(answer, ops, use)
+    return used, run.trace
+
+
+def _first_come(used: list[int], trace: agt.Trace) -> None:
+    if sorted(used) != sorted(SIZES):
+        raise Rejected(
+            f"`use` was called for results of {used} elements, and each of {sorted(SIZES)} once is right"
+        )
+    done = results(trace, SIZES)
+    came = sorted(SIZES, key=lambda n: done[SIZES.index(n)].end)
+    if used != came:
+        raise Rejected(
+            f"the results were used in the order of sizes {used}, and they came as {came}: do not wait "
+            "for one while another is there",
+            *trace.find(f"use of {came[0]}"),
+        )
+
+
+def check_as_they_come(mine: Any, model: Any) -> None:
+    """The quickest is used first, while the slowest is still at work."""
+    (_, expected), (used, trace) = _coming(model), _coming(mine)
+    with compared(trace, expected):
+        never_blocks(trace)
+        _first_come(used, trace)
+        first = trace.find(f"use of {used[0]}")[0]
+        # Overlap on the device would not tell, because answers may start the slowest operation last.
+        late = [span for span in trace if span.kind == "call" and span.start > first.start]
+        if late:
+            raise Rejected(
+                "when the first result was used, not all operations were under way: start all of them "
+                "before you wait for the first",
+                first,
+                late[0],
+            )
+        last = max(trace.device_spans, key=lambda span: span.end)
+        if first.start > last.end:
+            raise Rejected(
+                "the first result was used when all were done: use it as soon as it is there",
+                last,
+                first,
+            )
+
+
+def hostile_as_they_come(mine: Any, _model: Any) -> None:
+    """First come, first served, whichever comes first."""
+    _first_come(*_coming(mine))
+
+
+# ------------------------------------------------------------------ no more than so many
+# The matrix of the one operation that takes longer than others: a thread goes along a whole row.
+SLOW, ROW = 96, 8192
+
+
+def _sizes(number: int, size: int) -> list[int]:
+    """Each operation has a size of its own, so that it can be told from the others under any name."""
+    return [size + i for i in range(number)]
+
+
+def _limited(answer: Any, sizes: Sequence[int], limit: int) -> Observed[Any]:
+    ops = [computed(n, ROW, 1) if n == SLOW else round_trip(n, i + 1) for i, n in enumerate(sizes)]
+    return observe(answer, ops, limit)
+
+
+def _limited_right(given: object, sizes: Sequence[int]) -> None:
+    right = [filled(n, ROW if n == SLOW else i + 1) for i, n in enumerate(sizes)]
+    in_order("run_limited", given, right)
+
+
+def check_limited(mine: Any, model: Any) -> None:
+    """`limit` are in flight and no more, the next starts as soon as one is done, and results are in order."""
+    for sizes, limit in [
+        (_sizes(5, 2_000_000), 2),
+        (_sizes(6, 1_000_000), 3),
+        (_sizes(3, 500_000), 8),
+        ([SLOW, *_sizes(3, 64)], 2),
+    ]:
+        number = len(sizes)
+        expected, run = _limited(model, sizes, limit), _limited(mine, sizes, limit)
+        with (
+            case(f"{number} operations and a limit of {limit}"),
+            compared(run.trace, expected.trace),
+        ):
+            never_blocks(run.trace)
+            launches(run.trace, "d2h", number)
+            most, right = in_flight(run.trace, sizes), min(number, limit)
+            if most > right:
+                raise Rejected(f"{most} were in flight at a time, and no more than {right} may be")
+            if most < right:
+                raise Rejected(
+                    f"no more than {most} were in flight at a time, where {right} could have been"
+                )
+            _refilled(run.trace, sizes, limit)
+            _limited_right(run.result, sizes)
+
+
+def _refilled(trace: agt.Trace, sizes: Sequence[int], limit: int) -> None:
+    """No place was still empty when the next became so, while there were operations to start."""
+    begun, done = (sorted(times) for times in zip(*stretches(trace, sizes), strict=True))
+    for i in range(limit, len(sizes)):
+        if limit > 1 and begun[i] >= done[i - limit + 1]:
+            late = next(s for s in results(trace, sizes) if s.end == done[i - limit])
+            raise Rejected(
+                "one was done, and its place stayed empty: start the next as soon as *one* is done, "
+                "and not when several are",
+                late,
+            )
+
+
+def hostile_limited(mine: Any, _model: Any) -> None:
+    """The results are in order, whichever is done first."""
+    sizes = _sizes(5, 64)
+    _limited_right(_limited(mine, sizes, 2).result, sizes)
+
+
+# ------------------------------------------------------------------ the challenge
+FED, AT_MOST, PAR = 6, 2, 1500.0
+
+
+def _fed(answer: Any) -> agt.Trace:
+    """Run an answer on batches which take the host some time before and after the device has them."""
+    sizes = _sizes(FED, 1_000_000)
+    used: list[int] = []
+
+    def prepare(i: int) -> Any:
+        if i not in range(FED):
+            raise Rejected(f"batch {i} was prepared, and of {FED} batches the last is {FED - 1}")
+        agt.work(100, f"prepare {i}")
+        return agt.pin(filled(sizes[i], i + 1))
+
+    def process(x: Any) -> agt.DeviceOp[Any]:
+        return agt.h2d(x).to_host()
+
+    def use(result: Any) -> None:
+        i = cast(Array, result).size - sizes[0] if isinstance(result, np.ndarray) else -1
+        with case(f"batch {i}" if i in range(FED) else "what `use` got"):
+            equal(cast(object, result), filled(sizes[i], i + 1))
+        used.append(i)
+        agt.work(60, f"use {i}")
+
+    run = observe(answer, FED, prepare, process, use)
+    if sorted(used) != list(range(FED)):
+        raise Rejected(f"`use` was called for batches {used}, and each of the {FED} once is right")
+    never_blocks(run.trace)
+    most = in_flight(run.trace, sizes)
+    if most > AT_MOST:
+        raise Rejected(
+            f"{most} batches were in flight at a time, and there is memory for {AT_MOST}: wait for one "
+            "before you start the next but one"
+        )
+    return run.trace
+
+
+def check_feed(mine: Any, model: Any) -> float:
+    """All batches are used, never more than two are in flight, and host and device work together."""
+    expected, trace = _fed(model), _fed(mine)
+    took = trace.metrics().makespan
+    with compared(trace, expected):
+        if took >= PAR:
+            raise Rejected(
+                f"all is right, and it takes {took:.0f} µs: get below {PAR:.0f}. When does the host wait "
+                "for the device, and when the device for the host?"
+            )
+    return took
+
+
+EXERCISES = (
+    Exercise(
+        "06-as-completed",
+        "First come, first served",
+        "as_they_come",
+        check_as_they_come,
+        hostile_as_they_come,
+    ),
+    Exercise("06-limited", "No more than so many", "run_limited", check_limited, hostile_limited),
+    Exercise("06-feed", "The challenge: feed the device", "feed", check_feed),
+)

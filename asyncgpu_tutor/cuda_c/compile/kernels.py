@@ -72,7 +72,7 @@ def compile_kernel(
     c.frame.namespace = function.namespace
     parameters = [_parameter(c, param, entry) for param in function.params]
     assert function.body is not None
-    c.waits = c.may_wait = may_wait(function, c.functions)
+    c.waits = c.may_wait = may_wait(function, c.called)
     body = sequence(c, function.body.body)
     for site, origin in c.watched:
         site.relaxed = origin.compared

@@ -460,6 +460,7 @@ progress("00")
 # | [09_cuda_graphs](09_cuda_graphs.ipynb) | record a pipeline once, and launch it again for little |
 # | [10_build_it_yourself](10_build_it_yourself.ipynb) | write the whole machine in a page of Python, and run it on CuPy too |
 # | [11_the_gpu_decides](11_the_gpu_decides.ipynb) | move loops, queues and decisions from Python into kernels, and say when that pays |
+# | [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) | write futures, an executor and channels for the GPU's own threads |
 # | [13_hostcalls](13_hostcalls.ipynb) | let a kernel call Python in the middle of its work, and know when that pays |
 #
 # Take them in this order. **In a hurry?** Go straight from here to 07: it explains what it needs.

@@ -1232,7 +1232,7 @@ check("11-challenge", pagerank)
 # - A persistent kernel takes its jobs from a counter. One atomic is a queue.
 # - What you save is the conversation, and no more. Long rounds have nothing to gain.
 #
-# **Next:** a kernel that waits for several things at once, as your event loop did in [chapter 6](06_await.ipynb).
+# **Next:** in [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) a kernel waits for several things at once, as your event loop did in chapter 6.
 
 # %% id=score
 score(larger, fewer, early, places, queue)

@@ -12,18 +12,24 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.protocol import Device
 from tests.conftest import open_or_skip
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
-@pytest.fixture
-def simulator(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("simulator", FOLDER / "simulator.py")
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def simulator(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    module = loaded("simulator")
     monkeypatch.setattr(module, "CHAINS", 10)
     return module
 
@@ -39,6 +45,13 @@ def test_the_engine_is_given_the_work_that_the_text_says(simulator: ModuleType) 
     last_starts = 3 * simulator.COPY_IN
     chain = simulator.COPY_IN + simulator.KERNEL + simulator.COPY_OUT
     assert simulator.with_engine() == pytest.approx(last_starts + 10 * chain)
+
+
+def test_loops_and_queues_of_host_and_gpu_agree_with_numpy(device: Device) -> None:
+    module = loaded("gpu_driven")
+    for ways, right in (module.newton_ways(300), module.queue_ways(5)):
+        found = module.measure(ways, right, 1, simulated=device.simulated)
+        assert len(found) == 4
 
 
 @pytest.mark.gpu

@@ -221,6 +221,61 @@ def smooth(source: str, **limits: int) -> tuple[list[float], list[float]]:
     return a.tolist(), want.tolist()
 
 
+class TestMembers:
+    def test_a_loop_that_looks_by_a_member_function_waits(self) -> None:
+        source = """template <typename T> struct Cell {
+            int* full; T* value;
+            __device__ void send(T x) { *value = x; __threadfence(); atomicExch(full, 1); }
+            __device__ bool poll(T& x) { if (atomicAdd(full, 0) == 0) return false;
+                __threadfence(); x = *value; return true; }
+        };
+        extern "C" __global__ void k(int* cells, int* o) {
+            Cell<int> one = {cells, cells + 1};
+            if (blockIdx.x == 0) { int x = 0; bool ready = false; while (!ready) { ready = one.poll(x); } o[0] = x; }
+            else { one.send(7); } }"""
+        o = np.zeros(1, np.int32)
+        launch(source, "k", 2, 1, np.zeros(2, np.int32), o)
+        assert o[0] == 7
+        with pytest.raises(errors.DeadlockError):
+            launch(source.replace("one.send(7);", ""), "k", 2, 1, np.zeros(2, np.int32), o)
+
+
+RING = """__device__ void send(int* tail, int* turns, int* values, int x) {
+    int place = atomicAdd(tail, 1), slot = place % 2;
+    while (atomicAdd(&turns[slot], 0) != place);
+    __threadfence();
+    values[slot] = x;
+    __threadfence();
+    atomicExch(&turns[slot], place + 1);
+}
+extern "C" __global__ void k(int* tail, int* turns, int* values, int* o) {
+    int n = gridDim.x - 1;
+    if (blockIdx.x) { for (int i = 0; i < 5; i++) send(tail, turns, values, blockIdx.x * 10 + i); return; }
+    for (int place = 0; place < 5 * n; place++) {
+        while (atomicAdd(&turns[place % 2], 0) != place + 1);
+        __threadfence();
+        o[place] = values[place % 2];
+        __threadfence();
+        atomicExch(&turns[place % 2], place + 2);
+    }
+}"""
+
+
+class TestRing:
+    """Places of a ring are used again, by whoever comes next: each turn is handed on by a fence and an atomic."""
+
+    def test_nothing_is_lost(self) -> None:
+        o, turns = np.zeros(20, np.int32), np.arange(2, dtype=np.int32)
+        launch(RING, "k", 5, 1, np.zeros(1, np.int32), turns, np.zeros(2, np.int32), o)
+        assert sorted(o.tolist()) == [10 * b + i for b in range(1, 5) for i in range(5)]
+
+    def test_without_a_fence_it_is_a_race(self) -> None:
+        source = RING.replace("values[slot] = x;\n    __threadfence();", "values[slot] = x;")
+        o, turns = np.zeros(20, np.int32), np.arange(2, dtype=np.int32)
+        with pytest.raises(errors.RaceError):
+            launch(source, "k", 5, 1, np.zeros(1, np.int32), turns, np.zeros(2, np.int32), o)
+
+
 class TestGridBarrier:
     @pytest.mark.parametrize("lanes", [32, 64, 16384])
     def test_stencil(self, lanes: int) -> None:
@@ -288,6 +343,23 @@ class TestWithinAWarp:
         source = source.replace("o[0] == 5", "1")
         with pytest.raises(errors.BarrierError):
             launch(source % "if (i != 7) __syncthreads();", "k", 1, 64, o * 0, flag * 0)
+
+    def test_what_a_loop_changes_by_a_reference_is_seen(self) -> None:
+        source = """struct Timer { int left; __device__ bool poll() { return left-- > 0; } };
+        __device__ void wait(Timer& timer, int* flag) {
+            bool more = true; while (more) { more = timer.poll() || atomicAdd(flag, 0); } }
+        extern "C" __global__ void k(int* flag, int* o) { Timer t = {5}; wait(t, flag); o[0] = t.left; }"""
+        o = np.zeros(1, np.int32)
+        launch(source, "k", 1, 1, np.zeros(1, np.int32), o)
+        assert o[0] == -1
+
+    def test_a_lane_that_is_done_waits_for_the_vote_of_those_who_count(self) -> None:
+        source = """extern "C" __global__ void k(int* o) { int left = threadIdx.x, rounds = 0; bool all = false;
+            while (!all) { if (left > 0) left--; all = __all_sync(0xffffffff, left == 0); rounds++; }
+            o[threadIdx.x] = rounds + atomicAdd(&o[threadIdx.x], 0); }"""
+        o = np.zeros(32, np.int32)
+        launch(source, "k", 1, 32, o)
+        assert o.tolist() == [31] * 32
 
 
 class TestEndless:

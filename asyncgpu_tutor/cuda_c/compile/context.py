@@ -112,6 +112,8 @@ class Context:
         Functions that are being expanded, outermost first, with the arguments of their templates.
     classes : dict
         What belongs to structs, for those that have more than data.
+    called : dict
+        What a call by this name may run: functions, and members of any class.
     shared_bytes : int
         Static shared memory so far; `shared_seen` are the variables in it.
     waits, may_wait, spins : bool
@@ -135,6 +137,7 @@ class Context:
     slots: int = 0
     exits: int = 0
     points: int = 0
+    called: dict[str, list[Function]] = field(default_factory=dict[str, list[Function]])
     shared_bytes: int = 0
     waits: bool = False
     may_wait: bool = False

@@ -72,7 +72,7 @@ def compile_kernel(
     c.frame.namespace = function.namespace
     parameters = [_parameter(c, param, entry) for param in function.params]
     assert function.body is not None
-    waits = may_wait(function, c.functions) or parts_at_barriers(function, c.functions)
+    waits = may_wait(function, c.called) or parts_at_barriers(function, c.called)
     c.waits = c.may_wait = waits
     body = sequence(c, function.body.body)
     for site, origin in c.watched:

@@ -22,7 +22,13 @@ from asyncgpu_tutor.cuda_c.compile.waiting import (
 )
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
-from asyncgpu_tutor.cuda_c.lockstep.waiting import ENDLESS, NOWHERE, Apart, unchanged
+from asyncgpu_tutor.cuda_c.lockstep.waiting import (
+    ENDLESS,
+    NOWHERE,
+    Apart,
+    in_whole_blocks,
+    unchanged,
+)
 from asyncgpu_tutor.cuda_c.syntax.ast import (
     Binary,
     Block,
@@ -76,7 +82,8 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     counter = None
     if isinstance(node.init, Declaration) and len(node.init.items) == 1:
         counter = _variable(c, node.init.items[0].name)
-    changed = [_variable(c, n) for n in sorted(assigned_names([node.test, node.step, node.body]))]
+    names = sorted(assigned_names([node.test, node.step, node.body]))
+    changed = [_variable(c, n) for n in names]  # a reference has a name of its own
     test: Evaluate | None = None
     condition: Node | None = None
     test_at = node.at if node.test is None else node.test.at
@@ -108,7 +115,8 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             c.waits = False  # because nobody can go on in the middle of it
             step = c.expression(node.step, used=False).run
             c.waits = waits
-    if c.places == head + 1 and c.meetings == meetings and not counts_none(node):
+    meets = c.meetings > meetings
+    if c.places == head + 1 and not meets and not counts_none(node):
         c.places = head  # since nobody waits in here
     c.frame.breaks.pop()
     c.frame.continues.pop()
@@ -134,7 +142,11 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     often = 0
     if counts_none(node):
         decide = decisive_names(node)
-        decisive = [v for v in changed if v is not None and not v.memory and v.name in decide]
+        decisive = [
+            v
+            for name, v in zip(names, changed, strict=True)
+            if v is not None and not v.memory and name in decide
+        ]
         counters = patience_names(node)
         patience = [
             v.slot
@@ -201,7 +213,8 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
                 if changes == t.launch.changes:
                     now = [t.slots[slot] for slot in watched]
                     patient = bool(patience) and still_patient(t, m, patience)
-                    m = t.spun(spot, m, at, unchanged(m, before, now), patient)
+                    same = unchanged(m, before, now)
+                    m = t.spun(spot, m, at, in_whole_blocks(m, same) if meets else same, patient)
                     if m is None:
                         break
                 before = None

@@ -188,6 +188,18 @@ def some(layout: Layout, bits: Bits) -> Mask | None:
     return Mask(layout, bits, n) if n else None
 
 
+def in_whole_blocks(mask: Mask, same: Bits) -> Bits:
+    """Those of the lanes `same` in whose block no lane of `mask` is another.
+
+    Where lanes meet in a loop, by a vote or a shuffle, one that has not got on may learn something from one
+    that has: it does not wait yet.
+    """
+    block = mask.layout.block
+    moved = np.zeros(mask.layout.blocks, np.bool_)
+    moved[block[mask.bits & ~same]] = True
+    return same & ~moved[block]
+
+
 def unchanged(mask: Mask, before: Sequence[Any], after: Sequence[Any]) -> Bits:
     """The lanes of `mask` for which values are what they were; lists are of a struct's leaves."""
     same = mask.bits

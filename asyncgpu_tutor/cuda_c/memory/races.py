@@ -251,6 +251,13 @@ class Shadow:
             return near
         fence, atomic = team.launch.fence_time, team.launch.atomic_time
         published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
+        if team.launch.watches:
+            since = (other >= 0) & (fence[theirs] >= when) & ~published
+            for k in np.flatnonzero(
+                since
+            ).tolist():  # an earlier fence than the last may have done it
+                first, last = int(when[k]), int(atomic[mine[k]])
+                published[k] = team.launch.fenced_between(int(theirs[k]), first, last)
         counted = by_atomic & (fence[mine] > 0) & (atomic[mine] >= when)
         return near | ((mine != theirs) & (published | counted))
 

@@ -74,6 +74,10 @@ class Program:
         self._signatures: dict[str, Signature] = {}
         self._refused: dict[str, UnsupportedFeatureError] = {}
         self._classes: dict[Struct, Class] = {}
+        self._called: dict[str, list[ast.Function]] = {}
+        for node in ast.parts_of([unit.order, unit.functions]):
+            if isinstance(node, ast.Function):  # members of classes among them
+                self._called.setdefault(node.name, []).append(node)
         for node in unit.order:
             self._define(node, unit.namespaces.get(id(node), ()))
         for function in unit.functions:
@@ -142,6 +146,7 @@ class Program:
             text=self._text,
             slots=len(self._globals),
             classes=self._classes,
+            called=self._called,
         )
 
     def _define(self, node: ast.Node, around: tuple[str, ...]) -> None:

@@ -1,0 +1,233 @@
+"""Loops and queues driven by the host, beside the same driven by the GPU: chapter 11 of the course, measured.
+
+    python benchmarks/gpu_driven.py [--device sim]
+
+Newton's square roots until none moves: a flag that is read back after each round, or one launch whose
+threads decide. Small jobs: a launch each, or one kernel that stays and takes them from a counter. Three sizes of each;
+"prepared" is the same with `op.prepare()`. Ways are measured in turns, in one process; medians, in us. Values
+are compared with NumPy's. On the simulated device the times are the model's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+import asyncgpu_tutor as agt
+
+NEWTON = r"""
+extern "C" __global__ void newton_step(unsigned int n, const float* a, float* x, int* moved)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float before = x[i];
+        x[i] = 0.5f * (before + a[i] / before);
+        if (fabsf(x[i] - before) > 1e-6f * x[i]) *moved = 1;
+    }
+}
+extern "C" __global__ void newton(unsigned int n, const float* a, float* x)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float now = 1.0f, before;
+        do {
+            before = now;
+            now = 0.5f * (before + a[i] / before);
+        } while (fabsf(now - before) > 1e-6f * now);
+        x[i] = now;
+    }
+}
+"""
+JOBS = r"""
+__device__ void work(unsigned int job, const unsigned int* lengths, float* results)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= lengths[job]; k += blockDim.x) {
+        sum += 1.0f / ((float)k * (float)k);
+    }
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) results[job] = part[0];
+}
+extern "C" __global__ void one_job(unsigned int job, const unsigned int* lengths, float* results)
+{
+    work(job, lengths, results);
+}
+extern "C" __global__ void worker(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    __shared__ unsigned int job;
+    while (true) {
+        if (threadIdx.x == 0) job = atomicAdd(next, 1);
+        __syncthreads();
+        unsigned int mine = job;
+        if (mine >= jobs) return;
+        work(mine, lengths, results);
+        __syncthreads();
+    }
+}
+"""
+BLOCK, WORKERS, ROUNDS = 256, 64, 30
+Way = Callable[[], NDArray[np.float32]]
+Numbers = NDArray[np.float32]
+
+
+def newton_ways(n: int) -> tuple[dict[str, Way], Numbers]:
+    """The ways to n square roots, and the roots."""
+    a = np.random.default_rng(0).uniform(1, 1000, n).astype(np.float32)
+    stream = agt.create_stream()
+    given = agt.h2d(agt.pin(a)).sync_on(stream).share()
+    step, whole = agt.Kernel(NEWTON, "newton_step"), agt.Kernel(NEWTON, "newton")
+    x, moved = agt.ones(n).sync_on(stream), agt.zeros(1, np.int32).sync_on(stream)
+    flag = agt.pinned(1, np.int32)
+    one, none = agt.pin(np.ones(n, np.float32)), agt.pin(np.zeros(1, np.int32))
+    start = agt.memcpy(x.borrow(), one)
+
+    def round_op() -> agt.DeviceOp[object]:
+        return agt.zip(
+            agt.memcpy(moved.borrow(), none),
+            step(n, given, x.borrow().partition(BLOCK), moved.borrow()),
+            agt.d2h(moved.borrow(), out=flag),
+        )
+
+    def whole_op() -> agt.DeviceOp[object]:
+        return whole(n, given, x.borrow().partition(BLOCK))
+
+    prepared_round, prepared_whole = round_op().prepare(), whole_op().prepare()
+
+    def asked(run_round: Callable[[], object]) -> Numbers:
+        start.sync_on(stream)
+        flag[0] = 1
+        while flag[0]:
+            run_round()
+        return agt.d2h(x.borrow()).sync_on(stream)
+
+    def decided(run: Callable[[], object]) -> Numbers:
+        run()
+        return agt.d2h(x.borrow()).sync_on(stream)
+
+    return {
+        "host-driven": lambda: asked(lambda: round_op().sync_on(stream)),
+        "host-driven, prepared": lambda: asked(lambda: prepared_round.launch().sync_on(stream)),
+        "GPU-driven": lambda: decided(lambda: whole_op().sync_on(stream)),
+        "GPU-driven, prepared": lambda: decided(lambda: prepared_whole.launch().sync_on(stream)),
+    }, np.sqrt(a)
+
+
+def queue_ways(jobs: int) -> tuple[dict[str, Way], Numbers]:
+    """The ways to the results of so many small jobs, and the results."""
+    lengths = np.random.default_rng(1).integers(10, 1000, jobs).astype(np.uint32)
+    stream = agt.create_stream()
+    given = agt.h2d(agt.pin(lengths)).sync_on(stream).share()
+    one, worker = agt.Kernel(JOBS, "one_job"), agt.Kernel(JOBS, "worker")
+    results = agt.zeros(jobs).sync_on(stream)
+    counter, none = agt.zeros(1, np.uint32).sync_on(stream), agt.pin(np.zeros(1, np.uint32))
+
+    def one_op(job: int) -> agt.DeviceOp[object]:
+        return one(job, given, results.borrow(), grid=1, block=64)
+
+    def stay_op() -> agt.DeviceOp[object]:
+        stay = worker(jobs, given, counter.borrow(), results.borrow(), grid=WORKERS, block=64)
+        return agt.zip(agt.memcpy(counter.borrow(), none), stay)
+
+    each, stays = [one_op(job).prepare() for job in range(jobs)], stay_op().prepare()
+
+    def launches() -> Numbers:
+        for job in range(jobs):
+            one_op(job).async_on(stream)
+        return agt.d2h(results.borrow()).sync_on(stream)
+
+    def prepared_launches() -> Numbers:
+        for prepared in each:
+            prepared.launch().async_on(stream)
+        return agt.d2h(results.borrow()).sync_on(stream)
+
+    def stay(run: Callable[[], object]) -> Numbers:
+        run()
+        return agt.d2h(results.borrow()).sync_on(stream)
+
+    right = np.array([(1 / np.arange(1, n + 1, dtype=float) ** 2).sum() for n in lengths])
+    return {
+        "host-driven": launches,
+        "host-driven, prepared": prepared_launches,
+        "GPU-driven": lambda: stay(lambda: stay_op().async_on(stream)),
+        "GPU-driven, prepared": lambda: stay(lambda: stays.launch().async_on(stream)),
+    }, right.astype(np.float32)
+
+
+def took(way: Way, *, simulated: bool) -> float:
+    """How long one run takes, in us: by the wall clock, or by the model's."""
+    if simulated:
+        with agt.record() as trace:
+            way()
+        return trace.metrics().makespan
+    start = time.perf_counter()
+    way()
+    return (time.perf_counter() - start) * 1e6
+
+
+def measure(
+    ways: dict[str, Way], right: Numbers, rounds: int, *, simulated: bool
+) -> dict[str, float]:
+    """The median time of each way, in us, measured in turns, after each has been seen to be right."""
+    for name, way in ways.items():
+        got = way()
+        if not np.allclose(got, right, rtol=1e-5):
+            raise AssertionError(f"{name}: the numbers are not NumPy's")
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            times[name].append(took(way, simulated=simulated))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def report(title: str, found: dict[str, float]) -> None:
+    """Print one row."""
+    ratio = found["host-driven"] / found["GPU-driven"]
+    prepared = found["host-driven, prepared"] / found["GPU-driven, prepared"]
+    cells = "  ".join(f"{us:9.0f}" for us in found.values())
+    print(f"{title:28}{cells}   {ratio:6.1f}  {prepared:6.1f}")
+
+
+def main(device: str, rounds: int, sizes: tuple[int, ...], jobs: tuple[int, ...]) -> None:
+    """Measure and print both tables."""
+    with agt.using(device) as chosen:
+        simulated = chosen.simulated
+        print(f"{chosen!r}; us, medians of {1 if simulated else rounds}")
+        print(f"{'':28}     host   prepared        GPU   prepared    ratio  prepared")
+        for n in sizes:
+            ways, right = newton_ways(n)
+            report(
+                f"Newton, {n:,} numbers",
+                measure(ways, right, 1 if simulated else rounds, simulated=simulated),
+            )
+        for n in jobs:
+            ways, right = queue_ways(n)
+            report(
+                f"{n:,} jobs", measure(ways, right, 1 if simulated else rounds, simulated=simulated)
+            )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--device", default="auto", choices=["auto", "cuda", "sim"])
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    given = parser.parse_args()
+    here = agt.use(given.device)
+    small = here.simulated
+    main(
+        given.device,
+        given.rounds,
+        (1024, 16_384, 65_536) if small else (1024, 65_536, 1_048_576),
+        (16, 64, 256) if small else (64, 256, 1024),
+    )

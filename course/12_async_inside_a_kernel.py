@@ -1,0 +1,930 @@
+"""Source of notebooks/12_async_inside_a_kernel.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # Async inside a kernel
+#
+# **After this page you can**
+#
+# - write a future for the GPU: a struct that can be polled, and says `PENDING` or `READY`;
+# - turn a function with several waits into a state machine, as a compiler does with `async def`;
+# - write an executor, a join and a select in CUDA C;
+# - let a warp wait without falling apart;
+# - send messages between blocks: one with a oneshot, many with a channel.
+#
+# | | |
+# |---|---|
+# | Time | 70 minutes |
+# | You need | [06_await](06_await.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb). You do not need a GPU |
+# | Device | the first cell of code says which one is in use |
+
+# %% id=setup
+import asyncio
+from importlib.resources import files
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
+
+device = agt.use("auto")
+stream = agt.create_stream()
+device
+
+# %% [markdown] id=question
+# ## Three cups of tea
+#
+# A cup of tea is two waits: the water has to boil, and then the leaves have to steep. In Python you would write
+#
+# ```python
+# async def tea(boil, steep):
+#     await boil
+#     await steep
+# ```
+#
+# and three cups with `asyncio.gather`. One thread of Python, and nobody stands beside a kettle.
+#
+# A thread on a GPU has to wait, too: for a message from another block, for data, for the host. CUDA C has no `await`. Must the thread stand beside the kettle?
+#
+# Here are three cups and a single thread of a GPU. First it makes one cup after the other. The picture shows what each cup is doing at each tick.
+
+# %% id=tea-kernels
+TEA = r"""
+enum Poll { PENDING, READY };
+
+struct Timer {                                // READY when it has been polled `left` times
+    int left;
+    __device__ Poll poll()
+    {
+        if (left == 0) return READY;
+        left--;
+        return PENDING;
+    }
+};
+
+struct Tea {                                  // two waits, one after the other
+    Timer boil, steep;
+    int step;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            if (boil.poll() == PENDING) return PENDING;
+            step = 1;
+        }
+        if (step == 1) {
+            if (steep.poll() == PENDING) return PENDING;
+            step = 2;
+        }
+        return READY;
+    }
+};
+"""
+BREW = TEA + r"""
+extern "C" __global__ void one_by_one(int n, const int* boil, const int* steep, int* log, int* ticks)
+{
+    int tick = 0;
+    for (int k = 0; k < n; k++) {
+        Tea tea = {{boil[k]}, {steep[k]}, 0};
+        while (tea.poll() == PENDING) {
+            log[tick * n + k] = tea.step + 1;
+            tick++;
+        }
+    }
+    *ticks = tick;
+}
+
+extern "C" __global__ void in_turns(int n, const int* boil, const int* steep, int* log, int* ticks)
+{
+    Tea teas[8];
+    for (int k = 0; k < n; k++) teas[k] = {{boil[k]}, {steep[k]}, 0};
+    unsigned int open = (1u << n) - 1;        // a bit for each cup that is not ready
+    int tick = 0;
+    while (true) {
+        for (int k = 0; k < n; k++) {
+            if (open >> k & 1) {
+                if (teas[k].poll() == READY) open &= ~(1u << k);
+                else log[tick * n + k] = teas[k].step + 1;
+            }
+        }
+        if (open == 0) break;
+        tick++;
+    }
+    *ticks = tick;
+}
+"""
+one_by_one, in_turns = agt.Kernel(BREW, "one_by_one"), agt.Kernel(BREW, "in_turns")
+BOIL, STEEP = np.array([2, 5, 3], np.int32), np.array([4, 2, 1], np.int32)
+
+
+def brew(kernel):
+    """What each cup does at each tick (1 boils, 2 steeps), and how many ticks there are."""
+    log, ticks = agt.zeros((32, 3), np.int32), agt.zeros(1, np.int32)
+    op = kernel(3, agt.h2d(BOIL), agt.h2d(STEEP), log, ticks, grid=1, block=1)
+    log, ticks = op.and_then(lambda given: agt.zip(agt.d2h(given[2]), agt.d2h(given[3]))).sync_on(stream)
+    return log[: ticks[0]].T
+
+
+def draw_cups(*logs, titles):
+    most = max(log.shape[1] for log in logs)
+    figure, rows = plt.subplots(len(logs), 1, figsize=(8, 1.7 * len(logs)), sharex=True, squeeze=False)
+    colours = plt.matplotlib.colors.ListedColormap(["none", "#56b4e9", "#a6761d"])
+    for axes, log, title in zip(rows[:, 0], logs, titles, strict=True):
+        axes.imshow(log, cmap=colours, vmin=0, vmax=2, aspect="auto", extent=(0, log.shape[1], 3, 0))
+        for (cup, tick), step in np.ndenumerate(log):
+            if step:
+                axes.text(tick + 0.5, cup + 0.5, "bs"[step - 1], ha="center", va="center")
+        axes.set_xlim(0, most)
+        axes.set_yticks([0.5, 1.5, 2.5], ["cup 0", "cup 1", "cup 2"])
+        axes.set_title(f"{title}: {log.shape[1]} ticks", loc="left")
+        print(f"{title}: {log.shape[1]} ticks")
+        for cup, row in enumerate(log):
+            print(f"   cup {cup}  {''.join('.bs'[step] for step in row)}")
+    rows[-1, 0].set_xlabel("tick (b: the water boils, s: the leaves steep)")
+    figure.tight_layout()
+
+
+waited = brew(one_by_one)
+draw_cups(waited, titles=["One cup after the other"])
+
+# %% id=tea-check tags=asserts
+assert waited.shape[1] == (BOIL + STEEP).sum() == 17
+
+# %% [markdown] id=turns-text
+# The other kernel, `in_turns`, has the same thread look at each cup in turn, and go on to the next if there is nothing to do.
+
+# %% id=predict-turns
+turns = Prediction(
+    "How many ticks does one thread need for these three cups, if it looks at them in turns?",
+    seventeen="17: it is still one thread, and it can do one thing at a time",
+    seven="7, as many as the longest cup alone",
+    six="6, about a third of 17",
+)
+turns
+
+# %% id=commit-turns
+turns.commit(...)
+
+# %% id=run-turns
+turned = brew(in_turns)
+draw_cups(waited, turned, titles=["One cup after the other", "In turns"])
+
+# %% id=reveal-turns
+turns.reveal(
+    {17: "seventeen", 7: "seven", 6: "six"}[turned.shape[1]],
+    "The thread does one thing at a time. But waiting is not a thing to do, so waits can overlap.",
+)
+
+# %% [markdown] id=poll-text
+# ## A function that comes back
+#
+# What made this possible? Look at `Tea` once more. It never waits. Its function `poll` looks whether it can get on, gets on as far as it can, and **comes back** with one of two answers:
+#
+# | | |
+# |---|---|
+# | `PENDING` | not yet; ask me again |
+# | `READY` | done. Do not ask me again |
+#
+# A struct with such a function is called a **future**. A `Timer` is the simplest one: it becomes `READY` when it has been polled so many times. (It stands in for what really takes time. In this kitchen, a tick passes with each look.)
+#
+# `Tea` consists of two timers and a number, `step`. As `poll` comes back in the middle of things, it has to remember where it was. That is all that `step` is for. A function that is cut into pieces at its waits, with a number for the piece
+# that comes next, is a **state machine**. And this is exactly what Python makes of `async def`, and Rust of `async fn`:
+#
+# ```text
+#   async def tea(boil, steep):             step 0:  poll boil.   PENDING? come back
+#       await boil                          step 1:  poll steep.  PENDING? come back
+#       await steep                         step 2:  READY
+# ```
+#
+# Each `await` became a poll, an `if` and a number. The words of [chapter 6](06_await.ipynb) all have a twin:
+#
+# | in Python | in a kernel |
+# |---|---|
+# | a coroutine | a struct with a `step` |
+# | `await thing` | `if (thing.poll() == PENDING) return PENDING;` |
+# | a local variable that lives across an `await` | a member of the struct |
+# | the event loop | an executor: a loop that polls |
+# | `gather`, and waiting for the first | join, select |
+# | a `Future` whose result somebody sets | a oneshot |
+# | `asyncio.Queue` | a channel |
+# | a blocking call in a coroutine | a spin in `poll` |
+
+# %% [markdown] id=exercise-pot
+# ### Exercise: a pot for many
+#
+# Now one with a loop in it. A pot is boiled once, and then poured `cups` times:
+#
+# ```python
+# async def pot(boil, cups, pour):
+#     await boil
+#     for _ in range(cups):
+#         await Timer(pour)
+# ```
+#
+# The struct below pours a single cup. `pouring` is the timer of the cup at hand, and `pouring.left = pour` sets it for another one. Leave the members as they are: the check makes pots as `{{boil}, cups, pour, 0, {0}}`. (`Poll` and `Timer` are there already.)
+
+# %% id=12-pot starter
+POT = r"""
+struct Pot {
+    Timer boil;
+    int cups, pour, step;
+    Timer pouring;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            if (boil.poll() == PENDING) return PENDING;
+            pouring.left = pour;
+            step = 1;
+        }
+        if (pouring.poll() == PENDING) return PENDING;
+        return READY;                          // one cup is not many
+    }
+};
+"""
+
+# %% id=12-pot solution
+POT = r"""
+struct Pot {
+    Timer boil;
+    int cups, pour, step;
+    Timer pouring;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            if (boil.poll() == PENDING) return PENDING;
+            pouring.left = pour;
+            step = 1;
+        }
+        while (cups > 0) {
+            if (pouring.poll() == PENDING) return PENDING;
+            cups--;
+            pouring.left = pour;
+        }
+        return READY;
+    }
+};
+"""
+
+# %% id=12-pot hints
+# The loop of the Python version can be a loop here as well. What has to be remembered when `poll` comes back in the middle of it? How many cups are left. There is a member for that.
+#
+# `while (cups > 0)`: poll the timer; `PENDING` comes back. Otherwise this cup is poured: one less, and the timer is set anew.
+#
+# The three lines in the loop: `if (pouring.poll() == PENDING) return PENDING;`, `cups--;`, `pouring.left = pour;`.
+
+# %% id=12-pot explanation
+# The `for` counted in a local variable; a state machine counts in a member. Everything that is needed after a wait has to live in the struct, because the thread's own variables are gone when `poll` comes back.
+
+# %% id=12-pot-check
+check("12-pot", POT)
+
+# %% [markdown] id=executor-text
+# ## Who polls?
+#
+# A future does nothing by itself. It gets on when it is polled, and somebody has to do it: the **executor**. In Python that is the event loop. In a kernel it is a loop that you write.
+
+# %% [markdown] id=exercise-executor
+# ### Exercise: an executor
+#
+# `run_all` polls `n` futures (32 at most) until all of them are `READY`, and returns the number of *rounds*, in each of which every open future is polled once. The version below stands beside each kettle. And mind: a future that has said `READY` must not be polled again.
+#
+# (`template` makes it a function for futures of any type.)
+
+# %% id=12-executor starter
+RUN_ALL = r"""
+template <typename Future>
+__device__ int run_all(Future* futures, int n)
+{
+    int rounds = 0;
+    for (int k = 0; k < n; k++) {
+        Poll state = PENDING;
+        while (state == PENDING) {
+            state = futures[k].poll();
+            rounds++;
+        }
+    }
+    return rounds;
+}
+"""
+
+# %% id=12-executor solution
+RUN_ALL = r"""
+template <typename Future>
+__device__ int run_all(Future* futures, int n)
+{
+    unsigned int open = n == 32 ? 0xffffffffu : (1u << n) - 1;
+    int rounds = 0;
+    while (open != 0) {
+        for (int k = 0; k < n; k++) {
+            if (open >> k & 1) {
+                Poll state = futures[k].poll();
+                if (state == READY) open &= ~(1u << k);
+            }
+        }
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+# %% id=12-executor hints
+# Turn the two loops inside out. The outer one is for rounds, and goes on as long as any future is open. The inner one goes through the futures.
+#
+# You need to know which are still open: `bool done[32]`, or a bit for each in an `unsigned int`, as `in_turns` has it.
+#
+# In the inner loop: if `k` is open, poll it; if it says `READY`, close it and count it. After the inner loop, `rounds++`.
+
+# %% id=12-executor explanation
+# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. Python's loop asks the system to be woken up. A GPU has nobody to ask.
+
+# %% id=12-executor-check
+check("12-executor", RUN_ALL)
+
+# %% [markdown] id=combine-text
+# ## Futures made of futures
+#
+# `Tea` is a future that is made of two. Its recipe is "one, and then the other". There are two more that everybody needs:
+#
+# - **join**: `READY` when both are, as with `gather`.
+# - **select**: `READY` as soon as one is. It says which, and the other one is dropped.
+#
+# As they are futures themselves, they can be parts of others, and the executor does not have to know.
+
+# %% [markdown] id=exercise-join
+# ### Exercise: join
+#
+# The version below looks right, and the result is. Still, it is `tea` once more: `b` is not even begun before `a` is done. Have both get on in every poll. And neither may be polled again after its `READY`.
+
+# %% id=12-join starter
+JOIN = r"""
+template <typename A, typename B>
+struct Join {
+    A a;
+    B b;
+    bool a_done, b_done;                       // both false in the beginning
+    __device__ Poll poll()
+    {
+        if (!a_done && a.poll() == PENDING) return PENDING;
+        a_done = true;
+        return b.poll();
+    }
+};
+"""
+
+# %% id=12-join solution
+JOIN = r"""
+template <typename A, typename B>
+struct Join {
+    A a;
+    B b;
+    bool a_done, b_done;                       // both false in the beginning
+    __device__ Poll poll()
+    {
+        if (!a_done) a_done = a.poll() == READY;
+        if (!b_done) b_done = b.poll() == READY;
+        return a_done && b_done ? READY : PENDING;
+    }
+};
+"""
+
+# %% id=12-join hints
+# Do not come back after `a`, whatever it says. Poll both first, and decide after that.
+#
+# `if (!a_done) a_done = a.poll() == READY;` polls `a` unless it is done, and remembers.
+#
+# The same for `b`; then `return a_done && b_done ? READY : PENDING;`
+
+# %% id=12-join explanation
+# `a.poll() == READY && b.poll() == READY` would be shorter, and wrong twice: `&&` does not even look at `b` while `a` is pending, and it polls `a` again when it is done.
+
+# %% id=12-join-check
+check("12-join", JOIN)
+
+# %% [markdown] id=exercise-select
+# ### Exercise: select
+#
+# `READY` as soon as one of them is; `winner` is then 0 for `a` and 1 for `b`. If both are ready in the same poll, `a` wins. The version below only has eyes for `a`.
+
+# %% id=12-select starter
+SELECT = r"""
+template <typename A, typename B>
+struct Select {
+    A a;
+    B b;
+    int winner;                                // -1 in the beginning
+    __device__ Poll poll()
+    {
+        if (a.poll() == PENDING) return PENDING;
+        winner = 0;
+        return READY;
+    }
+};
+"""
+
+# %% id=12-select solution
+SELECT = r"""
+template <typename A, typename B>
+struct Select {
+    A a;
+    B b;
+    int winner;                                // -1 in the beginning
+    __device__ Poll poll()
+    {
+        if (a.poll() == READY) {
+            winner = 0;
+            return READY;
+        }
+        if (b.poll() == READY) {
+            winner = 1;
+            return READY;
+        }
+        return PENDING;
+    }
+};
+"""
+
+# %% id=12-select hints
+# There are three ways out: `a` is ready, `b` is ready, neither is.
+#
+# If `a` is ready, set `winner` and come back. Only if it is not, look at `b`.
+#
+# `if (a.poll() == READY) { winner = 0; return READY; }`, the same for `b` with 1, and `return PENDING;` at the end.
+
+# %% id=12-select explanation
+# With a timer as one of the two, this is a timeout: "a message, or a thousand looks, whichever comes first".
+
+# %% id=12-select-check
+check("12-select", SELECT)
+
+# %% [markdown] id=loser-text
+# Two cups race: cup 0 needs 2 + 4 ticks, and cup 1 needs 5 + 2. A select is polled until it is `READY`. And then the kernel does something else for a while: 100 ticks, more than enough for any tea.
+
+# %% id=predict-loser
+loser = Prediction(
+    "What does cup 1, which lost, look like in the end?",
+    finished="it is ready: there was plenty of time",
+    stuck="it steeps, as it did when the other one won",
+    error="the select has thrown it away, so there is nothing to look at",
+)
+loser
+
+# %% id=commit-loser
+loser.commit(...)
+
+# %% id=run-loser
+race = agt.Kernel(TEA + r"""
+template <typename A, typename B>
+struct Race {
+    A a;
+    B b;
+    __device__ Poll poll() { return a.poll() == READY || b.poll() == READY ? READY : PENDING; }
+};
+
+extern "C" __global__ void race(int* steps)
+{
+    Race<Tea, Tea> both = {{{2}, {4}, 0}, {{5}, {2}, 0}};
+    while (both.poll() == PENDING) { }
+    Timer meanwhile = {100};
+    while (meanwhile.poll() == PENDING) { }
+    steps[0] = both.a.step;
+    steps[1] = both.b.step;
+}
+""")
+steps = race(agt.zeros(2, np.int32), grid=1, block=1).last().to_host().sync_on(stream)
+print("steps:", steps, " (0 boils, 1 steeps, 2 is ready)")
+
+# %% id=reveal-loser
+loser.reveal(
+    {2: "finished", 1: "stuck", 0: "error"}[int(steps[1])],
+    "Nobody polled it. A future that is not polled stands still. It is a description, as in chapter 3, and "
+    "not an activity.",
+)
+
+# %% [markdown] id=misconception-future
+# > **Misconception: a future gets on by itself.**
+# >
+# > - *What you see:* the loser of a select is never ready; a message that lies there is never read.
+# > - *Why:* `poll` is the only place where its code runs. A task of asyncio gets on because the *loop* polls it.
+# > - *What helps:* keep polling what you still need: put the loser into the next join or select. To drop it is to cancel it.
+
+# %% [markdown] id=warp-text
+# ## Thirty-two at once
+#
+# So far a single thread did everything. But threads come in warps of 32, which go in step. What if all 32 run an executor?
+#
+# Suppose that each lane polls a timer of its own, and goes on when that is ready. The lanes leave the loop one after the other. For a while that is fine: those who are done wait for the others. But if the loop contains anything that the warp does *together*, such as a
+# shuffle, the first who left is missing:
+
+# %% id=diverge
+apart = TEA + r"""
+extern "C" __global__ void apart(int* out)
+{
+    int lane = threadIdx.x, best = 0;
+    Timer mine = {lane};
+    Poll state = PENDING;
+    while (state == PENDING) {
+        state = mine.poll();
+        best = __shfl_sync(0xffffffff, lane, 0);      // all 32 lanes are expected here
+    }
+    out[lane] = best;
+}
+"""
+with agt.using("sim"):
+    try:
+        agt.Kernel(apart)(agt.zeros(32, np.int32), grid=1, block=32).sync()
+    except agt.errors.WarpError as error:
+        print(error)
+    else:
+        raise AssertionError("the missing lane was not seen")
+
+# %% [markdown] id=agree-text
+# So the rule is: **a warp waits together.** All lanes take the same way around the loop, and leave it in the same round. There are two ways to get there, and you know both from the last chapter:
+#
+# - **vote**: `__all_sync(mask, state == READY)`. It is over when it is over for all. That is a join of 32 futures.
+# - **one looks, all learn**: lane 0 polls, and `__shfl_sync(mask, state, 0)` gives every lane what lane 0 has.
+#
+# (Rust's `async` on the GPU puts such an agreement behind every `.await`, so that lanes cannot drift apart.)
+#
+# Why should only one look? Because a look can have a consequence. Here is a mailbox from which a message is *taken*:
+
+# %% id=take
+TAKE = TEA + r"""
+// mail[0] is 1 if there is a message, and mail[1] is the message.
+__device__ Poll take(unsigned int* mail, unsigned int& message)
+{
+    if (atomicCAS(&mail[0], 1u, 0u) != 1) return PENDING;
+    __threadfence();
+    message = mail[1];
+    return READY;
+}
+"""
+everybody_takes = agt.Kernel(TAKE + r"""
+extern "C" __global__ void everybody_takes(unsigned int* mail, int* got)
+{
+    unsigned int message = 0;
+    Poll state = take(mail, message);
+    got[threadIdx.x] = state == READY;
+}
+""")
+
+# %% id=predict-take
+takers = Prediction(
+    "There is one message in the box. All 32 lanes of a warp call `take` at the same time. How many get "
+    "`READY`?",
+    all="32: they go in step, so they see the same",
+    one="1",
+    some="it depends on how the lanes happen to be timed",
+)
+takers
+
+# %% id=commit-take
+takers.commit(...)
+
+# %% id=run-take
+mail = agt.h2d(np.array([1, 42], np.uint32))
+got = everybody_takes(mail, agt.zeros(32, np.int32), grid=1, block=32).last().to_host().sync_on(stream)
+print(got)
+
+# %% id=reveal-take
+takers.reveal(
+    {1: "one", 32: "all"}.get(int(got.sum()), "some"),
+    "The compare-and-swap lets one of them through, and which one is not promised. The other 31 would wait "
+    "for a message that never comes.",
+)
+
+# %% [markdown] id=exercise-warp
+# ### Exercise: the warp learns
+#
+# Write `warp_take`. All lanes of a warp call it, and all get the same answer: if there was a message, each lane returns `READY` and has it in `message`. Otherwise, each returns `PENDING`. (`take` is there already. Blocks may have more than one warp.)
+
+# %% id=12-warp starter
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    return take(mail, message);                // every lane for itself
+}
+"""
+
+# %% id=12-warp solution
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    unsigned int found = 0;
+    int state = PENDING;
+    if (threadIdx.x % 32 == 0) state = take(mail, found);
+    state = __shfl_sync(0xffffffff, state, 0);
+    message = __shfl_sync(0xffffffff, found, 0);
+    return (Poll)state;
+}
+"""
+
+# %% id=12-warp hints
+# Only lane 0 of each warp may call `take`. Which lane a thread is: `threadIdx.x % 32`.
+#
+# There are two things to hand out, the state and the message. So there are two shuffles, and all lanes have to take part in both: they stand *behind* the `if`.
+#
+# `int state = PENDING; if (threadIdx.x % 32 == 0) state = take(mail, found);`, then `state = __shfl_sync(0xffffffff, state, 0);`, and the same for `found`.
+
+# %% id=12-warp explanation
+# The shuffle is a meeting as well: nobody gets the answer before lane 0 has it. Where lanes have to see what lane 0 *wrote to memory*, `__syncwarp()` does the same without handing anything over.
+
+# %% id=12-warp-check
+check("12-warp", WARP_TAKE)
+
+# %% [markdown] id=oneshot-text
+# ## A letter
+#
+# Now something real to wait for: another block. The smallest way to send is a **oneshot**: one value, once. It is what a `Future` of asyncio is, when one task calls `set_result` and another awaits it.
+#
+# It takes two words of memory, a flag and a box:
+#
+# ```text
+#   sender      writes the box     fence     raises the flag
+#   receiver    sees the flag      fence     reads the box
+# ```
+#
+# The order is the whole point. Whoever sees the flag must be sure to see the value. Neither the compiler nor the memory keeps that order by itself; `__threadfence()` does.
+
+# %% [markdown] id=exercise-oneshot
+# ### Exercise: oneshot
+#
+# Complete both sides. `cell[0]` is the flag, 0 in the beginning; `cell[1]` is the box. `poll` only looks. It never waits.
+
+# %% id=12-oneshot starter
+ONESHOT = r"""
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    cell[0] = 1;
+    cell[1] = x;
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    if (cell[0] == 0) return PENDING;
+    x = cell[1];
+    return READY;
+}
+"""
+
+# %% id=12-oneshot solution
+ONESHOT = r"""
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    cell[1] = x;
+    __threadfence();
+    atomicExch(&cell[0], 1u);
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+    __threadfence();
+    x = cell[1];
+    return READY;
+}
+"""
+
+# %% id=12-oneshot hints
+# First the value, then the flag. And something between the two.
+#
+# The flag is read while somebody else may be writing it, so both go by an atomic: `atomicExch(&cell[0], 1u)` raises it, and `atomicAdd(&cell[0], 0u)` looks.
+#
+# `send`: box, `__threadfence()`, flag. `poll`: look, and if it is raised, `__threadfence()`, box.
+
+# %% id=12-oneshot explanation
+# It is the last chapter's barrier, cut down to two. You will find the same pair, a write and then a flag behind a fence, below nearly everything that is lock-free.
+
+# %% id=12-oneshot-check
+check("12-oneshot", ONESHOT)
+
+# %% [markdown] id=channel-text
+# ## Many letters
+#
+# If many senders have many things to say to one receiver, a flag is not enough. What if two send at the same time? The trick is to *draw a number*, as in a bakery:
+#
+# ```text
+#   place = atomicAdd(tail, 1)      nobody else has this place
+#   values[place] = x               so there is no hurry
+#   full[place] = 1                 behind a fence
+# ```
+#
+# The receiver goes through the places in order, and waits for each to be full. This is a **channel** for many producers and a single consumer, MPSC for short.
+
+# %% [markdown] id=exercise-channel
+# ### Exercise: send to a channel
+#
+# Write `send`. There is a place for every message. The starter works well as long as one block sends.
+
+# %% id=12-channel starter
+SEND = r"""
+__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
+{
+    unsigned int place = *tail;
+    *tail = place + 1;
+    values[place] = x;
+    __threadfence();
+    atomicExch(&full[place], 1u);
+}
+"""
+
+# %% id=12-channel solution
+SEND = r"""
+__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
+{
+    unsigned int place = atomicAdd(tail, 1u);
+    values[place] = x;
+    __threadfence();
+    atomicExch(&full[place], 1u);
+}
+"""
+
+# %% id=12-channel hints
+# Two senders that read `*tail` at the same time get the same place. What reads and counts in one go?
+#
+# `atomicAdd(tail, 1u)` returns the number that was there before. The rest is right as it is.
+
+# %% id=12-channel explanation
+# One atomic, and the senders never meet again: each writes to its own place, in its own time. A slow one holds up the receiver, but no other sender.
+
+# %% id=12-channel-check
+check("12-channel", SEND)
+
+# %% [markdown] id=header-text
+# ## All of it together
+#
+# What you have written on this page is in a small header that comes with the course. Any kernel can include it:
+
+# %% id=header
+header = files("asyncgpu_tutor") / "kernels" / "headers" / "device_async.cuh"
+text = header.read_text(encoding="utf-8")
+print(text[text.index("// READY when both are.") : text.index("// ---- executors")])
+
+# %% [markdown] id=header-read
+# The rest of it is as short. Its `Channel` is a ring: places are used again, so a channel of four places can carry any number of messages. That brings something new: *sending* may have to wait as well. So it is a `poll_send`, which says `PENDING` while there is no room.
+# A sender that is too fast is slowed down by the receiver. This is called **back-pressure**.
+#
+# Here is a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it is even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one than before. At the end each sends
+# a zero. Nobody waits for the kernel to end: results arrive while the search goes on.
+
+# %% id=together
+SEARCHERS = 8
+search = agt.Kernel(r"""
+#include "device_async.cuh"
+
+__device__ unsigned int journey(unsigned int x)
+{
+    unsigned int steps = 0;
+    while (x != 1 && steps < 1000) {
+        x = x % 2 ? 3 * x + 1 : x / 2;
+        steps++;
+    }
+    return steps;
+}
+
+extern "C" __global__ void search(unsigned int* words, unsigned int* arrived, unsigned int most)
+{
+    Channel channel = {words, 4, 0};
+    if (blockIdx.x == 0) {
+        unsigned int open = gridDim.x - 1;
+        for (unsigned int count = 0; count < most && open > 0; count++) {
+            block_on(channel);
+            arrived[count] = channel.value;
+            if (channel.value % 10000 == 0) open--;
+        }
+    } else {
+        unsigned int longest = 0;
+        for (unsigned int x = 1000 * blockIdx.x + 1; x <= 1000 * blockIdx.x + 41; x++) {
+            unsigned int steps = x > 1000 * blockIdx.x + 40 ? 0 : journey(x);
+            if (steps > longest || steps == 0) {
+                longest = steps;
+                unsigned int looks = 0;
+                Poll sent = PENDING;
+                while (sent == PENDING) {
+                    sent = channel.poll_send(blockIdx.x * 10000 + steps);
+                    if (++looks > ASYNC_PATIENCE) __trap();
+                }
+            }
+        }
+    }
+}
+""")
+
+
+def found_journeys(most=200):
+    words = np.zeros(10, np.uint32)
+    words[2:6] = np.arange(4)
+    op = search(agt.h2d(words), agt.zeros(most, np.uint32), most, grid=SEARCHERS + 1, block=1)
+    arrived = op.last().to_host().sync_on(stream)
+    return [(int(word) // 10_000, int(word) % 10_000) for word in arrived[arrived > 0]]
+
+
+# %% id=predict-order
+order = Prediction(
+    "Eight blocks send to one channel. What is certain about the order in which messages arrive?",
+    sorted="those of block 1 come first, then those of block 2, and so on",
+    each="the messages of *one* block arrive in the order in which it sent them",
+    nothing="nothing at all",
+)
+order
+
+# %% id=commit-order
+order.commit(...)
+
+# %% id=run-order
+messages = found_journeys()
+longest = max(steps for _, steps in messages)
+print(f"{len(messages)} messages, the longest journey has {longest} steps. The first fifteen:")
+for block, steps in messages[:15]:
+    print(f"   block {block}: {steps}")
+
+# %% id=order-check tags=asserts
+def steps_of(x):
+    steps = 0
+    while x != 1:
+        x, steps = (3 * x + 1 if x % 2 else x // 2), steps + 1
+    return steps
+
+
+for block in range(1, SEARCHERS + 1):
+    of_it = [steps for sender, steps in messages if sender == block]
+    assert of_it[-1] == 0
+    assert of_it[:-1] == sorted(of_it[:-1])
+    assert of_it[-2] == max(steps_of(x) for x in range(1000 * block + 1, 1000 * block + 41))
+
+# %% id=reveal-order
+senders = [block for block, _ in messages]
+by_block = [[steps for block, steps in messages if block == b][:-1] for b in range(1, SEARCHERS + 1)]
+order.reveal(
+    "each" if all(found == sorted(found) for found in by_block) else "nothing",
+    "A block draws its numbers one after the other, and the receiver goes by number. Between two blocks "
+    "nothing is promised.",
+)
+
+# %% [markdown] id=honest
+# ## What it costs
+#
+# A poll is a look at memory, some hundred nanoseconds on a GPU, and an executor that has nothing to do goes on looking. It also keeps its place on the device, as any kernel that stays. So this is not how you add two vectors. It pays where a thread would otherwise sit and wait *and somebody
+# else needs what it knows meanwhile*: pipelines between blocks, results that are wanted early, and talk with the host while a kernel runs.
+
+# %% [markdown] id=challenge
+# ## Challenge: one kettle
+#
+# Back to the kitchen. Twelve cups, and only **one kettle**: water for one cup at a time. Steeping needs no kettle, so cups can steep side by side. Whenever the kettle is free, the executor calls `pick` to learn whose water comes next.
+#
+# That is a scheduling policy, as in [chapter 5](05_scheduling.ipynb), for the inside of a kernel. The version below takes the cups as they come. The last one is then ready after 117 ticks (we call them microseconds, for the score). Get below 80.
+#
+# `pick` returns a cup `k` for which `begun[k]` is false. Everything else is up to you.
+
+# %% id=12-challenge starter
+PICK = r"""
+__device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
+{
+    for (int k = 0; k < n; k++) {
+        if (!begun[k]) return k;               // first come, first served
+    }
+    return -1;
+}
+"""
+
+# %% id=12-challenge solution
+PICK = r"""
+__device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
+{
+    int best = -1;
+    for (int k = 0; k < n; k++) {
+        if (!begun[k] && (best < 0 || steep[k] > steep[best])) best = k;
+    }
+    return best;
+}
+"""
+
+# %% id=12-challenge hints
+# The kettle is busy without a break in any case: the waters take as long as they take. What differs is how long the last ones still have to steep after that.
+#
+# Which cup would you not want to begin last?
+#
+# Whoever steeps longest goes first: of those that have not begun, the one with the largest `steep`.
+
+# %% id=12-challenge explanation
+# The kettle is the bottleneck, and nothing is gained there. All that you can choose is what is left to do when it goes off, so the long waits start first. The same holds for copies and kernels on streams.
+
+# %% id=12-challenge-check
+check("12-challenge", PICK)
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - A future is a struct that can be polled. `poll` looks, gets on, and comes back. It never waits.
+# - `await` is a poll, an `if` and a number. What is needed after a wait lives in the struct.
+# - An executor is a loop that polls. A future that nobody polls stands still.
+# - A join polls both, a select takes the first. Both are futures.
+# - A warp waits together: vote, or let one lane look and tell the others.
+# - A message is a value, a fence and a flag. Many senders draw numbers.
+# - A full channel makes its senders wait. That is a feature.
+#
+# The words are in the [glossary](../docs/glossary.md).
+
+# %% id=score
+score(turns, loser, takers, order)
+
+# %% id=progress
+progress("12")

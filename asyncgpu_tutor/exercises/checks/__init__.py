@@ -14,6 +14,7 @@ from asyncgpu_tutor.exercises.checks.operations import (
     Array,
     computed,
     filled,
+    long_step,
     noise,
     out_of_bounds,
     round_trip,
@@ -33,7 +34,6 @@ from asyncgpu_tutor.exercises.checks.results import (
 )
 from asyncgpu_tutor.exercises.checks.schedule import (
     all_in_flight,
-    below,
     faster_than,
     in_flight,
     launches,
@@ -48,6 +48,7 @@ from asyncgpu_tutor.exercises.checks.schedule import (
     stretches,
     unordered,
     waits,
+    went_on,
 )
 
 __all__ = [
@@ -55,7 +56,6 @@ __all__ = [
     "Array",
     "all_in_flight",
     "as_kernel",
-    "below",
     "brief",
     "built",
     "computed",
@@ -70,6 +70,7 @@ __all__ = [
     "launches",
     "lazy",
     "listed",
+    "long_step",
     "never_blocks",
     "noise",
     "of_dtype",
@@ -86,4 +87,5 @@ __all__ = [
     "stretches",
     "unordered",
     "waits",
+    "went_on",
 ]

@@ -451,6 +451,7 @@ progress("00")
 # | [00_start_here](00_start_here.ipynb) | start work on a device, and read a timeline |
 # | [01_sync_kernels](01_sync_kernels.ipynb) | write kernels, and see how long Python waits for them |
 # | [02_streams_and_events](02_streams_and_events.ipynb) | run things side by side, find a race, and end it |
+# | [02b_copies_and_chunks](02b_copies_and_chunks.ipynb) | copy while you compute, by cutting work into chunks |
 # | [03_lazy_operations](03_lazy_operations.ipynb) | describe work first, and run it in one of four ways |
 # | [04_combinators](04_combinators.ipynb) | compose large operations of small ones |
 # | [05_scheduling](05_scheduling.ipynb) | decide which work goes to which stream, and say when it cannot pay |

@@ -12,7 +12,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes |
+# | Time | 65 minutes, with a good place for a break in the middle |
 # | You need | [00_start_here](00_start_here.ipynb), and NumPy. You need no C: what there is of it fits into three lines below |
 
 # %% id=setup
@@ -156,7 +156,7 @@ check("01-grid", blocks_needed)
 # %% [markdown] id=puzzles
 # ## Eight small kernels
 #
-# Now you. The next puzzles take about two minutes each, and their first line is always there. The check runs your kernel on arrays of several lengths and compares
+# Now you. These puzzles take about two minutes each, and their first line is nearly always there. The check runs your kernel on arrays of several lengths and compares
 # every element with NumPy's. It always uses a simulated device, so a mistake costs you a message and nothing else.
 #
 # ### Puzzle 1: copy
@@ -689,6 +689,8 @@ check("01-matvec", my_matvec)
 
 # %% [markdown] id=time
 # ## And what does Python do?
+#
+# (This is the good place for a break. You can write kernels now.)
 #
 # So far we asked *what* is computed. Now: *when?* Five steps, and a `sync` after each: copy a matrix there, copy a vector there, multiply, apply ReLU, fetch the
 # result. It is how one writes it first.

@@ -25,9 +25,9 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import ranges
 from asyncgpu_tutor.commands.profile import RUNS, nsys, record_run
-from asyncgpu_tutor.exercises.exhibits import EXHIBITS, exhibit, limited
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
+from asyncgpu_tutor.exercises.exhibits import EXHIBITS, exhibit, limited
 from asyncgpu_tutor.exercises.watched import RangeLog, watched
 from asyncgpu_tutor.traces.pictures.nsight_window import nsight_window
 

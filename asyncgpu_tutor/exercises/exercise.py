@@ -95,10 +95,14 @@ def meant_to_fail(*kinds: type[Exception]) -> Generator[None]:
 
 
 @contextmanager
-def compared(got: agt.Trace, expected: agt.Trace) -> Generator[None]:
-    """Give both timelines to whatever is rejected in the block."""
+def compared(got: agt.Trace, expected: agt.Trace | Callable[[], agt.Trace]) -> Generator[None]:
+    """Give both timelines to whatever is rejected in the block.
+
+    The expected one may be a function that makes it, which is called only then.
+    """
     try:
         yield
     except Rejected as rejected:
-        rejected.got, rejected.expected = got, expected
+        rejected.got = got
+        rejected.expected = expected() if callable(expected) else expected
         raise

@@ -46,10 +46,17 @@ def on_fresh_device(run: Callable[..., T], *args: Any) -> T:
 
 @dataclass
 class Observed(Generic[T]):
-    """What a piece of the learner's code returned, and what the device did meanwhile."""
+    """What a piece of the learner's code returned, and what the device did meanwhile.
+
+    Attributes
+    ----------
+    returned : float
+        When it returned, in us of the trace's clock.
+    """
 
     result: T
     trace: agt.Trace
+    returned: float = 0.0
 
 
 def call(function: Callable[..., T], *args: Any) -> T:
@@ -74,9 +81,12 @@ def observe(function: Callable[..., T], *args: Any) -> Observed[T]:
 
     A recording waits for the device when it ends, and what fails by then counts as the learner's, too.
     """
+    device = agt.current_device()
     with _told(), agt.record() as trace:
+        begun = device.now()
         result = call(function, *args)
-    return Observed(result, trace)
+        returned = device.now() - begun
+    return Observed(result, trace, returned)
 
 
 @contextmanager

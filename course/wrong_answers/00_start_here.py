@@ -85,14 +85,14 @@ async def both(first, second):
     return await a, second
 
 
-# %% id=00-challenge cause="this takes"
+# %% id=00-challenge cause="it is right, and takes"
 async def everything(trips, job):
     tasks = [agt.spawn(trip) for trip in trips]
     job()
     return [await task for task in tasks]
 
 
-# %% id=00-challenge cause="this takes"
+# %% id=00-challenge cause="it is right, and takes"
 async def everything(trips, job):
     tasks = [agt.spawn(trip) for trip in trips]
     results = [await task for task in tasks]

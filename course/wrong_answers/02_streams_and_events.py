@@ -187,7 +187,7 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)[::-1]
 
 
-# %% id=02-minimum-events cause="with 4 waits between the streams, and 3 are enough"
+# %% id=02-minimum-events cause="with 4 calls of `wait_event`, and 3 are enough"
 def enqueue(ops, one, two):
     ops["a"].async_on(one)
     a_done = one.record()
@@ -289,285 +289,106 @@ def enqueue(ops, one, two):
     ops["e"].async_on(one)
 
 
-# %% id=02-two-buffers cause="was changed while its copy may have been in flight"
-def upload_all(fill, count, buffers, stream):
-    arrays = []
-    for i in range(count):
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-    stream.synchronize()
-    return arrays
+# %% id=02-order-the-race cause="Python came back only when `d2h` was done"
+def in_order(first, second, one, two):
+    first.async_on(one)
+    two.wait_event(one.record())
+    result = second.async_on(two)
+    while not two.done:
+        pass
+    return result
 
 
-# %% id=02-two-buffers cause="the device did nothing during `fill 1`"
-def upload_all(fill, count, buffers, stream):
-    arrays = []
-    for i in range(count):
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-        stream.synchronize()
-    return arrays
+# %% id=02-fork-join cause=") is made to wait for `branch0` ("
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    ready = main.record()
+    joins = []
+    for i, (branch, stream) in enumerate(zip(branches, streams)):
+        stream.wait_event(joins[i - 2] if i >= 2 else ready)
+        branch.async_on(stream)
+        joins.append(stream.record())
+    for join in joins:
+        main.wait_event(join)
+    return combine.async_on(main)
 
 
-# %% id=02-two-buffers cause="the device did nothing during `fill 2`"
-def upload_all(fill, count, buffers, stream):
-    arrays = []
-    for i in range(count):
-        if i >= 2:
-            stream.synchronize()
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-    stream.synchronize()
-    return arrays
-
-
-# %% id=02-two-buffers cause="the device did nothing during `fill 2`"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 1].synchronize()
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-        copied.append(stream.record())
-    stream.synchronize()
-    return arrays
-
-
-# %% id=02-two-buffers cause="was changed while its copy may have been in flight"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        copied.append(stream.record())
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-    stream.synchronize()
-    return arrays
-
-
-# %% id=02-two-buffers cause="returned while the last copy was still on its way"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-        copied.append(stream.record())
-    return arrays
-
-
-# %% id=02-two-buffers cause="with a device that takes its time"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-        copied.append(stream.record())
-    agt.work(100, "by then they are surely over")
-    return arrays
-
-
-# %% id=02-two-buffers cause="none of the two buffers"
-def upload_all(fill, count, buffers, stream):
-    arrays = []
-    for i in range(count):
-        buffer = agt.pinned(buffers[0].shape)
-        fill(buffer, i)
-        arrays.append(agt.h2d(buffer).async_on(stream))
-    stream.synchronize()
-    return arrays
-
-
-# %% id=02-two-buffers cause="element 0 is"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        arrays.insert(0, agt.h2d(buffers[i % 2]).async_on(stream))
-        copied.append(stream.record())
-    stream.synchronize()
-    return arrays
-
-
-# %% id=02-two-buffers cause="should return the 5 device arrays"
-def upload_all(fill, count, buffers, stream):
-    copied = []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        array = agt.h2d(buffers[i % 2]).async_on(stream)
-        copied.append(stream.record())
-    stream.synchronize()
-    return array
-
-
-# %% id=02-two-buffers cause="`h2d` ran 10 times"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        agt.h2d(buffers[i % 2]).async_on(stream)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-        copied.append(stream.record())
-    stream.synchronize()
-    return arrays
-
-
-# %% id=02-chunked-overlap cause="no chunk was copied while another was computed"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    results = [process(chunk, table).async_on(streams[0]) for chunk in chunks]
-    streams[0].synchronize()
-    return [result.numpy() for result in results]
-
-
-# %% id=02-chunked-overlap cause="race on array 'table'"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    for stream in streams:
-        stream.synchronize()
-    return [result.numpy() for result in results]
-
-
-# %% id=02-chunked-overlap cause="wait when all chunks are on their way"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.sync_on(streams[0])
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).sync_on(streams[i % len(streams)]))
-    return results
-
-
-# %% id=02-chunked-overlap cause="have the streams wait for the table, by an event"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.sync_on(streams[0])
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    agt.synchronize()
-    return [result.numpy() for result in results]
-
-
-# %% id=02-chunked-overlap cause="a result was read before the device was done with it"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
+# %% id=02-fork-join cause="Python came back only when"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    ready = main.record()
+    for branch, stream in zip(branches, streams):
         stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    return [result.numpy() for result in results]
+        branch.async_on(stream)
+        main.wait_event(stream.record())
+    result = combine.async_on(main)
+    while not main.done:
+        pass
+    return result
 
 
-# %% id=02-chunked-overlap cause="a result was read before the device was done with it"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    streams[0].synchronize()
-    return [result.numpy() for result in results]
+# %% id=02-minimum-events cause="with 4 calls of `wait_event`, and 3 are enough"
+def enqueue(ops, one, two):
+    ops["a"].async_on(one)
+    a_done = one.record()
+    ops["b"].async_on(two)
+    one.wait_event(two.record())
+    one.wait_event(a_done)
+    ops["c"].async_on(one)
+    c_done = one.record()
+    two.wait_event(a_done)
+    ops["d"].async_on(two)
+    ops["e"].async_on(one)
+    two.wait_event(c_done)
+    ops["f"].async_on(two)
 
 
-# %% id=02-chunked-overlap cause="with a device that takes its time"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    agt.work(5000, "by then they are surely over")
-    return [result.numpy() for result in results]
+# %% id=02-minimum-events cause="Python came back only when"
+def enqueue(ops, one, two):
+    ops["a"].async_on(one)
+    a_done = one.record()
+    ops["b"].async_on(two)
+    one.wait_event(two.record())
+    ops["c"].async_on(one)
+    c_done = one.record()
+    two.wait_event(a_done)
+    ops["d"].async_on(two)
+    ops["e"].async_on(one)
+    two.wait_event(c_done)
+    ops["f"].async_on(two)
+    while not (one.done and two.done):
+        pass
 
 
-# %% id=02-chunked-overlap cause="`h2d` ran 10 times"
-def pipeline(prepare, process, chunks, streams):
-    results = []
-    for i, chunk in enumerate(chunks):
-        stream = streams[i % len(streams)]
-        results.append(process(chunk, prepare.async_on(stream)).async_on(stream))
-    for stream in streams:
-        stream.synchronize()
-    return [result.numpy() for result in results]
+# %% id=02-challenge cause="get below 440"
+def arrange(ops, one, two):
+    ops["a"].async_on(one)
+    a_done = one.record()
+    ops["b"].async_on(two)
+    b_done = two.record()
+    ops["c"].async_on(one)
+    c_done = one.record()
+    two.wait_event(a_done)
+    ops["d"].async_on(two)
+    one.wait_event(b_done)
+    ops["e"].async_on(one)
+    two.wait_event(c_done)
+    ops["f"].async_on(two)
+    one.wait_event(two.record())
+    ops["g"].async_on(one)
 
 
-# %% id=02-chunked-overlap cause="which is none of the given ones"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    results = []
-    for chunk in chunks:
-        stream = agt.create_stream()
-        stream.wait_event(ready)
-        results.append(process(chunk, table).async_on(stream))
-    streams[0].device.synchronize()
-    return [result.numpy() for result in results]
+# %% id=02-challenge cause="nothing makes `d` (stream 2) wait for `a` (stream 1)"
+def arrange(ops, one, two):
+    for name in "acf":
+        ops[name].async_on(one)
+    for name in "bde":
+        ops[name].async_on(two)
+    one.wait_event(two.record())
+    ops["g"].async_on(one)
 
 
-# %% id=02-chunked-overlap cause="`.numpy()` gives the array"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    for stream in streams:
-        stream.synchronize()
-    return results
-
-
-# %% id=02-chunked-overlap cause="should return a list of 5"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    for stream in streams:
-        stream.synchronize()
-    return np.concatenate([result.numpy() for result in results])
-
-
-# %% id=02-two-buffers cause="was changed while its copy may have been in flight"
-def upload_all(fill, count, buffers, stream):
-    arrays = []
-    for i in range(count):
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-    return arrays
-
-
-# %% id=02-two-buffers cause="returned while the last copy was still on its way"
-def upload_all(fill, count, buffers, stream):
-    own, arrays, copied = agt.create_stream(), [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(own))
-        copied.append(own.record())
-    stream.synchronize()
-    return arrays
+# %% id=02-challenge cause="`b` ran 0 times"
+def arrange(ops, one, two):
+    for name in "acfg":
+        ops[name].async_on(one)

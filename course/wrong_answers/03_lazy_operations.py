@@ -420,7 +420,7 @@ def largest(op):
     return op.sync().max()
 
 
-# %% id=03-challenge cause="this takes"
+# %% id=03-challenge cause="it is right, and takes"
 def small_arrays(hosts):
     ops = [
         agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256)).output().to_host()

@@ -636,14 +636,14 @@ def jobs(matrix, xs):
     return [agt.zip(one(x), one(x).to_host()).last() for x in xs]
 
 
-# %% id=04-challenge cause="this takes"
+# %% id=04-challenge cause="it is right, and takes"
 def filtered(picture, filters, join):
     source = agt.h2d(picture).shared()
     f0, f1, f2, f3 = [f(source) for f in filters]
     return join(join(f0, f1), join(f2, f3)).to_host()
 
 
-# %% id=04-challenge cause="this takes"
+# %% id=04-challenge cause="it is right, and takes"
 def filtered(picture, filters, join):
     arms = agt.overlap(*[f(agt.h2d(picture)) for f in filters])
     return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()

@@ -519,19 +519,19 @@ def best_possible(trace):
     return max(*walls, *[span.duration for span in trace.device_spans])  # pieces, not jobs
 
 
-# %% id=05-challenge cause="this takes"
+# %% id=05-challenge cause="it is right, and takes"
 def run_jobs(jobs):
     streams = [agt.create_stream() for _ in range(5)]
     for i, (op, us) in enumerate(jobs):
         op.async_on(streams[i % 5])
 
 
-# %% id=05-challenge cause="this takes"
+# %% id=05-challenge cause="it is right, and takes"
 def run_jobs(jobs):
     agt.overlap(*[op for op, us in jobs]).sync()
 
 
-# %% id=05-challenge cause="this takes"
+# %% id=05-challenge cause="it is right, and takes"
 def run_jobs(jobs):
     stream = agt.create_stream()
     for op, us in sorted(jobs, key=lambda job: -job[1]):

@@ -387,6 +387,55 @@ def _two_lists(jobs: Any) -> None:
     agt.zip(*[op for op, us in jobs if us <= 100]).async_on(agt.create_stream())
 
 
+def _waits_for_each(prepare: Any, process: Any, chunks: Any, streams: Any) -> Any:
+    table, results, marks = prepare.async_on(streams[0]), [], []
+    ready = streams[0].record()
+    for i, chunk in enumerate(chunks):
+        stream = streams[i % len(streams)]
+        stream.wait_event(ready)
+        results.append(process(chunk, table).async_on(stream))
+        marks.append(stream.record())
+    for mark in marks:
+        mark.synchronize()
+    return [result.numpy() for result in results]
+
+
+def _backwards(prepare: Any, process: Any, chunks: Any, streams: Any) -> Any:
+    table, number = prepare.async_on(streams[-1]), len(chunks)
+    ready = streams[-1].record()
+    results = [None] * number
+    for i in reversed(range(number)):
+        stream = streams[i % len(streams)]
+        stream.wait_event(ready)
+        results[i] = process(chunks[i], table).async_on(stream)
+    agt.synchronize()
+    return [result.numpy() for result in results]
+
+
+def _join_as_you_go(prepare: Any, branches: Any, combine: Any, main: Any, streams: Any) -> Any:
+    prepare.async_on(main)
+    ready = main.record()
+    for branch, stream in zip(branches, streams, strict=True):
+        stream.wait_event(ready)
+        branch.async_on(stream)
+        main.wait_event(stream.record())
+    return combine.async_on(main)
+
+
+def _unequal_parts(process: Any, data: Any) -> Any:
+    streams = [agt.create_stream() for _ in range(6)]
+    parts = np.split(data, [700_000, 1_500_000, 2_300_000, 3_200_000])
+    results = [process(part).async_on(stream) for part, stream in zip(parts, streams, strict=False)]
+    for stream in streams:
+        stream.synchronize()
+    return [result.numpy() for result in results]
+
+
+RIGHT = [
+    ("02-fork-join", _join_as_you_go),
+    ("02b-chunked-overlap", _waits_for_each),
+    ("02b-chunked-overlap", _backwards),
+    ("02b-challenge", _unequal_parts),
 RIGHT: list[tuple[str, Any]] = [
     ("01-one-wait", _two_uploads),
     ("01-one-wait", _one_kernel),

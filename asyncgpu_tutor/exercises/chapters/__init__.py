@@ -11,6 +11,7 @@ from asyncgpu_tutor.exercises.chapters import (
     ch00,
     ch01,
     ch02,
+    ch02b,
     ch03,
     ch04,
     ch05,
@@ -27,7 +28,23 @@ from asyncgpu_tutor.exercises.exercise import Exercise
 
 __all__ = ["EXERCISES"]
 
-CHAPTERS = (ch00, ch01, ch02, ch03, ch04, ch05, ch06, ch07, ch08, ch09, ch10, ch11, ch12, ch13)
+CHAPTERS = (
+    ch00,
+    ch01,
+    ch02,
+    ch02b,
+    ch03,
+    ch04,
+    ch05,
+    ch06,
+    ch07,
+    ch08,
+    ch09,
+    ch10,
+    ch11,
+    ch12,
+    ch13,
+)
 EXERCISES: Mapping[str, Exercise] = {
     exercise.name: exercise for chapter in CHAPTERS for exercise in chapter.EXERCISES
 }

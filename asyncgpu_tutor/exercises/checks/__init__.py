@@ -14,6 +14,7 @@ from asyncgpu_tutor.exercises.checks.operations import (
     Array,
     computed,
     filled,
+    long_step,
     noise,
     out_of_bounds,
     round_trip,
@@ -47,6 +48,7 @@ from asyncgpu_tutor.exercises.checks.schedule import (
     stretches,
     unordered,
     waits,
+    went_on,
 )
 
 __all__ = [
@@ -68,6 +70,7 @@ __all__ = [
     "launches",
     "lazy",
     "listed",
+    "long_step",
     "never_blocks",
     "noise",
     "of_dtype",
@@ -84,4 +87,5 @@ __all__ = [
     "stretches",
     "unordered",
     "waits",
+    "went_on",
 ]

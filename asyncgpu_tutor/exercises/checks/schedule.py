@@ -1,6 +1,6 @@
 """Checks of a schedule. Each raises `Rejected` with the cause and the spans to be marked.
 
-None of them looks at how long anything took, but for `below`, which is for challenges.
+None of them looks at how long anything took, but for `faster_than`, which is for challenges.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = [
     "stretches",
     "unordered",
     "waits",
+    "went_on",
 ]
 
 
@@ -160,10 +161,10 @@ def all_in_flight(trace: agt.Trace, sizes: Sequence[int], most: int) -> None:
 
 
 def below(goal: float, trace: agt.Trace) -> float:
-    """A challenge is won: from start to end it took less than `goal`, in us. Returns the time."""
+    """The score of an answer to a challenge: the makespan, in us, which has to be below `goal`."""
     took = trace.metrics().makespan
     if took >= goal:
-        raise Rejected(f"this takes {took:.0f} µs: get below {goal:.0f}")
+        raise Rejected(f"it is right, and takes {took:.0f} µs: get below {goal:.0f} µs")
     return took
 
 
@@ -175,6 +176,13 @@ def waits(trace: agt.Trace, most: int, why: str) -> None:
             f"the host waited {count(len(found), 'time')}, and {count(most, 'time')} is enough: {why}",
             *found[: most + 1],
         )
+
+
+def went_on(trace: agt.Trace, returned: float, why: str) -> None:
+    """Python came back while the device was still at work: it did not wait in a loop of its own, either."""
+    last = max(trace.device_spans, key=lambda span: span.end)
+    if returned >= last.end:
+        raise Rejected(f"Python came back only when `{last.name}` was done: {why}", last)
 
 
 def never_blocks(trace: agt.Trace) -> None:

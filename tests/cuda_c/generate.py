@@ -74,7 +74,7 @@ _INT = [
     "(I ^ I)", "(I << (I & 7))", "(I >> (I & 7))", "(B ? I : I)", "(-I)", "(~I)", "(!I)", "max(I, I)",
     "min(I, I)", "(int)(U)", "(int)fmaxf(-1e6f, fminf(1e6f, F))", "mix(I, I)", "__popc(U)", "__clz(I)",
     "__mulhi(I, I)", "(short)(I)", "(signed char)(I)", "(unsigned char)(I)", "pair(I, F).a", "(int)(L)",
-    "geo::turn(I, I)", "(int)Vec(F).sum() % 64", "pick<int>(I, I, Smaller<int>())", "power<3>(I)", "box.at(I)",
+    "geo::turn(I, I)", "(int)fmaxf(-99.0f, fminf(99.0f, Vec(F).sum()))", "pick<int>(I, I, Smaller<int>())", "power<3>(I)", "box.at(I)",
     "(I + Kind<int*>::id + HIGH + (int)Side::Right)", "(int)(Kind<int>::wide)(I)", "box.total()",
     "square.sides()", "square.n", "packs[I & 1].parts[I & 1].n", "twice([=](int c) { return (c & 255) - p; }, I)", "([&](auto c) { return c + p; })(I)",
     "a[(size_t)(I & 31)]", "local[(unsigned long long)(U & 3u)]", "(local + 3)[(size_t)0 - (U & 3u)]",

@@ -27,7 +27,7 @@ from asyncgpu_tutor.run import (
 )
 from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.scheduling import SchedulingPolicy
-from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
+from asyncgpu_tutor.traces.spans.tag import Name, forbid_nested_wait
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.ops.graphs import CudaGraph
@@ -103,8 +103,11 @@ class DeviceOp(Generic[T]):
         return self._label
 
     def named(self, label: str) -> DeviceOp[T]:
-        """Give it a name for messages, traces and NVTX ranges; returns itself."""
-        self._label = label
+        """Give it a name for messages, traces and NVTX ranges; returns itself.
+
+        In a timeline it stands on the bars of all that the operation is made of.
+        """
+        self._label = Name(label)
         return self
 
     def __repr__(self) -> str:

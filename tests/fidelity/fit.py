@@ -30,18 +30,16 @@ KERNELS = [
     "request_clocks",
     "block_clocks",
     "l2_gb_s",
+    "l2_write_gb_s",
     "step_clocks",
     "double_clocks",
     "first_load_clocks",
     "load_clocks",
-    "hit_clocks",
-    "shared_clocks",
     "barrier_clocks",
     "shared_atomic_clocks",
-    "atomic_clocks",
     "atomic_queue_clocks",
+    "atomics_per_clock",
     "overlap",
-    "wave_overlap",
 ]
 MLP = ["calls", "wake_us", "sync_us", "start_us", "pageable_us", "pageable_gb_s"]
 CALLS = [name for name in DeviceSpec.__dataclass_fields__ if name.startswith("call_")] + [

@@ -242,9 +242,11 @@ class Context:
         self.steps.append(node)
         return node
 
-    def work(self, instructions: int = 1, flops: int = 0, special: int = 0) -> None:
+    def work(
+        self, instructions: int = 1, flops: int = 0, special: int = 0, issued: int | None = None
+    ) -> None:
         """Write into the record that something is done here each time."""
-        self.steps.append(Work(Price(instructions, flops, special)))
+        self.steps.append(Work(Price(instructions, flops, special, issued)))
 
     @contextmanager
     def recording(self, steps: list[Step] | None = None) -> Generator[list[Step]]:

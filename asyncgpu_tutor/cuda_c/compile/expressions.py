@@ -149,7 +149,7 @@ def _binary(c: Context, node: ast.Binary, used: bool) -> Expr:
 def _short_circuit(c: Context, node: ast.Binary) -> Expr:
     left = c.expression(node.left)
     test = condition(c, left)
-    c.work()
+    c.work(issued=0)  # comparisons take the outcome of another one along
     with c.detached(node.right.at.line) as piece:
         right = c.expression(node.right)
         rest = condition(c, right)

@@ -22,11 +22,15 @@ from asyncgpu_tutor.cuda_c.types import CType, Scalar
 
 
 class Price(NamedTuple):
-    """What a warp pays for a built-in function: instructions, and operations by each lane."""
+    """What a warp pays for a built-in function: instructions, and operations by each lane.
+
+    `issued` is how many instructions a compiler makes of it, where they are others than `Counts` has.
+    """
 
     instructions: int = 1
     flops: int = 0
     special: int = 0
+    issued: int | None = None
 
 
 class Step:

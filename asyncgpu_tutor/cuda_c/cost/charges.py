@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+
 
 @dataclass(eq=False)
 class Charge:
@@ -19,6 +21,16 @@ class Charge:
         The number of loops around it.
     carried : bool
         An address comes from a load of an earlier turn, so that turns do not overlap.
+    issued, alu : float
+        Instructions as a compiler makes them; and those of them that compare, shift or work on bits.
+    latency, slack : float
+        Clocks by which it makes the longest chain of dependent results longer (`path`); in the walk, slack
+        is the part for which no turn of a loop has to wait for the one before. In the end latency has all.
+    whole : int
+        Turns of the loops around it that are unrolled whole.
+    turns : (int, int, int), optional
+        Of a loop around it that is unrolled in part: the points of its test and its step, and how many of its
+        turns are done at once at most.
     branch, loop : bool
         It ends with a branch; it ends the turn of a loop.
     """
@@ -33,6 +45,12 @@ class Charge:
     overlap: int = 1
     nesting: int = 0
     carried: bool = False
+    issued: float = 0.0
+    alu: float = 0.0
+    latency: float = 0.0
+    slack: float = 0.0
+    whole: int = 1
+    turns: tuple[int, int, int] | None = None
     branch: bool = False
     loop: bool = False
 
@@ -41,12 +59,13 @@ class Charge:
 class SiteCost:
     """Of a load or store: the charge of its piece, the turns that go together, and whether it is free.
 
-    What a free one loads is at hand already.
+    What a free one loads is at hand already. `base` is the pointer that it goes by, if that is a name.
     """
 
     charge: Charge | None = None
     overlap: int = 1
     free: bool = False
+    base: Variable | None = None
 
 
 @dataclass

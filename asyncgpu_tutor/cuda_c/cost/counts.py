@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 # blocks and more launches do not add to them.
 NOT_SUMMED = frozenset((
     "longest_chain", "chain_load_rounds", "chain_dependent_loads", "chain_doubles", "chain_fresh_loads",
+    "chain_latency", "chain_issued", "chain_leftover_loads",
     "atomic_queue", "shared_bytes", "registers",
 ))  # fmt: skip
 
@@ -65,6 +66,14 @@ class Counts:
         Loads of a warp, on average, for which its block needs a sector that the same load has not asked
         for before. Loads that go together count as one, as in `chain_load_rounds`. *Sampled*, on the first
         16 executions of each load.
+    chain_latency : int
+        Clocks of that warp if no other is there, for its own arithmetic and shared memory: how long results
+        wait for each other. Turns of unrolled loops overlap, but for what one turn hands to the next.
+    chain_issued : int
+        Its instructions, as a compiler makes them: as in `issued`.
+    chain_leftover_loads : int
+        Rounds of loads that come to these for a warp, on average, because the last turns of a loop that is
+        unrolled four times go one by one. Below 0 where a compiler unrolls it more often.
     loop_iterations : int
         Loop bodies entered, over all warps.
     flops : int
@@ -74,12 +83,20 @@ class Counts:
         Of these, divisions, square roots and transcendental functions.
     double_instructions : int
         Instructions that compute in double precision, over all warps.
+    issued : int
+        Instructions that a compiler makes of them, over all warps: otherwise than in `warp_instructions`,
+        functions and divisions count as long as they are.
+    alu_instructions : int
+        Of these, comparisons, shifts and operations on bits, for which an SM has fewer units.
     global_load_requests, global_store_requests : int
         Loads and stores of global memory issued by a warp. Atomics are not among them.
     load_sectors, store_sectors : int
         32-byte sectors that these requests touch. *Sampled.*
     load_lines, store_lines : int
         128-byte lines that they touch. *Sampled.*
+    fresh_sectors : int
+        Of those that loads touch, such as their block has not had by the same load before. *Sampled*, on the
+        first 16 executions of each load.
     load_bytes, store_bytes : int
         Bytes that active lanes ask for.
     load_bytes_needed, store_bytes_needed : int
@@ -93,6 +110,8 @@ class Counts:
         different 4-byte words in one bank, less 1. *Sampled.*
     atomics, atomic_requests : int
         Atomic operations by lanes, and as issued by warps.
+    global_atomics : int
+        Of these operations those on global memory.
     shared_atomic_passes : int
         Of the requests those to shared memory, each as often as it names one word: lanes that meet in one
         take turns.
@@ -120,14 +139,20 @@ class Counts:
     chain_dependent_loads: int = 0
     chain_doubles: int = 0
     chain_fresh_loads: int = 0
+    chain_latency: int = 0
+    chain_issued: int = 0
+    chain_leftover_loads: int = 0
     loop_iterations: int = 0
     flops: int = 0
     special_functions: int = 0
     double_instructions: int = 0
+    issued: int = 0
+    alu_instructions: int = 0
     global_load_requests: int = 0
     global_store_requests: int = 0
     load_sectors: int = 0
     store_sectors: int = 0
+    fresh_sectors: int = 0
     load_lines: int = 0
     store_lines: int = 0
     load_bytes: int = 0
@@ -138,6 +163,7 @@ class Counts:
     bank_conflicts: int = 0
     atomics: int = 0
     atomic_requests: int = 0
+    global_atomics: int = 0
     shared_atomic_passes: int = 0
     atomic_queue: int = 0
     barriers: int = 0

@@ -12,6 +12,7 @@ from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
 
 UNROLLED = 32  # turns up to which a loop with known bounds counts as unrolled
+MOST = 16  # turns that nvcc 13.0 does at once where a signed counter goes up one by one, as its listings show
 PARTLY = 4  # turns that are done at once where their number is not known: LLVM's choice
 
 _TESTS: dict[str, Callable[[int, int], bool]] = {
@@ -70,11 +71,14 @@ def unrolled_turns(node: ast.For, constant: Callable[[ast.Expression], int | Non
     return None
 
 
-def partly_unrolled(node: ast.For, fixed: Callable[[ast.Expression], bool]) -> bool:
+def partly_unrolled(
+    node: ast.For, fixed: Callable[[ast.Expression], bool], nested: bool = False
+) -> bool:
     """Whether a compiler does four turns of a loop at once, and so has the loads of four under way.
 
     LLVM unrolls an innermost loop with one exit if it can tell the number of turns cheaply: for that the
     counter has to go in steps known at compile time. (llvm/lib/Transforms/Utils/LoopUnrollRuntime.cpp)
+    `nested` if loops inside count as none, because they are unrolled whole.
     """
     step = node.step
     if isinstance(step, ast.Assign):
@@ -82,11 +86,21 @@ def partly_unrolled(node: ast.For, fixed: Callable[[ast.Expression], bool]) -> b
     else:
         steady = isinstance(step, ast.Increment)
     inner = any(
-        isinstance(part, ast.For | ast.Return)
+        isinstance(part, ast.Return)
+        or (isinstance(part, ast.For) and not nested)
         or (isinstance(part, ast.Jump) and part.word == "break")
         for part in ast.parts_of(node.body)
     )
     return steady and not inner and not node.after
+
+
+def rounds_of(turns: float, most: int) -> float:
+    """How many pieces of a loop follow each other that does up to `most` turns at once, then fewer."""
+    rounds = 0.0
+    while most >= PARTLY:
+        rounds += turns // most
+        turns, most = turns % most, most // 2
+    return rounds + turns
 
 
 def is_plain(node: ast.Expression) -> bool:

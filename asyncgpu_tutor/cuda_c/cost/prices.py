@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncgpu_tutor.cuda_c.compile.issued import ISSUED
 from asyncgpu_tutor.cuda_c.compile.record import Constant, Operation, Price
 from asyncgpu_tutor.cuda_c.types import Scalar
 
@@ -19,9 +20,12 @@ def price_of(operation: Operation) -> Price:
     if op == "fused":
         return Price(0, flops=1)  # its product has been paid for
     if isinstance(kind, Scalar) and kind.is_float and op in _ARITHMETIC:
-        return Price(_SLOW_FLOAT, flops=1, special=1) if op == "/" else Price(1, flops=1)
+        if op != "/":
+            return Price(1, flops=1)
+        return Price(_SLOW_FLOAT, flops=1, special=1, issued=ISSUED["/"])
     if op in ("/", "%"):
-        return Price(_division(operation.parts[1]))
+        price = _division(operation.parts[1])
+        return Price(price, issued=ISSUED["%"] if price == _INTEGER_DIVISION else price)
     return Price()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from asyncgpu_tutor.cuda_c.compile.record import Constant, Node, Price
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.charges import Charge, SiteCost
+from asyncgpu_tutor.cuda_c.cost.path import START, Path, When
 from asyncgpu_tutor.cuda_c.cost.waiting import Waiting
 
 ANYWHERE = 1 << 30  # the depth of what may change at any time, such as a load
@@ -31,6 +32,8 @@ class Facts:
         The same for values that are the same, while no variable is assigned to.
     register : bool
         It is the address of what a compiler keeps in a register.
+    when : When
+        When it can be used.
     """
 
     reads: frozenset[Variable] = frozenset()
@@ -38,15 +41,23 @@ class Facts:
     depth: int = ANYWHERE
     key: Any = None
     register: bool = False
+    when: When = START
 
 
 @dataclass
 class Surroundings:
-    """The loops around a step: all of them, those that are not unrolled, and turns done at once."""
+    """The loops around a step: all of them, those that are not unrolled, and turns done at once.
+
+    `turns` is that of a `Charge`. `whole` and `moving` are the turns of the loops around that are unrolled
+    whole, and what changes in them.
+    """
 
     nesting: int = 0
     depth: int = 0
     overlap: int = 1
+    turns: tuple[int, int, int] | None = None
+    whole: int = 1
+    moving: frozenset[Variable] = frozenset()
 
 
 class State:
@@ -79,6 +90,9 @@ class State:
         self.at_hand: set[Any] = set()
         self.control: list[frozenset[Variable]] = []
         self.waiting = Waiting()
+        self.path = Path()
+        self.rolled: list[bool] = []
+        self.passed: list[Charge] = []
         self.words = 0
         self.most_words = 0
 
@@ -94,6 +108,13 @@ class State:
         if parts is not None and not self.repeated(parts):
             instructions = 0
         self.charge.instructions += instructions
+        if instructions:
+            # What stays as it is in all turns of an unrolled loop is computed once for all of them.
+            still = parts is not None and not any(
+                self.of(part).reads & self.around.moving for part in parts
+            )
+            issued = instructions if price.issued is None else price.issued
+            self.charge.issued += issued / (self.around.whole if still else 1)
         self.charge.flops += price.flops
         self.charge.special += price.special
         if double:

@@ -16,76 +16,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.charges import Costs
 from asyncgpu_tutor.cuda_c.cost.counts import Counts, LineCounts
+from asyncgpu_tutor.cuda_c.cost.loops import PARTLY, rounds_of
+from asyncgpu_tutor.cuda_c.cost.sites import ALWAYS, EVERY, Had, SiteTally
 from asyncgpu_tutor.cuda_c.lockstep.masks import WARP, Layout, Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
+ROWS = 6  # what is added up for each warp: see `Tally._costs`
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
-_ALWAYS = 16  # executions of one access that are all sampled ...
-_EVERY = 13  # ... and behind them one in so many; a prime, so as not to beat with powers of two
 _SAMPLED_WARPS = 8  # of a batch, evenly spread
 _EXACT_LANES = 1 << 23  # lane accesses of a launch whose addresses are noted one by one
-
-
-class _SiteTally:
-    __slots__ = (
-        "batch",
-        "executions",
-        "followed",
-        "fresh",
-        "global_lane_bytes",
-        "global_requests",
-        "lines",
-        "sampled",
-        "sectors",
-        "seen",
-        "shared_conflicts",
-        "shared_requests",
-        "shared_sampled",
-    )
-
-    def __init__(self) -> None:
-        self.executions = 0
-        self.fresh = 0
-        self.followed = 0
-        self.batch: Layout | None = None
-        self.seen: NDArray[np.int64] = np.zeros(0, np.int64)
-        self.global_requests = 0
-        self.global_lane_bytes = 0
-        self.sampled = 0
-        self.sectors = 0
-        self.lines = 0
-        self.shared_requests = 0
-        self.shared_sampled = 0
-        self.shared_conflicts = 0
-
-    def due(self) -> bool:
-        self.executions += 1
-        return self.executions <= _ALWAYS or self.executions % _EVERY == 0
-
-    @property
-    def all_sectors(self) -> int:
-        return round(self.global_requests * self.sectors / self.sampled) if self.sampled else 0
-
-    def fresh_rounds(self, overlap: int) -> float:
-        """Executions, over all warps, with new sectors; those of `overlap` turns go together."""
-        if not self.followed:
-            return 0.0
-        return self.global_requests * min(1 / overlap, self.fresh / self.followed)
-
-    @property
-    def all_lines(self) -> int:
-        return round(self.global_requests * self.lines / self.sampled) if self.sampled else 0
-
-    @property
-    def all_conflicts(self) -> int:
-        if not self.shared_sampled:
-            return 0
-        return round(self.shared_requests * self.shared_conflicts / self.shared_sampled)
 
 
 class Tally:
@@ -94,8 +39,12 @@ class Tally:
     def __init__(self, costs: Costs, sites: list[Site]) -> None:
         self.charges = costs.charges
         self.site_costs = costs.sites
+        self._costs = [
+            (c.instructions, c.rounds, c.dependent, c.doubles, c.latency, c.issued)
+            for c in costs.charges
+        ]
         self.sites = sites
-        self.by_site = [_SiteTally() for _ in sites]
+        self.by_site = [SiteTally() for _ in sites]
         self.warps = [0] * len(self.charges)
         self.lanes = [0] * len(self.charges)
         self.divergent = [0] * len(self.charges)
@@ -103,12 +52,16 @@ class Tally:
         self.atomics = 0
         self.atomic_requests = 0
         self.barriers = 0
-        self.longest = (0, 0, 0, 0)
+        self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
+        self.global_atomics = 0
+        self._had: dict[Variable, Had] = {}
+        bases = [s.base for s in costs.sites if s.base is not None and not s.free]
+        self._shared_bases = {base for base in bases if bases.count(base) > 1}
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
         self._batches: dict[Layout, NDArray[np.float64]] = {}
-        self._chains: NDArray[np.float64] = np.zeros((4, 0), np.float64)
+        self._chains: NDArray[np.float64] = np.zeros((ROWS, 0), np.float64)
         self._sample: NDArray[np.int64] = np.zeros(0, np.int64)
         self._sampled_lane: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
@@ -116,7 +69,7 @@ class Tally:
 
     def begin_batch(self, layout: Layout) -> None:
         """Start with another batch of blocks."""
-        self._batches[layout] = np.zeros((4, layout.warps), np.float64)
+        self._batches[layout] = np.zeros((ROWS, layout.warps), np.float64)
 
     def enter(self, layout: Layout) -> None:
         """Go on with a batch."""
@@ -131,22 +84,14 @@ class Tally:
         self.settle()
         del self._batches[layout]
         worst = int(self._chains[0].argmax())
-        a, b, c, d = (round(float(x)) for x in self._chains[:, worst])
-        self.longest = max(self.longest, (a, b, c, d))
+        self.longest = max(self.longest, tuple(round(float(x)) for x in self._chains[:, worst]))
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
         """Note that the warps of `mask` pass a piece of code."""
         self.warps[point] += mask.n_warps * times
         self.lanes[point] += mask.n * times
-        charge = self.charges[point]
         pending = mask.pending
-        pending[0] += charge.instructions * times
-        for _ in range(
-            times if charge.rounds else 0
-        ):  # added up one by one, since it is a fraction
-            pending[1] += charge.rounds
-        pending[2] += charge.dependent * times
-        pending[3] += charge.doubles * times
+        pending[point] = pending.get(point, 0) + times
         if not mask.charged:
             mask.charged = True
             self._charged.append(mask)
@@ -155,13 +100,24 @@ class Tally:
 
     def settle(self) -> None:
         """Credit the warps with what their masks were charged."""
+        costs = self._costs
         for mask in self._charged:
-            for row, amount in enumerate(mask.pending):
+            pending = mask.pending
+            if len(pending) == 1:
+                ((point, times),) = pending.items()
+                amounts = [cost * times for cost in costs[point]]
+            else:
+                amounts = [0.0] * ROWS
+                for point, times in pending.items():
+                    for row, cost in enumerate(costs[point]):
+                        if cost:
+                            amounts[row] += cost * times
+            for row, amount in enumerate(amounts):
                 if amount and mask.full:
                     self._chains[row] += amount
                 elif amount:
                     np.add(self._chains[row], amount, out=self._chains[row], where=mask.warps)
-            mask.pending = [0, 0, 0, 0]
+            mask.pending = {}
             mask.charged = False
         self._charged.clear()
 
@@ -189,13 +145,15 @@ class Tally:
         tally.global_lane_bytes += mask.n * size
         if tally.due():
             requests, sectors, lines = self._sectors(mask, element, size)
-            if tally.executions <= _ALWAYS and not site.write:
-                self._follow(tally, mask, element, size)
+            if tally.executions <= ALWAYS and not site.write:
+                self._follow(tally, self.site_costs[site.index].base, mask, element, size)
             tally.sampled += requests
             tally.sectors += sectors
             tally.lines += lines
 
-    def _follow(self, tally: _SiteTally, mask: Mask, element: Any, size: int) -> None:
+    def _follow(
+        self, tally: SiteTally, base: Variable | None, mask: Mask, element: Any, size: int
+    ) -> None:
         """Note whether the first block asks for a sector that it has not had."""
         layout = mask.layout
         lanes = layout.threads if mask.full else int(np.searchsorted(mask.index, layout.threads))
@@ -207,6 +165,16 @@ class Tally:
             tally.batch, tally.seen = layout, np.zeros(0, np.int64)
         new = np.setdiff1d(sector, tally.seen)
         tally.followed += 1
+        warps = layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]
+        tally.followed_warps += _distinct(warps // WARP)
+        if base in self._shared_bases:
+            had = self._had.setdefault(base, Had())
+            if had.batch is not layout:
+                had.batch, had.sectors = layout, np.zeros(0, np.int64)
+            tally.fresh_sectors += len(np.setdiff1d(new, had.sectors))
+            had.sectors = np.union1d(had.sectors, new)
+        else:
+            tally.fresh_sectors += len(new)
         tally.fresh += len(new) > 0
         tally.seen = np.union1d(tally.seen, new)
 
@@ -239,7 +207,7 @@ class Tally:
             return
         tally = self.by_site[site.index]
         first = tally.executions
-        due = [k for k in range(count) if first + k < _ALWAYS or (first + k + 1) % _EVERY == 0]
+        due = [k for k in range(count) if first + k < ALWAYS or (first + k + 1) % EVERY == 0]
         for k in due:
             tally.executions = first + k
             access(k)
@@ -262,6 +230,7 @@ class Tally:
             np.maximum.at(most, words >> 40, times)
             self.shared_atomic_passes += int(most.sum())
             return
+        self.global_atomics += mask.n
         now = np.bincount(index)
         queue = self._queues.get(key)
         if queue is None or len(queue) < len(now):
@@ -313,6 +282,21 @@ class Tally:
         least = -(-deepest.sum(axis=1) // bank_groups)
         return requests, int((deepest.max(axis=1) - least).clip(0).sum())
 
+    def _leftover_loads(self) -> float:
+        """Rounds of loads, over all warps, in the last turns of loops that are unrolled in part."""
+        found = 0.0
+        for charge, warps in zip(self.charges, self.warps, strict=True):
+            if charge.turns is None or not charge.rounds:
+                continue
+            test, step, most = charge.turns
+            turns = self.warps[step]
+            entered = self.warps[test] - turns
+            if entered > 0 and turns and not charge.carried:
+                # What was charged is a part of a round for each turn.
+                more = rounds_of(turns / entered, most) * PARTLY * entered / turns - 1
+                found += charge.rounds * more * warps
+        return found
+
     # -- the result
 
     def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
@@ -334,6 +318,8 @@ class Tally:
             total["flops"] += lanes * charge.flops
             total["special_functions"] += lanes * charge.special
             total["double_instructions"] += warps * charge.doubles
+            total["issued"] += round(warps * charge.issued)
+            total["alu_instructions"] += round(warps * charge.alu)
             total["branches"] += warps * charge.branch
             total["loop_iterations"] += warps * charge.loop
             total["divergent_branches"] += divergent
@@ -345,6 +331,7 @@ class Tally:
             total[f"global_{way}_requests"] += tally.global_requests
             total[f"{way}_sectors"] += tally.all_sectors
             total[f"{way}_lines"] += tally.all_lines
+            total["fresh_sectors"] += tally.all_fresh_sectors
             total[f"{way}_bytes"] += tally.global_lane_bytes
             total["shared_requests"] += tally.shared_requests
             total["bank_conflicts"] += tally.all_conflicts
@@ -353,9 +340,14 @@ class Tally:
             add(site.at.line, "shared_requests", tally.shared_requests)
             add(site.at.line, "bank_conflicts", tally.all_conflicts)
         total.update(layout_facts)
-        chain, rounds, dependent, doubles = self.longest
+        chain, rounds, dependent, doubles, latency, issued = self.longest
         total["longest_chain"], total["chain_load_rounds"] = chain, rounds
         total["chain_dependent_loads"], total["chain_doubles"] = dependent, doubles
+        total["chain_latency"], total["chain_issued"] = latency, issued
+        total["chain_leftover_loads"] = round(
+            self._leftover_loads() / max(1, layout_facts["warps"])
+        )
+        total["global_atomics"] = self.global_atomics
         fresh = sum(
             t.fresh_rounds(s.overlap) for s, t in zip(self.site_costs, self.by_site, strict=True)
         )

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile import record
-from asyncgpu_tutor.cuda_c.compile.variables import Origin
+from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.cost.prices import price_of
 from asyncgpu_tutor.cuda_c.cost.state import ANYWHERE, KNOWN, Facts, State
 from asyncgpu_tutor.cuda_c.types import DOUBLE, Scalar
 
 # Operators whose results are the same if their operands are.
+WIDE = 4  # words of 4 bytes that a thread loads at once
+_ALU = {"<", "<=", ">", ">=", "==", "!=", "&", "|", "^", "<<", ">>"}
 _KEYED = {"+", "-", "*", "&", "|", "^"}
 
 
@@ -73,8 +75,30 @@ def _cell(s: State, node: record.Cell) -> Facts:
 
 def _load(s: State, node: record.Load) -> Facts:
     at = s.of(node.parts[0])
+    if node.site is not None:
+        s.sites[node.site].base = _base(node)
+    before = s.charge.issued
     rounds = at.rounds + _wait(s, at, node.origin, node.site)
+    if _is_wide(s, node):
+        s.charge.issued -= (s.charge.issued - before) * (1 - 1 / WIDE)
     return Facts(at.reads, rounds, at.depth, at.key, at.register)
+
+
+def _is_wide(s: State, load: record.Load) -> bool:
+    """Whether a compiler loads neighbours with it: from shared memory, along an unrolled loop."""
+    (cell,) = load.parts
+    element = cell.parts[0] if cell.parts else cell
+    if not isinstance(element, record.Element) or load.origin is None or not load.origin.near:
+        return False
+    index = element.parts[1]
+    return not isinstance(index, record.Constant) and s.of(index).depth == KNOWN
+
+
+def _base(node: record.Node) -> Variable | None:
+    """The pointer that a load goes by: what its first parts lead to."""
+    while node.parts and not isinstance(node, record.Read):
+        node = node.parts[0]
+    return node.variable if isinstance(node, record.Read) else None
 
 
 def _wait(s: State, at: Facts, origin: Origin | None, site: int | None) -> int:
@@ -111,7 +135,10 @@ def _operation(s: State, node: record.Operation) -> Facts:
     if node.op == "fused":
         s.pay(price_of(node))
     elif not (whole and node.op == "+" and any(_is_product(s, p) for p in parts)):
+        before = s.charge.issued
         s.pay(price_of(node), parts, kind is DOUBLE and node.op != "negate")
+        if node.op in _ALU:
+            s.charge.alu += s.charge.issued - before
     if whole and node.op in _KEYED:
         x, y = (s.of(part).key for part in parts)
         if x is not None and y is not None:

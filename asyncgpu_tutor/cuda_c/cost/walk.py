@@ -22,14 +22,16 @@ from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile import record
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
-from asyncgpu_tutor.cuda_c.cost.charges import Costs
-from asyncgpu_tutor.cuda_c.cost.loops import PARTLY, is_plain, partly_unrolled, unrolled_turns
+from asyncgpu_tutor.cuda_c.cost.charges import Charge, Costs
+from asyncgpu_tutor.cuda_c.cost.loops import MOST, PARTLY, is_plain, partly_unrolled, unrolled_turns
+from asyncgpu_tutor.cuda_c.cost.path import BRANCH, SHARED, When, latency
 from asyncgpu_tutor.cuda_c.cost.state import KNOWN, State, Surroundings
 from asyncgpu_tutor.cuda_c.cost.values import VALUES
 from asyncgpu_tutor.cuda_c.syntax import ast
-from asyncgpu_tutor.cuda_c.types import size_of
+from asyncgpu_tutor.cuda_c.types import Scalar, size_of
 
 _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
+WINDOW = 32  # instructions of turns that are mixed; as `nbody_forces` shows in docs/fidelity.md
 _TEMPORARIES = 8  # registers that a kernel needs besides its variables
 _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
 
@@ -39,6 +41,8 @@ def walk(kernel: record.Record) -> Costs:
     s = State(kernel.points, kernel.sites)
     _steps(s, kernel.steps)
     s.waiting.finish()
+    for charge in s.charges:
+        charge.latency += charge.slack
     for site in s.sites:
         if site.charge is not None and not site.charge.carried:
             site.overlap = site.charge.overlap
@@ -48,13 +52,33 @@ def walk(kernel: record.Record) -> Costs:
 def _steps(s: State, steps: Sequence[record.Step]) -> None:
     for step in steps:
         if isinstance(step, record.Node):
-            s.facts[step] = VALUES[type(step)](s, step)
+            before = s.charge.issued
+            facts = s.facts[step] = VALUES[type(step)](s, step)
+            facts.when = _when(s, step, s.charge.issued - before)
+            s.path.use(facts.when)
         else:
             _EFFECTS[type(step)](s, step)
 
 
+def _when(s: State, node: record.Node, issued: int) -> When:
+    """When a value can be used that so many instructions have been issued for."""
+    if isinstance(node, record.Read):
+        return s.path.read(node.variable)
+    given = [s.of(part).when for part in node.parts]
+    when = When(
+        max((w.ready for w in given), default=0.0), max((w.carried for w in given), default=-1.0)
+    )
+    if isinstance(node, record.Load):
+        # Loads of global memory are waited for in rounds.
+        near = node.origin is not None and node.origin.near
+        return when.later(SHARED) if issued and near else when
+    return when.later(latency(issued))
+
+
 def _work(s: State, step: record.Work) -> None:
     s.pay(step.price)
+    issued = step.price.instructions if step.price.issued is None else step.price.issued
+    s.path.wait(latency(issued))
 
 
 def _store(s: State, step: record.Store) -> None:
@@ -71,11 +95,13 @@ def _assign(s: State, step: record.Assign) -> None:
 def _bind(s: State, step: record.Bind) -> None:
     s.depths[step.variable] = s.around.depth
     s.first[step.variable] = step.value
+    s.around.moving |= {step.variable}
     _note(s, step)
 
 
 def _note(s: State, step: record.Assign | record.Bind) -> None:
     value = s.of(step.value)
+    s.path.assign(step.variable, value.when)
     s.waiting.assign(step.variable, value.reads, value.rounds > 0, s.around.nesting)
 
 
@@ -94,13 +120,25 @@ def _access(s: State, step: record.Access) -> None:
 
 def _fence(s: State, step: record.Fence) -> None:
     s.at_hand = set()
+    _wait(s)
+    s.path.begin()
+
+
+def _wait(s: State) -> None:
+    """Charge what makes the longest chain of results longer."""
+    carried, besides = s.path.passed()
+    s.charge.latency += carried
+    s.charge.slack += besides
 
 
 def _piece(s: State, piece: record.Piece) -> None:
     outer, s.charge = s.charge, s.charges[piece.point]
+    s.passed.append(s.charge)
     s.charge.line = piece.line
     s.charge.overlap, s.charge.nesting = s.around.overlap, s.around.nesting
+    s.charge.turns, s.charge.whole = s.around.turns, s.around.whole
     _steps(s, piece.steps)
+    _wait(s)
     if piece.declares and not s.charge.instructions:
         # The value is computed in front of the loop, and the variable is another name for it, so that
         # nothing is left to be done here.
@@ -116,12 +154,16 @@ def _scoped(s: State, step: record.Scoped) -> None:
 
 def _branch(s: State, step: record.Branch) -> None:
     s.charges[step.point].branch = True
+    s.charges[step.point].slack += BRANCH
     s.control.append(s.of(step.test).reads)
     before = set(s.at_hand)
+    s.path.begin()
     _steps(s, step.then)
     if step.otherwise is not None:
         s.at_hand = before
+        s.path.begin()
         _steps(s, step.otherwise)
+    s.path.begin()
     s.at_hand = set()
     s.control.pop()
 
@@ -149,7 +191,9 @@ def _selection(s: State, step: record.Selection) -> None:
     s.control.append(s.of(step.subject).reads)
     for case in step.cases:
         s.at_hand = set()
+        s.path.begin()
         _steps(s, case)
+    s.path.begin()
     s.at_hand = set()
     s.control.pop()
 
@@ -157,30 +201,82 @@ def _selection(s: State, step: record.Selection) -> None:
 def _loop(s: State, loop: record.Loop) -> None:
     outer = s.around
     turns = unrolled_turns(loop.source, lambda node: _number(s, loop, node))
+    partly, mark, since = False, len(s.rolled), len(s.passed)
     s.at_hand = set()
     if turns is not None:
-        inner = Surroundings(outer.nesting + 1, outer.depth, outer.overlap * max(1, turns))
+        inner = Surroundings(
+            outer.nesting + 1, outer.depth, outer.overlap * max(1, turns), None,
+            outer.whole * max(1, turns), outer.moving | set(loop.changed),
+        )  # fmt: skip
         changed = {loop.counter: KNOWN} if loop.counter is not None else {}
     else:
-        partly = partly_unrolled(loop.source, lambda node: _fixed(s, loop, node))
+        partly = _in_parts(s, loop)
         overlap = outer.overlap * (PARTLY if partly else 1)
-        inner = Surroundings(outer.nesting + 1, outer.depth + 1, overlap)
+        points = (loop.test.point, loop.step.point, _at_once(loop)) if partly else None
+        inner = Surroundings(outer.nesting + 1, outer.depth + 1, overlap, points)
         changed = dict.fromkeys(loop.changed, inner.depth)
     before = {variable: s.depths.get(variable, 0) for variable in changed}
     s.depths |= changed
     s.around = inner
+    handed, s.path.changed = s.path.changed, _handed_over(loop)
+    rings, s.path.rings = s.path.rings, set()
+    s.path.begin()
     _piece(s, loop.test)
+    s.path.begin()
     s.control.append(s.of(loop.condition).reads if loop.condition else frozenset())
     _steps(s, loop.body)
     _piece(s, loop.step)
     s.control.pop()
     test, step = s.charges[loop.test.point], s.charges[loop.step.point]
     test.branch, step.loop = not loop.endless, True
+    test.slack += BRANCH
     if turns is not None:
         test.instructions = step.instructions = 0
+        test.issued = step.issued = test.alu = test.slack = 0
+    else:
+        if not any(s.rolled[mark:]):
+            partly = partly or _in_parts(s, loop, nested=True)
+        if partly:
+            test.issued, step.issued = test.issued / PARTLY, step.issued / PARTLY
+            test.slack /= PARTLY
+        s.rolled.append(True)
+    _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1)
+    if s.path.rings.isdisjoint(handed):
+        for charge in s.passed[
+            since:
+        ]:  # nothing of it is handed on to the next turn of the outer loop
+            charge.latency, charge.slack = 0.0, charge.latency + charge.slack
+    s.path.rings = rings | (s.path.rings & handed)
+    s.path.changed = handed
+    s.path.begin()
     s.around = outer
     s.depths |= before
     s.at_hand = set()
+
+
+def _interleave(s: State, body: Sequence[Charge], turns: int) -> None:
+    """Have a compiler mix so many turns of a loop, or as many as it has registers for."""
+    issued = sum(charge.issued * charge.whole for charge in body) / s.around.whole
+    abreast = min(turns, max(1.0, WINDOW / max(issued, 1.0)))
+    for charge in body:
+        charge.slack /= abreast
+
+
+def _at_once(loop: record.Loop) -> int:
+    """How many turns nvcc does at once at most: more where a signed counter goes up one by one."""
+    kind = loop.counter.type if loop.counter is not None else None
+    signed = isinstance(kind, Scalar) and kind.kind == "int"
+    return MOST if signed and isinstance(loop.source.step, ast.Increment) else PARTLY
+
+
+def _in_parts(s: State, loop: record.Loop, nested: bool = False) -> bool:
+    return partly_unrolled(loop.source, lambda node: _fixed(s, loop, node), nested)
+
+
+def _handed_over(loop: record.Loop) -> frozenset[Variable]:
+    """What one turn makes and the next one needs, but for counters, which are there long before."""
+    counted = {step.variable for step in loop.step.steps if isinstance(step, record.Assign)}
+    return frozenset(loop.changed) - counted
 
 
 def _number(s: State, loop: record.Loop, node: ast.Expression) -> int | None:

@@ -68,7 +68,7 @@ class Layout:
 class Mask:
     """A set of lanes, never empty; "no lanes" is None.
 
-    `pending` is what its warps have been charged and not yet been credited with (`cost.tally`).
+    `pending` is how often its warps have passed each point since they were last credited (`cost.tally`).
     """
 
     __slots__ = ("_index", "_warps", "bits", "charged", "full", "layout", "n", "n_warps", "pending")
@@ -82,7 +82,7 @@ class Mask:
         self._warps: NDArray[np.bool_] | None = None
         self.n_warps = layout.warps if self.full else int(np.count_nonzero(self.warps))
         self.charged = False
-        self.pending: list[float] = [0, 0, 0, 0]
+        self.pending: dict[int, int] = {}
 
     @property
     def index(self) -> NDArray[np.int64]:

@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from cupy.cuda import runtime
+
 from asyncgpu_tutor.devices.cuda.nodes import Outline
 from asyncgpu_tutor.devices.cuda.recording import AnyRecorder
 from asyncgpu_tutor.devices.protocol import Dim3
 from asyncgpu_tutor.traces.spans import SpanKind, call_name
-from asyncgpu_tutor.traces.spans.tag import current_operation
+from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
@@ -81,12 +83,26 @@ class Journal:
         self._entries.append((ids, self._hosted, kind, name, told, start, end, behind))
 
     def record(self, event: CupyEvent, stream: CupyStream) -> None:
-        """An event lies behind all that the stream holds."""
+        """Record an event: it lies behind all that the stream holds."""
+        start = perf_counter()
+        runtime.eventRecord(event.ptr, stream.ptr)
+        self._event_call("record", start, {"stream": stream.number})
         self._entries.append(((), self._recorded, event, stream.number))
 
     def wait(self, stream: CupyStream, event: CupyEvent) -> None:
-        """What comes next on the stream comes after an event."""
-        self._entries.append(((), self._waited, stream.number, event))
+        """Have what comes next on the stream wait for an event."""
+        start = perf_counter()
+        runtime.streamWaitEvent(stream.ptr, event.ptr)
+        told = {"stream": stream.number, "event_of": event.stream.number}
+        self._event_call("wait_event", start, told)
+        if event.stream.device is stream.device:
+            self._entries.append(((), self._waited, stream.number, event))
+
+    def _event_call(self, name: str, start: float, detail: Mapping[str, object]) -> None:
+        # Those of a submission are no calls that the program has made.
+        if current_tag() is None:
+            ids, end = [next(self._numbers)], perf_counter()
+            self._entries.append((ids, self._called_event, name, start, end, detail))
 
     # ------------------------------------------------------------------ when it is over
     def read(self) -> None:
@@ -131,6 +147,12 @@ class Journal:
         op, label = told
         heads = () if behind is None else behind.heads_in(log)
         draft = log.draft(kind, name, None, op=op, label=label, waits_for=heads)
+        self.recorder.add_host(draft, start * 1e6, end * 1e6)
+
+    def _called_event(
+        self, name: str, start: float, end: float, detail: Mapping[str, object]
+    ) -> None:
+        draft = self.recorder.log.draft("call", name, None, detail=detail)
         self.recorder.add_host(draft, start * 1e6, end * 1e6)
 
     def _recorded(self, event: CupyEvent, number: int) -> None:

@@ -110,9 +110,10 @@ class CupyStream:
             event = free.pop() if free else self.device.new_event(self)
             event.stream = self
             event.heads = ()
-            if journal is not None:
+            if journal is None:
+                runtime.eventRecord(event.ptr, self.ptr)
+            else:
                 journal.record(event, self)
-            runtime.eventRecord(event.ptr, self.ptr)
         except CUDA_ERRORS as error:
             raise translated(error, "recording an event") from error
         return event
@@ -129,10 +130,11 @@ class CupyStream:
                 f"{self!r} cannot wait for {event!r}: it is not a CUDA event. stream.record() makes one"
             )
         journal = self.device.journal
-        if journal is not None and event.stream.device is self.device:
-            journal.wait(self, event)
         try:
-            runtime.streamWaitEvent(self.ptr, event.ptr)
+            if journal is None:
+                runtime.streamWaitEvent(self.ptr, event.ptr)
+            else:
+                journal.wait(self, event)
         except CUDA_ERRORS as error:
             raise translated(error, "waiting for an event on a stream") from error
 

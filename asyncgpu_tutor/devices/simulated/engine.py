@@ -56,6 +56,11 @@ class _Running:
         """Its speed if the blocks that have places get all that they demand."""
         return self.held / self.wants
 
+    @property
+    def share(self) -> float:
+        """What it gets of the throughput, next to others."""
+        return self.held * self.work.turn
+
 
 class Engine:
     """All queues and resources of one simulated machine, and their common time.
@@ -374,17 +379,17 @@ class Engine:
 
 
 def _divide(runs: list[_Running]) -> None:
-    """Divide the throughput of a device by the places that each holds; nobody gets more than it could use."""
+    """Divide the throughput of a device by places and turns; nobody gets more than it could use."""
     for run in runs:
         run.speed = run.most
     left = 1.0
     hungry: list[_Running] = [run for run in runs if run.held]
     while hungry:
-        part = left / sum(run.held for run in hungry)
-        too_much = [run for run in hungry if run.most * run.work.demand > part * run.held]
+        part = left / sum(run.share for run in hungry)
+        too_much = [run for run in hungry if run.most * run.work.demand > part * run.share]
         if len(too_much) == len(hungry):
             for run in hungry:
-                run.speed = part * run.held / run.work.demand
+                run.speed = part * run.share / run.work.demand
             return
         left -= sum(run.most * run.work.demand for run in hungry if run not in too_much)
         hungry = too_much

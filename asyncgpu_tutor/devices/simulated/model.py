@@ -1,10 +1,11 @@
 """How long a kernel takes, from what the interpreter counted.
 
-Seven bounds, the largest of which holds, or nearly. The longest warp has to go through its own instructions,
-loads and barriers one after another, once for every wave of blocks. The SMs start only so many blocks, issue
-only so many instructions, of double precision fewer, and look up only so many lines of L1 and words of shared
-memory in a clock. Memory delivers only so many bytes a second. (The classical view: Hong and Kim, "An
-analytical model for a GPU architecture", ISCA 2009; Volkov, "Understanding latency hiding on GPUs", 2016.)
+One sum and some bounds. The longest warp has to go through its own instructions, loads and barriers one
+after another, and no sooner than its block has started; once for every wave of blocks, if that takes
+longer than starting them. Meanwhile the SMs issue only so many instructions, of some kinds fewer, and
+look up only so many lines of L1 and words of shared memory in a clock. L2 delivers and takes only so many
+bytes a second, and memory fewer. (The classical view: Hong and Kim, "An analytical model for a GPU
+architecture", ISCA 2009; Volkov, "Understanding latency hiding on GPUs", 2016.)
 How well this predicts a real GPU is in docs/fidelity.md.
 """
 
@@ -29,7 +30,15 @@ __all__ = [
 
 INLINE = 64 << 10  # bytes
 SECTOR = 32  # bytes
-PER_SM = ("blocks", "issue", "doubles", "sectors", "shared")  # what each SM has for itself
+PER_SM = (
+    "blocks",
+    "issue",
+    "alu",
+    "special",
+    "doubles",
+    "sectors",
+    "shared",
+)  # what each SM has for itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +48,13 @@ class KernelTime:
     Attributes
     ----------
     bounds : dict of str to float
-        In us: ``"latency"``, ``"blocks"``, ``"issue"``, ``"doubles"`` (double precision), ``"sectors"``
-        (global memory, as the load-store units see it), ``"shared"`` (shared memory) and ``"memory"`` (L2
-        or device memory).
+        In us: ``"latency"`` (the longest warp), ``"blocks"`` (starting them, or further waves), ``"issue"``,
+        ``"alu"`` (comparisons, shifts and bits), ``"special"`` (special functions), ``"doubles"`` (double
+        precision), ``"sectors"`` (global memory, as the load-store units see it), ``"shared"`` (shared
+        memory), ``"atomics"`` (on global memory) and ``"memory"`` (L2 or device memory).
     us : float
-        The largest of them, and more the nearer the chain is to it, behind the shortest time of a launch.
+        The first two together or the largest of the others, and more the nearer both are, behind the
+        shortest time of a launch.
     places : float
         The part of the device's places for blocks that the launch fills, 0 to 1.
     demand : float
@@ -51,6 +62,8 @@ class KernelTime:
         the SMs or the memory, whichever is most.
     drain : float
         How long before the end, in us, the last block gets a place.
+    turn : float
+        How long an instruction keeps an SM busy, on average, in units of issuing one.
     """
 
     bounds: dict[str, float]
@@ -58,6 +71,7 @@ class KernelTime:
     places: float
     demand: float
     drain: float
+    turn: float
 
     @property
     def bound(self) -> str:
@@ -67,7 +81,7 @@ class KernelTime:
     @property
     def work(self) -> Work:
         """For the engine."""
-        return Work(self.us, self.places, self.demand, self.drain)
+        return Work(self.us, self.places, self.demand, self.drain, self.turn)
 
 
 def blocks_by_registers(spec: DeviceSpec, threads: int, registers: int) -> int:
@@ -97,52 +111,62 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     slots = spec.sms * resident_blocks(spec, threads, shared_bytes, counts.registers)
     waves = math.ceil(counts.blocks / slots)
     # Blocks of a later wave start one by one, as others end, and not all behind the slowest.
-    later = (waves - 1) * spec.wave_overlap
+    later = waves - 1
     # The SM that has most to do.
     most = math.ceil(counts.blocks / spec.sms)
     share = most / max(counts.blocks, 1)
+    chain = _chain(spec, counts)
     clocks = {
-        "latency": (1 + later) * _chain(spec, counts),
-        "blocks": most * spec.block_clocks,
-        "issue": share * counts.warp_instructions / spec.issue_per_clock,
+        "latency": chain,
+        "blocks": max(most * spec.block_clocks, later * chain),
+        "issue": share * counts.issued / spec.issue_per_clock,
+        "alu": share * counts.alu_instructions / spec.alu_per_clock,
+        "special": share * counts.special_functions / 32 / spec.special_per_clock,
         "doubles": share * counts.double_instructions / spec.doubles_per_clock,
         "sectors": share * _lookups(spec, counts),
         "shared": share
         * (counts.shared_requests + counts.bank_conflicts + counts.shared_atomic_passes),
+        "atomics": counts.global_atomics / spec.atomics_per_clock,
     }
     bounds = {name: value / spec.clock_mhz for name, value in clocks.items()}
     bounds["memory"] = _traffic(spec, counts)
     # What throughput limits overlaps; the chain of the longest warp does so only in part.
-    throughput = max(value for name, value in bounds.items() if name != "latency")
+    serial = bounds["latency"] + bounds["blocks"]
+    throughput = max(value for name, value in bounds.items() if name not in ("latency", "blocks"))
     p = spec.overlap
-    us = spec.launch_us + (bounds["latency"] ** p + throughput**p) ** (1 / p)
+    us = spec.launch_us + (serial**p + throughput**p) ** (1 / p)
     busy = max(bounds[name] for name in PER_SM) / us
     places = min(1.0, counts.blocks / slots)
     demand = max(places, busy * min(spec.sms, counts.blocks) / spec.sms, bounds["memory"] / us)
     # When the last block gets a place, those before it are at all stages: on average half of a block is left.
     drain = us / (1 + later) / 2 if waves > 1 else 0.0
-    return KernelTime(bounds, us, places, min(1.0, demand), drain)
+    busiest = max(bounds[name] for name in PER_SM if name != "blocks")
+    turn = max(1.0, busiest / bounds["issue"]) if bounds["issue"] else 1.0
+    return KernelTime(bounds, us, places, min(1.0, demand), drain, turn)
 
 
 def _chain(spec: DeviceSpec, counts: Counts) -> float:
     """Clocks that the longest warp needs if nobody else is there."""
     per_warp = 1 / max(counts.warps, 1)
     rounds = counts.chain_load_rounds
-    # The others find their sector where the last one left it.
-    fresh = min(counts.chain_fresh_loads, rounds)
+    # What is known of warps on average is more for the longest one.
+    longer = counts.longest_chain * counts.warps / max(counts.warp_instructions, 1)
+    # The others find their sector where the last one left it. There are no more new ones than sectors.
+    sectors = math.ceil(counts.load_bytes_needed / SECTOR)
+    fresh = min(counts.chain_fresh_loads * longer, rounds, sectors)
+    if rounds:
+        fresh += counts.chain_leftover_loads * longer * fresh / rounds
     # Who asks for one sector at a time is taken to find every other one: L2 hands them out in pairs.
     per_request = counts.load_sectors / max(counts.global_load_requests, 1)
     waits = min(1.0, per_request / 2)
     return (
-        counts.longest_chain * spec.step_clocks
+        max(counts.chain_issued * spec.step_clocks, counts.chain_latency)
         + counts.chain_doubles * max(spec.double_clocks, 1 / spec.doubles_per_clock)
         + min(rounds, 1) * spec.first_load_clocks
         + max(fresh - 1, 0) * waits * spec.load_clocks
-        + (rounds - max(fresh, min(rounds, 1))) * spec.hit_clocks
-        + counts.shared_requests * per_warp * spec.shared_clocks
+        + max(min(counts.chain_dependent_loads, rounds) - fresh, 0) * spec.hit_clocks
         + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks
         + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
-        + min(counts.atomic_queue, 1) * spec.atomic_clocks
         + counts.atomic_queue * spec.atomic_queue_clocks
     )
 
@@ -150,12 +174,14 @@ def _chain(spec: DeviceSpec, counts: Counts) -> float:
 def _traffic(spec: DeviceSpec, counts: Counts) -> float:
     """Time, in us, in which L2 and device memory deliver what is needed.
 
-    L1 keeps what is loaded, but passes on whatever is stored, sector by sector.
+    L1 keeps what a block has loaded, and passes on whatever is stored, sector by sector. What is read and
+    what is written go by ways of their own.
     """
     needed = counts.load_bytes_needed + counts.store_bytes_needed
-    through_l2 = counts.load_bytes_needed + counts.store_sectors * SECTOR
+    read = max(counts.load_bytes_needed, min(counts.fresh_sectors, counts.load_sectors) * SECTOR)
     beyond = needed / spec.dram_gb_s if needed > spec.l2_bytes else 0.0
-    return max(through_l2 / spec.l2_gb_s, beyond) / 1e3
+    written = counts.store_sectors * SECTOR
+    return max(read / spec.l2_gb_s, written / spec.l2_write_gb_s, beyond) / 1e3
 
 
 def _lookups(spec: DeviceSpec, counts: Counts) -> float:

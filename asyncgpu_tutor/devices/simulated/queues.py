@@ -46,6 +46,9 @@ class Work:
     drain : float
         How long before its end, in us, its last block gets a place. From then on its blocks end one by one,
         and it holds half of its places on average. 0 where all blocks start at once.
+    turn : float
+        How long one instruction keeps an SM busy, in units of issuing one. Warps take turns by instruction,
+        so that one whose loads touch many lines gets more of an SM than its neighbours.
     paused : Paused, optional
         It is not known yet how long it takes: it holds its places, and waits for others.
     """
@@ -54,6 +57,7 @@ class Work:
     places: float = 0.0
     demand: float = 0.0
     drain: float = 0.0
+    turn: float = 1.0
     paused: Paused | None = None
 
 

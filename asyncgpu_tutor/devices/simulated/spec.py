@@ -9,6 +9,10 @@ __all__ = ["H200", "DeviceSpec"]
 GUIDE = "CUDA C++ Programming Guide, technical specifications per compute capability"
 THROUGHPUT = "CUDA C++ Programming Guide, throughput of native arithmetic instructions"
 DATASHEET = "NVIDIA H200 datasheet"
+LUO = (
+    'Luo et al., "Benchmarking and dissecting the NVIDIA Hopper GPU architecture via '
+    'microbenchmarking", 2024'
+)
 GRAPH = (
     "measured: H200, driver 580.159, CuPy 14.2.0, 2026-11-21, median time a node of a CUDA graph of "
     "twenty equal ones"
@@ -42,16 +46,18 @@ class DeviceSpec:
         What one SM can hold at once; together they limit occupancy.
     issue_per_clock : float
         Warp instructions that one SM issues in a clock.
-    doubles_per_clock : float
-        Of these, such as compute in double precision.
+    alu_per_clock, special_per_clock, doubles_per_clock : float
+        Of these, such as compare, shift or work on bits; such as are special functions of the hardware; and
+        such as compute in double precision.
     sectors_per_clock : float
         32-byte sectors of global memory that the load-store units of one SM pass in a clock.
     request_clocks : float
         Clocks that these units need for a request, besides one for each line of L1 that it touches.
     block_clocks : float
         Clocks that an SM needs to start a block.
-    l2_bytes, l2_gb_s, dram_gb_s : int, float, float
-        Size of the L2 cache; what it delivers, and what device memory delivers, in 1e9 bytes a second.
+    l2_bytes, l2_gb_s, l2_write_gb_s, dram_gb_s : int, float, float, float
+        Size of the L2 cache; what it delivers, and what it takes in whole sectors; and what device memory
+        delivers, in 1e9 bytes a second.
     launch_us : float
         Shortest time that a kernel takes on the device.
     start_us : float
@@ -60,23 +66,24 @@ class DeviceSpec:
         On one stream, from the end of a kernel to the start of the next; and between a copy and a kernel,
         or copies of both directions.
     step_clocks : float
-        Clocks that an instruction of the source adds to the longest warp. Less than a dependent
-        instruction takes, since the compiler removes many and overlaps others.
+        Clocks that a warp which is alone needs for an instruction. Where its results wait for each other
+        longer than that, `Counts.chain_latency` holds.
     double_clocks : float
         Clocks that an instruction in double precision adds to that.
     first_load_clocks, load_clocks, hit_clocks : float
-        Clocks until a warp's first load from global memory arrives; and what each further round of loads
-        adds, which a compiler's unrolling hides in part: where new sectors are needed, and where not.
-    shared_clocks, barrier_clocks : float
-        What a request to shared memory and a barrier add to the longest warp.
-    shared_atomic_clocks, atomic_clocks, atomic_queue_clocks : float
-        What an atomic in shared memory adds to it, for each lane that has to wait its turn; what the first
-        one in global memory adds; and what each further one on the same word does.
+        Clocks until a warp's first load from global memory arrives; what each further round of loads
+        adds where new sectors are needed, which a compiler's unrolling hides in part; and what one adds
+        that waits for another and finds its sector in L1.
+    barrier_clocks : float
+        What a barrier adds to the longest warp.
+    shared_atomic_clocks, atomic_queue_clocks : float
+        What an atomic in shared memory adds to it, for each lane that has to wait its turn; and what one in
+        global memory adds for each on the same word.
+    atomics_per_clock : float
+        Atomic operations on global memory that L2 does in a clock, where they go to few places.
     overlap : float
         How well the chain of the longest warp overlaps with what throughput limits: the exponent of the norm
         in which the two are added. 1: one waits for the other; infinity: the longer is all that counts.
-    wave_overlap : float
-        What a further wave of blocks adds, as a part of the first one's time.
     h2d_gb_s, d2h_gb_s, h2d_us, d2h_us : float
         Copies over the bus: bandwidth in 1e9 bytes a second, and the fixed time of one copy.
     fill_us : float
@@ -115,12 +122,15 @@ class DeviceSpec:
     shared_bytes_per_sm: int
     registers_per_sm: int
     issue_per_clock: float
+    alu_per_clock: float
+    special_per_clock: float
     doubles_per_clock: float
     sectors_per_clock: float
     request_clocks: float
     block_clocks: float
     l2_bytes: int
     l2_gb_s: float
+    l2_write_gb_s: float
     dram_gb_s: float
     launch_us: float
     start_us: float
@@ -131,13 +141,11 @@ class DeviceSpec:
     first_load_clocks: float
     load_clocks: float
     hit_clocks: float
-    shared_clocks: float
     barrier_clocks: float
     shared_atomic_clocks: float
-    atomic_clocks: float
     atomic_queue_clocks: float
+    atomics_per_clock: float
     overlap: float
-    wave_overlap: float
     h2d_gb_s: float
     d2h_gb_s: float
     h2d_us: float
@@ -172,29 +180,30 @@ H200 = DeviceSpec(
     shared_bytes_per_sm=228 * 1024,
     registers_per_sm=64 * 1024,
     issue_per_clock=4.0,
+    alu_per_clock=2.0,
+    special_per_clock=0.5,
     doubles_per_clock=2.0,
     sectors_per_clock=4.0,
-    request_clocks=0.2155,
-    block_clocks=160.8,
+    request_clocks=0.2815,
+    block_clocks=151.8,
     l2_bytes=60 * 2**20,
-    l2_gb_s=4487,
+    l2_gb_s=5047,
+    l2_write_gb_s=2692,
     dram_gb_s=4800.0,
-    launch_us=1.184,
+    launch_us=1.109,
     start_us=2.894,
     pause_us=0.86,
     switch_us=4.2,
-    step_clocks=1.937,
-    double_clocks=3.926,
-    first_load_clocks=135.9,
-    load_clocks=300.1,
-    hit_clocks=0.0001775,
-    shared_clocks=12.69,
-    barrier_clocks=50.42,
-    shared_atomic_clocks=201.8,
-    atomic_clocks=0.005324,
-    atomic_queue_clocks=1.508,
-    overlap=1.991,
-    wave_overlap=0.8818,
+    step_clocks=3.01,
+    double_clocks=2.804,
+    first_load_clocks=146.6,
+    load_clocks=310.6,
+    hit_clocks=40.0,
+    barrier_clocks=13.3,
+    shared_atomic_clocks=150.1,
+    atomic_queue_clocks=0.1118,
+    atomics_per_clock=10.75,
+    overlap=2.803,
     h2d_gb_s=55.0,
     d2h_gb_s=55.0,
     h2d_us=2.5,
@@ -225,12 +234,15 @@ H200 = DeviceSpec(
         ("shared_bytes_per_sm", GUIDE),
         ("registers_per_sm", GUIDE),
         ("issue_per_clock", "four warp schedulers an SM: NVIDIA H100 Tensor Core GPU Architecture"),
+        ("alu_per_clock", f"{THROUGHPUT}: compare, shift, logical: 64 results a clock"),
+        ("special_per_clock", f"{THROUGHPUT}: reciprocal, square root, exponential, sine: 16"),
         ("doubles_per_clock", f"{THROUGHPUT}: 64 results a clock, 32 threads a warp"),
         ("sectors_per_clock", "128 bytes: NVIDIA H100 Tensor Core GPU Architecture, L1 cache"),
         ("request_clocks", FITTED),
         ("block_clocks", FITTED),
         ("l2_bytes", "reported by the device (cudaDeviceProp.l2CacheSize)"),
         ("l2_gb_s", FITTED),
+        ("l2_write_gb_s", FITTED),
         ("dram_gb_s", DATASHEET),
         ("launch_us", FITTED),
         ("start_us", MLP),
@@ -240,14 +252,12 @@ H200 = DeviceSpec(
         ("double_clocks", FITTED),
         ("first_load_clocks", FITTED),
         ("load_clocks", FITTED),
-        ("hit_clocks", FITTED),
-        ("shared_clocks", FITTED),
+        ("hit_clocks", f"{LUO}, latency of L1"),
         ("barrier_clocks", FITTED),
         ("shared_atomic_clocks", FITTED),
-        ("atomic_clocks", FITTED),
         ("atomic_queue_clocks", FITTED),
+        ("atomics_per_clock", FITTED),
         ("overlap", FITTED),
-        ("wave_overlap", FITTED),
         ("h2d_gb_s", f"{MEASURED}: 256 MiB, pinned"),
         ("d2h_gb_s", f"{MEASURED}: 256 MiB, pinned"),
         ("h2d_us", f"{GRAPH}: 4 to 256 KiB"),

@@ -131,6 +131,16 @@ def test_kernels_that_have_places_share_what_throughput_there_is() -> None:
     assert ends == [6.0, 6.0]
 
 
+def test_whose_instructions_take_longer_gets_more_of_the_throughput() -> None:
+    engine, ends = Engine(), list[float]()
+    for turn in (3.0, 1.0):
+        work = Work(3.0, places=0.25, demand=1.0, turn=turn)
+        note = lambda start, end, waited: ends.append(end)  # noqa: E731
+        engine.submit(engine.queue(0), Command("compute", 0.0, begin=lambda w=work: w, end=note))
+    engine.run_dry()
+    assert ends == [4.0, 6.0]  # three quarters of it against one, and all of it in the end
+
+
 def test_a_kernel_gets_what_earlier_ones_leave() -> None:
     bench = Bench()
     bench.run(bench.engine.queue(0), "first", 10.0, 0.75)

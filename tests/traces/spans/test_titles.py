@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.traces.spans import Span, SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import Name
+from asyncgpu_tutor.types import Device
 
 
 @pytest.mark.parametrize(
@@ -36,15 +37,24 @@ def test_a_name_that_the_program_gave_is_on_the_bar_and_the_kernels_is_kept() ->
     assert read.title == given.title
 
 
-def test_the_programs_own_events_are_calls_of_the_host_and_those_of_a_submission_are_not() -> None:
-    device = SimDevice(machine=Machine())
-    with agt.using(device):
-        one, two = agt.create_stream(), agt.create_stream()
-        with agt.record() as trace:
-            agt.zeros(4).async_on(one)
-            event = one.record()
-            two.wait_event(event)
-            agt.zeros(4).async_on(two)
+def test_the_name_of_a_composite_is_on_the_bars_of_what_is_inside(device: Device) -> None:
+    with agt.record() as trace:
+        agt.zip(agt.zeros(4), agt.ones(4)).named("both").sync()
+        agt.zeros(4).sync()
+    titles = [span.title for span in trace.device_spans]
+    assert titles == ["both: memset", f"both: {trace.device_spans[1].name}", "memset"]
+
+
+def test_the_programs_own_events_are_calls_of_the_host_and_those_of_a_submission_are_not(
+    device: Device,
+) -> None:
+    one, two = agt.create_stream(), agt.create_stream()
+    with agt.record() as trace:
+        agt.zeros(4).async_on(one)
+        event = one.record()
+        two.wait_event(event)
+        agt.zeros(4).async_on(two)
+        device.synchronize()
     calls = [span for span in trace if span.kind == "call" and "malloc" not in span.name]
     assert [span.name for span in calls] == [
         "enqueue memset",
@@ -54,6 +64,12 @@ def test_the_programs_own_events_are_calls_of_the_host_and_those_of_a_submission
     ]
     assert calls[1].detail["stream"] == one.number
     assert calls[2].detail == {"stream": two.number, "event_of": one.number}
-    assert calls[2].duration == pytest.approx(device.spec.call_event_us)
     first, second = trace.find("memset")
     assert trace.happens_before(first, second)
+
+
+def test_an_event_costs_what_the_model_says(sim: SimDevice) -> None:
+    with agt.record() as trace:
+        agt.create_stream().record()
+    (call,) = trace.find("record")
+    assert call.duration == pytest.approx(sim.spec.call_event_us)

@@ -74,9 +74,10 @@ def elementwise(
     instructions: int = 1,
     flops: int = 0,
     special: int = 0,
+    issued: int | None = None,
 ) -> Expr:
     """A function of each thread's own numbers."""
-    price = Price(instructions, flops, special)
+    price = Price(instructions, flops, special, issued)
     done = c.note(Function(nodes(args), price=price, type=result))
     runs = [a.run for a in args]
     if len(runs) == 1:

@@ -22,6 +22,7 @@ from asyncgpu_tutor.cuda_c.compile.builtins.common import (
 )
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert
+from asyncgpu_tutor.cuda_c.compile.issued import ISSUED
 from asyncgpu_tutor.cuda_c.compile.type_names import resolve
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
 from asyncgpu_tutor.cuda_c.lockstep.values import arithmetic, choose, fused
@@ -44,6 +45,7 @@ from asyncgpu_tutor.cuda_c.types import (
 
 Function = Callable[..., Any]
 
+FAST = 4  # instructions of a function that the hardware has, with what fits its argument
 SLOW = 8  # instructions of a function that the hardware only begins with
 
 
@@ -166,7 +168,9 @@ _FAST: dict[str, str] = {
 }  # fmt: skip
 
 
-def _function(function: Function, count: int, slow: bool, single: bool | None) -> Handler:
+def _function(
+    function: Function, count: int, slow: bool, single: bool | None, issued: int | None = None
+) -> Handler:
     """`single`: True takes and gives float; None chooses by the arguments, as C++ does."""
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
@@ -175,8 +179,9 @@ def _function(function: Function, count: int, slow: bool, single: bool | None) -
         args = [convert(c, a, kind, a.at) for a in given]
         cost = SLOW if slow else 1
         return elementwise(
-            c, node, args, kind, function, instructions=cost, flops=1, special=int(slow)
-        )
+            c, node, args, kind, function, instructions=cost, flops=1, special=int(slow),
+            issued=issued if kind is FLOAT else None,
+        )  # fmt: skip
 
     return handle
 
@@ -313,11 +318,12 @@ def _build() -> dict[str, Handler]:
         (_SLOW_2, 2, True),
     ):
         for name, function in functions.items():
-            table[name] = _function(function, count, slow, None)
-            table[name + "f"] = _function(function, count, slow, True)
+            issued = ISSUED.get(name)
+            table[name] = _function(function, count, slow, None, issued)
+            table[name + "f"] = _function(function, count, slow, True, issued)
     for name, plain in _FAST.items():
-        table[name] = _function(_SLOW_1[plain], 1, True, True)
-    table["__powf"] = _function(np.power, 2, True, True)
+        table[name] = _function(_SLOW_1[plain], 1, True, True, FAST)
+    table["__powf"] = _function(np.power, 2, True, True, FAST)
     table["abs"] = _abs
     table["labs"] = table["llabs"] = _abs
     table["max"] = _extreme(np.maximum, _greater)

@@ -43,7 +43,7 @@ START = When()
 HANDED = When(0.0, 0.0)
 
 
-def latency(instructions: int) -> float:
+def latency(instructions: float) -> float:
     """Of an operation that takes so many instructions; none if it is computed elsewhere."""
     if instructions <= SHORT:
         return ARITHMETIC * min(instructions, 1)

@@ -60,7 +60,7 @@ def _steps(s: State, steps: Sequence[record.Step]) -> None:
             _EFFECTS[type(step)](s, step)
 
 
-def _when(s: State, node: record.Node, issued: int) -> When:
+def _when(s: State, node: record.Node, issued: float) -> When:
     """When a value can be used that so many instructions have been issued for."""
     if isinstance(node, record.Read):
         return s.path.read(node.variable)

@@ -27,6 +27,7 @@ from asyncgpu_tutor.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = 6  # what is added up for each warp: see `Tally._costs`
+NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
 _SAMPLED_WARPS = 8  # of a batch, evenly spread
@@ -39,8 +40,18 @@ class Tally:
     def __init__(self, costs: Costs, sites: list[Site]) -> None:
         self.charges = costs.charges
         self.site_costs = costs.sites
-        self._costs = [
-            (c.instructions, c.rounds, c.dependent, c.doubles, c.latency, c.issued)
+        # A column for each charge, with what `settle` adds up.
+        self._costs: list[NDArray[np.float64]] = [
+            np.array(
+                [
+                    (c.instructions,),
+                    (c.rounds,),
+                    (c.dependent,),
+                    (c.doubles,),
+                    (c.latency,),
+                    (c.issued,),
+                ]
+            )
             for c in costs.charges
         ]
         self.sites = sites
@@ -100,23 +111,14 @@ class Tally:
 
     def settle(self) -> None:
         """Credit the warps with what their masks were charged."""
-        costs = self._costs
+        costs, chains = self._costs, self._chains
         for mask in self._charged:
-            pending = mask.pending
-            if len(pending) == 1:
-                ((point, times),) = pending.items()
-                amounts = [cost * times for cost in costs[point]]
+            passed = (costs[point] * times for point, times in mask.pending.items())
+            amounts = sum(passed, NOTHING)
+            if mask.full:
+                chains += amounts
             else:
-                amounts = [0.0] * ROWS
-                for point, times in pending.items():
-                    for row, cost in enumerate(costs[point]):
-                        if cost:
-                            amounts[row] += cost * times
-            for row, amount in enumerate(amounts):
-                if amount and mask.full:
-                    self._chains[row] += amount
-                elif amount:
-                    np.add(self._chains[row], amount, out=self._chains[row], where=mask.warps)
+                np.add(chains, amounts, out=chains, where=mask.warps)
             mask.pending = {}
             mask.charged = False
         self._charged.clear()

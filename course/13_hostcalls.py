@@ -13,7 +13,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 70 minutes |
+# | Time | 60 minutes |
 # | You need | [01_sync_kernels](01_sync_kernels.ipynb) and [06_await](06_await.ipynb). You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -640,7 +640,7 @@ async def ask_often(blocks, calls, packets, **how):
 
 
 together = {"batch_handlers": {16: lambda a, b, c: a + b}}  # answers all that wait; more of this below
-calls = 4 if device.simulated else 400
+calls = 2 if device.simulated else 400
 await ask_often(132, 1, 256, **together)  # once for practice
 times = {}
 for packets in (8, 32, 256):

@@ -8,12 +8,13 @@
 # - mark the parts of your program for a profiler, correctly across `await`;
 # - take a profile in three ways, with or without a GPU, and say what each can and cannot see;
 # - read a timeline from the top: is the device busy, if not why, and what is the end waiting for;
+# - answer eight questions that people ask of a report, from the largest gap to what a repair has brought;
 # - recognise seven common defects by what they look like, and repair them;
 # - find your way in the window of NVIDIA's Nsight Systems.
 #
 # | | |
 # |---|---|
-# | Time | 70 minutes |
+# | Time | 115 minutes; the eight questions to a report are 40 of them |
 # | You need | [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb) |
 # | Device | the first cell of code says which one is in use |
 
@@ -287,13 +288,15 @@ if device.simulated:
 #
 # ```text
 # export ASYNCGPU_NVTX=1
-# nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none -o report python 08_profiling.py
+# nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-event-trace=true -o report python 08_profiling.py
 # nsys export --type=sqlite -o report.sqlite report.nsys-rep
 # ```
 #
 # The first line asks for the ranges. The second one runs the program and writes `report.nsys-rep`, which the profiler's window opens. The two options with *none*
-# leave out what the CPU did besides (samples of its code, and which thread it ran when), so that the file stays small. The third line makes a database of it, for `agt.Trace.from_nsys("report.sqlite")`. One command does it all, analysis included, for
-# the MLP of the last page: `python -m asyncgpu_tutor profile`. Is Nsight Systems on this machine?
+# leave out what the CPU did besides (samples of its code, and which thread it ran when), so that the file stays small.
+# `--cuda-event-trace=true` says which stream waited for which. Two more are worth knowing: `--capture-range=cudaProfilerApi` records only
+# between `cupyx.profiler.profile()`'s start and end, and `--cuda-graph-trace=node` looks inside of CUDA graphs. The third line makes a database of it, for `agt.Trace.from_nsys("report.sqlite")`. One command does it all, analysis included, for
+# the MLP of the last page: `asyncgpu-tutor profile`. For a program of yours: `asyncgpu-tutor profile -- python my.py`. Is Nsight Systems on this machine?
 
 # %% id=profile-nsys-here
 try:
@@ -488,7 +491,6 @@ room.reveal(
     "shorter" if six < one / 1.5 else "longer" if six > one else "same",
     f"{one:.0f} µs became {six:.0f} µs. Each launch has a grid of {tuple(blocks)}: a single block.",
 )
-assert tuple(blocks) == (1, 1, 1)
 
 # %% [markdown] id=misconception-busy
 # > **Misconception: the device is busy, so it cannot be made quicker.**
@@ -499,6 +501,7 @@ assert tuple(blocks) == (1, 1, 1)
 # > - *What helps:* look at the grid. Few blocks: run several at once, or give each more to do.
 
 # %% id=misconception-busy-check
+assert tuple(blocks) == (1, 1, 1)
 assert side_by_side.metrics().max_concurrency >= 2
 assert one / six > 1.5
 if device.simulated:
@@ -510,8 +513,9 @@ if device.simulated:
 # You may never need it: what is on this page is enough for the programs of this course. But sooner or later you get a
 # `.nsys-rep` of a program that is not yours. Its window looks like much, and is what you know in another order.
 #
-# The course brings one: the MLP of the last page, run on an H200 under `nsys`. We read its export, and draw it as the window
-# arranges it. The drawing is ours. The names of rows and menus are those of version 2023.4 and of its User Guide, and later versions may differ a
+# The course brings one: the MLP of the last page, run on an H200 under `nsys` 2025.3, so that you need this version or a later one to open it. We read its
+# export, and draw it as the window arranges it. The drawing is ours, and numbers streams by first use; the window shows CUDA's own numbers, here 14 to 17
+# (`span.detail["cuda_stream"]`). The names of rows and menus are those of version 2023.4 and of its User Guide, and later versions may differ a
 # little. (If you have Nsight Systems, open the report itself beside it: *File > Open*.)
 
 # %% id=nsight-picture
@@ -544,7 +548,8 @@ assert foreign.find("sgemm_naive")[0].label == "batch 0"
 # A right click on a row offers *Show in Events View*: the table below the timeline then lists that row, with start and duration, as our
 # `table()` does. The list above that table has more to show. The **Expert System View** is a detective like the one that you are about to meet, and the **Stats System
 # View** has sums by kernel and by call. Without a window, they are `nsys analyze report.nsys-rep` and `nsys stats report.nsys-rep`. (The rule for gaps does not mind any
-# that is shorter than half a second. For programs like ours, ask it for all of a millisecond or more: `nsys analyze --rule gpu_gaps:gap=1 report.nsys-rep`.) What all of
+# that is shorter than half a second. It counts in whole milliseconds, so it cannot see the gaps of this report, of which the largest has a tenth of one: that is what
+# `agt.analyse(trace).gaps` is for.) What all of
 # them mean is in NVIDIA's
 # [User Guide](https://docs.nvidia.com/nsight-systems/UserGuide/index.html) and its
 # [guide to analysis](https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html).
@@ -554,6 +559,7 @@ assert foreign.find("sgemm_naive")[0].label == "batch 0"
 # | whose work it is | label of a span | the range around its call, in the row of its domain |
 # | whether the host waits | white, dotted spans on the host's lane | `cudaEventSynchronize` and the like in *CUDA API*. Rule `cuda_api_sync` |
 # | whether a copy was pageable | `span.detail["pageable"]` | its name, such as *Memcpy HtoD (Pageable)*. Rule `cuda_memcpy_async` |
+# | from when to when the device worked for a range | `analyse(trace).sums.ranges` | the range once more, below *CUDA HW*. Sum `nvtx_gpu_proj_sum` |
 # | gaps of the device | `analyse(trace).idle_by_cause` | gaps in *[All Streams]*. Rules `gpu_gaps` and `gpu_time_util` |
 # | what a stream waited for | an arrow, `span.after` | `cudaStreamWaitEvent` in *CUDA API* |
 # | how long each sort of work takes | `agt.compare(a, b).table()` | sums `cuda_gpu_kern_sum`, `cuda_gpu_mem_time_sum` and `cuda_api_sum` |

@@ -250,22 +250,15 @@ assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, token), atol=1e-4)
 # > - *What helps:* look at the kernels' own spans before you hope for a graph. If they fill the time, it has nothing to remove.
 
 # %% id=misconception-kernels-code
-with agt.using("sim"):
-    _, sim_weights, sim_arrays = make_network(layers=8)
-    sim_op = network(sim_weights, sim_arrays)
-    sim_graph = sim_op.graph_on(agt.create_stream())
-    traces = []
-    for run in (sim_op, sim_graph.launch()):
-        with agt.record() as trace:
-            run.sync()
-        traces.append(trace)
+# Recorded on an H200: three tokens through eight layers, by single calls and by a graph's launch for each token.
+traces = [agt.Trace.load_recording(f"09_cuda_graphs{how}") for how in ("_by_calls", "")]
+usual = [float(np.median([span.duration for span in trace.find("layer")])) for trace in traces]
+for name, trace, us in zip(["calls", "graph"], traces, usual):
+    print(f"{name}: {trace.metrics().makespan:.0f} µs in all; a kernel takes {us:.1f} µs")
 
-for name, trace in zip(["calls", "graph"], traces):
-    kernels = trace.find("layer")
-    print(f"{name}: {trace.metrics().makespan:.0f} µs, one kernel {kernels[0].duration:.2f} µs")
-(one_by_one,), (at_once,) = [{round(s.duration, 6) for s in t.find("layer")} for t in traces]
-assert one_by_one == at_once
-assert traces[0].metrics().makespan > 3 * traces[1].metrics().makespan
+# %% id=misconception-kernels-check tags=asserts
+assert 0.9 < usual[0] / usual[1] < 1.1
+assert traces[0].metrics().makespan > 1.4 * traces[1].metrics().makespan
 
 # %% [markdown] id=exercise-first-graph
 # ### Exercise: your first graph

@@ -51,6 +51,15 @@ v = cupy.cuda.runtime.runtimeGetVersion()
 print(f"a kernel compiled and ran, with CUDA runtime {v // 1000}.{v % 1000 // 10}")
 """
 
+# Installed is not enough: cupti-python without the package cuda cannot be imported, and a driver or a
+# container may forbid what it asks for.
+CUPTI_TRIAL = """\
+from cupti import cupti
+cupti.activity_enable(cupti.ActivityKind.CONCURRENT_KERNEL)
+cupti.activity_disable(cupti.ActivityKind.CONCURRENT_KERNEL)
+print("it was imported, and takes records of kernels")
+"""
+
 Status = Literal["ok", "absent", "missing", "broken"]
 
 
@@ -342,8 +351,16 @@ def examine_nvtx(machine: ThisMachine) -> Finding:
 def examine_cupti(machine: ThisMachine, cuda: Cuda | None) -> Finding:
     """CUPTI, which measures kernels from inside the process."""
     version = machine.version_of("cupti-python")
+    if version is not None and cupy_extra(cuda) is None:
+        return Finding("CUPTI", "ok", f"cupti-python {version}, which needs a GPU to be tried")
     if version is not None:
-        return Finding("CUPTI", "ok", f"cupti-python {version}")
+        works, last_line = machine.try_python(CUPTI_TRIAL)
+        if works:
+            return Finding("CUPTI", "ok", f"cupti-python {version}: {last_line}")
+        advice = (
+            f"Times come from CUDA events instead. To repair it: {how_to_install(machine, 'trace')}"
+        )
+        return Finding("CUPTI", "broken", f"cupti-python {version}: {last_line}", advice)
     if cupy_extra(cuda) is None:
         return Finding("CUPTI", "absent", "not needed without a GPU")
     advice = f"Optional, for exact kernel times: {how_to_install(machine, 'trace')}"

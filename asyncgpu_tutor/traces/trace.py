@@ -19,6 +19,7 @@ from asyncgpu_tutor.traces.spans import (
     runs_before,
 )
 from asyncgpu_tutor.traces.spans.shown import NOTHING, Lines
+from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS
 from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
@@ -71,7 +72,7 @@ class Trace:
     @property
     def device_spans(self) -> list[Span]:
         """The spans in which the device was busy, by id."""
-        return [span for span in self.spans if span.on_device]
+        return [span for span in self.spans if span.kind in DEVICE_KINDS]
 
     @property
     def streams(self) -> list[int]:

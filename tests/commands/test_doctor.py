@@ -36,6 +36,7 @@ class Told(ThisMachine):
     python: tuple[int, int, int] = (3, 12, 3)
     platform: tuple[str, str] = ("Linux", "x86_64")
     trial: tuple[bool, str] = (True, "a kernel compiled and ran")
+    cupti: tuple[bool, str] = (True, "it takes records")
     commands: dict[str, str] = field(default_factory=dict)
     checkout: bool = True
     trials: int = 0
@@ -53,9 +54,11 @@ class Told(ThisMachine):
         return self.driver
 
     def try_python(self, program: str) -> tuple[bool, str]:
-        assert "RawKernel" in program
         self.trials += 1
-        return self.trial
+        if "RawKernel" in program:
+            return self.trial
+        assert "activity_enable" in program
+        return self.cupti
 
     def output_of(self, *command: str) -> str | None:
         return self.commands.get(command[0])
@@ -153,6 +156,12 @@ FOUND = [
     (Told(driver=NO_GPU), "NVIDIA GPU", "broken", ["CUDA error 100", "CUDA_VISIBLE_DEVICES"]),
     (Told(driver=Cuda((11, 8), ("Tesla V100",))), "NVIDIA GPU", "broken", ["525"]),
     (Told(driver=H200), "CUPTI", "missing", ['pip install -e ".[trace]"']),
+    (
+        Told(COURSE_ON_GPU, driver=H200, cupti=(False, "ModuleNotFoundError: no module 'cuda'")),
+        "CUPTI",
+        "broken",
+        ["Times come from CUDA events", 'pip install -e ".[trace]"'],
+    ),
     (Told(driver=OLDER), "CUPTI", "missing", ["580"]),
     (Told(), "CUPTI", "absent", ["not needed"]),
 ]

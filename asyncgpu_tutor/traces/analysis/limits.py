@@ -141,7 +141,14 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     if not kernels or busy < 0.5 * m.device_active or m.device_active < _IDLE * m.device_makespan:
         return
     # Kernels that run together fill the device together.
-    filled = math.fsum(fill_of(s, seen.trace) * s.duration for s in kernels) / m.device_active
+    fills: dict[str, float] = {}  # by what decides it: a program has few sorts of launches
+    parts: list[float] = []
+    for span in kernels:
+        sort = f"{span.detail.get('fills')} {span.detail['grid']} {span.detail.get('block')}"
+        if sort not in fills:
+            fills[sort] = fill_of(span, seen.trace)
+        parts.append(fills[sort] * span.duration)
+    filled = math.fsum(parts) / m.device_active
     if filled >= _FEW:
         return
     small = sorted(kernels, key=lambda s: -s.duration)[:_LISTED]

@@ -26,6 +26,7 @@ from asyncgpu_tutor.traces.analysis.sums import Sums, sums
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
 from asyncgpu_tutor.traces.spans.shown import NOTHING, Lines, html_table
+from asyncgpu_tutor.traces.spans.uncollected import uncollected
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -126,6 +127,7 @@ class Analysis:
         )
         return told + self.metrics._repr_html_() + (idle if causes else "") + path._repr_html_()
 
+    @uncollected()
     def table(self) -> Lines:
         """All of it as text. Times are in us."""
         return Lines("\n".join(self._lines()))
@@ -246,6 +248,7 @@ def _causes(parts: dict[Cause, float]) -> Iterator[str]:
             yield f"  {cause:<12} {us:>10.1f}  {us / total:>4.0%}  {CAUSE_WORDS[cause]}"
 
 
+@uncollected()
 def analyse(trace: Trace) -> Analysis:
     """Ask a trace everything: idle time by cause, queue depth, overlaps, critical path, defects.
 

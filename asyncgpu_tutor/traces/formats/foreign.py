@@ -12,12 +12,14 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import own_json, pftrace
 from asyncgpu_tutor.traces.formats._own_events import Parts, spans_of
 from asyncgpu_tutor.traces.formats.perfetto import OURS
+from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
 __all__ = ["read"]
 
 CLOCK = "PyTorch profiler"
 
 
+@uncollected()
 def read(path: Path) -> Parts:
     """Spans, clock, device and facts; see `Trace.load`."""
     if not stat.S_ISREG(path.stat().st_mode):
@@ -71,8 +73,8 @@ def _chrome(path: Path, events: list[dict[str, Any]], body: Mapping[str, Any]) -
             "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
         )
     gpus = body.get("deviceProperties")
-    first = cast(list[Any], gpus)[0] if isinstance(gpus, list) and gpus else {}
-    name, threads = _chrome_rows.gpu(first)
+    listed = cast(list[object], gpus) if isinstance(gpus, list) else []
+    name, threads = _chrome_rows.gpu(listed[0] if listed else None)
     about = {**export.about, "file": path.name, **({"threads_at_once": threads} if threads else {})}
     return nsys.built(export), CLOCK, name or "unknown GPU", about
 

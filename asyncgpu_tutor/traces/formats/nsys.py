@@ -19,6 +19,7 @@ from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Key, Range, W
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, call_name
+from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
 __all__ = ["CLOCK", "built", "read"]
 
@@ -27,6 +28,7 @@ _MOST_BRANCHES = 128  # as many as a device has hardware queues
 _WHAT = "an export of Nsight Systems (nsys export --type sqlite)"
 
 
+@uncollected()
 def read(
     path: str | Path, *, within: str | None, limit: int
 ) -> tuple[list[Span], str, dict[str, object]]:

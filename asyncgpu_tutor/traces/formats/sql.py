@@ -55,9 +55,7 @@ def ask(spans: Sequence[Span], query: str) -> Rows:
         )  # fmt: skip
         connection.executemany(f"INSERT INTO spans VALUES ({', '.join('?' * len(_COLUMNS))})", rows)
         looks = iter(range(_MOST_LOOKS))
-        connection.set_authorizer(
-            lambda action, *_: sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
-        )
+        connection.set_authorizer(_authorise)
         connection.set_progress_handler(lambda: next(looks, None) is None, _STEPS)
         found = connection.execute(query)
         return Rows(found.fetchall(), tuple(column[0] for column in found.description or ()))
@@ -68,3 +66,9 @@ def ask(spans: Sequence[Span], query: str) -> Rows:
         ) from None
     finally:
         connection.close()
+
+
+def _authorise(
+    action: int, _first: str | None, _second: str | None, _database: str | None, _by: str | None
+) -> int:
+    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY

@@ -143,6 +143,19 @@ class TestAnswers:
 
         assert run(main)
 
+    @pytest.mark.parametrize("seed", range(4))
+    def test_in_hostile_orders(self, seed: int) -> None:
+        async def main() -> bool:
+            with agt.using(agt.SimDevice(adversary=seed)):
+                one, two = Asking(5, 3), Asking(7, 2)
+                async with agt.hostcalls(
+                    {16: lambda call: both(call.a, call.b)}, packets=3
+                ) as host:
+                    await asyncio.gather(host.run(one.op(host)), host.run(two.op(host)))
+                return one.all_right and two.all_right
+
+        assert run(main)
+
     def test_time_and_random_bits(self, device: Device) -> None:
         async def main() -> tuple[list[int], list[int]]:
             time, bits = Asking(1, 4, service=1), Asking(1, 4, service=2)

@@ -141,7 +141,7 @@ def _taking(stack: Any, number: int, *, back: bool) -> Callable[[], Generator[An
     def thread() -> Generator[Any, Any, Any]:
         held: list[Any] = []
         for _ in range(number):
-            packet: Any = yield from stack.pop()
+            packet = cast(Any, (yield from stack.pop()))
             held += [] if packet is None else [packet]
         if back and held:
             yield from stack.push(held.pop(0))
@@ -156,7 +156,7 @@ def _left(stack: Any, memory: dict[Any, Any]) -> list[Any]:
     def drain() -> Generator[Any, Any, Any]:
         found: list[Any] = []
         while len(found) <= PACKETS:
-            packet: Any = yield from stack.pop()
+            packet = cast(Any, (yield from stack.pop()))
             if packet is None:
                 break
             found.append(packet)

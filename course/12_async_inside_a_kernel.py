@@ -587,7 +587,7 @@ print(got)
 # %% id=reveal-take
 takers.reveal(
     {1: "one", 32: "all"}.get(int(got.sum()), "some"),
-    "A look can have a consequence: the compare-and-swap lets one lane through, and which one is not promised. "
+    "A look can have a consequence: the compare-and-swap lets one lane through, which one is not promised. "
     "The other 31 would wait for a message that never comes. So one looks, and all learn.",
 )
 

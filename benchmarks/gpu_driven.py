@@ -4,8 +4,8 @@
 
 Newton's square roots until none moves: a flag that is read back after each round, or one launch whose
 threads decide. Small jobs: a launch each, or one kernel that stays and takes them from a counter. Three
-sizes; "prepared" is the same with `op.prepare()`. Ways are measured in turns, in one process; medians, in us.
-Values are compared with NumPy's. On the simulated device the times are the model's.
+sizes of each; "prepared" is the same with `op.prepare()`. Ways are measured in turns, in one process;
+medians, in us. Values are compared with NumPy's. On the simulated device the times are the model's.
 """
 
 from __future__ import annotations

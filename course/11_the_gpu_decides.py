@@ -351,8 +351,8 @@ early.reveal(
 # %% [markdown] id=maze-text
 # ## A flood in a maze
 #
-# In the search, threads could stop one by one. Often they cannot. Open a tap in the corner of a maze: in each round the water moves one step on, and the round in which it moves nowhere is the last. No single
-# thread can tell. A thread whose cell is dry may have to wait for a long time.
+# In the search, threads could stop one by one. Often they cannot. Open a tap in the corner of a maze. In each round the water moves one step on, and the first round in which it moves nowhere is the last. No single
+# thread can tell which round that is: its own cell may stay dry for a long time, and then get wet after all.
 
 
 # %% id=maze
@@ -587,7 +587,7 @@ assert faster > 5
 # Four details decide whether it works:
 #
 # 1. One thread of each block does the counting. The others wait for it at `__syncthreads()`, **before**: nobody is counted whose block is still at work. And **after**: nobody goes on before the meeting is over.
-# 2. What a block wrote has to be seen by the others when they go on. `__threadfence()` makes sure of that, and it belongs between the work and the counting.
+# 2. What a block wrote has to be seen by the others when they go on. `__threadfence()` makes sure of that. It belongs between the work and the counting, and again between the looking and what comes next, so that nobody goes on with old numbers from a cache.
 # 3. The look must be a real one, at memory: `atomicAdd(arrived, 0)`.
 # 4. For the next meeting the counter goes on from where it is: the goals of a grid of 4 blocks are 4, 8, 12.
 #
@@ -623,6 +623,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
         while (atomicAdd(arrived, 0) < goal) {
             if (++looks > 10000000) __trap();
         }
+        __threadfence();
     }
     __syncthreads();
 }
@@ -631,12 +632,12 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 # %% id=11-meet hints
 # Go through the four details in order. Two of them are `__syncthreads()`, one at the top and one at the bottom, where all threads pass.
 #
-# In the `if`: fence first, then count, then look. `atomicAdd(arrived, 1)` counts.
+# In the `if`: fence first, then count, then look, and a fence once more. `atomicAdd(arrived, 1)` counts.
 #
 # The loop waits as long as `atomicAdd(arrived, 0) < goal`.
 
 # %% id=11-meet explanation
-# Six lines, and each guards against something else. Leave one out and most runs on a GPU would still go well, which is the worst kind of wrong. The simulated device is not lucky.
+# Every line guards against something else. Leave one out and most runs on a GPU would still go well, which is the worst kind of wrong. The simulated device is not lucky. (It lets one thing pass: a missing second fence, because it has no caches.)
 
 # %% id=11-meet-check
 check("11-meet", MEET)
@@ -656,6 +657,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
         while (atomicAdd(arrived, 0) < goal) {
             if (++looks > 10000000) __trap();
         }
+        __threadfence();
     }
     __syncthreads();
 }
@@ -829,7 +831,7 @@ with agt.using("sim"):
 # %% [markdown] id=queue-text
 # ## A kernel that stays
 #
-# Another conversation that you can end: "here is a job; here is the next one". There are 64 small jobs of very different lengths. A launch for each works, and costs 64 launches.
+# Here is another conversation that you can end: "Here is a job. Here is the next one." There are 64 small jobs of very different lengths. A launch for each works, and costs 64 launches.
 #
 # The other way round: launch *once*, a few blocks that stay. Whenever a block has nothing to do, it takes the next job by itself. All it needs is a counter:
 #
@@ -910,8 +912,8 @@ def persistent(blocks):
 
 
 # %% [markdown] id=queue-question
-# Sixteen blocks will do the 64 jobs in no time. But let us be mean, and send a **single** block of 64 threads, on a GPU that has room for thousands. It does all jobs, one after the other. The launches
-# go to one stream, so they are one after the other as well.
+# Sixteen blocks will do the 64 jobs in no time. But let us be mean, and send a **single** block of 64 threads to a GPU that has room for thousands. It does all jobs, one after the other. The 64 launches
+# go to one stream, so their jobs run one after the other as well.
 
 # %% id=predict-queue
 queue = Prediction(
@@ -1169,6 +1171,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
         while (atomicAdd(arrived, 0) < goal) {
             if (++looks > 10000000) __trap();
         }
+        __threadfence();
     }
     __syncthreads();
 }
@@ -1227,7 +1230,7 @@ check("11-challenge", pagerank)
 #
 # - A decision costs a conversation wherever the data is not. Move it to the data.
 # - A thread can go home by itself. A warp and a block agree by a vote: `__any_sync`, `__syncthreads_or`. Whoever has voted gets the same answer as all others.
-# - A grid agrees at a barrier: fence, count, look. Nobody may be missing.
+# - A grid agrees at a barrier: fence, count, look, fence. Nobody may be missing.
 # - Blocks that wait for each other need a place at the same time. Cooperative groups check that for you.
 # - A persistent kernel takes its jobs from a counter. One atomic is a queue.
 # - What you save is the conversation, and no more. Long rounds have nothing to gain.

@@ -150,7 +150,7 @@ draw_cups(waited, titles=["One cup after the other"])
 assert waited.shape[1] == (BOIL + STEEP).sum() == 17
 
 # %% [markdown] id=turns-text
-# The other kernel, `in_turns`, has the same thread look at each cup in turn, and go on to the next if there is nothing to do.
+# In the other kernel, `in_turns`, the same thread looks at each cup in turn, and goes on to the next one if there is nothing to do.
 
 # %% id=predict-turns
 turns = Prediction(
@@ -509,7 +509,7 @@ loser.reveal(
 # %% [markdown] id=warp-text
 # ## Thirty-two at once
 #
-# So far a single thread did everything. But threads come in warps of 32, which go in step. What if all 32 run an executor?
+# So far a single thread did everything. But threads come in warps of 32 that go in step. What if all 32 run an executor?
 #
 # Suppose that each lane polls a timer of its own, and goes on when that is ready. The lanes leave the loop one after the other. For a while that is fine: those who are done wait for the others. But if the loop contains anything that the warp does *together*, such as a
 # shuffle, the first who left is missing:
@@ -537,14 +537,14 @@ with agt.using("sim"):
         raise AssertionError("the missing lane was not seen")
 
 # %% [markdown] id=agree-text
-# So the rule is: **a warp waits together.** All lanes take the same way around the loop, and leave it in the same round. There are two ways to get there, and you know both from the last chapter:
+# So the rule is: **a warp waits together.** All lanes take the same way around the loop, and leave it in the same round. There are two ways to get there:
 #
 # - **vote**: `__all_sync(mask, state == READY)`. It is over when it is over for all. That is a join of 32 futures.
 # - **one looks, all learn**: lane 0 polls, and `__shfl_sync(mask, state, 0)` gives every lane what lane 0 has.
 #
 # (Rust's `async` on the GPU puts such an agreement behind every `.await`, so that lanes cannot drift apart.)
 #
-# Why should only one look? Because a look can have a consequence. Here is a mailbox from which a message is *taken*:
+# Does it matter which of the two you choose? Here is a mailbox in the device's memory:
 
 # %% id=take
 TAKE = TEA + r"""
@@ -587,8 +587,8 @@ print(got)
 # %% id=reveal-take
 takers.reveal(
     {1: "one", 32: "all"}.get(int(got.sum()), "some"),
-    "The compare-and-swap lets one of them through, and which one is not promised. The other 31 would wait "
-    "for a message that never comes.",
+    "A look can have a consequence: the compare-and-swap lets one lane through, which one is not promised. "
+    "The other 31 would wait for a message that never comes. So one looks, and all learn.",
 )
 
 # %% [markdown] id=exercise-warp

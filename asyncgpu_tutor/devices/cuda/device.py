@@ -293,9 +293,10 @@ class CupyDevice:
         place = cupy.cuda.UnownedMemory(address(host), max(host.nbytes, 1), host, self.ordinal)
         return CupyMemory(cupy.cuda.MemoryPointer(place, 0), host.nbytes)
 
-    async def until_waited_for(self, answered: int) -> None:
+    async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
         """Give the event loop a turn when one is due; see `Device.until_waited_for`."""
         if turn_is_due():
+            look()
             await asyncio.sleep(0)
             turn_given(TURN_WHILE_ASKED_US)
 

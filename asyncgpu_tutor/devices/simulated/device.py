@@ -215,7 +215,7 @@ class SimDevice:
         room = self.machine.room_of(host)
         return SimMemory(GlobalMemory(host.nbytes, name, room), self.heap.address(host.nbytes))
 
-    async def until_waited_for(self, answered: int) -> None:
+    async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
         """Wait until a kernel is waiting for the host; see `Device.until_waited_for`."""
         await self.machine.until_paused(ROUND_US + answered * ANSWER_US)
 

@@ -108,7 +108,7 @@ __device__ inline Poll warp_join(Poll mine) {
 // What lane 0 has, for all 32 lanes. All of them call it.
 template <typename T>
 __device__ T from_first_lane(T mine) {
-    return __shfl_sync(0xffffffffu, mine, 0);
+    return (T)__shfl_sync(0xffffffffu, mine, 0);  // of an enumeration it is an int
 }
 
 // ---- channels

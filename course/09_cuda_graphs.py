@@ -250,7 +250,7 @@ assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, token), atol=1e-4)
 # > - *What helps:* look at the kernels' own spans before you hope for a graph. If they fill the time, it has nothing to remove.
 
 # %% id=misconception-kernels-code
-# Recorded on an H200: three tokens through eight layers, by single calls and by a graph's launch for each token.
+# Recorded on an H200: three tokens through eight layers, by single calls and by a graph's launch for each.
 traces = [agt.Trace.load_recording(f"09_cuda_graphs{how}") for how in ("_by_calls", "")]
 usual = [float(np.median([span.duration for span in trace.find("layer")])) for trace in traces]
 for name, trace, us in zip(["calls", "graph"], traces, usual):

@@ -45,17 +45,16 @@ def reads(
 
 def same(name: str, got: object, expected: Any, wanted: str) -> None:
     """Numbers within a thousandth, text as it is, and as many of them as are wanted."""
-    parts = expected if isinstance(expected, tuple) else (expected,)
-    told = got if isinstance(got, tuple | list) else (got,)
-    mine = cast(Sequence[object], told)
+    parts = cast(tuple[Any, ...], expected) if isinstance(expected, tuple) else (expected,)
+    mine = cast(Sequence[object], got) if isinstance(got, tuple | list) else (got,)
     if len(mine) != len(parts):
         raise Rejected(f"{name} should return {wanted}, and returned {brief(got)}")
-    for one, right in zip(mine, cast(tuple[object, ...], parts), strict=True):
+    for one, right in zip(mine, parts, strict=True):
         if isinstance(right, str):
             fits = one == right
         else:
             fits = is_number(one) and math.isclose(
-                float(cast(Any, one)), float(cast(Any, right)), rel_tol=1e-3, abs_tol=1e-3
+                float(cast(Any, one)), float(right), rel_tol=1e-3, abs_tol=1e-3
             )
         if not fits:
             due = ", ".join(_short(part) for part in parts)

@@ -30,17 +30,15 @@ def gpu(properties: object) -> tuple[str, int]:
         return "", 0
     facts = cast(Event, properties)
     sms, threads = facts.get("numSms"), facts.get("maxThreadsPerMultiprocessor")
-    known = isinstance(sms, int) and isinstance(threads, int)
-    return str(facts.get("name", ""))[:100], sms * threads if known else 0
+    at_once = sms * threads if isinstance(sms, int) and isinstance(threads, int) else 0
+    return str(facts.get("name", ""))[:100], at_once
 
 
 def collect(events: list[Event]) -> Export:
     """The rows that a trace is made of; times become whole ns."""
     whole = [(event, *times) for event in events if (times := _times(event)) is not None]
-    work = sorted(
-        (w for event, start, end in whole if (w := _work(event, start, end)) is not None),
-        key=lambda w: (w.start, w.correlation),
-    )
+    made = [_work(event, start, end) for event, start, end in whole]
+    work = sorted((w for w in made if w is not None), key=lambda w: (w.start, w.correlation))
     threads: dict[tuple[object, object], int] = {}
 
     def thread(event: Event) -> int:

@@ -70,7 +70,7 @@ def test_work_calls_waits_and_ranges(name: str, tmp_path: Path) -> None:
     ]
     assert [s.name for s in trace if s.kind == "range"] == ["ProfilerStep#1", "aten::add_"]
     assert [s.name for s in trace if s.kind == "wait"] == ["synchronize device"]
-    assert trace.device_spans[1].detail == {"bytes": 64, "pageable": True}
+    assert trace.device_spans[1].detail == {"bytes": 64, "pageable": True, "cuda_stream": 7}
     assert trace.about["threads_at_once"] == 108 * 2048
     (kernel, _) = trace.device_spans
     assert kernel.label == "aten::add_"

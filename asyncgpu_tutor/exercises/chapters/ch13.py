@@ -275,6 +275,7 @@ def check_batch(mine: Any, _model: Any) -> None:
 
 # ------------------------------------------------------------------ the challenge
 BLOCKS, THREADS, PIECE = 4, 32, 64
+GOAL_US = 210.0  # half of what one thread takes that does all of it
 
 
 def check_pipeline(mine: Any, _model: Any) -> float:
@@ -300,6 +301,8 @@ def check_pipeline(mine: Any, _model: Any) -> float:
                 took = call(cast(Any, main))
                 got = names[1].read_bytes() if names[1].exists() else b""
                 _same_text(got, text.upper())
+    if took >= GOAL_US:
+        raise Rejected(f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}")
     return took
 
 

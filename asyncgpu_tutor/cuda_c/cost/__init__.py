@@ -1,1 +1,1 @@
-"""What a kernel costs: charges for its code (`walk`), and counts of what ran (`tally`, `counts`)."""
+"""What a kernel costs: charges for its code (`walk`), and counts, such as of bank conflicts (`tally`)."""

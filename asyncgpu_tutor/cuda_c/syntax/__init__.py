@@ -1,8 +1,8 @@
-"""From words to a syntax tree, in which types are still names.
+"""From words to a syntax tree, in which types are still names; and the errors of syntax.
 
 One parser in five files, each a class that builds on the one before it:
 
-    tokens_and_types    looking at tokens and taking them; names of types
+    tokens_and_types    looking at tokens and taking them (`need` says what is missing); names of types
     expressions         operators and their precedence
     statements          statements and local declarations
     structs             functions; structs with their members and functions, enumerations

@@ -1,4 +1,8 @@
-"""The simulated device: right values, modelled times, every hazard an error."""
+"""The simulated device: right values, modelled times, every hazard an error.
+
+Whether a copy may start, and what each of two kernels gets of the GPU, is decided in `engine`; how long a
+kernel takes, in `model`; and which streams race, in `stream_races`.
+"""
 
 from asyncgpu_tutor.devices.simulated.device import SimDevice
 from asyncgpu_tutor.devices.simulated.machine import Machine

@@ -26,10 +26,10 @@ from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
 from asyncgpu_tutor.devices.simulated.memory import SimMemory
 from asyncgpu_tutor.devices.simulated.model import copy_time, kernel_time, resident_blocks
 from asyncgpu_tutor.devices.simulated.observation import Launched
-from asyncgpu_tutor.devices.simulated.order import Tells
+from asyncgpu_tutor.devices.simulated.paused_kernels import Waiting
 from asyncgpu_tutor.devices.simulated.sampled_reference import StandIn
 from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
-from asyncgpu_tutor.devices.simulated.waiting import Waiting
+from asyncgpu_tutor.devices.simulated.stream_races import Tells
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 
 __all__ = [

@@ -30,12 +30,12 @@ from asyncgpu_tutor.devices.simulated.machine import Machine, Wake, exclusive
 from asyncgpu_tutor.devices.simulated.memory import Heap, SimMemory
 from asyncgpu_tutor.devices.simulated.model import staging_time, unstaging_time
 from asyncgpu_tutor.devices.simulated.observation import Launched
-from asyncgpu_tutor.devices.simulated.order import Clock
 from asyncgpu_tutor.devices.simulated.replay import SimReplay
 from asyncgpu_tutor.devices.simulated.sampled_reference import LARGE, Reference, StandIn
 from asyncgpu_tutor.devices.simulated.spec import H200, DeviceSpec
 from asyncgpu_tutor.devices.simulated.specs import find_spec
 from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
+from asyncgpu_tutor.devices.simulated.stream_races import Clock
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UpstreamError
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait

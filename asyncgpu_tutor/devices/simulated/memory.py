@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from asyncgpu_tutor.cuda_c import GlobalMemory
 from asyncgpu_tutor.devices.simulated import leaks
-from asyncgpu_tutor.devices.simulated.order import History
+from asyncgpu_tutor.devices.simulated.stream_races import History
 from asyncgpu_tutor.errors import DeviceError, OutOfMemoryError
 
 __all__ = ["Heap", "SimMemory"]

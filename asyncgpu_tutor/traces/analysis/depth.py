@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.traces.analysis.idle import calls_of
-from asyncgpu_tutor.traces.spans.intervals import Interval, common, length, union
+from asyncgpu_tutor.traces.spans.intervals import Interval, common, union
 from asyncgpu_tutor.traces.spans.lanes import StreamKey, stream_numbers
 from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
@@ -92,6 +94,14 @@ class OverlapMatrix:
             yield f"{name:>{wide}}" + "".join(f"{value:>{wide + 1}.1f}" for value in row)
 
 
+def _together(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
+    """As `length(common(a, b))`, which takes ten times as long for many intervals."""
+    edges = np.union1d(a, b)
+    # Behind an odd number of its edges, a stream is at work.
+    both = np.searchsorted(a, edges, "right") & np.searchsorted(b, edges, "right") & 1
+    return math.fsum(np.diff(edges)[both[:-1] == 1])
+
+
 def overlap_matrix(trace: Trace) -> OverlapMatrix:
     """Which streams were at work together, and for how long."""
     numbers = stream_numbers(trace)
@@ -105,12 +115,11 @@ def overlap_matrix(trace: Trace) -> OverlapMatrix:
         d: scope_of([s for s in trace.device_spans if s.device == d], trace.windows)
         for d in trace.devices
     }
-    busy = [common(union(lines[key]), scopes[key[0]]) for key in keys]
+    # Starts and ends of what each did, in turns.
+    busy = [np.array(common(union(lines[key]), scopes[key[0]])).ravel() for key in keys]
     us = np.zeros((len(keys), len(keys)))
-    for i, one in enumerate(busy):
-        for j, other in enumerate(busy):
-            if i <= j:
-                us[i, j] = us[j, i] = length(one) if i == j else length(common(one, other))
+    for i, j in combinations_with_replacement(range(len(keys)), 2):
+        us[i, j] = us[j, i] = _together(busy[i], busy[j])
     short = {key: "um" if n == UNIFIED_MEMORY else f"s{n}" for key, n in numbers.items()}
     names = [f"{key[0]} {name}" if several else name for key, name in short.items()]
     return OverlapMatrix(tuple(keys), us, names)

@@ -175,6 +175,7 @@ class _Engines:
         self._spans: dict[tuple[str, Engine], list[Span]] = {}
         for span in sorted(device, key=lambda s: s.start):
             self._spans.setdefault((span.device, ENGINE_OF[span.kind]), []).append(span)
+        self._starts = {key: [s.start for s in spans] for key, spans in self._spans.items()}
         # For each span the latest end up to it: `rivals` can then skip all spans that had ended.
         self._latest = {
             key: list(accumulate((s.end for s in spans), max)) for key, spans in self._spans.items()
@@ -185,7 +186,7 @@ class _Engines:
         key = span.device, ENGINE_OF[span.kind]
         spans = self._spans[key]
         first = bisect_right(self._latest[key], since)
-        last = bisect_left(spans, span.start, key=lambda s: s.start)
+        last = bisect_left(self._starts[key], span.start)
         return [s for s in spans[first:last] if s.stream != span.stream and s.end > since]
 
 
@@ -209,9 +210,10 @@ def _split(
         now = end
     if now >= span.start:
         return
-    rivals = engines.rivals(span, now)
     copies = ENGINE_OF[span.kind] != "compute"
-    if not rivals or not (copies or span.waited_for_room or span.start - now > _START):
+    contended = copies or span.waited_for_room or span.start - now > _START
+    rivals = engines.rivals(span, now) if contended else []
+    if not rivals:
         yield part(now, span.start, "start-up")
         return
     window: list[Interval] = [(now, span.start)]

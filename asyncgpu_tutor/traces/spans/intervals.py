@@ -35,6 +35,8 @@ def gaps(disjoint: Sequence[Interval]) -> tuple[Interval, ...]:
 
 def common(a: Sequence[Interval], b: Sequence[Interval]) -> list[Interval]:
     """The points that are in both of two results of `union`."""
+    if len(b) == 1:
+        return within(a, *b[0])
     shared: list[Interval] = []
     i = j = 0
     while i < len(a) and j < len(b):
@@ -54,7 +56,11 @@ def within(disjoint: Sequence[Interval], start: float, end: float) -> list[Inter
         return []
     first = bisect_right(disjoint, start, key=lambda i: i[1])
     last = bisect_left(disjoint, end, key=lambda i: i[0])
-    return [(max(a, start), min(b, end)) for a, b in disjoint[first:last]]
+    inside = list(disjoint[first:last])
+    if inside:  # only its ends can lie beyond
+        inside[0] = max(inside[0][0], start), inside[0][1]
+        inside[-1] = inside[-1][0], min(inside[-1][1], end)
+    return inside
 
 
 def histogram(lanes: Iterable[Sequence[Interval]], begin: float, end: float) -> tuple[float, ...]:

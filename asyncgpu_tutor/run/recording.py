@@ -18,7 +18,7 @@ from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Source", "record"]
 
-Source = Literal["auto", "cupti", "events"]
+Source = Literal["auto", "cupti", "all", "events"]
 
 
 @dataclass
@@ -54,10 +54,12 @@ def record(source: Source = "auto") -> Generator[Trace]:
 
     Parameters
     ----------
-    source : {"auto", "cupti", "events"}
+    source : {"auto", "cupti", "all", "events"}
         Where the times of a GPU come from. ``"auto"`` is CUPTI where the package ``cupti-python`` is
         installed (``pip install 'asyncgpu_tutor[trace]'``) and no profiler is attached, else events; the
         trace's `clock` says which, and its `about` why, and how the clocks of device and host were aligned.
+        ``"all"`` is CUPTI, and has what other libraries enqueue in the trace, too: kernels, copies and fills
+        of CuPy, PyTorch or cuBLAS. Streams that are theirs alone are numbered from 1000 on.
 
     Yields
     ------
@@ -130,7 +132,9 @@ def record(source: Source = "auto") -> Generator[Trace]:
 
 def _check(source: Source, first: Device) -> None:
     if source not in get_args(Source):
-        raise UsageError(f"source is {source!r}, and must be one of 'auto', 'cupti', 'events'")
+        raise UsageError(
+            f"source is {source!r}, and must be one of 'auto', 'cupti', 'all', 'events'"
+        )
     if source == "auto":
         return
     if first.simulated:
@@ -139,7 +143,10 @@ def _check(source: Source, first: Device) -> None:
             "source out."
         )
     log = _recording.logs.get(first)
-    if log is not None and (log.clock == "CUPTI") != (source == "cupti"):
+    if log is not None and (
+        (log.clock == "CUPTI") != (source != "events")
+        or (source == "all" and "everything" not in log.about)
+    ):
         raise UsageError(
             f"a recording is under way whose times come from {log.clock}: record(source={source!r}) "
             "cannot be inside of it"

@@ -82,7 +82,7 @@ async def record_run(run: Run, source: Source = "auto") -> Trace:
 
     Parameters
     ----------
-    source : {"auto", "cupti", "events"}
+    source : {"auto", "cupti", "all", "events"}
         See `asyncgpu_tutor.record`.
     """
     body = await run.prepare()

@@ -28,7 +28,15 @@ from typing import Any
 
 from cupy.cuda import runtime
 
-from asyncgpu_tutor.devices.cuda.records import Anchor, Line, Record, by_draft, late_by, taken
+from asyncgpu_tutor.devices.cuda.records import (
+    Anchor,
+    Line,
+    Record,
+    by_draft,
+    drafts_of_others,
+    late_by,
+    taken,
+)
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 
 __all__ = ["CLOCK", "CuptiRecorder", "CuptiRefusedError"]
@@ -180,6 +188,8 @@ class CuptiRecorder:
         Where the spans go. Its `clock` and `about` are filled in.
     ordinal : int
         The device, as CUDA counts.
+    everything : bool
+        Whether what other libraries enqueue is recorded, too.
 
     Raises
     ------
@@ -189,9 +199,12 @@ class CuptiRecorder:
 
     sees_nodes = True
 
-    def __init__(self, log: SpanLog, ordinal: int) -> None:
+    def __init__(self, log: SpanLog, ordinal: int, everything: bool = False) -> None:
         self.log = log
         self._ordinal = ordinal
+        self._everything = everything
+        self._told = 0  # how many of CUPTI's records have been looked through for work of others
+        self._streams: dict[int, int] = {}  # our numbers of streams, by CUPTI's
         self._drafts: dict[int, tuple[Sequence[Draft], float]] = {}
         self._host: list[tuple[Draft, float, float]] = []
         self._cupti: Any = _session.open()
@@ -204,6 +217,8 @@ class CuptiRecorder:
             cupti=metadata.version("cupti-python"),
             alignment="CUPTI's clock read between two readings of the host's, at both ends; linear between",
         )
+        if everything:
+            log.about["everything"] = True
 
     def _warm_up(self) -> None:
         """The first record makes CUPTI ask for a buffer, which takes a millisecond: not in the recording.
@@ -256,6 +271,12 @@ class CuptiRecorder:
             begin = min((line.us(r.start) + late for r in timed), default=called)
             end = max((line.us(r.end) + late for r in timed), default=called)
             self.log.finish(draft, max(begin, called), end, **_facts(records))
+            if draft.stream is not None and draft.kind != "graph":
+                self._streams.update(
+                    dict.fromkeys((r.stream for r in timed if not r.node), draft.stream)
+                )
+        for draft, record in self._of_others():
+            self.log.finish(draft, line.us(record.start) + late, line.us(record.end) + late)
         self.log.about["alignment_us"] = round(line.uncertainty + late, 3)
         if late:
             self.log.about["moved_us"] = round(late, 3)
@@ -280,9 +301,25 @@ class CuptiRecorder:
                 number = _session.ours.get(record.correlation)
                 if number in self._drafts:
                     found.setdefault(number, []).append(record)
+            if self._everything:  # nobody knows how many will come
+                continue
             if all(n in found for n in self._drafts) and sum(map(len, found.values())) >= wanted:
                 break
         return found
+
+    def _of_others(self) -> list[tuple[Draft, Record]]:
+        """What no call of ours made, and has not been told of yet."""
+        if not self._everything:
+            return []
+        fresh, self._told = _session.records[self._told :], len(_session.records)
+        strangers = [
+            record
+            for record in fresh
+            if record.correlation not in _session.ours
+            and record.device == self._ordinal
+            and record.start >= self._first.theirs  # what came before was our own warming up
+        ]
+        return drafts_of_others(strangers, self._streams, self.log.numbers)
 
     def _anchor(self) -> Anchor:
         """One moment on both clocks: the narrowest of several readings of one between two of the other."""

@@ -19,8 +19,9 @@ def open_recorder(log: SpanLog, ordinal: int, source: str) -> AnyRecorder:
 
     Parameters
     ----------
-    source : {"auto", "cupti", "events"}
-        ``"auto"`` is CUPTI where it can be used, else events; `log.about` says why.
+    source : {"auto", "cupti", "all", "events"}
+        ``"auto"`` is CUPTI where it can be used, else events; `log.about` says why. ``"all"`` is CUPTI, and
+        what other libraries enqueue.
 
     Raises
     ------
@@ -33,11 +34,11 @@ def open_recorder(log: SpanLog, ordinal: int, source: str) -> AnyRecorder:
     if source == "events":
         return Recorder(log)
     try:
-        return CuptiRecorder(log, ordinal)
+        return CuptiRecorder(log, ordinal, everything=source == "all")
     except CuptiRefusedError as reason:
-        if source == "cupti":
+        if source in ("cupti", "all"):
             raise UsageError(
-                f"record(source='cupti') is not possible, because {reason}. source='auto' takes CUDA "
+                f"record(source={source!r}) is not possible, because {reason}. source='auto' takes CUDA "
                 "events then."
             ) from None
         recorder = Recorder(log)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from asyncgpu_tutor.traces.spans import Draft, SpanKind
 
-__all__ = ["Anchor", "Line", "Record", "by_draft", "late_by", "taken"]
+__all__ = ["Anchor", "Line", "Record", "by_draft", "drafts_of_others", "late_by", "taken"]
+
+OTHERS = 1000  # streams of other libraries are numbered from here on
 
 PAGEABLE = 1  # CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
 COPIES: Mapping[int, SpanKind] = {
@@ -30,11 +32,13 @@ class Record:
     start, end : int
         By CUPTI's clock, in ns; 0 where it did not find out.
     name : str
-        Of a kernel in a graph.
+        Of a kernel.
     node : int
         CUPTI's number of the node of a graph that it was; else 0.
     pageable : bool
         Whether it copied from or to memory that is not pinned.
+    device, stream : int
+        Where it ran, as CUPTI counts.
     """
 
     kind: SpanKind
@@ -44,6 +48,8 @@ class Record:
     name: str = ""
     node: int = 0
     pageable: bool = False
+    device: int = 0
+    stream: int = 0
 
     @property
     def timed(self) -> bool:
@@ -66,9 +72,11 @@ def taken(activity: Any, kind: SpanKind | None) -> Record:
         int(activity.correlation_id),
         int(activity.start),
         int(activity.end),
-        str(activity.name) if kind == "kernel" and node else "",
+        str(activity.name) if kind == "kernel" else "",
         node,
         pageable,
+        int(activity.device_id),
+        int(activity.stream_id),
     )
 
 
@@ -127,6 +135,39 @@ def late_by(pieces: Iterable[tuple[float, float]]) -> float:
 
 
 # ------------------------------------------------------------------ who asked for it
+def drafts_of_others(
+    records: Sequence[Record], streams: Mapping[int, int], numbers: Iterator[int]
+) -> list[tuple[Draft, Record]]:
+    """A draft for each piece of work that another library enqueued, in the order in which they began.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        Those that no call of ours made; the ones without times are left out.
+    streams : mapping of int to int
+        Our numbers of the streams that we use, by CUPTI's. The others' streams get numbers from
+        `OTHERS` on, so that they are not taken for ours.
+    numbers : iterator of int
+        Gives the ids of the spans.
+    """
+    return [
+        (
+            Draft(
+                next(numbers),
+                record.kind,
+                record.name or record.kind,
+                streams.get(record.stream, OTHERS + record.stream),
+                None,
+                "",
+                (),
+                {"foreign": True},
+            ),
+            record,
+        )
+        for record in sorted((r for r in records if r.timed), key=lambda r: r.start)
+    ]
+
+
 def by_draft(drafts: Sequence[Draft], records: Sequence[Record]) -> list[list[Record]]:
     """The records of one call, for each of the drafts that were made of it.
 

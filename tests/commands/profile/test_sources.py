@@ -38,7 +38,7 @@ def test_a_simulated_device_has_no_source_to_choose(sim: Device, source: Source)
 
 def test_an_unknown_source_is_refused(device: Device) -> None:
     with (
-        pytest.raises(UsageError, match="'auto', 'cupti', 'events'"),
+        pytest.raises(UsageError, match="'auto', 'cupti', 'all', 'events'"),
         agt.record(cast(Source, "nvml")),
     ):
         pass
@@ -107,6 +107,35 @@ def test_cupti_is_off_when_the_recording_is_over_and_can_be_used_again(cupti: De
     with agt.using(cupti):
         first, second = asyncio.run(twice())
     assert len(first.device_spans) == len(second.device_spans) > 0
+
+
+@pytest.mark.gpu
+def test_work_of_cupy_is_recorded_where_all_is_asked_for(cupti: Device) -> None:
+    import cupy as cp
+
+    x, stream = cp.ones(1 << 16, cp.float32), cp.cuda.Stream(non_blocking=True)
+    cp.cuda.runtime.deviceSynchronize()
+    with agt.using(cupti):
+        with agt.record("all") as trace:
+            with stream:
+                y = x * 3
+            assert agt.zeros(4).to_host().sync_on(stream).tolist() == [0.0] * 4
+        with agt.record("cupti") as ours:
+            with stream:
+                y += x
+            agt.zeros(4).sync()
+    (theirs,) = [span for span in trace.device_spans if span.detail.get("foreign")]
+    assert "multiply" in theirs.name
+    assert theirs.duration > 0
+    assert {span.stream for span in trace.device_spans} == {theirs.stream}, "one stream, one lane"
+    assert [span.kind for span in ours.device_spans] == ["memset"]
+
+
+@pytest.mark.gpu
+def test_all_cannot_begin_inside_of_a_recording_of_our_own_work(cupti: Device) -> None:
+    with agt.using(cupti), agt.record("cupti"), pytest.raises(UsageError, match="under way"):  # noqa: SIM117
+        with agt.record("all"):
+            pass
 
 
 @pytest.mark.gpu

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.devices.cuda.records import Anchor, Line, Record, by_draft, late_by, taken
+from asyncgpu_tutor.devices.cuda.records import (
+    OTHERS,
+    Anchor,
+    Line,
+    Record,
+    by_draft,
+    drafts_of_others,
+    late_by,
+    taken,
+)
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 
 GRAPH = 0x5_0000_0000  # CUPTI numbers the nodes of a graph from such a number on
@@ -70,12 +80,28 @@ def test_all_records_of_a_call_that_makes_one_piece_are_its_own() -> None:
 )  # CUpti_ActivityMemcpyKind
 def test_a_copy_says_its_direction_and_whether_it_is_pageable(direction: int, kind: str) -> None:
     activity = SimpleNamespace(
-        graph_node_id=0, correlation_id=3, start=10, end=20, copy_kind=direction, src_kind=1, dst_kind=3
+        graph_node_id=0, correlation_id=3, start=10, end=20, copy_kind=direction, src_kind=1, dst_kind=3,
+        device_id=0, stream_id=7,
     )  # fmt: skip
     record = taken(activity, None)
     assert (record.kind, record.pageable, record.node) == (kind, True, 0)
     activity.src_kind = 2
     assert not taken(activity, None).pageable
+
+
+def test_work_of_others_gets_spans_in_the_order_in_which_it_began() -> None:
+    records = [
+        Record("h2d", 9, 300, 400, device=0, stream=13),
+        Record("kernel", 8, 100, 200, "cupy_multiply", device=0, stream=7),
+        Record("kernel", 7, 0, 0, "without_times", device=0, stream=7),
+    ]
+    found = drafts_of_others(records, {13: 2}, count(5))
+    assert [(draft.id, draft.name, draft.stream) for draft, _ in found] == [
+        (5, "cupy_multiply", OTHERS + 7),
+        (6, "h2d", 2),  # on a stream of ours, which the other library was lent
+    ]
+    assert [record.start for _, record in found] == [100, 300]
+    assert all(draft.op is None and draft.detail["foreign"] for draft, _ in found)
 
 
 def test_what_cupti_found_no_times_of_says_so() -> None:

@@ -1,0 +1,41 @@
+"""The snippets for the CuPy user are one program that runs; what needs CuPy, on a GPU."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.protocol import Device
+from tests.conftest import open_or_skip
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/from_cupy.md"
+SNIPPETS = re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"))
+OF_CUPY = [snippet for snippet in SNIPPETS if "cp." in snippet]
+
+
+def run(snippets: list[str]) -> None:
+    names: dict[str, object] = {"__name__": "page"}
+    for snippet in snippets:
+        exec(compile(snippet, PAGE.name, "exec"), names)
+
+
+def test_what_needs_no_gpu_runs_without_one(sim: Device) -> None:
+    run([snippet for snippet in SNIPPETS if snippet not in OF_CUPY])
+
+
+@pytest.mark.gpu
+def test_the_whole_program_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cupy")
+    monkeypatch.chdir(tmp_path)
+    with agt.using(open_or_skip("cuda")):
+        run(SNIPPETS)
+    assert (tmp_path / "step.svg").stat().st_size > 0
+
+
+def test_each_snippet_compiles_and_some_are_of_each_kind() -> None:
+    for snippet in SNIPPETS:
+        compile(snippet, PAGE.name, "exec")
+    assert 3 <= len(OF_CUPY) < len(SNIPPETS)

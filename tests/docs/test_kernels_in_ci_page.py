@@ -1,0 +1,56 @@
+"""The project that the page shows is run: it passes, and fails in the page's words without its barrier."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs/kernels_in_ci.md").read_text(encoding="utf-8")
+
+
+def shown(language: str) -> str:
+    (block,) = re.findall(rf"(?ms)^```{language}\n(.*?)^```", TEXT)
+    return block
+
+
+def run_project(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    (folder / "mine.cu").write_text(source, encoding="utf-8")
+    (folder / "test_mine.py").write_text(shown("python"), encoding="utf-8")
+    program = [sys.executable, "-m", "pytest", "--tb=short", "-p", "no:cacheprovider", "."]
+    return subprocess.run(
+        program, cwd=folder, capture_output=True, encoding="utf-8", check=False, timeout=300
+    )
+
+
+@pytest.fixture(autouse=True)
+def found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONUTF8", "1")
+    monkeypatch.setenv("COLUMNS", "400")
+
+
+def test_the_project_passes(tmp_path: Path) -> None:
+    ran = run_project(tmp_path, shown("cuda"))
+    assert ran.returncode == 0, ran.stdout
+    assert "4 passed" in ran.stdout
+
+
+def test_without_its_barrier_it_fails_in_the_words_of_the_page(tmp_path: Path) -> None:
+    source = shown("cuda")
+    barrier = "        __syncthreads();\n"
+    assert source.count(barrier) == 1
+    ran = run_project(tmp_path, source.replace(barrier, ""))
+    assert "4 failed" in ran.stdout
+    for line in shown("text").splitlines():
+        assert line.strip() in ran.stdout
+
+
+def test_the_workflow_runs_what_the_page_runs() -> None:
+    (job,) = yaml.safe_load(shown("yaml"))["jobs"].values()
+    assert "pytest --tb=short" in [step.get("run") for step in job["steps"]]

@@ -336,9 +336,9 @@ class Device(Enqueuer, Protocol):
     async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
         """For who answers kernels that wait for the host: return when it is worth to look again.
 
-        `answered` is how many were answered since the last time. `look` looks whether kernels have ended; a GPU's
-        device calls it at each turn. A simulated device lets its clock move until
-        a kernel waits; a GPU tells nobody, so there it is a turn of the event loop, when one is due.
+        `answered` is how many were answered since the last time. A simulated device lets its clock move until
+        a kernel waits; a GPU tells nobody, so there it is a turn of the event loop, when one is due, and before
+        it a call of `look`, which looks whether kernels have ended.
         """
         ...
 

@@ -213,8 +213,8 @@ class Hostcalls:
             self._stop()
 
     def _look_for_ends(self) -> None:
-        # The thread that waits for the GPU, and would tell, may need seconds to get a word in: this one hardly
-        # ever lets go of the interpreter.
+        # The thread that waits for the GPU, and would tell, may need seconds to get a word in, since this one
+        # hardly ever lets go of the interpreter.
         for future in tuple(self._running):
             future.poll()
 

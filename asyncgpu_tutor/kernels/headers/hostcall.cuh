@@ -148,12 +148,12 @@ __device__ inline bool hostcall_wait(const Hostcalls& h, int p) {
     unsigned turns = 0;
     while (true) {
         unsigned long long state = h.mail[HOSTCALL_HEAD + p];
+        unsigned long long stop = h.mail[HOSTCALL_STOP];
         if (state != HOSTCALL_ASKED) {
             __threadfence_system();  // the answer is read after the state
             return state == HOSTCALL_ANSWERED;
         }
-        // All look at this one word, so they do it seldom.
-        if (turns % 32 == 31 && h.mail[HOSTCALL_STOP] != 0) return false;
+        if (stop != 0) return false;
         if (++turns > h.patience) return hostcall_give_up(h);
         __nanosleep(100);
     }

@@ -99,7 +99,6 @@ class Hostcalls:
         self._mail = mail
         self._states = mail[HEAD : HEAD + packets]
         end = HEAD + packets * (1 + PER_PACKET)
-        self._state_bytes = memoryview(self._states).cast(
             "B"
         )  # of which only ASKED has one that is 1
         self._packets = mail[HEAD + packets : end].reshape(packets, PER_PACKET)
@@ -220,7 +219,8 @@ class Hostcalls:
 
     def _answer(self) -> int:
         """Answer all calls that wait; how many there were."""
-        if ASKED not in self._state_bytes.tobytes():  # six times as quick as a comparison by NumPy
+        # Of the states only ASKED has a byte that is 1. NumPy's comparison takes six times as long.
+        if ASKED not in self._states.tobytes():
             return 0
         ready = (self._states == ASKED).nonzero()[0]
         if self._at_work:

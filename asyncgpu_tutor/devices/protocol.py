@@ -337,8 +337,8 @@ class Device(Enqueuer, Protocol):
         """For who answers kernels that wait for the host: return when it is worth to look again.
 
         `answered` is how many were answered since the last time. A simulated device lets its clock move until
-        a kernel waits; a GPU tells nobody, so there it is a turn of the event loop, when one is due, and before
-        it a call of `look`, which looks whether kernels have ended.
+        a kernel waits; a GPU tells nobody, so there it is a turn of the event loop, when one is due, and
+        before it a call of `look`, which looks whether kernels have ended.
         """
         ...
 

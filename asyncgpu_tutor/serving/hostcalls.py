@@ -99,8 +99,6 @@ class Hostcalls:
         self._mail = mail
         self._states = mail[HEAD : HEAD + packets]
         end = HEAD + packets * (1 + PER_PACKET)
-            "B"
-        )  # of which only ASKED has one that is 1
         self._packets = mail[HEAD + packets : end].reshape(packets, PER_PACKET)
         self._data: npt.NDArray[np.uint8] = mail[end:].view(np.uint8).reshape(packets, nbytes)
         self._arrays: tuple[DeviceArray, DeviceArray] | None = None

@@ -856,6 +856,8 @@ assert len(in_one_go.find("pipeline")) == 1
 # - Back-pressure: who finds no packet waits. Nothing is lost.
 # - `agt.hostcalls` answers kernels on the event loop. So await, and do not block.
 # - A single call costs about as much as a launch. It pays when many blocks ask, and when the kernel has something to lose by going home.
+#
+# **Next:** [14_gallery](14_gallery.ipynb), six pictures, and the idea of this course behind each.
 
 # %% id=score
 score(busy, aba, pressure)

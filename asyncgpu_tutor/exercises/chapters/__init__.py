@@ -23,6 +23,7 @@ from asyncgpu_tutor.exercises.chapters import (
     ch11,
     ch12,
     ch13,
+    ch14,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise
 
@@ -44,6 +45,7 @@ CHAPTERS = (
     ch11,
     ch12,
     ch13,
+    ch14,
 )
 EXERCISES: Mapping[str, Exercise] = {
     exercise.name: exercise for chapter in CHAPTERS for exercise in chapter.EXERCISES

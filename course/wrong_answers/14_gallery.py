@@ -1,0 +1,165 @@
+"""Plausible wrong answers to the exercises of course/14_gallery.py; see tools/build_notebooks.py."""
+
+
+# %% id=14-darts cause="no two operations were at work at the same time"
+def total(players):
+    counts = agt.zip(*[player.to_host() for player in players]).sync()
+    return sum(int(count.sum()) for count in counts)
+
+
+# %% id=14-darts cause="the host waited 4 times, and 1 time is enough"
+def total(players):
+    agt.overlap(*players).async_on(agt.create_stream())
+    return sum(int(player.to_host().sync().sum()) for player in players)
+
+
+# %% id=14-darts cause="`total` should return 104"
+def total(players):
+    counts = agt.overlap(*[player.to_host() for player in players]).sync()
+    return counts
+
+
+# %% id=14-darts cause="`total` should return 104, and returned 7"
+def total(players):
+    counts = agt.overlap(*[player.to_host() for player in players]).sync()
+    for count in counts:
+        hits = int(count.sum())
+    return hits
+
+
+# %% id=14-grep cause="2 atomics for 1 warp with a match"
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    int lane = threadIdx.x % 32, slot = 0;
+    if (lane == 0) slot = atomicAdd(count, __popc(votes));   // also where nobody said yes
+    slot = __shfl_sync(0xffffffffu, slot, 0);
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""
+
+# %% id=14-grep cause="element 0 is"
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    if (votes == 0) return;
+    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ((2u << lane) - 1))] = i;   // counts its own vote
+}
+"""
+
+# %% id=14-grep cause="the counter is at 1, and 3 is right"
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    if (votes == 0) return;
+    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+    if (lane == first) slot = atomicAdd(count, 1);                    // one, for however many
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""
+
+# %% id=14-grep cause="a lane's rank is the number of votes *below* it"
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    if (votes == 0) return;
+    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ~((2u << lane) - 1))] = i;  // the votes above it
+}
+"""
+
+# %% id=14-grep cause="in the same instruction"
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    if (votes == 0) return;
+    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;   // who has told them the slot?
+}
+"""
+
+
+# %% id=14-challenge cause="µs: get below 400"
+def fly(step, at, speed, steps):
+    n, stream = at.size // 2, agt.create_stream()
+    at_next, speed_next = agt.zeros(2 * n).sync_on(stream), agt.zeros(2 * n).sync_on(stream)
+    for _ in range(steps):
+        given = [array.borrow() for array in (at, speed, at_next, speed_next)]
+        step(n, *given, grid=-(-n // 64), block=64).async_on(stream)
+        at, speed, at_next, speed_next = at_next, speed_next, at, speed
+    return agt.d2h(at.borrow()).sync_on(stream)
+
+
+# %% id=14-challenge cause="element 0 is"
+def fly(step, at, speed, steps):
+    n, stream = at.size // 2, agt.create_stream()
+    at_next, speed_next = agt.zeros(2 * n).sync_on(stream), agt.zeros(2 * n).sync_on(stream)
+    ops = []
+    for order in ((at, speed, at_next, speed_next), (at_next, speed_next, at, speed)):
+        ops.append(step(n, *[array.borrow() for array in order], grid=-(-n // 64), block=64))
+    launch = agt.zip(*ops).graph_on(stream).launch()
+    for _ in range(steps // 2):
+        launch.async_on(stream)
+    return agt.d2h(at.borrow()).sync_on(stream)
+
+
+# %% id=14-challenge cause="element 0 is"
+def fly(step, at, speed, steps):
+    n, stream = at.size // 2, agt.create_stream()
+    at_next, speed_next = agt.zeros(2 * n).sync_on(stream), agt.zeros(2 * n).sync_on(stream)
+    given = [array.borrow() for array in (at, speed, at_next, speed_next)]
+    graph = agt.zip(*[step(n, *given, grid=-(-n // 64), block=64) for _ in range(steps)])
+    graph.graph_on(stream).launch().async_on(stream)
+    return agt.d2h(at_next.borrow()).sync_on(stream)
+
+
+# %% id=14-challenge cause="nothing orders the two"
+def fly(step, at, speed, steps):
+    n = at.size // 2
+    at_next, speed_next = agt.zeros(2 * n).sync(), agt.zeros(2 * n).sync()
+    for _ in range(steps):
+        given = [array.borrow() for array in (at, speed, at_next, speed_next)]
+        step(n, *given, grid=-(-n // 64), block=64).async_on(agt.create_stream())
+        at, speed, at_next, speed_next = at_next, speed_next, at, speed
+    agt.synchronize()
+    return agt.d2h(at.borrow()).sync()
+
+
+# %% id=14-challenge cause="µs: get below 400"
+def fly(step, at, speed, steps):
+    n, stream = at.size // 2, agt.create_stream()
+    at_next, speed_next = agt.zeros(2 * n).sync_on(stream), agt.zeros(2 * n).sync_on(stream)
+    ops = []
+    for _ in range(steps):
+        given = [array.borrow() for array in (at, speed, at_next, speed_next)]
+        ops.append(step(n, *given, grid=-(-n // 64), block=64))
+        at, speed, at_next, speed_next = at_next, speed_next, at, speed
+    agt.zip(*ops).graph_on(stream).launch().async_on(stream)
+    return agt.d2h(at.borrow()).sync_on(stream)

@@ -19,19 +19,20 @@ TEST_STAMP := $(VENV)/.stamp-test
 LAB_STAMP := $(VENV)/.stamp-lab
 # Its extras come on top of those two: a learner needs no test tools, and a tester no JupyterLab.
 BROWSER_STAMP := $(VENV)/.stamp-browser
+SITE_STAMP := $(VENV)/.stamp-site
 
 # Prints cuda12, cuda13 or nothing. -P: the modules beside the doctor are not to shadow Python's own.
 CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/commands/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help lab venv test test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
+.PHONY: help lab site venv test test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks,"
 	@echo "make test-lab (the course in a browser), make notebooks-build (from course/), make nbgrader (for instructors),"
-	@echo "make venv, make doctor, make profile (Nsight Systems), make wheel, make clean."
+	@echo "make site (build/site), make venv, make doctor, make profile (Nsight Systems), make wheel, make clean."
 	@echo "PYTHON=/path/to/python picks the interpreter, CUPY_EXTRA=cuda12, cuda13 or none the CuPy."
 
 $(VENV_STAMP):
@@ -56,6 +57,11 @@ $(LAB_STAMP): $(VENV_STAMP) pyproject.toml
 $(BROWSER_STAMP): $(TEST_STAMP) $(LAB_STAMP)
 	@echo "Installing what drives a browser ($(VENV), extras: lab,test,browser) ..."
 	@$(PIP) install --editable ".[lab,test,browser]"
+	@touch $@
+
+$(SITE_STAMP): $(VENV_STAMP) pyproject.toml
+	@echo "Installing what builds the site ($(VENV), extra: site) ..."
+	@$(PIP) install --editable ".[site]"
 	@touch $@
 
 venv: $(TEST_STAMP)
@@ -93,6 +99,10 @@ quick: $(TEST_STAMP)
 # From their sources in course/.
 notebooks-build: $(TEST_STAMP)
 	$(PY) tools/build_notebooks.py
+
+# Runs every chapter, and makes build/site of them, the docs and the docstrings.
+site: $(SITE_STAMP)
+	$(PY) tools/build_site.py $(ARGS)
 
 # For instructors: see docs/instructors.md.
 nbgrader: $(TEST_STAMP)

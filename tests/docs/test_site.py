@@ -1,0 +1,73 @@
+"""The site that `make site` has built: every chapter and page is there, and no link leads nowhere."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import asyncgpu_tutor as agt
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "build/site"
+
+pytestmark = pytest.mark.skipif(
+    not (SITE / "index.html").exists(), reason="the site has not been built: make site"
+)
+
+
+class Links(HTMLParser):
+    """What a page names, and what can be named on it."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.named: list[str] = []
+        self.ids: set[str] = set()
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for key, value in attrs:
+            if key in ("href", "src") and value:
+                self.named.append(value)
+            elif key == "id" and value:
+                self.ids.add(value)
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[Path, Links]:
+    return {page: Links(page) for page in SITE.rglob("*.html")}
+
+
+def test_no_link_leads_nowhere(pages: dict[Path, Links]) -> None:
+    wrong: list[str] = []
+    for page, links in pages.items():
+        for link in links.named:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            anchor = unquote(parts.fragment)
+            known = pages[target].ids if target in pages else set()
+            if not target.exists() or (anchor and target in pages and anchor not in known):
+                wrong.append(f"{page.relative_to(SITE)}: {link}")
+    assert wrong == []
+
+
+def test_every_chapter_is_there_with_its_buttons(pages: dict[Path, Links]) -> None:
+    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
+        links = pages[SITE / "notebooks" / f"{notebook.stem}.html"].named
+        for elsewhere in ("colab.research.google.com", "mybinder.org", "codespaces.new"):
+            assert any(elsewhere in link for link in links)
+
+
+def test_every_doc_is_there(pages: dict[Path, Links]) -> None:
+    expected = {SITE / "docs" / f"{page.stem}.html" for page in (ROOT / "docs").glob("*.md")}
+    assert expected <= pages.keys()
+
+
+def test_the_interface_is_there(pages: dict[Path, Links]) -> None:
+    modules = {"data", "errors", "ranges", "types", "DeviceError", "UsageError"}
+    expected = {f"asyncgpu_tutor.{name}" for name in set(agt.__all__) - modules}
+    assert expected <= pages[SITE / "api.html"].ids

@@ -1,0 +1,60 @@
+"""The address of the repository is in pyproject.toml, and whatever repeats it says the same."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.tools import tool
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+ADDRESS = SETTINGS["project"]["urls"]["Repository"]
+FILES = ["pyproject.toml", "CITATION.cff", "docs/from_cupy.md", "docs/kernels_in_ci.md"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_place_names_the_same_address(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    named = re.findall(r"https://github\.com/[\w.-]*asyncgpu[\w.-]*/\w+", text)
+    assert named
+    assert set(named) == {ADDRESS}
+
+
+def test_links_of_the_readme_are_absolute_on_an_index() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    hook = SETTINGS["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    for rule in hook["substitutions"]:
+        text = re.sub(rule["pattern"], rule["replacement"], text)
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert f"{ADDRESS}/raw/main/docs/overlap.png" in links
+    assert f"{ADDRESS}/blob/main/ARCHITECTURE.md" in links
+
+
+def test_what_is_for_colab_installs_the_course_first(tmp_path: Path) -> None:
+    assert tool("build_site").write_for_colab(tmp_path) == 0
+    chapters = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == chapters
+    for path in tmp_path.iterdir():
+        title, install = json.loads(path.read_text(encoding="utf-8"))["cells"][:2]
+        assert title["cell_type"] == "markdown"
+        assert install["source"].endswith(f'git+{ADDRESS}"')
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
+def test_what_github_reads_is_yaml(path: Path) -> None:
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert "jobs" in found or {item["type"] for item in found["body"]} <= {"input", "textarea"}
+
+
+def test_the_citation_has_the_version() -> None:
+    import asyncgpu_tutor
+
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["version"] == asyncgpu_tutor.__version__

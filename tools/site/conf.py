@@ -1,0 +1,46 @@
+"""Sphinx's settings for the site. tools/build_site.py lays out the pages and runs it: `make site`."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+from asyncgpu_tutor import __version__
+
+ROOT = Path(os.environ["ASYNCGPU_CHECKOUT"])  # the pages are built in a copy
+ADDRESS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"][
+    "Repository"
+]
+
+project = "asyncgpu_tutor"
+author = "asyncgpu_tutor contributors"
+version = release = __version__
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+root_doc = "index"
+myst_heading_anchors = 4  # what links within pages name
+myst_enable_extensions = ["dollarmath"]
+
+# The outputs are those of the simulated device. What has run once is kept until its cells change.
+nb_execution_mode = os.environ.get("SITE_EXECUTION", "cache")
+nb_execution_cache_path = str(ROOT / "build/site-cache")
+nb_execution_timeout = 300
+nb_merge_streams = True
+
+autodoc_member_order = "bysource"
+suppress_warnings = [
+    "ref.python"
+]  # several classes have a `device`, and docstrings need not say whose
+autodoc_typehints = "none"  # docstrings say it in words
+napoleon_use_ivar = True
+
+html_theme = "furo"
+html_title = "asyncgpu_tutor"
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {
+    "source_repository": ADDRESS,
+    "source_branch": "main",
+    "top_of_page_buttons": [],
+}

@@ -103,7 +103,7 @@ if device.simulated:
     assert 0.9 < awaited.metrics().makespan / blocked.metrics().makespan < 1.1
 
 # %% [markdown] id=loop
-# ## Five sentences
+# ## Coroutines, tasks, and the loop
 #
 # A function that is written with `async def` makes a **coroutine** when it is called: code that has not begun to run, as an operation is work that has not begun.
 # A **task** is a coroutine that somebody has put on the list of things to run.
@@ -217,7 +217,7 @@ assert await future is await future  # as often as you like: the work was done o
 # %% [markdown] id=start
 # ## Who starts what, and when?
 #
-# `agt.spawn(op)` makes a future, and a task that awaits it. It returns at once and hands you the task. So here is a way to have the device at work while Python does a job of its own:
+# `agt.spawn(op)` makes a future, and a task that awaits it. It returns at once and hands you the task. You want the device at work while Python does a job of its own. Here is a first try:
 #
 # ```python
 # task = agt.spawn(batch(0))
@@ -435,7 +435,7 @@ check("06-difference", difference)
 # ### Exercise: one batch ahead
 #
 # `prepare(i)` is an ordinary function that keeps the host busy for a while and returns batch i. `process(x)` makes an operation of a batch. Process
-# `n` batches and return their results in a list. Prepare each batch, from batch 1 on, *while the device works on the one before*. One thread is enough, and the simulated clock knows no other.
+# `n` batches and return their results in a list. Prepare each batch, from batch 1 on, *while the device works on the one before*. You need no second thread, and the simulated clock would not see its work.
 
 
 # %% id=06-prepare starter
@@ -555,7 +555,7 @@ beats.reveal(
 )
 
 # %% [markdown] id=misconception-async
-# One long piece leaves no turn to anybody. With pieces there are turns, but whenever the heart is due, the sums have the thread, and so it comes late each time. (On a GPU it beats less often still: Python's own timers are no finer than a millisecond.)
+# During one long piece nobody else gets a turn. Between short pieces the heart does. But whenever it is due, the sums have the thread, so every beat comes late. (On a GPU it beats less often still: Python's own timers are no finer than a millisecond.)
 #
 # > **Misconception: a function with `async def` runs in the background.**
 # >
@@ -662,7 +662,7 @@ assert w.share_count == 1
 #
 # `start` gets batches and a matrix `w`, which it may keep. It starts a task for each batch, which computes `w @ x`, and
 # **returns the tasks at once**, in a list. The caller may then do with its own handle of `w` whatever it likes, even give it away. There is one copy of `w` on the device, and
-# it has to do for all. The starter is refused. Mend it. (`start` is no `async def`, but it is called from one.)
+# all tasks use that one. The starter is refused. Mend it. (`start` is not an `async def`, but it is called from one.)
 
 
 # %% id=06-spawn-safe starter
@@ -708,7 +708,7 @@ check("06-spawn-safe", start)
 #
 # An operation can fail in two places. Its *description* can be wrong: a bug in one of your functions, which shows
 # when the work is submitted. That is an ordinary Python exception. Or the *device* fails while it works: a kernel that writes beyond its array, say. That is an
-# `agt.DeviceError`. Both come to whoever awaits that operation, and to nobody else.
+# `agt.DeviceError`. Either way, whoever awaits the operation gets it.
 #
 # This section uses the simulated device, also if you have a GPU. There, a faulty kernel would be the end of all GPU work of this process.
 
@@ -776,7 +776,7 @@ with_fault.plot(
 
 # %% [markdown] id=read-errors
 # The faulty one's stream has a fill, and then nothing. A kernel that fails has no bar, since it never came to its end, and the rest of *its* operation is skipped. The other streams
-# did not notice. (A real GPU is less kind: after an illegal access everything in the process fails. What fails for other reasons, such as a wrong shape or too little memory, ends alone there as well.)
+# did not notice: an error comes to whoever awaits *that* operation, and to nobody else. (A real GPU is less kind: after an illegal access everything in the process fails. What fails for other reasons, such as a wrong shape or too little memory, ends alone there as well.)
 
 # %% id=check-errors tags=asserts
 assert fine == [True, False, True]
@@ -973,7 +973,7 @@ check("06-cancel", at_most)
 # ### Exercise: first come, first served
 #
 # Have all operations in flight together, and call `use(result)` for each *as soon
-# as its result is there*. The check also tries it on a device that picks the unluckiest legal order.
+# as its result is there*. The check also tries it on a device that finishes the work in the most awkward order that the streams allow.
 
 
 # %% id=06-as-completed starter

@@ -431,12 +431,11 @@ def _unequal_parts(process: Any, data: Any) -> Any:
     return [result.numpy() for result in results]
 
 
-RIGHT = [
+RIGHT: list[tuple[str, Any]] = [
     ("02-fork-join", _join_as_you_go),
     ("02b-chunked-overlap", _waits_for_each),
     ("02b-chunked-overlap", _backwards),
     ("02b-challenge", _unequal_parts),
-RIGHT: list[tuple[str, Any]] = [
     ("01-one-wait", _two_uploads),
     ("01-one-wait", _one_kernel),
     ("01-meanwhile", _in_a_task),

@@ -195,8 +195,8 @@ print("after the wake:       ", future.state.value)
 # %% [markdown] id=poll-read
 # The first poll has submitted the work and has come back without a result. What it gives us is a token that says "pending": do not ask again until this is done.
 #
-# So the loop puts the task aside. It leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else. Nobody looks at the GPU in the meantime, and no thread spins. When the device is done, it *wakes* the loop, and the loop calls the callback. Ours
-# notes that it was called. A task's says: run me again.
+# So the loop puts the task aside. It leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else. Nobody looks at the GPU in the meantime, and no thread spins. When the device is done, it *wakes* the loop, and the loop calls the callback. (Ours has no task to
+# put back, so it only notes that it was called.)
 
 # %% [markdown] id=poll-last-text
 # So here is the second poll. It finds the result, and the iterator ends with it:
@@ -395,7 +395,7 @@ if device.simulated:
 #
 # Make a measuring tool of it. `make(i)` makes operation i. Run all `n` of them one after the other with `sync`, and record it. Make
 # them anew, run them all together without blocking, and record that. Return how many times as long the first took. Take
-# the times from the traces (`trace.metrics().makespan`): a clock on the wall would measure your computer as well.
+# the times from the traces (`trace.metrics().makespan`): a stopwatch would measure your computer as well.
 
 
 # %% id=06-difference starter
@@ -575,7 +575,7 @@ if device.simulated:
 # ### Exercise: keep the heart beating
 #
 # Write it yourself: run `op` without blocking. Call `beat()` right at the start, and then every 50 µs for as long as `op` is under way. Return the result of `op`, and leave no heart behind that still beats. (`beat` is an ordinary function. Use `agt.sleep`,
-# which counts microseconds on the device's clock. `asyncio.sleep` counts on the clock on the wall, which means nothing to a simulated device.)
+# which counts microseconds on the device's clock. `asyncio.sleep` counts real time, which means nothing to a simulated device.)
 
 
 # %% id=06-responsive starter
@@ -618,8 +618,8 @@ check("06-responsive", with_heartbeat)
 # | shared | `w = w.share()`, once, and then `w` | `w`, a shared handle now, as everybody else has | yes |
 # | borrowed | `w.borrow()` | `w`, as before | **no** |
 #
-# To borrow is to promise: *I keep `w` until you are done.* Nobody can keep the promise for a task that runs when they are gone. So it
-# is refused, in the line that spawns:
+# To borrow is to promise: *I keep `w` until you are done.* But a spawned task may still run when you, and your `w`, are gone. So a borrowed
+# array is refused, in the line that spawns:
 
 # %% id=ownership-refused
 n = 256
@@ -959,7 +959,7 @@ async def at_most(op, us):
 
 # %% id=06-cancel explanation
 # Cancelling ends the wait, and nothing else: the device finishes what is in its queue, and the arrays live until then. In a program on a
-# GPU alone `asyncio.timeout` does this for you, with the clock on the wall.
+# GPU alone `asyncio.timeout` does this for you, in real time.
 
 # %% id=06-cancel-check
 check("06-cancel", at_most)

@@ -61,7 +61,8 @@ goal.plot(
 # A plain loop does the same work and takes many times as long. What lies between the two? We start with nothing and find out.
 
 # %% id=goal-check tags=asserts
-assert [span.name for span in goal if span.kind == "call"] == ["launch graph all batches"]
+(call,) = [span for span in goal if span.kind == "call"]
+assert call.name.startswith("launch graph")
 assert 4 * goal.metrics().makespan < loop.makespan
 if device.simulated:
     assert goal.metrics().max_concurrency == len(goal.streams) == 4
@@ -80,6 +81,8 @@ if device.simulated:
 #   |  negative to 0  kernel 3: ReLU
 # scores   64
 # ```
+#
+# That makes three kernels. There will be four batches on four streams, one copy of the weights, and no thread that stands there and waits.
 #
 # The weights `W0` and `W1` were trained to answer one question: *is it a 3?* A score above the threshold says yes. In NumPy it is one line:
 

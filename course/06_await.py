@@ -103,7 +103,7 @@ if device.simulated:
     assert 0.9 < awaited.metrics().makespan / blocked.metrics().makespan < 1.1
 
 # %% [markdown] id=loop
-# ## Five sentences
+# ## Coroutines, tasks, and the loop
 #
 # A function that is written with `async def` makes a **coroutine** when it is called: code that has not begun to run, as an operation is work that has not begun.
 # A **task** is a coroutine that somebody has put on the list of things to run.
@@ -195,8 +195,8 @@ print("after the wake:       ", future.state.value)
 # %% [markdown] id=poll-read
 # The first poll has submitted the work and has come back without a result. What it gives us is a token that says "pending": do not ask again until this is done.
 #
-# So the loop puts the task aside. It leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else. Nobody looks at the GPU in the meantime, and no thread spins. When the device is done, it *wakes* the loop, and the loop calls the callback. Ours
-# notes that it was called. A task's says: run me again.
+# So the loop puts the task aside. It leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else. Nobody looks at the GPU in the meantime, and no thread spins. When the device is done, it *wakes* the loop, and the loop calls the callback. (Ours has no task to
+# put back, so it only notes that it was called.)
 
 # %% [markdown] id=poll-last-text
 # So here is the second poll. It finds the result, and the iterator ends with it:
@@ -217,7 +217,7 @@ assert await future is await future  # as often as you like: the work was done o
 # %% [markdown] id=start
 # ## Who starts what, and when?
 #
-# `agt.spawn(op)` makes a future, and a task that awaits it. It returns at once and hands you the task. So here is a way to have the device at work while Python does a job of its own:
+# `agt.spawn(op)` makes a future, and a task that awaits it. It returns at once and hands you the task. You want the device at work while Python does a job of its own. Here is a first try:
 #
 # ```python
 # task = agt.spawn(batch(0))
@@ -395,7 +395,7 @@ if device.simulated:
 #
 # Make a measuring tool of it. `make(i)` makes operation i. Run all `n` of them one after the other with `sync`, and record it. Make
 # them anew, run them all together without blocking, and record that. Return how many times as long the first took. Take
-# the times from the traces (`trace.metrics().makespan`): a clock on the wall would measure your computer as well.
+# the times from the traces (`trace.metrics().makespan`): a stopwatch would measure your computer as well.
 
 
 # %% id=06-difference starter
@@ -435,7 +435,7 @@ check("06-difference", difference)
 # ### Exercise: one batch ahead
 #
 # `prepare(i)` is an ordinary function that keeps the host busy for a while and returns batch i. `process(x)` makes an operation of a batch. Process
-# `n` batches and return their results in a list. Prepare each batch, from batch 1 on, *while the device works on the one before*. One thread is enough, and the simulated clock knows no other.
+# `n` batches and return their results in a list. Prepare each batch, from batch 1 on, *while the device works on the one before*. You need no second thread, and the simulated clock would not see its work.
 
 
 # %% id=06-prepare starter
@@ -555,7 +555,7 @@ beats.reveal(
 )
 
 # %% [markdown] id=misconception-async
-# One long piece leaves no turn to anybody. With pieces there are turns, but whenever the heart is due, the sums have the thread, and so it comes late each time. (On a GPU it beats less often still: Python's own timers are no finer than a millisecond.)
+# During one long piece nobody else gets a turn. Between short pieces the heart does. But whenever it is due, the sums have the thread, so every beat comes late. (On a GPU it beats less often still: Python's own timers are no finer than a millisecond.)
 #
 # > **Misconception: a function with `async def` runs in the background.**
 # >
@@ -575,7 +575,7 @@ if device.simulated:
 # ### Exercise: keep the heart beating
 #
 # Write it yourself: run `op` without blocking. Call `beat()` right at the start, and then every 50 µs for as long as `op` is under way. Return the result of `op`, and leave no heart behind that still beats. (`beat` is an ordinary function. Use `agt.sleep`,
-# which counts microseconds on the device's clock. `asyncio.sleep` counts on the clock on the wall, which means nothing to a simulated device.)
+# which counts microseconds on the device's clock. `asyncio.sleep` counts real time, which means nothing to a simulated device.)
 
 
 # %% id=06-responsive starter
@@ -618,8 +618,8 @@ check("06-responsive", with_heartbeat)
 # | shared | `w = w.share()`, once, and then `w` | `w`, a shared handle now, as everybody else has | yes |
 # | borrowed | `w.borrow()` | `w`, as before | **no** |
 #
-# To borrow is to promise: *I keep `w` until you are done.* Nobody can keep the promise for a task that runs when they are gone. So it
-# is refused, in the line that spawns:
+# To borrow is to promise: *I keep `w` until you are done.* But a spawned task may still run when you, and your `w`, are gone. So a borrowed
+# array is refused, in the line that spawns:
 
 # %% id=ownership-refused
 n = 256
@@ -662,7 +662,7 @@ assert w.share_count == 1
 #
 # `start` gets batches and a matrix `w`, which it may keep. It starts a task for each batch, which computes `w @ x`, and
 # **returns the tasks at once**, in a list. The caller may then do with its own handle of `w` whatever it likes, even give it away. There is one copy of `w` on the device, and
-# it has to do for all. The starter is refused. Mend it. (`start` is no `async def`, but it is called from one.)
+# all tasks use that one. The starter is refused. Mend it. (`start` is not an `async def`, but it is called from one.)
 
 
 # %% id=06-spawn-safe starter
@@ -708,7 +708,7 @@ check("06-spawn-safe", start)
 #
 # An operation can fail in two places. Its *description* can be wrong: a bug in one of your functions, which shows
 # when the work is submitted. That is an ordinary Python exception. Or the *device* fails while it works: a kernel that writes beyond its array, say. That is an
-# `agt.DeviceError`. Both come to whoever awaits that operation, and to nobody else.
+# `agt.DeviceError`. Either way, whoever awaits the operation gets it.
 #
 # This section uses the simulated device, also if you have a GPU. There, a faulty kernel would be the end of all GPU work of this process.
 
@@ -776,7 +776,7 @@ with_fault.plot(
 
 # %% [markdown] id=read-errors
 # The faulty one's stream has a fill, and then nothing. A kernel that fails has no bar, since it never came to its end, and the rest of *its* operation is skipped. The other streams
-# did not notice. (A real GPU is less kind: after an illegal access everything in the process fails. What fails for other reasons, such as a wrong shape or too little memory, ends alone there as well.)
+# did not notice: an error comes to whoever awaits *that* operation, and to nobody else. (A real GPU is less kind: after an illegal access everything in the process fails. What fails for other reasons, such as a wrong shape or too little memory, ends alone there as well.)
 
 # %% id=check-errors tags=asserts
 assert fine == [True, False, True]
@@ -959,7 +959,7 @@ async def at_most(op, us):
 
 # %% id=06-cancel explanation
 # Cancelling ends the wait, and nothing else: the device finishes what is in its queue, and the arrays live until then. In a program on a
-# GPU alone `asyncio.timeout` does this for you, with the clock on the wall.
+# GPU alone `asyncio.timeout` does this for you, in real time.
 
 # %% id=06-cancel-check
 check("06-cancel", at_most)
@@ -973,7 +973,7 @@ check("06-cancel", at_most)
 # ### Exercise: first come, first served
 #
 # Have all operations in flight together, and call `use(result)` for each *as soon
-# as its result is there*. The check also tries it on a device that picks the unluckiest legal order.
+# as its result is there*. The check also tries it on a device that finishes the work in the most awkward order that the streams allow.
 
 
 # %% id=06-as-completed starter

@@ -56,12 +56,13 @@ goal.plot(
 )
 
 # %% [markdown] id=goal-read
-# Read it from the top. Python makes a single call. Below it are four streams, and on each of them goes a whole batch: copy in, three kernels, copy out. They run side by side.
+# Read it from the top. Python makes a single call. Below it are four streams, and on each of them goes a whole batch: a copy in, two fills with zeros, three kernels, a copy out. They run side by side.
 #
 # A plain loop does the same work and takes many times as long. What lies between the two? We start with nothing and find out.
 
 # %% id=goal-check tags=asserts
-assert [span.name for span in goal if span.kind == "call"] == ["launch graph all batches"]
+(call,) = [span for span in goal if span.kind == "call"]
+assert call.name.startswith("launch graph")
 assert 4 * goal.metrics().makespan < loop.makespan
 if device.simulated:
     assert goal.metrics().max_concurrency == len(goal.streams) == 4
@@ -80,6 +81,8 @@ if device.simulated:
 #   |  negative to 0  kernel 3: ReLU
 # scores   64
 # ```
+#
+# That makes three kernels. There will be four batches on four streams, one copy of the weights, and no thread that stands there and waits.
 #
 # The weights `W0` and `W1` were trained to answer one question: *is it a 3?* A score above the threshold says yes. In NumPy it is one line:
 
@@ -105,7 +108,7 @@ print(agt.sgemm_naive.source)
 
 # %% [markdown] id=stage-gemm-text
 # One thread computes one element of `c`: it finds its `row` and its `col` and adds up `k` products. The kernel is called *naive* because it fetches every number from the device's memory
-# again and again. Hold that thought. You will write a better one.
+# again and again. Hold that thought: you will write a better one.
 #
 # A **stage** of our network is a function. It gets handles of arrays and returns an operation. Here is the first:
 
@@ -126,7 +129,9 @@ def gemm(x, w0, hidden):
 #
 # Write the other two. `matvec` yields `output`, filled with `hidden @ w1`. `relu` replaces what is negative in `output` by zero, in place.
 #
-# The kernels are `agt.matvec_naive(rows, columns, matrix, vector, result)`, with a thread for each row, and `agt.relu(n, input, output)`. A kernel may read and write the same array: pass it twice.
+# The kernels are `agt.matvec_naive(rows, columns, matrix, vector, result)`, with a thread for each row, and `agt.relu(n, input, output)`. Blocks of 256 threads will do.
+#
+# In place means that `output` is passed twice, to be read and to be written. That is safe here, since each thread reads and writes its own element and no other. (A GEMM could not work in place: its threads read what others write.)
 
 
 # %% id=07-stages starter
@@ -171,6 +176,9 @@ check("07-stages", stages)
 # ## One batch is one operation
 #
 # Now join the stages. A batch needs three arrays: its input, and room for the hidden values and for the output. `agt.zip` makes them in one operation, and `and_then` hands them to whatever comes next.
+#
+# Think of a relay race. Each stage runs its lap and passes on the array that it has filled. What a later stage needs besides, such as `w1` or `output`, it finds where any Python function finds things: among the names around it. So write
+# the stages in one function that has all of these names.
 
 # %% [markdown] id=exercise-chain
 # ### Exercise: the chain
@@ -186,7 +194,7 @@ def chain(x, w0, w1, gemm, matvec, relu):
     x, hidden, output = room.sync()
     hidden = gemm(x, w0, hidden).sync()
     output = matvec(hidden, w1, output).sync()
-    return relu(output).sync()
+    return relu(output).to_host().sync()
 
 
 # %% id=07-chain solution
@@ -267,6 +275,8 @@ print(w1)
 
 # %% [markdown] id=pinned
 # (`agt.pin` copies an array to **pinned** memory, which the system promises not to move. From there the device fetches data by itself, and Python need not wait.)
+#
+# `shared x1` says that there is one handle: yours. Each batch in flight holds another one, and lets go of it when it is done. Four large batches make it `x5` for a while, and there is still one array.
 
 # %% [markdown] id=one-batch
 # ## One batch, alone
@@ -307,7 +317,7 @@ busy.reveal(
 )
 
 # %% [markdown] id=read-one
-# The kernels take a few microseconds each. Between them the stream is empty, and the device waits for Python's next call. Keep this picture in mind. It explains the next one.
+# The kernels take a few microseconds each. Between them the stream is empty, and the device waits for Python's next call.
 
 # %% id=check-one tags=asserts
 seen = [span.name for span in alone.device_spans if span.kind != "memset"]
@@ -325,7 +335,7 @@ assert share < 0.5
 # ### Exercise: any number, all in flight
 #
 # Write `run_all` for a list of any operations: have all of them in flight together, and return their results in the order of the list. The check also tries it on a device that
-# picks the unluckiest legal order.
+# finishes the work in the most awkward order that the streams allow.
 
 # %% id=07-in-flight starter
 async def run_all(ops):
@@ -495,7 +505,7 @@ for before, after in pairwise(long_ones):
 
 # %% [markdown] id=queue-read
 # They start about one GEMM apart. A GEMM of this size has more blocks than the device has room for, so it fills the device all by itself. The next one gets its first place when the last blocks of the one before
-# begin to leave. They overlap at their ends, and otherwise **they queue**.
+# begin to leave. They overlap at their ends, and otherwise **they queue**. (A dotted line, on the simulated device, is a kernel that waits for room.)
 #
 # > **Misconception: kernels on different streams run at the same time.**
 # >
@@ -528,17 +538,32 @@ assert four_large.metrics().overlap > 0
 assert gain > 1.1
 assert four_large.overlap_between("h2d", "sgemm_naive") > 0
 vectors = sorted(four_large.find("matvec_naive"), key=lambda span: span.start)
+beside = 0.0
 for one in vectors:
     others = [span for span in [*vectors, *long_ones] if span is not one]
-    assert four_large.overlap_between([one], others) > 0.2 * one.duration
+    beside += four_large.overlap_between([one], others)
+assert beside > 0.2 * sum(one.duration for one in vectors)  # the last one may be alone
 if device.simulated:
-    assert 1.2 < gain < 1.6
+    assert 1.2 < gain < 2
     assert all(span.detail["fills"] == 1 for span in long_ones)
     assert all(before.end - after.start < 0.4 * one_gemm for before, after in pairwise(long_ones))
 makespans = explored.makespans
 for dim in (64, 128):
     assert abs(makespans[dim, 4] - makespans[dim, 1]) < 0.05 * makespans[dim, 1]
 assert makespans[1024, 1] - makespans[1024, 2] > makespans[1024, 2] - makespans[1024, 4] > 0
+
+
+async def handles_in_flight(weights):
+    await asyncio.sleep(0)
+    return weights.share_count
+
+
+inputs, *weights = big
+ops = [mlp(x, *weights) for x in inputs]
+*_, in_flight = await asyncio.gather(*ops, handles_in_flight(weights[0]))
+assert weights[0].share_count == 1
+if device.simulated:  # a GPU may be done with some of them
+    assert in_flight == 5
 
 # %% [markdown] id=graph
 # ## The other way out: fewer calls

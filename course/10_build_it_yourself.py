@@ -663,8 +663,8 @@ def begin(op, next_stream):
 
 # %% id=order-predict
 order = Prediction(
-    "`first = begin(job(STEPS), p)`, `second = begin(job(STEPS), p)`, then `await first`, and then "
-    "`await second`. Two streams, and no `gather`. Do the two hunts overlap?",
+    "`p = round_robin(2)`, `first = begin(job(STEPS), p)`, `second = begin(job(STEPS), p)`, then "
+    "`await first`, and then `await second`. There is no `gather`. Do the two hunts overlap?",
     yes="yes: both are under way before the first `await`",
     no="no: without `gather`, the second job starts when the first `await` is over",
 )

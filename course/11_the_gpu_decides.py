@@ -643,7 +643,9 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 check("11-meet", MEET)
 
 # %% [markdown] id=flood-grid-text
-# With a barrier of the grid, the flood looks as it did in one block. (The cells below use our own `meet`, in whatever state your exercise is. A spin is nothing to try out on a GPU.)
+# With a barrier of the grid, the flood looks as it did in one block. (The cells below use our own `meet`, in whatever state your exercise is: a `meet` that is half finished could spin for ever on a GPU.)
+#
+# (Do not take the microseconds of the simulated device at their word here: it makes meetings cheap. On an H200 we measured 1.5 µs for a meeting of 132 blocks.)
 
 # %% id=flood-grid
 OUR_MEET = r"""
@@ -912,8 +914,8 @@ def persistent(blocks):
 
 
 # %% [markdown] id=queue-question
-# Sixteen blocks will do the 64 jobs in no time. But let us be mean, and send a **single** block of 64 threads to a GPU that has room for thousands. It does all jobs, one after the other. The 64 launches
-# go to one stream, so their jobs run one after the other as well.
+# Sixteen blocks will do the 64 jobs in no time. But what if we send a **single** block of 64 threads, on a GPU that has room for thousands? It does all jobs, one after the other. The 64 launches
+# go to one stream, so they run one after the other as well.
 
 # %% id=predict-queue
 queue = Prediction(
@@ -964,7 +966,7 @@ assert len(set(who.tolist())) > 1
 # ### Exercise: write the queue
 #
 # Jobs come by the counter, and each is done by a whole block. The version below gives every block a fixed share, job 0 to block 0, job 1 to block 1, and so on. That is fine until the long jobs all fall to one
-# block. Have the blocks take their jobs from `next` instead. (Do not look up. You have just seen it done.)
+# block. Have the blocks take their jobs from `next` instead. (Try it without scrolling up to `worker`.)
 
 # %% id=11-queue starter
 QUEUE = r"""
@@ -1103,7 +1105,7 @@ for work in (0, 300, 3000):
 assert gains[0] > 1.5 * gains[3000] > 1.5
 
 # %% [markdown] id=pays-read
-# The gain melts away as the rounds grow. Before you move a loop into a kernel, hold one round against one conversation. And there are costs that no table of times shows:
+# The gain melts away as the rounds grow. Before you move a loop into a kernel, compare the time of one round with that of one conversation. And there are costs that no table of times shows:
 #
 # | it does not pay | because |
 # |---|---|

@@ -46,7 +46,7 @@ device
 #
 # A thread on a GPU has to wait, too: for a message from another block, for data, for the host. CUDA C has no `await`. Must the thread stand beside the kettle?
 #
-# Here are three cups and a single thread of a GPU. First it makes one cup after the other. The picture shows what each cup is doing at each tick.
+# Here are three cups and a single thread of a GPU. First it makes one cup after the other. The picture shows what each cup is doing at each tick. You need not read the kernels yet: we take them apart below.
 
 # %% id=tea-kernels
 TEA = r"""
@@ -177,7 +177,7 @@ turns.reveal(
 # %% [markdown] id=poll-text
 # ## A function that comes back
 #
-# What made this possible? Look at `Tea` once more. It never waits. Its function `poll` looks whether it can get on, gets on as far as it can, and **comes back** with one of two answers:
+# What made this possible? Look at `Tea` once more. It never waits. Its function `poll` goes on as far as it can without waiting, and **comes back** with one of two answers:
 #
 # | | |
 # |---|---|
@@ -280,7 +280,7 @@ check("12-pot", POT)
 # %% [markdown] id=executor-text
 # ## Who polls?
 #
-# A future does nothing by itself. It gets on when it is polled, and somebody has to do it: the **executor**. In Python that is the event loop. In a kernel it is a loop that you write.
+# Whoever calls `poll` until it says `READY` is the **executor**. In Python that is the event loop. In a kernel it is a loop that you write.
 
 # %% [markdown] id=exercise-executor
 # ### Exercise: an executor
@@ -352,7 +352,7 @@ check("12-executor", RUN_ALL)
 # %% [markdown] id=exercise-join
 # ### Exercise: join
 #
-# The version below looks right, and the result is. Still, it is `tea` once more: `b` is not even begun before `a` is done. Have both get on in every poll. And neither may be polled again after its `READY`.
+# The version below looks right, and the result is. Still, it is `tea` once more: `b` is not even begun before `a` is done. Poll both each time. And neither may be polled again after its `READY`.
 
 # %% id=12-join starter
 JOIN = r"""
@@ -500,19 +500,19 @@ loser.reveal(
 )
 
 # %% [markdown] id=misconception-future
-# > **Misconception: a future gets on by itself.**
+# > **Misconception: a future goes on by itself.**
 # >
 # > - *What you see:* the loser of a select is never ready; a message that lies there is never read.
-# > - *Why:* `poll` is the only place where its code runs. A task of asyncio gets on because the *loop* polls it.
+# > - *Why:* `poll` is the only place where its code runs. A task of asyncio goes on because the *loop* polls it.
 # > - *What helps:* keep polling what you still need: put the loser into the next join or select. To drop it is to cancel it.
 
 # %% [markdown] id=warp-text
 # ## Thirty-two at once
 #
-# So far a single thread did everything. But threads come in warps of 32 that go in step. What if all 32 run an executor?
+# So far a single thread did everything. But threads come in warps of 32, which go in step; within a warp, each is called a **lane**. What if all 32 run an executor?
 #
 # Suppose that each lane polls a timer of its own, and goes on when that is ready. The lanes leave the loop one after the other. For a while that is fine: those who are done wait for the others. But if the loop contains anything that the warp does *together*, such as a
-# shuffle, the first who left is missing:
+# **shuffle**, in which every lane gets a value from another, the first who left is missing:
 
 # %% id=diverge
 apart = TEA + r"""
@@ -544,7 +544,7 @@ with agt.using("sim"):
 #
 # (Rust's `async` on the GPU puts such an agreement behind every `.await`, so that lanes cannot drift apart.)
 #
-# Does it matter which of the two you choose? Here is a mailbox in the device's memory:
+# Does it matter which of the two you take? Here is a mailbox from which a message is *taken*:
 
 # %% id=take
 TAKE = TEA + r"""
@@ -763,7 +763,7 @@ print(text[text.index("// READY when both are.") : text.index("// ---- executors
 # A sender that is too fast is slowed down by the receiver. This is called **back-pressure**.
 #
 # Here is a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it is even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one than before. At the end each sends
-# a zero. Nobody waits for the kernel to end: results arrive while the search goes on.
+# a zero. Block 0 has each result at once, while the others go on searching. A message is one number: 10,000 times the block, plus the steps.
 
 # %% id=together
 SEARCHERS = 8
@@ -913,7 +913,7 @@ check("12-challenge", PICK)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - A future is a struct that can be polled. `poll` looks, gets on, and comes back. It never waits.
+# - A future is a struct that can be polled. `poll` goes on as far as it can, and comes back. It never waits.
 # - `await` is a poll, an `if` and a number. What is needed after a wait lives in the struct.
 # - An executor is a loop that polls. A future that nobody polls stands still.
 # - A join polls both, a select takes the first. Both are futures.

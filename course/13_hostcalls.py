@@ -7,7 +7,7 @@
 #
 # - let a kernel and Python talk while the kernel runs, through memory that both of them see;
 # - write both sides of such a talk, and say why the flag comes last;
-# - hand out packets to many blocks from a stack without locks, and break one that lacks a tag;
+# - hand out packets to many blocks from a stack without locks, and test it in every possible order;
 # - call Python from a kernel with `agt.hostcalls`, and know what happens when the host is slow, fails or goes away;
 # - say when a call pays, and when a new launch is as good.
 #
@@ -77,14 +77,9 @@ six_launches(log, folder / "loud.txt")  # once for practice
 with agt.record() as to_and_fro:
     six_launches(log, folder / "loud.txt")
 
-to_and_fro.plot(title="Six pieces, six launches", lanes=("host", "streams"))
-
 # %% id=relaunch-check tags=asserts
 assert (folder / "loud.txt").read_text() == log.read_text().upper()
 assert len(to_and_fro.find("shout")) == 6
-
-# %% [markdown] id=predict-busy-text
-# Do not reach for a ruler yet.
 
 # %% id=predict-busy
 busy = Prediction(
@@ -105,6 +100,13 @@ part = kernels / (ended - begun)
 busy.reveal(
     "most" if part > 0.5 else "some" if part > 0.2 else "little",
     f"It is {100 * part:.0f} %. The rest is Python, copies, and waiting for each other.",
+)
+
+# %% id=relaunch-picture
+to_and_fro.plot(
+    title="Six pieces, six launches",
+    lanes=("host", "streams"),
+    lesson="The kernels are six slivers. Between them are copies, and Python.",
 )
 
 # %% [markdown] id=turn-around
@@ -132,7 +134,7 @@ assert not [span for span in no_copies if span.kind in ("h2d", "d2h")]
 
 # %% [markdown] id=mapped-read
 # `agt.mapped(host)` is a device array that *is* the host's array. Nothing was copied, and there was nothing to bring back. (Is it free? No. Every access crosses the bus, and takes about a microsecond. It is a mailbox,
-# and no warehouse.)
+# not a warehouse.)
 #
 # Now the kernel writes a letter and **waits for the answer**, while it runs. American mailboxes have a small red flag on the side: up means that there is a letter. So does ours:
 #
@@ -164,10 +166,11 @@ __global__ void letters(volatile unsigned* mail, int n, unsigned* answers)
 letters = agt.Kernel(LETTERS)
 
 # %% [markdown] id=letters-read
-# Three things in there are new, and all three are about honesty:
+# Four things in there are new:
 #
 # - **`volatile`**: look at the memory each time. Without it, a compiler may read the flag once, keep it in a register, and look at the register for ever.
 # - **`__threadfence_system()`**: everything that I wrote above this line is to be seen, by the host as well, before anything that I write below it. Without it the flag may overtake the letter.
+# - **`__nanosleep(100)`**: between two looks, doze for a tenth of a microsecond, and leave the bus to others. The simulated device knows by it that this loop waits for somebody.
 # - **the counter**: a kernel that waits holds its place on the GPU, and nobody can stop it. If the host has gone home, it must give up by itself. A million turns are about a second or two.
 #
 # The host's side is yours. Python has no fence, and it needs none here: on the usual machines its writes arrive in the order in which it makes them.
@@ -223,13 +226,13 @@ print(await talk(6))
 # %% [markdown] id=talk-read
 # If you solved the exercise there are six even numbers, and the kernel was launched once. (If there are zeros, the kernel waited in vain and gave up. It is still alive, and so are you.)
 #
-# On a GPU the kernel really spins. The simulated device does it without a thread: it pauses the kernel, and takes it up again when Python has had a chance to write. So a loop in Python that never
-# awaits would wait for ever, as it would stop your own event loop anyway.
+# On a GPU the kernel really spins. The simulated device does it without a thread: it pauses the kernel, and takes it up again when Python has had a chance to write. So your side has to `await` something while it waits. If it does not, Python never lets go, and the kernel is never
+# taken up again.
 
 # %% [markdown] id=exercise-ask
 # ### Exercise: the kernel's side
 #
-# Now the other side of the same street. In `ask`, one thread has `n` questions: 100, 101, 102, ... It puts each into `mail[1]`, raises the flag, waits until it is 2, and stores what is in `mail[2]` in `out[k]`. If the host does not
+# Now the other side of the same street. In `ask`, one thread has `n` questions: 100, 101, 102, ... It puts each into `mail[1]`, raises the flag, waits until it is 2 (with a `__nanosleep` between two looks), and stores what is in `mail[2]` in `out[k]`. If the host does not
 # answer within a million turns, it returns.
 
 # %% id=13-ask starter
@@ -279,7 +282,7 @@ check("13-ask", ASK)
 # %% [markdown] id=many
 # ## One mailbox for a hundred and thirty-two
 #
-# One block, one mailbox. An H200 runs 132 blocks at the very least, and any of them may want to ask at any time. We could give each thread of the launch a mailbox of its own. That is a lot of boxes to look into, nearly all
+# One block, one mailbox. An H200 has 132 processors, each with room for several blocks, and any of them may want to ask at any time. We could give each thread of the launch a mailbox of its own. That is a lot of boxes to look into, nearly all
 # of them empty.
 #
 # The post office has a better idea: a pile of blank **packets**. Whoever wants to ask takes one from the pile, fills it in, waits for its answer, and puts it back.
@@ -292,7 +295,7 @@ check("13-ask", ASK)
 #           CAS: if the top is still p, make it q.   Else: start again
 # ```
 #
-# If somebody else was quicker, the swap fails, and we try again. It looks watertight. Here it is in Python, as a generator: each `yield` is one access to memory that others can see. Between two of them anything may happen.
+# If somebody else was quicker, the swap fails, and we try again. Is that all? Here it is in Python, as a generator: each `yield` is one access to memory that others can see. Between two of them anything may happen.
 
 
 # %% id=naive-stack
@@ -844,7 +847,7 @@ assert (folder / "LOUD.TXT").read_text() == log.read_text().upper()
 assert len(in_one_go.find("pipeline")) == 1
 
 # %% [markdown] id=final-read
-# One bar. The kernel stayed, and asked.
+# One launch, one bar: the kernel stayed, and asked. (The small copy before it sets up the office. While the bar lasts, Python answers twelve calls, a read and a write for each piece. What it does for them is not recorded, so the host's lane is empty there.)
 
 # %% [markdown] id=key-points
 # ## Key points

@@ -62,6 +62,24 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
+# %% id=13-ask cause="does not sleep between two looks"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+        }
+        out[k] = mail[2];
+    }
+}
+"""
+
+
 # %% id=13-ask cause="waits for ever"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)

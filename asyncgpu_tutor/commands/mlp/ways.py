@@ -95,7 +95,7 @@ def _graph(job: Job, place: int) -> tuple[list[int], agt.CudaGraph[tuple[tuple[A
     side = job.sides[place]
     with side.chosen():
         arms = [agt.zip(*[job.prepared(i).launch() for i in numbers]) for numbers in branches]
-        captured = agt.overlap(*arms).named("all batches").graph_on(side.stream)
+        captured = agt.overlap(*arms).graph_on(side.stream)
     return [number for numbers in branches for number in numbers], captured
 
 

@@ -97,6 +97,11 @@ def check_ask(mine: Any, _model: Any) -> None:
             "nothing keeps the flag behind the question: on a GPU the host may see the flag first, and read "
             "an old letter. `__threadfence_system()` goes between the two"
         )
+    if "__nanosleep" not in kernel.source:
+        raise Rejected(
+            "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
+            "others, and by it the simulated device knows that the loop waits, and lets Python have a turn"
+        )
     _impatient()
     for n in (3, 1):
         mail, out = agt.pin(np.zeros(3, np.uint32)), agt.pin(np.zeros(n, np.uint32))

@@ -44,6 +44,9 @@ class Kept:
     def footprint(self, name: str) -> tuple[int, int]:
         return self.program.footprint(name)
 
+    def signals(self, name: str) -> Any:
+        return self.program.signals(name)
+
     def launch(self, name: str, grid: Any, block: Any, values: Any, **more: Any) -> LaunchResult:
         size = int(values[0]) if isinstance(values[0], np.generic) else 0
         if name in ("sgemm_naive", "matvec_naive") and size >= KEPT:

@@ -20,19 +20,20 @@ LAB_STAMP := $(VENV)/.stamp-lab
 # Its extras come on top of those two: a learner needs no test tools, and a tester no JupyterLab.
 BROWSER_STAMP := $(VENV)/.stamp-browser
 SITE_STAMP := $(VENV)/.stamp-site
+BUNDLE_STAMP := $(VENV)/.stamp-bundle
 
 # Prints cuda12, cuda13 or nothing. -P: the modules beside the doctor are not to shadow Python's own.
 CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/commands/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help lab site venv test test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
+.PHONY: help lab site bundle venv test test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks,"
 	@echo "make test-lab (the course in a browser), make notebooks-build (from course/), make nbgrader (for instructors),"
-	@echo "make site (build/site), make venv, make doctor, make profile (Nsight Systems), make wheel, make clean."
+	@echo "make site (build/site), make bundle, make venv, make doctor, make profile (Nsight Systems), make wheel, make clean."
 	@echo "PYTHON=/path/to/python picks the interpreter, CUPY_EXTRA=cuda12, cuda13 or none the CuPy."
 
 $(VENV_STAMP):
@@ -62,6 +63,10 @@ $(BROWSER_STAMP): $(TEST_STAMP) $(LAB_STAMP)
 $(SITE_STAMP): $(VENV_STAMP) pyproject.toml
 	@echo "Installing what builds the site ($(VENV), extra: site) ..."
 	@$(PIP) install --editable ".[site]"
+	@touch $@
+
+$(BUNDLE_STAMP): $(VENV_STAMP) pyproject.toml
+	@$(PIP) install --editable ".[bundle]"
 	@touch $@
 
 venv: $(TEST_STAMP)
@@ -103,6 +108,10 @@ notebooks-build: $(TEST_STAMP)
 # Runs every chapter, and makes build/site of them, the docs and the docstrings.
 site: $(SITE_STAMP)
 	$(PY) tools/build_site.py $(ARGS)
+
+# For a room without a network: wheels, notebooks, instructions. ARGS="--python 3.12" for the room's Python.
+bundle: $(BUNDLE_STAMP)
+	$(PY) tools/bundle.py $(ARGS)
 
 # For instructors: see docs/instructors.md.
 nbgrader: $(TEST_STAMP)

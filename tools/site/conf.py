@@ -19,6 +19,7 @@ version = release = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 root_doc = "index"
+default_role = "code"  # a name in a docstring looks like one
 myst_heading_anchors = 4  # what links within pages name
 myst_enable_extensions = ["dollarmath"]
 

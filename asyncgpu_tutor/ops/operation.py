@@ -105,7 +105,8 @@ class DeviceOp(Generic[T]):
     def named(self, label: str) -> DeviceOp[T]:
         """Give it a name for messages, traces and NVTX ranges; returns itself.
 
-        In a timeline it stands on the bars of all that the operation is made of.
+        In a timeline it stands on the bars of all that the operation is made of. Where the operation is
+        itself a part of another, that one's name stands there instead.
         """
         self._label = Name(label)
         return self

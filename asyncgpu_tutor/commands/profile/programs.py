@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -13,6 +13,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace, ranges
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run.recording import Source
+from asyncgpu_tutor.traces.spans.uncollected import uncollected
 from asyncgpu_tutor.types import Span
 
 __all__ = ["RUNS", "Body", "Run", "find_run", "record_run", "recorded", "trace_of"]
@@ -92,7 +93,9 @@ async def record_run(run: Run, source: Source = "auto") -> Trace:
             await body()
     agt.synchronize()
     outer = agt.record(source) if steady else nullcontext()
-    with _no_collection(), outer:
+    gc.collect()
+    # Without the garbage collector, as `timeit` does it: its pauses fall anywhere.
+    with uncollected(), outer:
         # The first rounds of a recording are not kept, because the host is slow right after a pause.
         for _ in range(ROUNDS if steady else 0):
             await body()
@@ -101,19 +104,6 @@ async def record_run(run: Run, source: Source = "auto") -> Trace:
     trace.about = {**trace.about, "run": run.name, "shows": run.about}
     trace.spans[:] = _numbered(trace.spans)
     return trace
-
-
-@contextmanager
-def _no_collection() -> Generator[None]:
-    """Without Python's garbage collector, as `timeit` does it: its pauses fall anywhere."""
-    was_on = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _numbered(spans: Sequence[Span]) -> list[Span]:

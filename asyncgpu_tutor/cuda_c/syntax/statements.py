@@ -186,8 +186,8 @@ class StatementParser(ExpressionParser):
         otherwise = self.statement() if self.accept("else") else None
         return ast.If(at=token.at, test=test, then=then, otherwise=otherwise, constexpr=constexpr)
 
-    def _body(self, kind: str = "loop") -> ast.Statement:
-        self.enclosing.append(kind)
+    def _body(self) -> ast.Statement:
+        self.enclosing.append("loop")
         body = self.statement()
         self.enclosing.pop()
         return body

@@ -95,7 +95,7 @@ class OverlapMatrix:
 
 
 def _together(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
-    """As `length(common(a, b))`, which takes ten times as long for many intervals."""
+    """As `length(common(a, b))`, in a quarter of the time where there are many."""
     edges = np.union1d(a, b)
     # Behind an odd number of its edges, a stream is at work.
     both = np.searchsorted(a, edges, "right") & np.searchsorted(b, edges, "right") & 1

@@ -89,8 +89,7 @@ def _shuffle(way: str) -> Handler:
         args = arguments(c, node, 3, 4)
         kind = number(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
-        c.meetings += 1
-        names = convert(c, args[0], UINT, args[0].at).run
+        callers = _callers(c, node, args[0])
         offering, given_by = _unread(args[1])
         offered = convert(c, offering, kind, args[1].at).run
         distance = convert(c, args[2], INT, args[2].at).run
@@ -100,10 +99,10 @@ def _shuffle(way: str) -> Handler:
             c.fail(args[3].at, "the width of a shuffle must be a power of two up to 32")
         group = width.run if width is not None else None
         c.work(kind.size // 4 if kind.size > 4 else 1)
-        at, name, waits = node.at, node.name, c.waits
+        at, name = node.at, node.name
 
         def run(t: Team, m: Mask) -> Any:
-            named(t, m, names(t, m), at, name, waits)
+            callers(t, m)
             given = offered(t, m)
             size = np.int64(32) if group is None else np.asarray(group(t, m), np.int64)
             source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
@@ -174,23 +173,34 @@ def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
     return t.layout.words(bits)[t.layout.warp]
 
 
+def _callers(c: Context, node: Call, mask: Expr) -> Callable[[Team, Mask], Any]:
+    """Computes the mask of a call, and sees that the lanes in it are those that make the call."""
+    c.meetings += 1
+    names = convert(c, mask, UINT, mask.at).run
+    at, name, waits = node.at, node.name, c.waits
+
+    def run(t: Team, m: Mask) -> Any:
+        those = names(t, m)
+        named(t, m, those, at, name, waits)
+        return those
+
+    return run
+
+
 def _vote(result: Scalar, finish: Callable[[Any, Any], Any]) -> Handler:
     def handle(c: Context, node: Call, used: bool) -> Expr:
         args = arguments(c, node, 2)
-        c.meetings += 1
-        names = convert(c, args[0], UINT, args[0].at).run
+        callers = _callers(c, node, args[0])
         test = convert(c, args[1], BOOL, args[1].at).run
         c.work()
-        at, name, waits = node.at, node.name, c.waits
 
         def run(t: Team, m: Mask) -> Any:
-            those = names(t, m)
-            named(t, m, those, at, name, waits)
+            those = callers(t, m)
             yes = _by_warp(t, m.bits & t.array(test(t, m))) & those
             here = _by_warp(t, m.bits) & those
             return finish(yes, here).astype(result.dtype)
 
-        return value(c, result, run, at, args)
+        return value(c, result, run, node.at, args)
 
     return handle
 
@@ -216,18 +226,15 @@ def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
 def _match_any(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 2)
     number(c, node, args[1])
-    c.meetings += 1
-    names = convert(c, args[0], UINT, args[0].at).run
+    callers = _callers(c, node, args[0])
     offered = args[1].run
     c.work(2)
-    at, name, waits = node.at, node.name, c.waits
 
     def run(t: Team, m: Mask) -> Any:
-        those = names(t, m)
-        named(t, m, those, at, name, waits)
+        those = callers(t, m)
         return _groups(t, m, offered(t, m)) & those
 
-    return value(c, UINT, run, at, args)
+    return value(c, UINT, run, node.at, args)
 
 
 def _match_all(c: Context, node: Call, used: bool) -> Expr:
@@ -235,24 +242,21 @@ def _match_all(c: Context, node: Call, used: bool) -> Expr:
     number(c, node, args[1])
     if args[2].type != Pointer(INT):
         c.fail(args[2].at, f"{node.name}() needs an int* last, not a '{spelled(args[2].type)}'")
-    c.meetings += 1
-    names = convert(c, args[0], UINT, args[0].at).run
+    callers = _callers(c, node, args[0])
     offered, pointer = args[1].run, args[2].run
     if args[2].origin is not None:
         args[2].origin.write()
     c.work(2)
-    at, name, waits = node.at, node.name, c.waits
-    site = c.new_site(at, write=True)
+    site = c.new_site(node.at, write=True)
 
     def run(t: Team, m: Mask) -> Any:
-        those = names(t, m)
-        named(t, m, those, at, name, waits)
+        those = callers(t, m)
         here = _by_warp(t, m.bits) & those
         same = _groups(t, m, offered(t, m)) & those == here
         access.store(t, m, pointer(t, m), INT, same.astype(np.int32), site)
         return np.where(same, here, np.uint32(0))
 
-    return value(c, UINT, run, at, args)
+    return value(c, UINT, run, node.at, args)
 
 
 def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> Handler:
@@ -261,15 +265,12 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> Handler:
         kind = number(c, node, args[1])
         if kind not in types:
             c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
-        c.meetings += 1
-        names = convert(c, args[0], UINT, args[0].at).run
+        callers = _callers(c, node, args[0])
         offered = args[1].run
         c.work(2)
-        at, name, waits = node.at, node.name, c.waits
 
         def run(t: Team, m: Mask) -> Any:
-            those = names(t, m)
-            named(t, m, those, at, name, waits)
+            those = callers(t, m)
             # Lanes of a warp that name the same ones are a group.
             key = t.layout.warp[m.index] << 32 | t.array(those)[m.index].astype(np.int64)
             order = np.argsort(key, kind="stable")
@@ -280,7 +281,7 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...]) -> Handler:
             out[order] = totals[np.cumsum(first) - 1]
             return m.spread(out)
 
-        return value(c, kind, run, at, args)
+        return value(c, kind, run, node.at, args)
 
     return handle
 

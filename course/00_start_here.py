@@ -127,8 +127,6 @@ def doubled(x):
 with agt.record() as so_far:
     op = doubled(x)
 
-op
-
 # %% [markdown] id=describe-explained
 # Word by word:
 #
@@ -167,7 +165,7 @@ built.reveal(
 
 # %% [markdown] id=describe-read
 # `doubled(x)` has not done anything yet. It has written down *what* is to be done. Such a description is called an **operation**, and it is like a recipe:
-# reading it makes nobody full. (The C code of the kernel was not even looked at.) To cook it, `await` it:
+# reading it leaves everybody hungry. (The C code of the kernel was not even looked at.) To cook it, `await` it:
 
 # %% id=describe-check tags=asserts
 assert len(so_far) == 0
@@ -185,7 +183,7 @@ for _ in range(4):  # a real GPU loads kernels and makes streams when it first n
 # %% [markdown] id=where
 # ## Where the time goes
 #
-# The kernel multiplied two million numbers by two. Around it there were a copy there, a fill, and a copy back.
+# The kernel multiplied two million numbers by two. Around it were a copy to the device, a fill, and a copy back.
 
 # %% id=predict-share
 share = Prediction(
@@ -374,7 +372,7 @@ check("00-both", both)
 # %% [markdown] id=answer
 # ## The first picture once more
 #
-# Scroll up to the two runs, or run the cell again here. Now you can read it. Above, one queue: copy there, kernel, copy back, four times over, and never two
+# Scroll up to the two runs, or run the cell again here. Now you can read it. Above, one queue: in, kernel, out, four times over, and never two
 # things at once. Below, four queues: while one piece is on its way back, the next is already on its way there. The kernels are slivers again. It is the
 # journeys that overlap.
 
@@ -396,7 +394,7 @@ assert quick.overlap_between("h2d", "d2h") > 200
 # Every page ends with a challenge. There is a time to beat, and `progress` keeps your best.
 #
 # `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this
-# takes 707 µs: get below 350.
+# takes 682 µs: get below 350.
 
 # %% id=00-challenge starter
 async def everything(trips, job):
@@ -453,7 +451,7 @@ progress("00")
 # | [02_streams_and_events](02_streams_and_events.ipynb) | run things side by side, find a race, and end it |
 # | [02b_copies_and_chunks](02b_copies_and_chunks.ipynb) | copy while you compute, by cutting work into chunks |
 # | [03_lazy_operations](03_lazy_operations.ipynb) | describe work first, and run it in one of four ways |
-# | [04_combinators](04_combinators.ipynb) | compose large operations of small ones |
+# | [04_combinators](04_combinators.ipynb) | build large operations from small ones |
 # | [05_scheduling](05_scheduling.ipynb) | decide which work goes to which stream, and say when it cannot pay |
 # | [06_await](06_await.ipynb) | wait without blocking, fail without harm, stop waiting |
 # | [07_async_mlp](07_async_mlp.ipynb) | build the project: a neural network, four batches in flight |

@@ -74,7 +74,7 @@ print(numbers)
 assert list(numbers) == [0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203]
 
 # %% [markdown] id=who-read
-# Block 0 has threads 0 to 3, and so have block 1 and block 2. The first line of the kernel turns these into numbers in the *whole grid*, from 0 to 11. Nearly
+# Block 0 has threads 0 to 3, and so do blocks 1 and 2. The first line of the kernel turns these into numbers in the *whole grid*, from 0 to 11. Nearly
 # every kernel begins with that line. It is the answer to our first question: **same code, same arguments, another `i`.**
 #
 # (`extern "C" __global__` says that this function is a kernel. `sync()` runs an operation and waits for it.)
@@ -83,7 +83,7 @@ assert list(numbers) == [0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203]
 # ## C in three lines
 #
 # - Each variable has a type: `float` is NumPy's `float32`, `unsigned int` is `uint32`. Each statement ends with `;`.
-# - An array arrives as a *pointer*: `const float* x` to read from, `float* y` to write to. `x[i]` is what you think. But a pointer does not know how long its
+# - An array arrives as a *pointer*: `const float* x` to read from, `float* y` to write to. `x[i]` works as in NumPy. But a pointer does not know how long its
 #   array is, so the length is an argument of its own.
 # - `if (i < n) { ... }` and `for (unsigned int j = 0; j < n; j++) { ... }` are Python's `if i < n:` and `for j in range(n):`. `and` is `&&`, and a
 #   comment begins with `//`.
@@ -322,7 +322,7 @@ check("01-relu", my_relu)
 # What if somebody forgets the `if`? Here is such a kernel. With 1000 elements and four blocks of 256 threads, some threads of block 3 have nothing to work on, and now
 # nobody tells them.
 #
-# (This cell uses the simulated device even if you have a GPU. There, a mistake like this can end all GPU work of your Python process.)
+# (This cell uses the simulated device even if you have a GPU. On a GPU, a mistake like this can end all GPU work of your Python process.)
 
 # %% id=predict-bounds
 falls = Prediction(
@@ -692,8 +692,8 @@ check("01-matvec", my_matvec)
 #
 # (This is the good place for a break. You can write kernels now.)
 #
-# So far we asked *what* is computed. Now: *when?* Five steps, and a `sync` after each: copy a matrix there, copy a vector there, multiply, apply ReLU, fetch the
-# result. It is how one writes it first.
+# So far we asked *what* is computed. Now: *when?* Five steps, and a `sync` after each: copy a matrix to the device, copy a vector, multiply, apply ReLU, fetch the
+# result. Most people write it like this at first.
 #
 # (`agt.matvec_naive` and `agt.relu` are the course's own versions of what you have just written.)
 
@@ -748,7 +748,7 @@ truth = "little" if share < 0.25 else "most" if share > 0.75 else "half"
 waiting.reveal(truth, f"Python waited for {share:.0%} of the time, in five waits.")
 
 # %% [markdown] id=steps-read
-# Each step tells the same story: a call or two, and then a stretch of waiting while the device works. After each step it is the other way round: the device has
+# Each step tells the same story: a call or two, and then a stretch of waiting while the device works. What Python does not spend waiting goes into the calls. After each step it is the other way round: the device has
 # nothing to do until Python has come back and made the next call. **They take turns. When one works, the other is idle.** (Each `sync` takes the next of four streams,
 # hence the staircase. Lanes are numbered in the order of their first use.)
 
@@ -767,7 +767,7 @@ if device.simulated:
 # Is it the launch that keeps Python waiting? Let us look at one launch alone. `op.async_on(stream)` puts an operation into the queue of a stream of yours, *without*
 # the wait. `stream.synchronize()` is the wait.
 #
-# The two matrices below have 512 and 2048 rows and columns.
+# The two matrices below have 512 and 2048 rows and columns. So the larger one has four times as many rows, each with a thread of its own, and each thread has four times as far to go.
 
 # %% id=predict-call
 length = Prediction(
@@ -936,7 +936,7 @@ check("01-meanwhile", with_a_job)
 # ## Challenge: three rounds
 #
 # `ops` are three operations, each with a copy there, a kernel and a copy back. `jobs` are three jobs for Python, of 60 µs each. Do all six, in any order you like, and return the
-# three results. As it stands, this takes 695 µs: get below 420.
+# three results. As it stands, this takes 672 µs: get below 420.
 
 
 # %% id=01-challenge starter

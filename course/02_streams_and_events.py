@@ -90,7 +90,7 @@ assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(readings), atol=1e-4)
 # ## One queue
 #
 # A **stream** is a queue for the device. `op.async_on(stream)` puts an operation into it and comes back at once, with a *handle*: a name for the result, which you can pass on before there is
-# anything in it. Below, `x` is handed to the kernel while the copy has hardly begun.
+# anything in it. Below, `x` is handed to the kernel before its numbers have arrived.
 
 # %% id=predict-within
 how_far = Prediction(
@@ -134,7 +134,7 @@ how_far.reveal(
 
 # %% [markdown] id=within-read
 # **On one stream, each piece of work starts when the one before it has ended.** Python need not watch over that. It hands in the work and waits once, at the end. (`there` is a handle, too.
-# `there.numpy()` is the array itself; ask before the copy is done, and you get an error.)
+# After the wait, `there.numpy()` is the array itself.)
 
 # %% id=within-check tags=asserts
 assert np.allclose(result, in_numpy(readings), atol=1e-4)
@@ -258,7 +258,7 @@ def harmless_twin():
 
 twin, _ = recorded(harmless_twin)
 twin.plot(
-    title="Had it been y, ...",
+    title="If the copy had read y",
     lanes=("host", "streams"),
     lesson="The copy runs in the middle of the kernel: it would have read an array that is half written.",
 )
@@ -444,25 +444,25 @@ def wait_for_the_first():
     mark = one.record()
     smoothing(x, y).async_on(one)
     mark.synchronize()
-    agt.work(40, "behind the mark")
+    agt.work(40, "after the mark")
     one.synchronize()
-    agt.work(40, "behind the stream")
+    agt.work(40, "after the stream")
 
 
 waiting, _ = recorded(wait_for_the_first)
 waiting.plot(
     title="Two waits",
     lanes=("host", "streams"),
-    lesson="Behind the mark Python goes on while the second kernel is at work; behind the stream it is idle.",
+    lesson="After the mark, Python works beside the second kernel. After the stream, the device is idle.",
 )
 
 # %% id=who-waits-check tags=asserts
 first, second = waiting.find("smooth")
-(behind_mark,), (behind_stream,) = waiting.find("behind the mark"), waiting.find("behind the stream")
+(after_mark,), (after_stream,) = waiting.find("after the mark"), waiting.find("after the stream")
 if device.simulated:
-    assert first.end <= behind_mark.start < second.end
-    assert second.end <= behind_stream.start
-    assert waiting.overlap_between(behind_mark, second) > 30
+    assert first.end <= after_mark.start < second.end
+    assert second.end <= after_stream.start
+    assert waiting.overlap_between(after_mark, second) > 30
 
 # %% [markdown] id=fork-join
 # ## Out and back in
@@ -679,7 +679,7 @@ check("02-minimum-events", enqueue)
 # | `f` | 3 | `c` |
 # | `g` | 1 | `d`, `e`, `f` |
 #
-# A unit is about 50 µs. As it stands, everything is on one stream, and it takes 659 µs: get below 440. A pencil helps.
+# A unit is about 50 µs. As it stands, everything is on one stream, and it takes 617 µs: get below 440. A pencil helps.
 
 # %% id=02-challenge starter
 def arrange(ops, one, two):
@@ -726,7 +726,7 @@ progress("02")
 # - Two streams, one array, one of them writes, no order: a **race**. Most days a GPU hides it. The simulated device does not.
 # - `record` marks a place in a queue, `wait_event` holds back what comes after it in another. Python waits for neither.
 # - A **fork** is one event, a **join** one for each branch. Order what needs it and no more: some orders follow from others.
-# - The **critical path** is the limit.
+# - The longest chain of pieces that need each other is the **critical path**. More streams cannot shorten it.
 #
 # What others call these things is in the [glossary](../docs/glossary.md), more of what people believe in the [misconceptions](../docs/misconceptions.md), and more races in the
 # [hazards](../docs/hazards.md).

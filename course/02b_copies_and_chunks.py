@@ -3,11 +3,11 @@
 # %% [markdown] id=title
 # # Copies and chunks
 #
-# You have sixteen megabytes of data. They have to go to the device, be worked on for a moment, and come back. That takes 625 µs, and the device's kernel is at work for eleven of them.
+# Sixteen megabytes of data go to the device, are worked on for a moment, and come back. That takes 619 µs, and for eleven of them the kernel is at work.
 #
-# **The road there and the road back are as long as they are. Can it be done in much less?**
+# **Nothing can make either copy any faster. Can the whole trip still take much less?**
 #
-# After this page you can say what a copy from an ordinary array costs Python, fill one buffer while another is copied, cut a job into chunks so that the roads are used at the same time, and
+# After this page you can say what a copy from an ordinary array costs Python, fill one buffer while another is copied, cut a job into chunks so that the whole takes less time, and
 # find out how many chunks are enough.
 #
 # | | |
@@ -82,7 +82,7 @@ whole.plot(
 # %% id=whole-check tags=asserts
 assert np.allclose(result, (readings - 32) / 1.8, atol=1e-4)
 if device.simulated:
-    assert round(whole.metrics().makespan) == 625
+    assert round(whole.metrics().makespan) == 619
     assert round(whole.find("celsius")[0].duration) == 11
 
 # %% [markdown] id=pinned
@@ -169,7 +169,7 @@ with agt.using("sim"):
 # ### Exercise: two buffers in turn
 #
 # Data arrive in chunks, from a file, say. `fill(buffer, i)` writes chunk `i` into a host array, and keeps Python busy for a while. There are two pinned `buffers` for `count` chunks. Upload all chunks
-# on `stream`, and return the list of their device arrays. Two things are asked for, also of a device that takes its time:
+# on `stream`, and return the list of their device arrays. Two things have to hold, on a slow device as well:
 #
 # - no buffer is filled while it is still being copied;
 # - while the device copies from one buffer, Python fills the other.
@@ -419,7 +419,7 @@ check("02b-chunked-overlap", pipeline)
 # ## Challenge: there and back
 #
 # Back to the question from the top. `data` are four million readings in pinned memory, and `process(part)` is an operation that takes a part of them there, works on it, and brings it back. Return the
-# results of all parts in a list, in order. As it stands, this takes 625 µs: get below 410.
+# results of all parts in a list, in order. As it stands, this takes 619 µs: get below 410.
 
 # %% id=02b-challenge starter
 def there_and_back(process, data):
@@ -463,4 +463,4 @@ progress("02b")
 #
 # What others call these things is in the [glossary](../docs/glossary.md), and more of what people believe is in the [misconceptions](../docs/misconceptions.md).
 #
-# **Next:** [03_lazy_operations.ipynb](03_lazy_operations.ipynb). You have placed each event by hand so far. From there on operations do it for you, and you know what they do.
+# **Next:** [03_lazy_operations.ipynb](03_lazy_operations.ipynb). So far you have placed each event by hand. From now on operations place them for you.

@@ -3,18 +3,15 @@
 # %% [markdown] id=title
 # # Operations: describe now, run later
 #
-# **After this page you can**
+# A list of three jobs runs on one stream, and then on three. Nobody touches the list in between. **What kind of thing can be in such a list?**
 #
-# - say what has happened when an operation has been built, and prove it with a trace;
-# - write operations of your own: a copy to the device, a fill with zeros, a copy back;
-# - choose among four ways to run an operation, by who picks the stream and who waits;
-# - tell a handle from the numbers behind it, and know when you may look at those.
+# After this page you can say what has happened when an operation has been built, write operations of your own, choose among four ways to run one, and tell a handle from the
+# numbers behind it.
 #
 # | | |
 # |---|---|
 # | Time | 60 minutes |
 # | You need | [01_sync_kernels](01_sync_kernels.ipynb) and [02_streams_and_events](02_streams_and_events.ipynb) |
-# | Device | the first cell of code says which one is in use |
 
 # %% id=setup
 import asyncio
@@ -66,7 +63,7 @@ agt.compare_timelines(
 # waits for nothing.
 #
 # So what *is* in that list? Not the result of a copy, for then it could not be copied again. Not a copy on its way, for then it would have a stream. **What kind of thing can run here or
-# there, once or many times, and stay the same?** That is the question of this page. On the way there you write three of them yourself, and at the end you make one five times faster.
+# there, once or many times, and stay the same?** That is the question of this page. On the way there you write three of them yourself, and at the end you make one several times faster.
 
 # %% id=question-check tags=asserts
 assert len(one.streams) == 1
@@ -429,8 +426,8 @@ else:
     raise AssertionError("the second run should have been refused")
 
 # %% [markdown] id=twice-read
-# A launch yields all the arrays that it was given. `.last()` picks one of them out, and to pick something out of a result, that result must be kept: so the launch behind it runs *once*, and its
-# array is handed over. (Why anybody would want that is a story for the next page.)
+# A launch yields all the arrays that it was given. `.last()` picks one of them out, and to pick something out of a result, that result must be kept: so the launch before it runs *once*, and its
+# array is handed over. (`.output()` is different: it builds the launch anew for each run. `.last()` is for a result that you pick apart; the next page does that.)
 #
 # The simple cure is to build the operation again for each run; building costs next to nothing. But you already know a way to make *one* operation in which everything is built anew at every run.
 
@@ -737,7 +734,7 @@ for size in (1, 3):
 # ## Challenge: sixteen small arrays
 #
 # Sixteen small arrays of 1000 numbers each are to go to the device, through `agt.relu`, and back. The program below is right. Look at its timeline, if you like: the device is idle nearly all of the time, and Python makes one
-# call after the other. It takes **1,030 µs** on a simulated H200. Get it **below 200 µs**. Your best time is kept in `progress()`.
+# call after the other. As it stands, this takes 737 µs: get below 200.
 #
 # `small_arrays(hosts)` returns one operation. Its result has sixteen rows, in order: a list, a tuple or an array, as you like. It can be run any number of times, and each run takes what the arrays hold *by then*.
 
@@ -782,7 +779,7 @@ check("03-challenge", small_arrays)
 # - While work is under way there are **handles**. Look too early and you get an error; after a wait, the numbers are there.
 # - `sync`, `sync_on`, `async_on`, `await`: who picks the stream, and who waits?
 # - A future starts nothing, and a task starts at your next `await`.
-# - An operation that hands on an array for good can run once. Build it again, or inside `with_context`.
+# - An operation that takes its array out of another result, as `.last()` does, can run once. Build it again, or inside `with_context`.
 #
 # What others call these things is in the [glossary](../docs/glossary.md), and what people often believe that is not so in
 # the [misconceptions](../docs/misconceptions.md).

@@ -3,20 +3,15 @@
 # %% [markdown] id=title
 # # Combinators: large operations from small ones
 #
-# **After this page you can**
+# Two streams, and an arrow wherever one piece of work needs another. Nobody wrote a line for any of it. **So who drew the arrows?**
 #
-# - put stages into a chain with `and_then` and `map`, and hand on what the next stage needs;
-# - build operations in a loop, and get what you meant;
-# - feed kernels with operations, put several results together with `zip`, and take them apart again;
-# - use `overlap` where two things should happen at the same time, and leave it where it does not pay;
-# - use one result in two places, computed once and without a race;
-# - choose whether to give an array away, to share it, or to lend it.
+# After this page you can put stages into a chain, put results together and take them apart again, run two things at the same time, use one result in two places without a race, and
+# choose whether to give an array away, to share it, or to lend it.
 #
 # | | |
 # |---|---|
 # | Time | 80 minutes |
 # | You need | [03_lazy_operations](03_lazy_operations.ipynb) |
-# | Device | the first cell of code says which one is in use |
 
 # %% id=setup
 import asyncio
@@ -104,7 +99,7 @@ diamond.plot(
 # Now for the strange part. **The author of this program created no stream, recorded no event, and waited for nothing.** So who chose the streams? Who drew the arrows? And how can one be sure that
 # none is missing?
 #
-# The author used three **combinators**: functions that make one operation out of several. There are not many of them. Before this page is over you will have written the hidden part yourself, and
+# The author used **combinators**: functions that make one operation out of several. There are not many of them. Before this page is over you will have written the hidden part yourself, and
 # at the end there is a program to make faster.
 
 # %% id=question-check tags=asserts
@@ -141,7 +136,7 @@ def times_six(x):
 times_six(agt.pin(np.arange(6, dtype=np.float32))).sync()
 
 # %% [markdown] id=and-then-read
-# Copy it there, and then double it, and then triple it, and then copy it back. (`agt.d2h` takes an array and returns an operation, so it can stand there by itself. `op.to_host()` is short for
+# Copy it to the device, and then double it, and then triple it, and then copy it back. (`agt.d2h` takes an array and returns an operation, so it can stand there by itself. `op.to_host()` is short for
 # `op.and_then(agt.d2h)`.)
 #
 # When does Python call the function in the middle? We let it leave a mark in the host's lane.
@@ -285,9 +280,9 @@ check("04-loop", all_scaled)
 # ## The baton
 #
 # A chain is a **relay race**. Each runner starts when the one before arrives, and knows only what is put into their hand. That is the baton: *the result of the stage before*, and nothing else. An array that is
-# not in the baton is lost for all stages behind.
+# not in the baton is lost for every later stage.
 #
-# What is in the baton after a kernel? Everything that the kernel was given:
+# What is in the baton after a kernel? Every array that the kernel was given:
 
 # %% id=baton-launch
 launch = add(6, agt.arange(6), agt.ones(6), agt.zeros(6).partition(256))
@@ -482,7 +477,7 @@ check("04-saxpy-kernel", my_saxpy)
 # %% [markdown] id=exercise-saxpy
 # ### Exercise: SAXPY, asynchronous
 #
-# Here is the program as one writes it first: four steps, four waits. Make it lazy. `async_saxpy` is to return *an operation*, which uploads `x` and
+# Here is the program as most people write it first: four steps, four waits. Make it lazy. `async_saxpy` is to return *an operation*, which uploads `x` and
 # `y` (host arrays), launches `saxpy` (your kernel, or one like it), and yields the new `y` on the host.
 
 
@@ -616,7 +611,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=zip-overlap-read
-# Here you meet the first one who draws arrows: `overlap`. It forks (the arms may not start before what came earlier) and it joins (what comes later may not start before the arms are done).
+# So `overlap` draws arrows. It forks (the arms may not start before what came earlier) and it joins (what comes later may not start before the arms are done).
 
 # %% id=zip-overlap-check tags=asserts
 assert len(zipped.streams) == 1
@@ -628,7 +623,7 @@ if device.simulated:
     assert took(overlapped) < 0.85 * took(zipped)
 
 # %% [markdown] id=cost
-# Then why not use `overlap` always? Take the four little arrays of the exercise.
+# Now something smaller: the four little arrays of the exercise.
 
 # %% id=predict-cost
 dear = Prediction(
@@ -739,7 +734,7 @@ print("written twice:", len(twice.find("h2d")), "copies. Shared:", len(once.find
 print(a)
 
 # %% [markdown] id=shared-read
-# `shared` is the second one who draws arrows. If the readers are on different streams, the first has the source run on *its* stream, with an event behind it. The other stream waits for that event. No
+# `shared` draws arrows, too. If the readers are on different streams, the first has the source run on *its* stream, with an event behind it. The other stream waits for that event. No
 # race, whoever comes first.
 #
 # (Call `shared()` *once* and keep what it returns. `source.shared()` in two places makes two sources again.)
@@ -792,7 +787,7 @@ check("04-unzip", halves)
 # %% [markdown] id=exercise-diamond
 # ## The middle part
 #
-# Now for the hidden part. You have met all three combinators, and everybody who draws arrows.
+# Now for the hidden part. You have met all that it takes.
 #
 # ```text
 #           source
@@ -879,7 +874,7 @@ owner.reveal(found, "You gave it away in the line above. `doubled` has what beca
 #
 # None of the three copies anything. (Two words to keep apart: `op.shared()` runs an *operation* once. `x.share()` is about an *array* and who owns it.)
 #
-# Lend an array to `scaled`, which writes. What do you have afterwards?
+# Lend an array to `scaled`. What do you have afterwards?
 
 # %% id=predict-lent
 lent = Prediction(
@@ -996,8 +991,8 @@ check("04-workers", jobs)
 # %% [markdown] id=challenge
 # ## Challenge: four filters
 #
-# A picture (here a matrix with 1024 x 1024 numbers) goes to the device, and four filters work on it. `join` adds two results. The program below is right, and takes **682 µs** on a simulated
-# H200. Get it **below 330 µs**. Your best time is kept in `progress()`.
+# A picture (here a matrix with 1024 x 1024 numbers) goes to the device, and four filters work on it. `join` adds two results. As it stands, this
+# takes 664 µs: get below 330.
 #
 # `picture` is a host array. `filters` is a list of four functions; each takes an operation that yields an array (or a shared array) and returns an operation that yields another. `join(p, q)` takes two results, or operations, and returns an
 # operation. Return *one* operation that yields `(f0 + f1) + (f2 + f3)` on the host.
@@ -1034,7 +1029,7 @@ check("04-challenge", filtered)
 #
 # - `and_then` runs the operation that its function returns; `map` takes what its function returns as it is. Both functions run when the work is submitted. They get
 #   handles, and they look their variables up at that time: mind the loop.
-# - A stage knows what is in its baton, the result of the stage before. A launch hands on all that it was given.
+# - A stage knows what is in its baton, the result of the stage before. A launch hands on all arrays that it was given.
 # - `zip` is for results, in order, on one stream. `overlap` is for time: a stream for each arm, forked and joined by events.
 # - To write an operation twice is to run it twice. `shared()` and `unzip()` run their source once, and order its readers by an event where
 #   they are on other streams.

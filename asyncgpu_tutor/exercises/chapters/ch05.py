@@ -308,7 +308,7 @@ def check_when_it_pays(mine: Any, model: Any) -> None:
 
 
 # ------------------------------------------------------------------ challenge
-CHALLENGE = [258, 16, 16, 16] * 3  # µs, as in the chapter's first picture
+CHALLENGE = [258, 16, 16, 16] * 3  # µs, every fourth long, as in the first picture of the chapter
 EARLY_US = 470.0
 
 

@@ -196,13 +196,8 @@ def hostile_which_way(mine: Any, _model: Any) -> None:
 
 def check_largest(mine: Any, model: Any) -> None:
     """The largest number comes back, and other tasks have their turns meanwhile."""
-<<<<<<< HEAD
-    # Large enough that the device is still at work when Python looks for the first time.
-    for seed, n, middle in [(1, 500_000, 0), (2, 1_000_000, -10)]:
-=======
     # Large enough that the copies outlast the calls: only then does anybody wait.
     for seed, n, middle in [(1, 100_000, 0), (2, 400_000, -10)]:
->>>>>>> wt-readA
         x = agt.pin(noise(seed, n) + np.float32(middle))
         expected = _with_neighbour(model, x).trace
         run = _with_neighbour(mine, x)

@@ -27,9 +27,11 @@ def strangers(export: Path) -> set[str]:
 
 
 def hidden(raw: bytes, words: set[str]) -> bytes:
-    """The bytes, of the same length, with the words crossed out where they stand alone."""
+    """The bytes, of the same length, with the words crossed out where they stand alone, and paths anywhere."""
     for word in sorted(words, key=len, reverse=True):
-        pattern = rb"(?<![A-Za-z0-9_])" + re.escape(word.encode()) + rb"(?![A-Za-z0-9_])"
+        pattern = re.escape(word.encode())
+        if not word.startswith("/"):
+            pattern = rb"(?<![A-Za-z0-9_])" + pattern + rb"(?![A-Za-z0-9_])"
         raw = re.sub(pattern, b"x" * len(word.encode()), raw)
     return raw
 

@@ -32,12 +32,12 @@ def test_there_is_one_of_each_program_and_no_other() -> None:
 def test_each_chapter_has_one() -> None:
     chapters = {path.stem[:2] for path in COURSE.glob("[0-9]*.py")}
     # What runs there is the learner's own, talks to the host, or was shown in an earlier chapter.
-    chapters -= {"10", "13", "14"}
+    chapters -= {"10", "11", "12", "13", "14"}
     assert chapters == {name[:2] for name in Trace.recordings()}
 
 
 def test_all_together_are_small() -> None:
-    assert sum(file.stat().st_size for file in FOLDER.rglob("*") if file.is_file()) < 5 * MEGABYTE
+    assert sum(file.stat().st_size for file in FOLDER.rglob("*") if file.is_file()) < 8 * MEGABYTE
 
 
 @pytest.mark.parametrize("name", RUNS)

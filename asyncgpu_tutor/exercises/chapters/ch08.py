@@ -335,7 +335,7 @@ def hostile_in_the_loop(mine: Any, _model: Any) -> None:
 # ------------------------------------------------------------------ one big kernel
 # A generator of pseudo-random numbers, so often that it takes a while: x -> (a x + c) mod 2^32, with the
 # constants of Numerical Recipes (Press and others), "Quick and Dirty Generators".
-_A, _C, _TIMES = 1664525, 1013904223, 1600
+_A, _C, _TIMES = 1664525, 1013904223, 3200
 MIX = f"""
 extern "C" __global__ void mix(unsigned int n, unsigned int* x) {{
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;

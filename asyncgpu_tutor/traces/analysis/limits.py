@@ -138,7 +138,7 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     kernels = [s for s in seen.device if s.kind == "kernel" and s.detail.get("grid")]
     m = seen.metrics
     busy = math.fsum(s.duration for s in kernels)
-    if not kernels or busy < 0.5 * m.device_active or m.device_active < _IDLE * m.device_makespan:
+    if not busy or busy < 0.5 * m.device_active or m.device_active < _IDLE * m.device_makespan:
         return
     # Kernels that run together fill the device together.
     fills: dict[str, float] = {}  # by what decides it: a program has few sorts of launches

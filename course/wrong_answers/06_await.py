@@ -870,7 +870,7 @@ async def feed(n, prepare, process, use):
         use(await op)
 
 
-# %% id=06-feed cause="5 batches were in flight at a time, and there is memory for 2"
+# %% id=06-feed cause="batches were in flight at a time, and there is memory for 2"
 async def feed(n, prepare, process, use):
     tasks = []
     for i in range(n):

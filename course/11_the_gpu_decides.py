@@ -1107,7 +1107,7 @@ if device.simulated:
     assert gains[0] > 1.5 * gains[3000] > 1.5
 
 # %% [markdown] id=pays-read
-# The gain melts away as the rounds grow. Before you move a loop into a kernel, compare the time of one round with that of one conversation. And there are costs that no table of times shows:
+# On the simulated H200 the gain melts away as the rounds grow; a real one may need longer rounds than these to show it. Before you move a loop into a kernel, compare the time of one round with that of one conversation. And there are costs that no table of times shows:
 #
 # | it does not pay | because |
 # |---|---|

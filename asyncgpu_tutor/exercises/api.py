@@ -18,7 +18,7 @@ __all__ = ["check", "hint", "progress", "reset", "solution", "solved"]
 
 ADVERSARIES = (1, 2, 3, 4, 5)
 
-_right: dict[str, object] = {}  # the learner's own answers of this session that were accepted last
+_right: dict[str, object] = {}  # the learner's own answers that were accepted last
 
 
 def check(name: str, answer: object) -> Outcome:

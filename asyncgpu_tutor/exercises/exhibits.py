@@ -38,13 +38,15 @@ def limited(letter: str) -> Trace:
     UsageError
         If there is no such letter.
     """
-    if letter not in LIMITED:
-        listed = ", ".join(repr(known) for known in LIMITED)
-        raise UsageError(f"there is no recording {letter!r}; there are {listed}")
-    return _unnamed(Trace.load_recording(LIMITED[letter]))
+    return _recording("recording", letter, LIMITED)
 
 
-def _unnamed(trace: Trace) -> Trace:
+def _recording(what: str, letter: str, known: Mapping[str, str], suffix: str = "") -> Trace:
+    """One of `known`, from its first call on, and without what in its `about` would tell too much."""
+    if letter not in known:
+        listed = ", ".join(map(repr, known))
+        raise UsageError(f"there is no {what} {letter!r}; there are {listed}")
+    trace = Trace.load_recording(known[letter] + suffix)
     about = {
         key: value for key, value in trace.about.items() if key not in {"run", "shows", "command"}
     }
@@ -71,8 +73,4 @@ def exhibit(letter: str, *, repaired: bool = False) -> Trace:
     UsageError
         If there is no such exhibit.
     """
-    if letter not in EXHIBITS:
-        listed = ", ".join(repr(known) for known in EXHIBITS)
-        raise UsageError(f"there is no exhibit {letter!r}; there are {listed}")
-    trace = Trace.load_recording(EXHIBITS[letter] + ("_repaired" if repaired else ""))
-    return _unnamed(trace)
+    return _recording("exhibit", letter, EXHIBITS, "_repaired" if repaired else "")

@@ -308,7 +308,7 @@ def hostcalls(
         calls are answered meanwhile.
     batch_handlers : mapping of int to callable, optional
         The same for all calls that are there at once: each gets three arrays, a, b and c, and returns an
-        array of answers. Millions of calls a second need this.
+        array of answers. This is the quicker way by far where many blocks call.
     files : sequence of path
         Those that kernels may read and write, by their numbers here.
     packets : int

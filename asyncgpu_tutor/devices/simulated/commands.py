@@ -253,9 +253,8 @@ def kernel_launch(
         return done or (started().finish(), None)
 
     def begin(found: dict[str, object]) -> Work:
-        if (
-            waits
-        ):  # what it does depends on what others do meanwhile, so it is neither sampled nor kept
+        if waits:
+            # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
             mapped = [v for v in values if isinstance(v, GlobalMemory) and v.mapped]
             times = partial(kernel_time, spec, threads=math.prod(block))
             return Waiting(started(), mapped, times, partial(finish, found)).go_on(last=False)

@@ -66,7 +66,9 @@ __device__ float area_of(const Shape& s) { return s.area() - s.n; }
 __device__ int sum_of(Pack p) { return p.parts[1].n + p.named.sides() * 3 + p.named.tail + p.rest; }
 template <typename F> __device__ auto twice(F f, int a) { return f(f(a)); }
 template <typename F> __device__ void each(int n, F f) { for (int j = 0; j < n; j++) f(j); }
-__device__ unsigned bits(float v) { union { float f; unsigned u; } both; both.f = v; return both.u; }
+// Which NaN an operation gives is each machine's own affair: a GPU's is 0x7fffffff, and x86 has others.
+__device__ unsigned bits(float v) { union { float f; unsigned u; } both; both.f = v; return v != v ? 9u : both.u; }
+__device__ int as_int(float v) { return v != v ? 9 : __float_as_int(v); }
 """
 
 _INT = [
@@ -78,7 +80,7 @@ _INT = [
     "(I + Kind<int*>::id + HIGH + (int)Side::Right)", "(int)(Kind<int>::wide)(I)", "box.total()",
     "square.sides()", "square.n", "packs[I & 1].parts[I & 1].n", "twice([=](int c) { return (c & 255) - p; }, I)", "([&](auto c) { return c + p; })(I)",
     "a[(size_t)(I & 31)]", "local[(unsigned long long)(U & 3u)]", "(local + 3)[(size_t)0 - (U & 3u)]",
-    "(I, I)", "__ffs(I)", "(int)(D > 0.5)", "__float_as_int(F + 0.0f)",
+    "(I, I)", "__ffs(I)", "(int)(D > 0.5)", "as_int(F + 0.0f)",
 ]  # fmt: skip
 _UINT = [
     "(U + U)", "(U * U)", "(U - U)", "(U / ((U & 7u) + 1u))", "(U >> (U & 15u))", "(U ^ U)", "(unsigned)(I)",

@@ -59,7 +59,7 @@ def test_a_file_of_the_host_has_no_kernel() -> None:
 def test_a_header_of_this_package_is_found_from_any_source(folder: Path, device: Device) -> None:
     text = """#include "hostcall.cuh"
     #include "hostcall.cuh"  // once is enough
-    __global__ void word(int* out) { *out = HOSTCALL_HEAD; }"""
+    __global__ void word(int* out) { *out = HOSTCALL_PACKET; }"""
     (folder / "header.cu").write_text(text)
     for source in (text, folder / "header.cu"):
         got = agt.Kernel(source)(agt.zeros((1,), np.int32), grid=1, block=1).output().to_host()

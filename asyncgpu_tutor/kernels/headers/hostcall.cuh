@@ -20,6 +20,10 @@
 // meet at one word. The host never touches those. What it does touch, a packet and its state, has one owner at
 // a time: the kernel until it says ASKED, then the host until it says ANSWERED. So the host needs no atomics.
 //
+// Blocks that read the same 32 bytes of the host's memory take turns at it, and a turn is a trip over the bus.
+// So what a kernel looks at while it waits, the state and whether the host has stopped, each packet has for
+// itself, side by side; and what all blocks read, the sizes, is in the memory of the device.
+//
 // No wait is for ever: each counts its turns, and gives up.
 
 #ifndef ASYNCGPU_TUTOR_HOSTCALL
@@ -32,57 +36,66 @@
 #define HOSTCALL_READ 4    // from file a, at byte b, c bytes into the packet's; answers how many there were
 #define HOSTCALL_WRITE 5   // to file a, at byte b, the first c of the packet's bytes; answers c
 
-// Words at the beginning of the mail.
-#define HOSTCALL_STOP 0      // the host writes 1 when it answers no more
-#define HOSTCALL_GIVEN_UP 1  // calls that have given up waiting
-#define HOSTCALL_PATIENCE 2  // after how many turns that is
-#define HOSTCALL_PACKETS 3
-#define HOSTCALL_STACKS 4
-#define HOSTCALL_BYTES 5  // that go with a packet
-#define HOSTCALL_HEAD 8   // words in all; then a state for each packet, then the packets, then their bytes
+// The mail: words that a packet's state takes, for all packets; then those of the packets; then their bytes;
+// and last, how many calls have given up waiting.
+#define HOSTCALL_STATE 4   // the state, whether the host has stopped, and two spare ones
+#define HOSTCALL_PACKET 8  // service, a, b, c, answer, and three spare ones
 
 // States of a packet.
 #define HOSTCALL_ASKED 1
 #define HOSTCALL_ANSWERED 2
 #define HOSTCALL_REFUSED 3
 
-#define HOSTCALL_WORDS 8  // of a packet: service, a, b, c, answer, and three spare ones
+// Words at the beginning of the device's own memory; then a top for each stack, then a link for each packet.
+#define HOSTCALL_PACKETS 0
+#define HOSTCALL_STACKS 1
+#define HOSTCALL_BYTES 2     // that go with a packet
+#define HOSTCALL_PATIENCE 3  // after how many turns a call gives up waiting
+#define HOSTCALL_STOPPED 4   // whether a block has learnt that the host has stopped: so that others know
+#define HOSTCALL_HEAD 5      // words in all
 
 struct Hostcalls {
-    volatile unsigned long long* mail;   // mapped: the host sees it
-    unsigned long long* stack;           // the device's own: a top for each stack, then a link for each packet
-    unsigned packets, stacks, bytes;
-    unsigned patience;
+    volatile unsigned long long* mail;  // mapped: the host sees it
+    unsigned long long* stopped;
+    unsigned long long* tops;  // of the stacks
+    unsigned long long* links;
+    unsigned packets, stacks, bytes, patience;
 };
 
 __device__ inline Hostcalls hostcalls(unsigned long long* mail, unsigned long long* stack) {
     Hostcalls h;
     h.mail = mail;
-    h.stack = stack;
-    h.packets = (unsigned)h.mail[HOSTCALL_PACKETS];
-    h.stacks = (unsigned)h.mail[HOSTCALL_STACKS];
-    h.bytes = (unsigned)h.mail[HOSTCALL_BYTES];
-    h.patience = (unsigned)h.mail[HOSTCALL_PATIENCE];
+    h.packets = (unsigned)stack[HOSTCALL_PACKETS];
+    h.stacks = (unsigned)stack[HOSTCALL_STACKS];
+    h.bytes = (unsigned)stack[HOSTCALL_BYTES];
+    h.patience = (unsigned)stack[HOSTCALL_PATIENCE];
+    h.stopped = stack + HOSTCALL_STOPPED;
+    h.tops = stack + HOSTCALL_HEAD;
+    h.links = h.tops + h.stacks;
     return h;
 }
 
+__device__ inline volatile unsigned long long* hostcall_state(const Hostcalls& h, int p) {
+    return h.mail + p * HOSTCALL_STATE;
+}
+
 __device__ inline volatile unsigned long long* hostcall_packet(const Hostcalls& h, int p) {
-    return h.mail + HOSTCALL_HEAD + h.packets + p * HOSTCALL_WORDS;
+    return h.mail + h.packets * HOSTCALL_STATE + p * HOSTCALL_PACKET;
 }
 
 __device__ inline char* hostcall_bytes(const Hostcalls& h, int p) {
-    return (char*)(h.mail + HOSTCALL_HEAD + h.packets * (1 + HOSTCALL_WORDS)) + p * h.bytes;
+    return (char*)(h.mail + h.packets * (HOSTCALL_STATE + HOSTCALL_PACKET)) + p * h.bytes;
 }
 
 // The top of a stack is a packet's number plus one in the lower half, 0 for none, and a tag in the upper half.
 // Each change counts the tag up. Without it, a thread that was held up between its look at the top and its swap
 // could take a packet off that had been away and come back, with a link that is no longer true (ABA).
 __device__ inline int hostcall_pop(const Hostcalls& h, unsigned which) {
-    unsigned long long* top = h.stack + which;
+    unsigned long long* top = h.tops + which;
     unsigned long long seen = atomicAdd(top, 0ULL);
     while ((unsigned)seen != 0) {
         int p = (int)(unsigned)seen - 1;
-        unsigned long long link = *(volatile unsigned long long*)(h.stack + h.stacks + p);
+        unsigned long long link = *(volatile unsigned long long*)(h.links + p);
         unsigned long long next = (((seen >> 32) + 1) << 32) | link;
         unsigned long long before = atomicCAS(top, seen, next);
         if (before == seen) {
@@ -95,10 +108,10 @@ __device__ inline int hostcall_pop(const Hostcalls& h, unsigned which) {
 }
 
 __device__ inline void hostcall_push(const Hostcalls& h, unsigned which, int p) {
-    unsigned long long* top = h.stack + which;
+    unsigned long long* top = h.tops + which;
     unsigned long long seen = atomicAdd(top, 0ULL);
     while (true) {
-        *(volatile unsigned long long*)(h.stack + h.stacks + p) = seen & 0xffffffffULL;
+        *(volatile unsigned long long*)(h.links + p) = seen & 0xffffffffULL;
         __threadfence();  // the link, and all that this owner did, comes before the packet is to be had
         unsigned long long next = (((seen >> 32) + 1) << 32) | (unsigned long long)(p + 1);
         unsigned long long before = atomicCAS(top, seen, next);
@@ -108,7 +121,12 @@ __device__ inline void hostcall_push(const Hostcalls& h, unsigned which, int p) 
 }
 
 __device__ inline bool hostcall_give_up(const Hostcalls& h) {
-    atomicAdd_system((unsigned long long*)h.mail + HOSTCALL_GIVEN_UP, 1ULL);
+    atomicAdd_system((unsigned long long*)hostcall_bytes(h, h.packets), 1ULL);
+    return false;
+}
+
+__device__ inline bool hostcall_refused(const Hostcalls& h) {
+    atomicExch(h.stopped, 1ULL);
     return false;
 }
 
@@ -120,7 +138,7 @@ __device__ inline int hostcall_begin(const Hostcalls& h) {
             int p = hostcall_pop(h, (home + k) % h.stacks);
             if (p >= 0) return p;
         }
-        if (h.mail[HOSTCALL_STOP] != 0) return -1;
+        if (*(volatile unsigned long long*)h.stopped != 0) return -1;
         if (++turns > h.patience) {
             hostcall_give_up(h);
             return -1;
@@ -137,23 +155,23 @@ __device__ inline void hostcall_ask(const Hostcalls& h, int p, int service, unsi
     packet[2] = b;
     packet[3] = c;
     __threadfence_system();  // the host sees all of that before it sees the state
-    h.mail[HOSTCALL_HEAD + p] = HOSTCALL_ASKED;
+    hostcall_state(h, p)[0] = HOSTCALL_ASKED;
 }
 
 __device__ inline bool hostcall_done(const Hostcalls& h, int p) {
-    return h.mail[HOSTCALL_HEAD + p] != HOSTCALL_ASKED;
+    return hostcall_state(h, p)[0] != HOSTCALL_ASKED;
 }
 
 __device__ inline bool hostcall_wait(const Hostcalls& h, int p) {
     unsigned turns = 0;
     while (true) {
-        unsigned long long state = h.mail[HOSTCALL_HEAD + p];
-        unsigned long long stop = h.mail[HOSTCALL_STOP];
+        unsigned long long state = hostcall_state(h, p)[0];
+        unsigned long long stopped = hostcall_state(h, p)[1];
         if (state != HOSTCALL_ASKED) {
             __threadfence_system();  // the answer is read after the state
-            return state == HOSTCALL_ANSWERED;
+            return state == HOSTCALL_ANSWERED || hostcall_refused(h);
         }
-        if (stop != 0) return false;
+        if (stopped != 0) return hostcall_refused(h);
         if (++turns > h.patience) return hostcall_give_up(h);
         __nanosleep(100);
     }

@@ -70,7 +70,7 @@ def window_rows(trace: Trace) -> list[Row]:
     return [row for row in _rows(trace) if row.spans or not row.part]
 
 
-def nsight_window(trace: Trace, *, width: float = 10.0) -> Axes:
+def nsight_window(trace: Trace, *, title: str = "", width: float = 10.0) -> Axes:
     """Draw a trace as the window of Nsight Systems arranges it; rows are numbered in reading order."""
     rows = window_rows(trace)
     _, ax = plt.subplots(figsize=(width, _ROW * (len(rows) + 2.5)), layout="constrained")
@@ -94,6 +94,7 @@ def nsight_window(trace: Trace, *, width: float = 10.0) -> Axes:
         tick.set_fontweight("normal" if row.part else "bold")
     ax.xaxis.tick_top()  # the window has its ruler above the rows
     ax.tick_params(axis="x", labelsize=8, colors=QUIET)
+    ax.set_title(title, loc="left", fontsize=10, fontweight="bold")
     ax.set_title(f"µs, {trace.clock}", loc="right", fontsize=8, color=QUIET)
     for side in ("right", "left", "bottom"):
         ax.spines[side].set_visible(False)
@@ -109,7 +110,9 @@ def _rows(trace: Trace) -> Iterator[Row]:
         yield from _stacked("[All Streams]", 3, own, "all")
         for stream in sorted({s.stream for s in own if s.stream is not None}):
             mine = [span for span in own if span.stream == stream]
-            yield Row(f"Stream {stream}" if stream else "Default stream", 3)
+            # The window has CUDA's own numbers; ours count streams by their first use.
+            number = mine[0].detail.get("cuda_stream", stream)
+            yield Row(f"Stream {number}" if stream else "Default stream", 3)
             yield Row("Graphs", 4, tuple(s for s in mine if s.kind == "graph"), "kernels")
             yield Row("Kernels", 4, tuple(s for s in mine if s.kind == "kernel"), "kernels")
             yield Row("Memory", 4, tuple(s for s in mine if s.kind in _MEMORY), "memory")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -60,6 +61,18 @@ def test_the_version_that_opens_it_is_the_one_that_the_chapter_names(letter: str
 
     assert report(letter).about["profiler"] == "2025.3.2.0"
     assert "2025.3.2" in page
+
+
+def test_the_page_shows_the_plate_as_it_was_recorded() -> None:
+    """Its blocks of code are lines of the three programs beside the notebooks, in order."""
+    page = (ROOT / "course/08_profiling.py").read_text(encoding="utf-8")
+    shown = re.findall(r"# ```python\n(.*?)# ```", page, re.DOTALL)
+    programs = ["heat", "heat_annotated", "heat_repaired"]
+
+    assert len(shown) == len(programs)
+    for block, name in zip(shown, programs, strict=True):
+        code = re.sub(r"(?m)^# ?", "", block)
+        assert code in (ROOT / f"notebooks/nsight/{name}.py").read_text(encoding="utf-8")
 
 
 def test_each_program_of_the_list_has_an_exhibit() -> None:

@@ -123,7 +123,6 @@ MARKS: Mapping[str, str] = {
     "hidden synchronisation": "a wait of the host for work under way, and calls for more work after it",
     "pageable copy": "calls for a copy that last about as long as the copy itself",
     "lazy module loading": "a call that loads a module",
-    "allocation in the loop": "an allocation in every round",
     "too few streams": "one operation right behind another on a stream, and room on the device",
     "one big kernel": "one kernel that has most of the device's time, with blocks enough to fill it",
 }

@@ -10,7 +10,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 80 minutes |
+# | Time | 80 minutes, without the appendix |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) and [06_await](06_await.ipynb). No GPU and no profiler: the reports were recorded on an H200, and come with the course |
 
 # %% id=setup
@@ -31,8 +31,8 @@ device
 # %% [markdown] id=plate
 # ## Sixty steps
 #
-# Here is the program. A metal plate is cold, and one edge of it is hot. In each step, every point becomes the mean of its four neighbours, and so the heat spreads. It is plain CuPy, which is NumPy on a GPU: no
-# streams, no `await`, nothing of this course.
+# A metal plate is cold, and one edge of it is hot. In each step, every point becomes the mean of its four neighbours, and so the heat spreads. Here is the program. It is plain CuPy, which is NumPy on a GPU: no streams, no `await`, nothing of
+# this course.
 #
 # ```python
 # def main() -> None:
@@ -82,9 +82,9 @@ share.reveal(
 )
 
 # %% [markdown] id=share-read
-# The lower lane is the GPU. It gets ten small pieces of work in each step, most of them 1.5 µs long, and it waits before each one. With a GPU twice as fast, the program would be five percent shorter. With a week of work on the kernels, hardly more.
+# The lower lane is the GPU. It gets ten small pieces of work in a step, most of them 1.5 µs long, and it waits before each. A GPU twice as fast would make these steps five percent shorter. A week of work on the kernels would hardly do more.
 #
-# That is why one looks first. The way out is a loop of five steps, and the third is the one that people skip:
+# So look first, and then change something. Good people do it in a loop of five steps, and the third is the one that is skipped most:
 #
 # 1. **Annotate**: put names on the parts of the program.
 # 2. **Profile**: record a run.
@@ -100,7 +100,7 @@ assert sorted(span.duration for span in two_steps.device_spans)[10] < 1.7
 # %% [markdown] id=reports
 # ## What is in a report
 #
-# The picture was made from a **report**. Nsight Systems, whose command is `nsys`, runs your program, and writes down each call into CUDA and each piece of work of the GPU, with its start and its end. It took three commands:
+# The picture comes from a **report**. Nsight Systems (`nsys`) runs your program, and notes each call into CUDA and each piece of the GPU's work, with its start and its end. That took three commands:
 #
 # ```text
 # nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-event-trace=true -o heat python heat.py
@@ -123,9 +123,9 @@ assert sorted(span.duration for span in two_steps.device_spans)[10] < 1.7
 # | `--capture-range=cudaProfilerApi` | records only what runs in `with cupyx.profiler.profile():`, and so no warm-up |
 # | `--cuda-graph-trace=node` | shows each kernel in a CUDA graph ([chapter 09](09_cuda_graphs.ipynb)). Without it, a graph is one bar |
 #
-# Looking has a price. The GPU's own work takes as long as ever. But each call of the host is noted down, so a program whose host is the bottleneck runs about a sixth longer under `nsys` ([measured](../docs/profiling.md#what-it-costs)).
+# Looking has a price. The GPU's own work takes as long as ever, but noting each call takes the host some time: a program whose host is the bottleneck runs about a sixth longer under `nsys` ([measured](../docs/profiling.md#what-it-costs)).
 #
-# From here on, a report is a trace like any other. You can plot it, and you can ask it things. For instance by SQL:
+# Once read, a report is a trace like any other. You can plot it, and you can ask it questions, in SQL if you like:
 
 # %% id=sql-look
 heat.sql("select kind, count(*), sum(duration) from spans where stream is not null group by kind")
@@ -133,8 +133,8 @@ heat.sql("select kind, count(*), sum(duration) from spans where stream is not nu
 # %% [markdown] id=exercise-sql
 # ### Exercise: one query
 #
-# Which kernel has most of the time? There is one table, `spans`, with the columns `kind`, `name`, `start`, `end`, `duration` and some more; times are in µs. Write a query that gives, for each name of a *kernel*, the name, how
-# often it was launched, and the sum of its durations. The largest sum comes first.
+# Which kernel has most of the time? Write a query that gives, for each name of a *kernel*, the name, how often it was launched, and the sum of its durations, with the largest sum first. There is one table, `spans`, with the columns `kind`, `name`,
+# `start`, `end`, `duration` and some more. Times are in µs.
 
 # %% id=08-sql starter
 query = ...
@@ -171,8 +171,7 @@ assert abs(sum(s.duration for s in heat.find("cupy_add__float32_float32_float32"
 # %% [markdown] id=read
 # ## Five questions
 #
-# Let us leave the plate for a while and read something with streams in it. You get seven **exhibits**, A to G. Each is the report of a small program with something wrong in it, and it comes with a sentence from the person
-# who wrote it. This is A:
+# Let us leave the plate for a while, and read something with streams in it. You get **exhibits**: reports of small programs, each with one thing wrong, and each with a word from the person who wrote it. This is A:
 #
 # *"Four chunks, four streams. Each chunk is copied to the GPU, worked on and copied back. Why do they take turns?"*
 
@@ -213,8 +212,8 @@ print(f"3. two streams at work at once: {m.overlap:.0f} µs")
 print(f"5. the host: {m.host['call']:.0f} µs in calls, {m.host['wait']:.0f} µs waiting")
 
 # %% [markdown] id=five-answers
-# So: the GPU stands still for a quarter of the time, mostly because the host is late. It is busy with copies, one at a time. The end is waiting for *everything*, as nothing overlaps. And the host waits for each chunk before it asks for
-# the next. In one sentence: **the GPU waits for the host, because the host waits for the GPU.**
+# The GPU stands still for a quarter of the time, mostly because the host is late. Otherwise it copies, one thing at a time. So the end is waiting for *everything*. And the host waits for each chunk before it asks for the next. In one sentence: **the GPU waits for the
+# host, because the host waits for the GPU.**
 
 # %% id=five-check tags=asserts
 idle = agt.analyse(a).idle_by_cause
@@ -223,40 +222,10 @@ assert 0.2 < m.device_idle / m.makespan < 0.3
 assert m.overlap == 0
 assert m.host["wait"] > 3 * m.host["call"]
 
-# %% [markdown] id=exercise-kernel
-# ### Exercise: which stream?
-#
-# You are on the phone with somebody who has the report open in the profiler's window. "Stream 4", you say, and there is none. Our pictures number streams by first use. The window shows CUDA's own numbers, and CUDA has made some streams before yours. Return
-# `(CUDA's number, duration in µs)` of the *longest* launch of the kernel called `name`. CUDA's number is in `span.detail["cuda_stream"]`, and `trace.find(name)` gives all spans of a name.
-
-
-# %% id=08-kernel starter
-def longest(trace, name): ...
-
-
-# %% id=08-kernel solution
-def longest(trace, name):
-    span = max(trace.find(name), key=lambda span: span.duration)
-    return span.detail["cuda_stream"], span.duration
-
-# %% id=08-kernel hints
-# `trace.find(name)` is a list of spans. Each has a `duration`.
-#
-# `max(..., key=lambda span: span.duration)` gives the span itself.
-#
-# Then return `span.detail["cuda_stream"], span.duration`.
-
-# %% id=08-kernel explanation
-# In exhibit A, our streams 1 to 4 are CUDA's 13 to 16. The null stream, our 0, is their 7.
-
-# %% id=08-kernel-check
-check("08-kernel", longest)
-
 # %% [markdown] id=exercise-gap
 # ### Exercise: the largest gap
 #
-# For how long did *nobody* work, at worst? Return `(start, end)` of the longest time in which no stream was at work, in µs. Write it yourself, from `trace.device_spans`, each with a `start` and an `end`. (If somebody is always at work,
-# return `(0.0, 0.0)`.)
+# Return `(start, end)`, in µs, of the longest time in which *no* stream was at work. The work is in `trace.device_spans`, each with a `start` and an `end`. (If some stream is always at work, return `(0.0, 0.0)`.)
 
 
 # %% id=08-gap starter
@@ -289,8 +258,7 @@ check("08-gap", largest_gap)
 # %% [markdown] id=exercise-blame
 # ### Exercise: whose request was it?
 #
-# A gap ends when some piece of work starts at last. Return `(label, cause)`: the label of that piece, which says whose request it was for, and the main cause of the *largest* gap. `agt.analyse(trace).gaps` has the gaps, and `gap.main` is the longest part of
-# one, with its `cause` and the `span` that ended it. A span has a `label`.
+# A gap ends when some piece of work starts at last. Its `label` says whose request it was for. Return `(label, cause)` for the *largest* gap. `agt.analyse(trace).gaps` has the gaps, and `gap.main` is the longest part of one, with its `cause` and the `span` that ended it.
 
 
 # %% id=08-blame starter
@@ -318,8 +286,7 @@ check("08-blame", blame)
 # %% [markdown] id=annotate
 # ## Names
 #
-# A profiler sees kernels, copies and calls. What they are *for*, only you know. So tell it: a **range** is a stretch of the host's time with a name, and NVIDIA's profilers take such names through a small library, NVTX. Here is the plate again, with names and no
-# other change:
+# A profiler sees kernels, copies and calls. Only you know what they are *for*. So tell it: a **range** is a stretch of the host's time with a name, and NVIDIA's profilers take names through a small library, NVTX. Here is the plate with names, and no other change:
 #
 # ```python
 #         with nvtx.annotate("step"):
@@ -365,8 +332,8 @@ slower.reveal(
 )
 
 # %% [markdown] id=part-read
-# The sums were true, and they misled. In the first step CuPy fetches its kernels, CUDA loads them, and memory is made ready. That takes a thousand times as long as a step, and it happens once. A sum over the run hides it; so does a mean. Whenever something is
-# done many times, look at the *list*, and then take the **median**: half of the times are shorter, half are longer, and one odd value does no harm.
+# The sums were true, and they misled. In the first step CuPy fetches its kernels and CUDA loads them. That takes nearly a thousand steps' time, and it happens once. A sum hides it, and so does a mean. When something is done many times, look at the *list*, and then take
+# the **median**: half of the times are shorter, half are longer, and one odd value does no harm.
 
 # %% id=part-check tags=asserts
 assert ratio < 1
@@ -403,9 +370,7 @@ check("08-typical", typical)
 # %% [markdown] id=across
 # ### Names and `await`
 #
-# One thing can go wrong with ranges, and it does as soon as tasks take turns. The usual kind is kept on a *stack*, and there is one stack for a thread: closing a range closes whichever is on top. While one task awaits, another puts its own range there.
-#
-# Two tasks, one short and one long. `ranges.span` is the usual kind. `ranges.across` gives each range a number. (Who looks at ranges where there is no profiler? `watched()` does. It is `agt.record()` with ranges.)
+# Here are two tasks, one short and one long, each in a range of its own. There are two kinds of range, so we try both. (`watched()` is `agt.record()` with an eye for ranges.)
 
 
 # %% id=across-run
@@ -428,8 +393,8 @@ for kind in (ranges.span, ranges.across):
 # > **Misconception: a range shows what its block did.**
 # >
 # > - *What you see:* with `span`, the short task seems to be the long one.
-# > - *Why:* each closed the other's range. `nvtx.annotate` and `torch.cuda.nvtx.range` do the same.
-# > - *What helps:* `agt.ranges.across` wherever there is an `await` in the block, and `agt.ranges.span` where there is none.
+# > - *Why:* this kind is kept on a stack, one for a thread, and to close a range means to close the one on top. While one task awaits, another puts its own there. `nvtx.annotate` and `torch.cuda.nvtx.range` are of this kind.
+# > - *What helps:* `agt.ranges.across`, which gives each range a number, wherever there is an `await` in the block. `agt.ranges.span` where there is none.
 
 # %% id=across-check tags=asserts
 for kind in (ranges.span, ranges.across):
@@ -439,8 +404,8 @@ for kind in (ranges.span, ranges.across):
 # %% [markdown] id=exercise-annotate
 # ### Exercise: ranges around an `await`
 #
-# `handle` answers a request. It prepares the input, which does not await, and then processes it. Mark two ranges: `"prepare"` around the preparation and nothing else, and `"request"` around all of it. The check handles several
-# requests together, and one of them fails. (Name the *sort* of thing, without a number. The profiler keeps every name until the program ends.)
+# `handle` answers a request. Mark two ranges: `"prepare"` around the preparation and nothing else, and `"request"` around all of it. The check handles several requests together, and one of them fails. (Name the *sort* of thing, without a number: the profiler keeps every
+# name until the program ends.)
 
 
 # %% id=08-annotate starter
@@ -484,8 +449,7 @@ check("08-annotate", handle)
 # | `too few streams` | operations right behind each other on a stream, while the GPU has room |
 # | `one big kernel` | one kernel has most of the GPU's time, with blocks enough to fill it |
 #
-# You have seen A. Here are five more exhibits, and each has one of these. Before you go on, write down a name for each. With every picture comes a list: how often something happened, and how long the shortest and the longest of it took. (`launch` and `enqueue` are calls of
-# the host.)
+# You have seen A. Here are five more. With every picture comes a list: how often something happened, and how long the shortest and the longest of it took. (`launch` and `enqueue` are calls of the host.) Write down a name for each as you go.
 
 
 # %% id=show
@@ -569,8 +533,8 @@ for found in agt.diagnose(report("F")):
     print(found.name, "-", found.sentence)
 
 # %% [markdown] id=unseen-read
-# No word of arrays. Their memory comes from a *pool*, which gives back what was used before and makes no call of CUDA. **A profiler sees calls and work, and nothing else.** (`agt.record()` asks the pool as well: the recording `08_allocation_in_the_loop` has the culprit.) So take a finding as a
-# reason to look, and an empty list for no more than that: nothing was found.
+# No word of arrays. Their memory comes from a *pool*, which hands out again what was used before, and makes no call into CUDA. **A profiler sees calls and work, and nothing else.** (`agt.record()` asks the pool, too: the recording `08_allocation_in_the_loop` names the culprit.) So an empty list
+# means that nothing was found, and no more.
 
 # %% id=unseen-check tags=asserts
 assert [found.name for found in agt.diagnose(report("F"))] == ["host-bound"]
@@ -624,7 +588,7 @@ room.reveal(
 # > - *Why:* "busy" means that *some* kernel is running. These have one block each, so each uses one SM, and an H200 has 132.
 # > - *What helps:* look at the grid. Few blocks: run several kernels at once, or give each more to do.
 #
-# Why not a third, then? Look at the host, in the lower picture. It needs some 45 µs from one kernel to the next, so the sixth starts more than 200 µs after the first. Something else is the limit now. It always is.
+# And why not a third of the time, with three times as many streams? Look at the host in the lower picture. It needs some 45 µs from one kernel to the next, so the sixth starts more than 200 µs after the first. Now the host is the limit. There is always one.
 
 # %% id=busy-check tags=asserts
 assert abs(took[0] - 479) < 1
@@ -698,7 +662,7 @@ repaired.reveal(
 )
 
 # %% [markdown] id=worth-read
-# Was the repair a mistake? Look at what you compared: *one* round with *one* round. A real machine has other things to do now and then, and so has the profiler. Each report holds four rounds of its program, and here they all are:
+# Was the repair a mistake? You compared *one* round with *one* round. A real machine now and then has something else to do, and so has a profiler. Each report holds four rounds of its program. Here they all are:
 
 
 # %% id=worth-rounds
@@ -710,7 +674,7 @@ for words, fixed in (("exhibit A", False), ("repaired", True)):
     print(f"{words:10}", *[f"{us:6.0f} µs" for us in took_each(rounds("A", repaired=fixed))])
 
 # %% [markdown] id=worth-rounds-read
-# What disturbs a run makes it longer, and hardly ever shorter. So the **quickest** round is the one that was disturbed least, and the quickest of each are what to compare. (For a server, the slowest one in a hundred may matter more. Then compare those, and take thousands.)
+# What disturbs a run makes it longer, and hardly ever shorter. So the **quickest** round is the one that was disturbed least, and you compare the quickest with the quickest. (For a server, the slowest in a hundred may matter more. Then compare those, and record thousands.)
 
 # %% id=worth-check tags=asserts
 first, then = (took_each(rounds("A", repaired=fixed)) for fixed in (False, True))
@@ -762,8 +726,8 @@ for letter in "ABCDEG":
     print(f"{letter}  {found.name:24} {old:10.0f} µs  {new:8.0f} µs   {old / new:4.1f} times as fast")
 
 # %% [markdown] id=all-repairs-read
-# D was worth the most, by far. And G has become *slower*: its kernel was cut into four, so that copies could run meanwhile, but it was too short to be worth four launches from Python. **A finding says what there is. Only a second profile says whether it pays.** (E is timed from its first
-# kernel on. The 38 ms before it are gone as well.)
+# D was worth the most by far. (E is timed from its first kernel on; the 38 ms before it are gone, too.) And G has become *slower*. Its kernel was cut into four, so that copies could run beside it, but it was too short to be worth four launches from Python. **A finding says what there is. Only a
+# second profile says whether to change it.**
 
 # %% id=all-repairs-check tags=asserts
 assert max(times, key=lambda letter: times[letter][0] / times[letter][1]) == "D"
@@ -772,7 +736,7 @@ assert [letter for letter, (old, new) in times.items() if new > old] == ["G"]
 # %% [markdown] id=plate-again
 # ## Back to the plate
 #
-# Now you can answer the question from the top. The GPU works for a tenth of the time. The rest is the host, which makes ten calls a step, waits for one number, `float(...)`, and goes on. So ask for less, and wait less often:
+# Now you can answer the question from the top. The GPU works for a tenth of the time. The rest is the host: it makes ten calls in a step, and waits for a number, in `float(...)`. So ask for less, and wait less often:
 #
 # ```python
 #         with nvtx.annotate("step"):
@@ -792,9 +756,9 @@ fused = agt.Trace.from_nsys(agt.Trace.recorded_file("heat_repaired.sqlite"))
 print(f"the range `step`: {typical(annotated, 'step'):.0f} µs, and now {typical(fused, 'step'):.0f} µs")
 
 # %% [markdown] id=plate-fair
-# Fourteen times as fast? Not so quick. `is it still?` was *inside* of that range, and now it is outside. The two numbers are not about the same thing. Before you compare two ranges, look at what is in them.
+# Fourteen times as fast? Look again at the two programs. `is it still?` was *inside* of that range, and now it is outside: the two numbers are not about the same thing.
 #
-# So compare like with like: from the start of step 20 to the start of step 40, which is twenty steps and, in the new program, one look.
+# So compare like with like: from the start of step 20 to the start of step 40. That is twenty steps and, in the new program, one look.
 
 
 # %% id=plate-pace
@@ -827,10 +791,10 @@ whole.reveal(
 )
 
 # %% [markdown] id=whole-read
-# Sixty steps of 190 µs are a hundredth of a second. The rest of the half second is the start: CUDA wakes up, memory is made ready, kernels are loaded. So what did the repair bring? *That depends on what you run.* With sixty steps, nothing that anybody would notice. With a million steps, three minutes become
-# half a minute.
+# Sixty steps of 190 µs are a hundredth of a second. The rest of the half second is the start: CUDA wakes up, memory is made ready, kernels are loaded. What did the repair bring, then? *That depends on what you run.* With sixty steps, nothing that anybody would notice. With a million, three minutes become half a
+# minute.
 #
-# That is the honest answer to your colleague: change the line with `float` first, since it takes the longest and the host waits in it. Then make one kernel of the step. And do neither, if sixty steps are all you ever need.
+# So this is your answer to the colleague. First change the line with `float`, since it takes the longest, and the host waits in it. Then make one kernel of the step. And if sixty steps are all you ever need, change nothing.
 
 # %% id=plate-check tags=asserts
 assert 13 < typical(annotated, "step") / typical(fused, "step") < 15
@@ -845,9 +809,9 @@ assert {"hidden synchronisation", "host-bound"} <= found
 # %% [markdown] id=challenge
 # ## Challenge: a slow server
 #
-# Eight requests. Each is a matrix from a file, an ordinary NumPy array of 2 MB. It goes to the GPU, `score` works on it with a kernel of a single block, and the scores come back. This is how it is served today.
+# Eight requests wait. Each is a matrix, an ordinary NumPy array of 2 MB. It goes to the GPU, `score` works on it with a kernel of a single block, and the scores come back.
 #
-# It takes 6191 µs: get below 1100. (That is on the simulated device, where the check tries it.) There is more than one thing wrong, and each hides the next. So go round the loop: profile, read, fix *one* thing, profile again.
+# It takes 6191 µs: get below 1100. (That is on the simulated device, where the check tries it.) More than one thing is wrong, and each hides the next. So go round the loop: profile, read, fix *one* thing, profile again. The cell below the check is your workbench.
 
 
 # %% id=08-challenge starter
@@ -886,7 +850,7 @@ async def serve(requests, score):
 check("08-challenge", serve)
 
 # %% [markdown] id=rehearse-text
-# Your workbench: the next cell profiles `serve` as it is now, on your device.
+# Your workbench: this profiles `serve` as it is now, on your device.
 
 # %% id=rehearse
 ROWS, COLUMNS = 64, 8192
@@ -935,6 +899,35 @@ print("Below: the thread, with our ranges, and one row for the calls of CUDA.")
 #
 # Rules and sums are below the timeline, and on the command line: `nsys analyze` and `nsys stats`. For a program of your own, one command does all that this page did: `asyncgpu-tutor profile -- python my.py`. And [profiling](../docs/profiling.md) has the rest, such as a
 # third window in the browser (Perfetto), and how times of CUPTI, of events and of `nsys` compare.
+
+# %% [markdown] id=exercise-kernel
+# ### Exercise: which stream?
+#
+# You are on the phone with somebody who has the window open. "Stream 4", you say, and there is none: our timelines number streams by first use. Return `(CUDA's number, duration in µs)` of the *longest* launch of the kernel called `name`. CUDA's number is in
+# `span.detail["cuda_stream"]`.
+
+
+# %% id=08-kernel starter
+def longest(trace, name): ...
+
+
+# %% id=08-kernel solution
+def longest(trace, name):
+    span = max(trace.find(name), key=lambda span: span.duration)
+    return span.detail["cuda_stream"], span.duration
+
+# %% id=08-kernel hints
+# `trace.find(name)` is a list of spans. Each has a `duration`.
+#
+# `max(..., key=lambda span: span.duration)` gives the span itself.
+#
+# Then return `span.detail["cuda_stream"], span.duration`.
+
+# %% id=08-kernel explanation
+# In exhibit A, our streams 1 to 4 are CUDA's 13 to 16. The null stream, our 0, is their 7.
+
+# %% id=08-kernel-check
+check("08-kernel", longest)
 
 # %% [markdown] id=key-points
 # ## Key points

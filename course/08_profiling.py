@@ -11,7 +11,7 @@
 # | | |
 # |---|---|
 # | Time | 80 minutes, without the appendix |
-# | You need | [02_streams_and_events](02_streams_and_events.ipynb) and [06_await](06_await.ipynb). No GPU and no profiler: the reports were recorded on an H200, and come with the course |
+# | You need | [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb). No GPU and no profiler: the reports were recorded on an H200, and come with the course |
 
 # %% id=setup
 import asyncio
@@ -84,7 +84,7 @@ share.reveal(
 # %% [markdown] id=share-read
 # The lower lane is the GPU. It gets ten small pieces of work in a step, most of them 1.5 µs long, and it waits before each. A GPU twice as fast would make these steps five percent shorter. A week of work on the kernels would hardly do more.
 #
-# So look first, and then change something. Good people do it in a loop of five steps, and the third is the one that is skipped most:
+# So look first, and then change something. The work goes round a loop of five steps, and people like to skip the third:
 #
 # 1. **Annotate**: put names on the parts of the program.
 # 2. **Profile**: record a run.
@@ -118,7 +118,7 @@ assert sorted(span.duration for span in two_steps.device_spans)[10] < 1.7
 #
 # | option | what it does |
 # |---|---|
-# | `--sample=none --cpuctxsw=none` | leaves out what the CPU did besides. Without it, a small report of ours had half a gigabyte |
+# | `--sample=none --cpuctxsw=none` | leaves out what the CPU did besides. Without it, a small report of ours grew to half a gigabyte |
 # | `--cuda-event-trace=true` | notes which stream waited for which. Without it, there are no arrows between streams |
 # | `--capture-range=cudaProfilerApi` | records only what runs in `with cupyx.profiler.profile():`, and so no warm-up |
 # | `--cuda-graph-trace=node` | shows each kernel in a CUDA graph ([chapter 09](09_cuda_graphs.ipynb)). Without it, a graph is one bar |
@@ -362,7 +362,7 @@ def typical(trace, name):
 # `np.median` of the durations.
 
 # %% id=08-typical explanation
-# 177 µs for a step, of which the arithmetic of `stencil` is 71. Asking whether it is over takes longer than the step that one asks about. Remember this when we come back to the plate.
+# A step takes 177 µs: 71 for the new plate, 84 to ask whether it is still, and the rest to put it in its place. To ask takes longer than to compute. Remember this when we come back to the plate.
 
 # %% id=08-typical-check
 check("08-typical", typical)
@@ -445,7 +445,7 @@ check("08-annotate", handle)
 # | `null stream` | work on stream 0 |
 # | `hidden synchronisation` | a wait on the host's lane, and calls for more work after it |
 # | `pageable copy` | calls for a copy that last about as long as the copy itself |
-# | `lazy module loading` | a call that loads a module, long before anything else happens |
+# | `lazy module loading` | a call that loads a module, when a kernel is first used |
 # | `too few streams` | operations right behind each other on a stream, while the GPU has room |
 # | `one big kernel` | one kernel has most of the GPU's time, with blocks enough to fill it |
 #
@@ -520,13 +520,13 @@ suspects = {
 # B has six kernels of one block each on two streams. E calls for a module.
 
 # %% id=08-suspects explanation
-# The check asked `agt.diagnose(report("A"))`, which goes through the same table. In E the 37 ms before the first call were spent on compiling the source, and the loading came on top. Both happen once: run a program before you time it.
+# The check asked `agt.diagnose(report("A"))` and so on: a detective, who goes through the same table. In E the 37 ms before the first call were spent on compiling the source, and the loading came on top. Both happen once: run a program before you time it.
 
 # %% id=08-suspects-check
 check("08-suspects", suspects)
 
 # %% [markdown] id=unseen
-# And F? *"Each round makes a new array. What does that cost?"* Its report looks like this to the detective:
+# And F? *"Each round makes a new array. What does that cost?"* This is all that `agt.diagnose` finds in its report:
 
 # %% id=unseen-run
 for found in agt.diagnose(report("F")):
@@ -748,7 +748,7 @@ assert [letter for letter, (old, new) in times.items() if new > old] == ["G"]
 #                 change = float(cp.abs(u - v).max())
 # ```
 #
-# One kernel does what ten pieces of work did before, into a second plate, and every twenty steps the host asks whether it is over. How long is a step now?
+# `stencil` is a kernel of a few lines, in `heat_repaired.py`. It reads one plate and writes another, in one launch. And the host asks only every twenty steps whether the plate is still. How long is a step now?
 
 # %% id=plate-step
 typical = solved("08-typical", typical)
@@ -811,7 +811,7 @@ assert {"hidden synchronisation", "host-bound"} <= found
 #
 # Eight requests wait. Each is a matrix, an ordinary NumPy array of 2 MB. It goes to the GPU, `score` works on it with a kernel of a single block, and the scores come back.
 #
-# It takes 6191 µs: get below 1100. (That is on the simulated device, where the check tries it.) More than one thing is wrong, and each hides the next. So go round the loop: profile, read, fix *one* thing, profile again. The cell below the check is your workbench.
+# It takes 6191 µs: get below 1100. (That is on the simulated device, where the check tries it.) More than one thing is wrong, and one of them cannot be seen before the others are gone. So go round the loop: profile, read, fix *one* thing, profile again. The cell below the check is your workbench.
 
 
 # %% id=08-challenge starter
@@ -843,7 +843,7 @@ async def serve(requests, score):
 # No `settle()`, `agt.pin(x)` for each request, and a policy with a stream for each: `agt.StreamPoolRoundRobin(len(requests))`.
 
 # %% id=08-challenge explanation
-# Four profiles: 6191 µs, 2666 without the waits, 1197 with pinned memory, 880 with a stream for each request. None of the later defects could be seen before the earlier ones were gone. (In a server that runs for long, pin a few buffers once and fill them
+# Four profiles: 6191 µs, 2666 without the waits, 1197 with pinned memory, 880 with a stream for each request. Nobody could have seen in the first one that there were too few streams. (In a server that runs for long, pin a few buffers once and fill them
 # in turn, since pinning takes time.)
 
 # %% id=08-challenge-check
@@ -894,7 +894,7 @@ print("Below: the thread, with our ranges, and one row for the calls of CUDA.")
 # | from when to when the GPU worked for a range | `analyse(trace).sums.ranges` | the range once more, below *CUDA HW*: it is **projected** there. Sum `nvtx_gpu_proj_sum` |
 # | whether the host waits | dotted spans on the host's lane | *Synchronize* in *CUDA API*. Rule `cuda_api_sync` |
 # | whether a copy was pageable | `span.detail["pageable"]` | its name, *Memcpy HtoD (Pageable)*. Rule `cuda_memcpy_async` |
-# | where the gaps are | `analyse(trace).gaps` | holes in *[All Streams]*. Rule `gpu_gaps` |
+# | where the gaps are | `analyse(trace).gaps` | holes in *[All Streams]*. Rule `gpu_gaps`, for those of half a second and more |
 # | what takes how long | `analyse(trace).sums` | sums `cuda_gpu_kern_sum`, `cuda_gpu_mem_time_sum`, `cuda_api_sum` |
 #
 # Rules and sums are below the timeline, and on the command line: `nsys analyze` and `nsys stats`. For a program of your own, one command does all that this page did: `asyncgpu-tutor profile -- python my.py`. And [profiling](../docs/profiling.md) has the rest, such as a

@@ -17,7 +17,7 @@ from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
 from asyncgpu_tutor.exercises.watched import RangeLog, watched
 
-__all__ = ["EXERCISES"]
+__all__ = ["EXERCISES", "served"]
 
 
 # ------------------------------------------------------------------ ranges
@@ -141,7 +141,7 @@ def _requests(number: int) -> tuple[list[Array], Callable[[agt.DeviceArray], agt
     return [np.full((_ROWS, _COLUMNS), i + 1, np.float32) for i in range(number)], score
 
 
-def _served(program: Callable[..., Any], number: int) -> Observed[Any]:
+def served(program: Callable[..., Any], number: int) -> Observed[Any]:
     """Try an answer without the warning of pageable copies, which would say a part of what is wrong."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
@@ -150,7 +150,7 @@ def _served(program: Callable[..., Any], number: int) -> Observed[Any]:
 
 def check_served(mine: Any, model: Any) -> float:
     """All requests get their scores, in order; the score is the time, however it was reached."""
-    run, expected = _served(mine, _REQUESTS), on_fresh_device(_served, model, _REQUESTS).trace
+    run, expected = served(mine, _REQUESTS), on_fresh_device(served, model, _REQUESTS).trace
     with compared(run.trace, expected):
         in_order("serve", run.result, _scores(_REQUESTS))
         launches(run.trace, "matvec_naive", _REQUESTS)
@@ -159,7 +159,7 @@ def check_served(mine: Any, model: Any) -> float:
 
 def hostile_served(mine: Any, _model: Any) -> None:
     """Scores are complete before anybody reads them, whatever takes how long."""
-    in_order("serve", _served(mine, 3).result, _scores(3))
+    in_order("serve", served(mine, 3).result, _scores(3))
 
 
 def _scores(number: int) -> list[Array]:

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, PAPER, QUIET, darker
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.lanes import packed
+from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
 from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Row", "nsight_window", "window_rows"]
@@ -98,6 +100,20 @@ def nsight_window(trace: Trace, *, title: str = "", width: float = 10.0) -> Axes
     ax.set_title(f"µs, {trace.clock}", loc="right", fontsize=8, color=QUIET)
     for side in ("right", "left", "bottom"):
         ax.spines[side].set_visible(False)
+    shown = {span.kind for row in rows for span in row.spans}
+    patches = [
+        Patch(
+            facecolor=KIND_LOOKS[kind].colour,
+            edgecolor=darker(KIND_LOOKS[kind].colour),
+            hatch=KIND_LOOKS[kind].hatch or None,
+            label=words,
+        )
+        for kind, words in KIND_WORDS.items()
+        if kind in shown
+    ]
+    ax.legend(
+        handles=patches, loc="upper left", bbox_to_anchor=(0, 0), ncols=6, fontsize=8, frameon=False
+    )
     return ax
 
 

@@ -73,6 +73,10 @@ def test_it_is_drawn_with_a_name_for_each_row() -> None:
     ax = nsight_window(trace, title="Two chunks of four")
 
     assert ax.get_title(loc="left") == "Two chunks of four"
+    legend = ax.get_legend()
+    assert legend is not None
+    told = [text.get_text() for text in legend.get_texts()]
+    assert {"copy H2D", "kernel", "copy D2H", "host call", "range"} <= set(told)
 
     labels = [text.get_text().strip() for text in ax.get_yticklabels()]
     assert "Default stream" in labels

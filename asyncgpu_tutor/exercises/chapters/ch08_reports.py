@@ -41,7 +41,7 @@ def _kernels() -> Sequence[tuple[str, Callable[[], tuple[Any, ...]]]]:
     ]
 
 
-def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
+def _made_up(*spans: tuple[Any, float, float, int]) -> Trace:
     """A trace of pieces of work, each with its kind, start, end and bytes, on a stream of its own."""
     return Trace(
         [

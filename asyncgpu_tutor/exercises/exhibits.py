@@ -1,15 +1,14 @@
-"""Exhibits: traces of defective programs, under letters that do not give away what is wrong."""
+"""Exhibits: reports of defective programs, under letters that do not give away what is wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.analysis.comparison import from_its_start
+from asyncgpu_tutor.types import Span
 
-__all__ = ["EXHIBITS", "LIMITED", "exhibit", "limited"]
+__all__ = ["EXHIBITS", "ROUNDS", "report", "rounds"]
 
 EXHIBITS: Mapping[str, str] = {
     "A": "08_hidden_synchronisation",
@@ -20,41 +19,11 @@ EXHIBITS: Mapping[str, str] = {
     "F": "08_allocation_in_the_loop",
     "G": "08_one_big_kernel",
 }
+ROUNDS = 4  # in each report; that of the defective E has one, since a module is loaded once
 
 
-# Programs without a defect, each of which could be faster for another reason.
-LIMITED: Mapping[str, str] = {
-    "P": "02_one_stream",
-    "Q": "09_cuda_graphs_by_calls",
-    "R": "08_too_few_streams_repaired",
-}
-
-
-def limited(letter: str) -> Trace:
-    """The recording of a program without a defect, under a letter that does not say what limits it.
-
-    Raises
-    ------
-    UsageError
-        If there is no such letter.
-    """
-    return _recording("recording", letter, LIMITED)
-
-
-def _recording(what: str, letter: str, known: Mapping[str, str], suffix: str = "") -> Trace:
-    """One of `known`, from its first call on, and without what in its `about` would tell too much."""
-    if letter not in known:
-        listed = ", ".join(map(repr, known))
-        raise UsageError(f"there is no {what} {letter!r}; there are {listed}")
-    trace = Trace.load_recording(known[letter] + suffix)
-    about = {
-        key: value for key, value in trace.about.items() if key not in {"run", "shows", "command"}
-    }
-    return replace(from_its_start(trace), about=about)
-
-
-def exhibit(letter: str, *, repaired: bool = False) -> Trace:
-    """The recording of a program that has a defect, on a GPU.
+def report(letter: str, *, repaired: bool = False) -> Trace:
+    """What Nsight Systems recorded of the last round of a program with a defect, on an NVIDIA H200.
 
     Parameters
     ----------
@@ -63,14 +32,24 @@ def exhibit(letter: str, *, repaired: bool = False) -> Trace:
     repaired : bool
         The same program, without its defect.
 
-    Returns
-    -------
-    Trace
-        From its first call on, and without the words in its `about` that name the defect.
-
     Raises
     ------
     UsageError
         If there is no such exhibit.
     """
-    return _recording("exhibit", letter, EXHIBITS, "_repaired" if repaired else "")
+    return _read(letter, repaired, within=f"exhibit {letter}")
+
+
+def rounds(letter: str, *, repaired: bool = False) -> list[list[Span]]:
+    """The device's work in each round of the program that the report holds; see `report`."""
+    work = _read(letter, repaired, within=None).device_spans
+    size = len(report(letter, repaired=repaired).device_spans)
+    return [work[i : i + size] for i in range(0, len(work), size)]
+
+
+def _read(letter: str, repaired: bool, within: str | None) -> Trace:
+    if letter not in EXHIBITS:
+        listed = ", ".join(map(repr, EXHIBITS))
+        raise UsageError(f"there is no exhibit {letter!r}; there are {listed}")
+    name = f"exhibit_{letter}_repaired" if repaired else f"exhibit_{letter}"
+    return Trace.from_nsys(Trace.recorded_file(f"{name}.sqlite"), within=within)

@@ -67,541 +67,6 @@ async def handle(i, prepare, process):
         await process(x)
 
 
-# %% id=08-case-a cause="still shows it"
-async def program_a(ops):
-    tasks = []
-    for op in ops:
-        tasks.append(agt.spawn(op))
-        await asyncio.sleep(0)
-        agt.synchronize()
-    return [await task for task in tasks]
-
-
-case_a = "hidden synchronisation", program_a
-
-
-# %% id=08-case-a cause="Is somebody waiting elsewhere now?"
-async def program_a(ops):
-    results = []
-    for op in ops:
-        results.append(await agt.spawn(op))
-    return results
-
-
-case_a = "hidden synchronisation", program_a
-
-
-# %% id=08-case-a cause="still shows it"
-async def program_a(ops):
-    streams = [agt.create_stream() for _ in ops]
-    results = []
-    for op, stream in zip(ops, streams):
-        results.append(op.async_on(stream))
-        stream.synchronize()
-    return [result.numpy() for result in results]
-
-
-case_a = "hidden synchronisation", program_a
-
-
-# %% id=08-case-a cause="the culprit is not"
-async def program_a(ops):
-    return await asyncio.gather(*ops)
-
-
-case_a = "too few streams", program_a
-
-
-# %% id=08-case-a cause="a result was read before the device was done with it"
-async def program_a(ops):
-    results = [op.async_on(agt.create_stream()) for op in ops]
-    return [result.numpy() for result in results]
-
-
-case_a = "hidden synchronisation", program_a
-
-
-# %% id=08-case-a cause="with a device that takes its time"
-async def program_a(ops):
-    tasks = [agt.spawn(op) for op in ops]
-    return [await task for task in asyncio.as_completed(tasks)]
-
-
-case_a = "hidden synchronisation", program_a
-
-
-# %% id=08-case-a cause="should be two things"
-async def program_a(ops):
-    return await asyncio.gather(*ops)
-
-
-case_a = "hidden synchronisation"
-
-
-# %% id=08-case-b cause="who is the culprit?"
-async def program_b(ops):
-    with agt.using(policy=agt.StreamPoolRoundRobin(len(ops))):
-        return await asyncio.gather(*ops)
-
-
-case_b = "too small a device", program_b
-
-
-# %% id=08-case-b cause="still shows it"
-async def program_b(ops):
-    with agt.using(policy=agt.StreamPoolRoundRobin(3)):
-        return await asyncio.gather(*ops)
-
-
-case_b = "too few streams", program_b
-
-
-# %% id=08-case-b cause="Is somebody waiting elsewhere now?"
-async def program_b(ops):
-    with agt.using(policy=agt.StreamPoolRoundRobin(len(ops))):
-        return list(await agt.zip(*ops))
-
-
-case_b = "too few streams", program_b
-
-
-# %% id=08-case-b cause="too few streams is gone, and hidden synchronisation has come in its place"
-async def program_b(ops):
-    return [op.sync() for op in ops]
-
-
-case_b = "too few streams", program_b
-
-
-# %% id=08-case-b cause="a result was read before the device was done with it"
-async def program_b(ops):
-    results = [op.async_on(agt.create_stream()) for op in ops]
-    return [result.numpy() for result in results]
-
-
-case_b = "too few streams", program_b
-
-
-# %% id=08-case-b cause="`d2h` ran 4 times"
-async def program_b(ops):
-    return await asyncio.gather(*ops[:4])
-
-
-case_b = "too few streams", program_b
-
-
-# %% id=08-case-b cause="program_b` should return a list of 6, one for each in order, and returned one of 4"
-async def program_b(ops):
-    with agt.using(policy=agt.StreamPoolRoundRobin(len(ops))):
-        results = await asyncio.gather(*ops)
-    return results[:4]
-
-
-case_b = "too few streams", program_b
-
-
-# %% id=08-case-c cause="the culprit is not"
-async def program_c(ops):
-    return await asyncio.gather(*ops)
-
-
-case_c = "hidden synchronisation", program_c
-
-
-# %% id=08-case-c cause="still shows it"
-async def program_c(ops):
-    default = agt.current_device().default_stream
-    early = [op.async_on(default) for op in ops[:1]]
-    late = await asyncio.gather(*ops[1:])
-    agt.synchronize()
-    return [result.numpy() for result in early] + late
-
-
-case_c = "null stream", program_c
-
-
-# %% id=08-case-c cause="null stream is gone, and too few streams has come in its place"
-async def program_c(ops):
-    with agt.using(policy=agt.SingleStream()):
-        return await asyncio.gather(*ops)
-
-
-case_c = "null stream", program_c
-
-
-# %% id=08-case-c cause="null stream is gone, and hidden synchronisation has come in its place"
-async def program_c(ops):
-    early = [op.sync() for op in ops[:2]]
-    return early + await asyncio.gather(*ops[2:])
-
-
-case_c = "null stream", program_c
-
-
-# %% id=08-case-c cause="a result was read before the device was done with it"
-async def program_c(ops):
-    early = [op.async_on(agt.create_stream()) for op in ops]
-    return [result.numpy() for result in early]
-
-
-case_c = "null stream", program_c
-
-
-# %% id=08-case-c cause="with result 0, element 0 is"
-async def program_c(ops):
-    return await asyncio.gather(*ops[2:], *ops[:2])
-
-
-case_c = "null stream", program_c
-
-
-# %% id=08-case-c cause="should return a list of 4, one for each in order, and returned"
-async def program_c(ops):
-    await asyncio.gather(*ops)
-
-
-case_c = "null stream", program_c
-
-
-# %% id=08-case-d cause="the culprit is not"
-async def program_d(make, arrays):
-    return await asyncio.gather(*[make(agt.pin(x)) for x in arrays])
-
-
-case_d = "too few streams", program_d
-
-
-# %% id=08-case-d cause="still shows it"
-async def program_d(make, arrays):
-    return await asyncio.gather(*[make(x.copy()) for x in arrays])
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-d cause="still shows it"
-async def program_d(make, arrays):
-    with agt.using(policy=agt.StreamPoolRoundRobin(8)):
-        return await asyncio.gather(*[make(x) for x in arrays])
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-d cause="with result 0, element 0 is"
-async def program_d(make, arrays):
-    buffer = agt.pinned(arrays[0].shape, arrays[0].dtype)
-    ops = []
-    for x in arrays:
-        buffer[:] = x
-        ops.append(make(buffer))
-    return await asyncio.gather(*ops)
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-d cause="was changed while its copy may have been in flight"
-async def program_d(make, arrays):
-    buffer = agt.pinned(arrays[0].shape, arrays[0].dtype)
-    tasks = []
-    for x in arrays:
-        buffer[:] = x
-        tasks.append(agt.spawn(make(buffer)))
-        await asyncio.sleep(0)
-    return [await task for task in tasks]
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-d cause="Is somebody waiting elsewhere now?"
-async def program_d(make, arrays):
-    return [await make(agt.pin(x)) for x in arrays]
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-d cause="`d2h` ran 1 time"
-async def program_d(make, arrays):
-    return [await make(agt.pin(np.concatenate(arrays)))]
-
-
-case_d = "pageable copy", program_d
-
-
-# %% id=08-case-e cause="the culprit is not"
-async def program_e(make, rounds):
-    await make()
-    with agt.record() as trace:
-        for _ in range(rounds):
-            await make()
-    return trace
-
-
-case_e = "allocation in the loop", program_e
-
-
-# %% id=08-case-e cause="still shows it"
-async def program_e(make, rounds):
-    with agt.record() as trace:
-        await make()
-        for _ in range(rounds):
-            await make()
-    return trace
-
-
-case_e = "lazy module loading", program_e
-
-
-# %% id=08-case-e cause="still shows it"
-async def program_e(make, rounds):
-    make()
-    with agt.record() as trace:
-        for _ in range(rounds):
-            await make()
-    return trace
-
-
-case_e = "lazy module loading", program_e
-
-
-# %% id=08-case-e cause="still shows it"
-async def program_e(make, rounds):
-    first = agt.spawn(make())
-    with agt.record() as trace:
-        for _ in range(rounds):
-            await make()
-    await first
-    return trace
-
-
-case_e = "lazy module loading", program_e
-
-
-# %% id=08-case-e cause="`relu` ran 3 times, and 4 times is right"
-async def program_e(make, rounds):
-    await make()
-    with agt.record() as trace:
-        for _ in range(rounds - 1):
-            await make()
-    return trace
-
-
-case_e = "lazy module loading", program_e
-
-
-# %% id=08-case-e cause="should return the trace, and returned"
-async def program_e(make, rounds):
-    await make()
-    with agt.record() as trace:
-        for _ in range(rounds):
-            await make()
-    return trace.metrics().makespan / rounds
-
-
-case_e = "lazy module loading", program_e
-
-
-# %% id=08-case-e cause="lazy module loading is gone, and hidden synchronisation has come in its place"
-async def program_e(make, rounds):
-    make().sync()
-    with agt.record() as trace:
-        for _ in range(rounds):
-            make().sync()
-    return trace
-
-
-case_e = "lazy module loading", program_e
-
-
-# %% id=08-case-f cause="the culprit is not"
-async def program_f(x, compute, step, rounds):
-    room = await agt.zeros(x.shape, name="state")
-    for _ in range(rounds):
-        y = await agt.memcpy(room.borrow(), x).first().and_then(compute).to_host()
-        x = step(y)
-    return x
-
-
-case_f = "hidden synchronisation", program_f
-
-
-# %% id=08-case-f cause="still shows it"
-async def program_f(x, compute, step, rounds):
-    for _ in range(rounds):
-        room = await agt.zeros(x.shape, name="state")
-        y = await agt.memcpy(room.borrow(), x).first().and_then(compute).to_host()
-        x = step(y)
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f cause="still shows it"
-async def program_f(x, compute, step, rounds):
-    with agt.using(policy=agt.SingleStream()):
-        for _ in range(rounds):
-            y = await agt.h2d(x, "state").and_then(compute).to_host()
-            x = step(y)
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f cause="allocation in the loop is gone, and hidden synchronisation has come in its place"
-async def program_f(x, compute, step, rounds):
-    room = await agt.zeros(x.shape, name="state")
-    for _ in range(rounds):
-        y = agt.memcpy(room.borrow(), x).first().and_then(compute).to_host().sync()
-        x = step(y)
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f cause="a result was read before the device was done with it"
-async def program_f(x, compute, step, rounds):
-    room = await agt.zeros(x.shape, name="state")
-    stream = agt.create_stream()
-    for _ in range(rounds):
-        y = agt.memcpy(room.borrow(), x).first().and_then(compute).to_host().async_on(stream)
-        x = step(y.numpy())
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f cause="with a device that takes its time"
-async def program_f(x, compute, step, rounds):
-    room = await agt.zeros(x.shape, name="state")
-    stream = agt.create_stream()
-    for _ in range(rounds):
-        y = agt.memcpy(room.borrow(), x).first().and_then(compute).to_host().async_on(stream)
-        agt.work(200, "by then it is surely over")
-        x = step(y.numpy())
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f cause="with 8 rounds, element"
-async def program_f(x, compute, step, rounds):
-    room = await agt.zeros(x.shape, name="state")
-    for _ in range(rounds):
-        y = await agt.memcpy(room.borrow(), x).first().and_then(compute).to_host()
-        x = step(y)
-    return y
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-f cause="`relu` ran 1 time, and 8 times is right"
-async def program_f(x, compute, step, rounds):
-    y = await agt.h2d(x, "state").and_then(compute).to_host()
-    for _ in range(rounds):
-        x = step(y)
-    return x
-
-
-case_f = "allocation in the loop", program_f
-
-
-# %% id=08-case-g cause="the culprit is not"
-async def program_g(job, x):
-    parts = np.array_split(x, 4)
-    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
-
-
-case_g = "too few streams", program_g
-
-
-# %% id=08-case-g cause="still shows it"
-async def program_g(job, x):
-    with agt.using(policy=agt.StreamPoolRoundRobin(8)):
-        return await agt.spawn(job(x))
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g cause="still shows it"
-async def program_g(job, x):
-    parts = x[:50_000], x[50_000:]
-    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g cause="the host makes calls for"
-async def program_g(job, x):
-    parts = np.array_split(x, 16)
-    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g cause="Is somebody waiting elsewhere now?"
-async def program_g(job, x):
-    return np.concatenate([await job(part) for part in np.array_split(x, 4)])
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g cause="Is somebody waiting elsewhere now?"
-async def program_g(job, x):
-    return np.concatenate(await agt.zip(*[job(part) for part in np.array_split(x, 4)]))
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g cause="one big kernel is gone, and hidden synchronisation has come in its place"
-async def program_g(job, x):
-    return np.concatenate([job(part).sync() for part in np.array_split(x, 4)])
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g cause="one big kernel is gone, and pageable copy has come in its place"
-async def program_g(job, x):
-    parts = np.array_split(np.array(x), 4)
-    return np.concatenate(await asyncio.gather(*[job(part) for part in parts]))
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g cause="a result was read before the device was done with it"
-async def program_g(job, x):
-    results = [job(part).async_on(agt.create_stream()) for part in np.array_split(x, 4)]
-    return np.concatenate([result.numpy() for result in results])
-
-
-case_g = "one big kernel", program_g
-
-
-# %% id=08-case-g cause="with 2,000,000 numbers, element"
-async def program_g(job, x):
-    tasks = [agt.spawn(job(part)) for part in np.array_split(x, 4)]
-    results = [await task for task in tasks]
-    return np.concatenate(results[::-1])
-
-
-case_g = "one big kernel", program_g
-
-
 # %% id=08-gap cause="and the file says (start, end)"
 def largest_gap(trace):  # the end of the span before, which need not be the last to end
     work = sorted(trace.device_spans, key=lambda span: span.start)
@@ -637,37 +102,6 @@ def longest(trace, name):
 def longest(trace, name):
     span = max(trace.find(name), key=lambda span: span.duration)
     return span.detail["cuda_stream"], span.end
-
-
-# %% id=08-sql cause="not in order"
-query = """
-select value, sum(end - start) as total
-from CUPTI_ACTIVITY_KIND_KERNEL join StringIds on id = shortName
-group by value order by total
-"""
-
-# %% id=08-sql cause="rows came out"
-query = """
-select value, end - start as total
-from CUPTI_ACTIVITY_KIND_KERNEL join StringIds on id = shortName
-order by total desc
-"""
-
-# %% id=08-sql cause="a row is"
-query = """
-select shortName, sum(end - start) as total
-from CUPTI_ACTIVITY_KIND_KERNEL group by shortName order by total desc
-"""
-
-# %% id=08-sql cause="a row is"
-query = """
-select value, avg(end - start) as total
-from CUPTI_ACTIVITY_KIND_KERNEL join StringIds on id = shortName
-group by value order by sum(end - start) desc
-"""
-
-# %% id=08-sql cause="SQLite says: no such column: name"
-query = "select name, sum(end - start) from CUPTI_ACTIVITY_KIND_KERNEL group by name"
 
 
 # %% id=08-blame cause="and the file says (label, cause)"
@@ -706,62 +140,194 @@ def rate(trace):
     return sum(s.detail["bytes"] for s in copies) / sum(s.duration for s in copies)
 
 
-# %% id=08-projected cause="and the file says (us on the host, us on the device)"
-def projected(trace, name):
-    (row,) = [row for row in agt.analyse(trace).sums.ranges if row.name == name]
-    return row.host, row.work
-
-
-# %% id=08-projected cause="and the file says (us on the host, us on the device)"
-def projected(trace, name):
-    (row,) = [row for row in agt.analyse(trace).sums.ranges if row.name == name]
-    return row.device, row.host
-
-
-# %% id=08-projected cause="and the file says (us on the host, us on the device)"
-def projected(trace, name):  # only the first of them
-    work = [span for span in trace.device_spans if span.label == name]
-    host = [span for span in trace.find(name) if span.kind == "range"][0]
-    return host.duration, work[-1].end - work[0].start
-
-
-# %% id=08-limits cause="P is not limited by 'host'"
-limits = {"P": "host", "Q": "copies", "R": "blocks"}
-
-# %% id=08-limits cause="Q is not limited by 'blocks'"
-limits = {"P": "copies", "Q": "blocks", "R": "host"}
-
-# %% id=08-limits cause="P is not limited by 'blocks'"
-limits = {"P": "blocks", "Q": "host", "R": "copies"}
-
-
-# %% id=08-gain cause="and the file says (times as fast, us of idle time saved)"
-def gain(before, after):
-    old, new = before.metrics(), after.metrics()
-    return new.makespan / old.makespan, old.device_idle - new.device_idle
-
-
-# %% id=08-gain cause="and the file says (times as fast, us of idle time saved)"
-def gain(before, after):
-    old, new = before.metrics(), after.metrics()
-    return old.makespan / new.makespan, new.device_idle - old.device_idle
-
-
-# %% id=08-gain cause="and the file says (times as fast, us of idle time saved)"
-def gain(before, after):
-    old, new = before.metrics(), after.metrics()
-    return old.device_active / new.device_active, old.device_idle - new.device_idle
-
-
-# %% id=08-limits cause="should be a dict with the keys P, Q and R"
-limits = "copies", "host", "blocks"
-
-# %% id=08-limits cause="R should be one of"
-limits = {"P": "copies", "Q": "host", "R": "kernels"}
-
-# %% id=08-sql cause="a row should have two columns"
+# %% id=08-sql cause="with heat.py, the rows are right, and not in order"
 query = """
-select value, sum(end - start), count(*)
-from CUPTI_ACTIVITY_KIND_KERNEL join StringIds on id = shortName
-group by value order by 2 desc
+select name, count(*), sum(duration) from spans where kind = 'kernel'
+group by name order by sum(duration)
 """
+
+# %% id=08-sql cause="rows came out"
+query = "select name, count(*), sum(duration) from spans group by name order by 3 desc"
+
+# %% id=08-sql cause="rows came out"
+query = """
+select name, 1, duration from spans where kind = 'kernel' order by duration desc
+"""
+
+# %% id=08-sql cause="a row is"
+query = """
+select name, count(*), avg(duration) from spans where kind = 'kernel'
+group by name order by sum(duration) desc
+"""
+
+# %% id=08-sql cause="a row should have a name, a number of launches and a sum, and has 2 columns"
+query = """
+select name, sum(duration) from spans where kind = 'kernel' group by name order by 2 desc
+"""
+
+# %% id=08-sql cause="no such table: kernels"
+query = "select name, count(*), sum(duration) from kernels group by name"
+
+
+# %% id=08-typical cause="and the file says us"
+def typical(trace, name):  # the mean, which the first step decides
+    return np.mean([span.duration for span in trace.find(name) if span.kind == "range"])
+
+
+# %% id=08-typical cause="and the file says us"
+def typical(trace, name):  # the sum over all
+    (row,) = [row for row in agt.analyse(trace).sums.ranges if row.name == name]
+    return row.host / row.count
+
+
+# %% id=08-typical cause="with heat_repaired and stencil"
+def typical(trace, name):  # also kernels of that name
+    return np.median([span.duration for span in trace.find(name)])
+
+
+# %% id=08-typical cause="and the file says us"
+def typical(trace, name):  # the first
+    return [span.duration for span in trace.find(name) if span.kind == "range"][0]
+
+
+# %% id=08-suspects cause="4 of 6 are right. A is not 'pageable copy'"
+suspects = {
+    "A": "pageable copy",
+    "B": "too few streams",
+    "C": "null stream",
+    "D": "hidden synchronisation",
+    "E": "lazy module loading",
+    "G": "one big kernel",
+}
+
+# %% id=08-suspects cause="5 of 6 are right. B is not 'one big kernel'"
+suspects = {
+    "A": "hidden synchronisation",
+    "B": "one big kernel",
+    "C": "null stream",
+    "D": "pageable copy",
+    "E": "lazy module loading",
+    "G": "one big kernel",
+}
+
+# %% id=08-suspects cause="should be a dict with the keys A, B, C, D, E, G"
+suspects = ["hidden synchronisation", "too few streams", "null stream"]
+
+# %% id=08-suspects cause="B should be one of"
+suspects = {
+    "A": "hidden synchronisation",
+    "B": "too small a device",
+    "C": "null stream",
+    "D": "pageable copy",
+    "E": "lazy module loading",
+    "G": "one big kernel",
+}
+
+
+# %% id=08-gain cause="and the file says how many times as fast"
+def gain(before, after):  # the last round of each
+    def last(rounds):
+        return max(s.end for s in rounds[-1]) - min(s.start for s in rounds[-1])
+
+    return last(before) / last(after)
+
+
+# %% id=08-gain cause="and the file says how many times as fast"
+def gain(before, after):  # from the first start to the end of what started last
+    def quickest(rounds):
+        return min(sorted(w, key=lambda s: s.start)[0].duration + w[-1].end - w[0].end for w in rounds)
+
+    return quickest(after) / quickest(before)
+
+
+# %% id=08-gain cause="and the file says how many times as fast"
+def gain(before, after):  # the mean of all rounds
+    def mean(rounds):
+        return np.mean([max(s.end for s in w) - min(s.start for s in w) for w in rounds])
+
+    return mean(before) / mean(after)
+
+
+# %% id=08-gain cause="and the file says how many times as fast"
+def gain(before, after):  # the work, however much of it is at once
+    def work(rounds):
+        return min(sum(s.duration for s in w) for w in rounds)
+
+    return work(before) / work(after)
+
+
+# %% id=08-challenge cause="it is right, and takes 2666"
+async def serve(requests, score):
+    return await asyncio.gather(*[agt.h2d(x, "request").and_then(score).to_host() for x in requests])
+
+
+# %% id=08-challenge cause="it is right, and takes 1197"
+async def serve(requests, score):
+    ops = [agt.h2d(agt.pin(x), "request").and_then(score).to_host() for x in requests]
+    return await asyncio.gather(*ops)
+
+
+# %% id=08-challenge cause="should return a list of 8, one for each in order"
+async def serve(requests, score):
+    with agt.using(policy=agt.StreamPoolRoundRobin(len(requests))):
+        ops = [agt.h2d(agt.pin(x), "request").and_then(score).to_host() for x in requests]
+        await asyncio.gather(*ops)
+
+
+# %% id=08-challenge cause="`matvec_naive` ran 0 times"
+async def serve(requests, score):
+    return [x.sum(axis=1) for x in requests]
+
+
+# %% id=08-challenge cause="a result was read before the device was done with it"
+async def serve(requests, score):
+    ops = [agt.h2d(agt.pin(x), "request").and_then(score).to_host() for x in requests]
+    results = [op.async_on(agt.create_stream()) for op in ops]
+    return [result.numpy() for result in results]
+
+
+# %% id=08-challenge cause="with result 0, element 0 is"
+async def serve(requests, score):
+    buffer = agt.pinned(requests[0].shape, requests[0].dtype)
+    ops = []
+    for x in requests:
+        buffer[:] = x
+        ops.append(agt.h2d(buffer, "request").and_then(score).to_host())
+    return await asyncio.gather(*ops)
+
+
+# %% id=08-challenge cause="was changed while its copy may have been in flight"
+async def serve(requests, score):
+    buffer = agt.pinned(requests[0].shape, requests[0].dtype)
+    tasks = []
+    for x in requests:
+        buffer[:] = x
+        tasks.append(agt.spawn(agt.h2d(buffer, "request").and_then(score).to_host()))
+        await asyncio.sleep(0)
+    return [await task for task in tasks]
+
+
+# %% id=08-challenge cause="with a device that takes its time"
+async def serve(requests, score):
+    with agt.using(policy=agt.StreamPoolRoundRobin(len(requests))):
+        ops = [agt.h2d(agt.pin(x), "request").and_then(score).to_host() for x in requests]
+        tasks = [agt.spawn(op) for op in ops]
+        return [await task for task in asyncio.as_completed(tasks)]
+
+
+# %% id=08-kernel cause="and the file says (CUDA's stream, us)"
+def longest(trace, name):
+    span = max(trace.find(name), key=lambda span: span.duration)
+    return span.stream, span.duration
+
+
+# %% id=08-kernel cause="and the file says (CUDA's stream, us)"
+def longest(trace, name):
+    span = trace.find(name)[0]
+    return span.detail["cuda_stream"], span.duration
+
+
+# %% id=08-kernel cause="and the file says (CUDA's stream, us)"
+def longest(trace, name):
+    span = max(trace.find(name), key=lambda span: span.duration)
+    return span.detail["cuda_stream"], span.end

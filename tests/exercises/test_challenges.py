@@ -14,6 +14,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Rejected
 from asyncgpu_tutor.exercises.answers import model
 from asyncgpu_tutor.exercises.chapters import EXERCISES
+from asyncgpu_tutor.exercises.chapters.ch08 import served
 from asyncgpu_tutor.exercises.sandbox import private_device
 from tests.tools import tool as load
 
@@ -47,5 +48,29 @@ def test_the_page_says_how_long_the_starter_takes(name: str) -> None:
     assert best < float(goal.replace(",", "")) < float(took.replace(",", ""))
 
 
+def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> None:
+    """What chapter 08 says of its challenge."""
+    found: list[set[str]] = []
+    cells = load("build_notebooks").chapter(ROOT / "course/08_profiling.py")
+    (starter,) = [c for c in cells[0] if (c.id, c.only) == ("08-challenge", "starter")]
+    pinned = next(c for c in cells[1] if c.id == "08-challenge" and "agt.pin(" in c.text)
+    for cell in (starter, pinned):
+        names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
+        exec(cell.text, names)
+        with private_device():
+            trace = served(names["serve"], 8).trace
+        found.append({finding.name for finding in agt.diagnose(trace) if not finding.limit})
+
+    assert {"hidden synchronisation", "pageable copy"} <= found[0]
+    assert "too few streams" not in found[0]
+    assert found[1] == {"too few streams"}
+
+
 def test_the_pages_that_say_so_were_found() -> None:
-    assert {"00-challenge", "01-challenge", "02-challenge", "02b-challenge"} <= PAGES.keys()
+    assert {
+        "00-challenge",
+        "01-challenge",
+        "02-challenge",
+        "02b-challenge",
+        "08-challenge",
+    } <= PAGES.keys()

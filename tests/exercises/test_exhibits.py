@@ -2,34 +2,77 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+from pathlib import Path
+
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.profile import RUNS
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.exercises.exhibits import EXHIBITS, exhibit
+from asyncgpu_tutor.exercises.exhibits import EXHIBITS, ROUNDS, report, rounds
+
+ROOT = Path(__file__).resolve().parents[2]
+# A profiler sees calls of CUDA. A pool answers the allocations of F without one.
+UNSEEN = {"F"}
+
+
+def defects(trace: Trace) -> list[str]:
+    return [finding.name for finding in agt.diagnose(trace) if not finding.limit]
 
 
 @pytest.mark.parametrize("letter", EXHIBITS)
-def test_an_exhibit_shows_its_defect_and_no_other_and_its_twin_none(letter: str) -> None:
-    (finding,) = (f for f in agt.diagnose(exhibit(letter)) if not f.limit)
+def test_a_report_shows_its_defect_and_no_other_and_its_twin_none(letter: str) -> None:
+    own = EXHIBITS[letter].removeprefix("08_").replace("_", " ")
 
-    assert f"08_{finding.name.replace(' ', '_')}" == EXHIBITS[letter]
-    assert all(f.limit for f in agt.diagnose(exhibit(letter, repaired=True)))
-
-
-@pytest.mark.parametrize("letter", EXHIBITS)
-def test_nothing_about_it_names_the_defect(letter: str) -> None:
-    told = f"{exhibit(letter).about} {exhibit(letter).device}"
-
-    assert RUNS[EXHIBITS[letter]].about not in told
-    assert EXHIBITS[letter] not in told
-    assert "NVIDIA" in told  # it does say where it was made
+    assert defects(report(letter)) == ([] if letter in UNSEEN else [own])
+    assert defects(report(letter, repaired=True)) == []
 
 
 @pytest.mark.parametrize("letter", EXHIBITS)
-def test_it_begins_with_its_first_call(letter: str) -> None:
-    assert min(span.start for span in exhibit(letter) if span.kind != "range") == 0
+@pytest.mark.parametrize("repaired", [False, True])
+def test_nothing_about_it_names_the_defect(letter: str, repaired: bool) -> None:
+    trace = report(letter, repaired=repaired)
+    program = EXHIBITS[letter] + ("_repaired" if repaired else "")
+
+    assert RUNS[program].about not in str(trace.about)
+    assert EXHIBITS[letter] not in str(trace.about)
+    assert trace.device == "NVIDIA H200"
+
+
+@pytest.mark.parametrize("letter", EXHIBITS)
+@pytest.mark.parametrize("repaired", [False, True])
+def test_rounds_are_alike_and_one_after_the_other(letter: str, repaired: bool) -> None:
+    found = rounds(letter, repaired=repaired)
+    names = {tuple(sorted(span.name for span in work)) for work in found}
+
+    assert len(found) == (1 if (letter, repaired) == ("E", False) else ROUNDS)
+    assert len(names) == 1
+    for early, late in pairwise(found):
+        assert max(span.end for span in early) <= min(span.start for span in late)
+
+
+@pytest.mark.parametrize("letter", EXHIBITS)
+def test_the_version_that_opens_it_is_the_one_that_the_chapter_names(letter: str) -> None:
+    """Nsight Systems opens reports of its own version and of older ones."""
+    page = (ROOT / "course/08_profiling.py").read_text(encoding="utf-8")
+
+    assert report(letter).about["profiler"] == "2025.3.2.0"
+    assert "2025.3.2" in page
+
+
+def test_the_page_shows_the_plate_as_it_was_recorded() -> None:
+    """Its blocks of code are lines of the three programs beside the notebooks, in order."""
+    page = (ROOT / "course/08_profiling.py").read_text(encoding="utf-8")
+    shown = re.findall(r"# ```python\n(.*?)# ```", page, re.DOTALL)
+    programs = ["heat", "heat_annotated", "heat_repaired"]
+
+    assert len(shown) == len(programs)
+    for block, name in zip(shown, programs, strict=True):
+        code = re.sub(r"(?m)^# ?", "", block)
+        assert code in (ROOT / f"notebooks/nsight/{name}.py").read_text(encoding="utf-8")
 
 
 def test_each_program_of_the_list_has_an_exhibit() -> None:
@@ -40,4 +83,4 @@ def test_each_program_of_the_list_has_an_exhibit() -> None:
 
 def test_an_unknown_letter_is_refused() -> None:
     with pytest.raises(UsageError, match="there is no exhibit 'Z'; there are 'A', 'B'"):
-        exhibit("Z")
+        report("Z")

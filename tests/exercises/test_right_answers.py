@@ -431,6 +431,45 @@ def _unequal_parts(process: Any, data: Any) -> Any:
     return [result.numpy() for result in results]
 
 
+# ------------------------------------------------------------------ 08
+def _as_analysed(trace: Any) -> Any:
+    gap = agt.analyse(trace).gaps[0]
+    return [gap.start, gap.end]
+
+
+def _by_sql(trace: Any) -> Any:
+    ((speed,),) = trace.sql(
+        "select sum(bytes) / sum(duration) / 1000 from spans where kind = 'h2d'"
+    )
+    return np.float32(speed)
+
+
+async def _with_names(i: Any, prepare: Any, process: Any) -> Any:
+    with agt.ranges.across("request"):
+        with agt.ranges.span("prepare"):
+            x = prepare(i)
+        return await process(x).named("mine")
+
+
+async def _forked(requests: Any, score: Any) -> Any:
+    """One operation with an arm for each request; seven streams are enough to be fast."""
+    arms = [agt.h2d(agt.pin(x)).and_then(score).to_host() for x in requests]
+    return list(await agt.overlap(*arms).schedule(agt.StreamPoolRoundRobin(7)))
+
+
+AMERICAN = {
+    "A": "hidden synchronization",
+    "B": "too few streams",
+    "C": "null stream",
+    "D": "pageable copy",
+    "E": "lazy module loading",
+    "G": "one big kernel",
+}
+SUMS = """
+with kernels as (select * from spans where kind = 'kernel')
+select name, count(id), total(end - start) as us from kernels group by name order by us desc
+"""
+
 RIGHT: list[tuple[str, Any]] = [
     ("02-fork-join", _join_as_you_go),
     ("02b-chunked-overlap", _waits_for_each),
@@ -472,6 +511,12 @@ RIGHT: list[tuple[str, Any]] = [
     ("07-stages", (_lines, _stage)),
     ("07-chain", _straight),
     ("07-race", _fused),
+    ("08-gap", _as_analysed),
+    ("08-rate", _by_sql),
+    ("08-annotate", _with_names),
+    ("08-suspects", AMERICAN),
+    ("08-sql", SUMS),
+    ("08-challenge", _forked),
     ("06-limited", _limited(_named)),
     ("06-limited", _limited(_zipped, _first)),
     ("07-two-devices", _two_devices(_named)),

@@ -92,13 +92,35 @@ def test_each_timeline_is_shown_as_the_last_line_of_its_cell(
     assert lost == []
 
 
+def _ends_in_a_verdict(code: str) -> bool:
+    """Or in a name, for what is shown as long as the exercise above is open."""
+    last = _body(code)[-1]
+    shown = isinstance(last, ast.Expr)
+    return shown and (isinstance(last.value, ast.Name) or ".reveal(" in ast.unparse(last))
+
+
+def _body(code: str) -> list[ast.stmt]:
+    return compile(code, "cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT).body
+
+
 def _ends_in_a_timeline(code: str) -> bool:
-    body = compile(code, "cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT).body
-    last = body[-1]
+    last = _body(code)[-1]
     if isinstance(last, ast.FunctionDef):  # which a later cell calls
         last = last.body[-1]
     told = ast.unparse(last)
     return isinstance(last, ast.Expr | ast.Return) and bool(TIMELINE.search(told))
+
+
+@CHAPTERS
+def test_the_answer_to_a_prediction_is_shown(tool: ModuleType, source: Path) -> None:
+    """A notebook shows what its last line gives, and nothing of the lines before it."""
+    hidden = [
+        cell.id
+        for cell in tool.chapter(source)[0]
+        if cell.kind == "code" and ".reveal(" in cell.text and not _ends_in_a_verdict(cell.text)
+    ]
+
+    assert hidden == []
 
 
 @CHAPTERS

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.chapters.ch08_reports import REPORTS
-from asyncgpu_tutor.exercises.checks import Array, equal, filled, in_order, launches, waits
+from asyncgpu_tutor.exercises.checks import Array, below, equal, filled, in_order, launches, waits
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, private_device
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
 from asyncgpu_tutor.exercises.watched import RangeLog, watched
 
-__all__ = ["EXERCISES"]
+__all__ = ["EXERCISES", "served"]
 
 
 # ------------------------------------------------------------------ ranges
+_SIZE = (
+    200_000  # and one more for each request, by which its copies are known: an answer may name them
+)
+
+
 def _look_up(_handle: object) -> object:
     settings: dict[str, object] = {}
     return settings["scale"]
@@ -34,7 +39,7 @@ def _handled(
 
     def prepare(i: int) -> Array:
         agt.work(20, f"prepare {i}")
-        return agt.pin(filled(200_000, i + 1))
+        return agt.pin(filled(_SIZE + i, i + 1))
 
     def process(x: Array) -> agt.DeviceOp[Any]:
         i = int(x[0]) - 1
@@ -50,7 +55,7 @@ def _handled(
     for i, result in enumerate(cast(Sequence[Any], results)):
         if i != failing:
             with case(f"result {i}"):
-                equal(result, filled(200_000, i + 1))
+                equal(result, filled(_SIZE + i, i + 1))
     return trace, log
 
 
@@ -96,7 +101,8 @@ def _cover(trace: agt.Trace, number: int, failing: int | None) -> None:
     """Each range `request` holds all that was done for it, to the copy back."""
     ranges = _drawn(trace, "request")
     for i in range(number):
-        own = [s for s in trace if s.label == f"copy {i}" and s.on_device and i != failing]
+        size = 4 * (_SIZE + i)
+        own = [s for s in trace.device_spans if s.detail.get("bytes") == size and i != failing]
         own += trace.find(f"prepare {i}")
         first, last = min(s.start for s in own), max(s.end for s in own)
         if not any(one.start <= first and last <= one.end for one in ranges):
@@ -117,306 +123,51 @@ def _prepare_only(trace: agt.Trace, number: int) -> None:
             )
 
 
-# ------------------------------------------------------------------ all cases
-# Says how each defect could be recognised. An answer that suspects the wrong one is told that one's mark.
-SUSPECTS: Mapping[str, str] = {
-    "null stream": "work in the lane of stream 0",
-    "hidden synchronisation": "a wait on the host's lane, and calls for more work after it",
-    "pageable copy": "calls for a copy that last about as long as the copy itself",
-    "lazy module loading": "one call that is far longer than all others, when a kernel is first used",
-    "allocation in the loop": "a `malloc` in every one of five rounds or more, each after the one before",
-    "too few streams": "one operation right behind another on a stream, and room on the device",
-    "one big kernel": "one kernel that has most of the device's time, with blocks enough to fill it",
-}
+# ------------------------------------------------------------------ challenge
+_ROWS, _COLUMNS, _REQUESTS = 64, 8192, 8
+GOAL_US = 1100.0
 
 
-def _program(name: str, answer: object, culprit: str) -> Callable[..., Any]:
-    """The program of an answer whose diagnosis is right."""
-    letter = name[-1]
-    pair = cast(tuple[object, ...], answer) if isinstance(answer, tuple) else ()
-    if len(pair) != 2 or not callable(pair[1]):
-        raise Rejected(
-            f'`{name}` should be two things, the culprit and the program: `{name} = "...", '
-            f"program_{letter}`"
-        )
-    said = pair[0]
-    if said not in SUSPECTS:
-        listed = ", ".join(f'"{suspect}"' for suspect in SUSPECTS)
-        raise Rejected(f"who is the culprit? In place of {said!r} there should be one of {listed}")
-    if said != culprit:
-        raise Rejected(
-            f'the culprit is not "{said}". By that one would be known: {SUSPECTS[str(said)]}. Look at the '
-            "exhibit again"
-        )
-    return cast(Callable[..., Any], pair[1])
+def _requests(number: int) -> tuple[list[Array], Callable[[agt.DeviceArray], agt.DeviceOp[Any]]]:
+    """Matrices in pageable memory, and what makes an operation of one: a kernel of a single block."""
+    weights = agt.h2d(agt.pin(np.ones(_COLUMNS, np.float32)), "weights").share().sync()
+
+    def score(x: agt.DeviceArray) -> agt.DeviceOp[Any]:
+        def product(y: agt.DeviceArray) -> agt.DeviceOp[Any]:
+            return agt.matvec_naive(_ROWS, _COLUMNS, x, weights, y.partition(_ROWS)).output()
+
+        return agt.zeros(_ROWS, name="scores").and_then(product)
+
+    return [np.full((_ROWS, _COLUMNS), i + 1, np.float32) for i in range(number)], score
 
 
-def _free_of(culprit: str, trace: agt.Trace, expected: agt.Trace) -> None:
-    """The detective finds neither the culprit, nor another that the solution does not have."""
-    by_id = {span.id: span for span in trace}
-    known = {finding.name for finding in agt.diagnose(expected)}
-    findings = [finding for finding in agt.diagnose(trace) if not finding.limit]
-    for found in sorted(findings, key=lambda finding: finding.name != culprit):
-        edge = [by_id[i] for i in found.spans[:2]]
-        if found.name == culprit:
-            raise Rejected(
-                f"the diagnosis is right, and the trace of the program still shows it: {found.sentence}",
-                *edge,
-            )
-        if found.name not in known:
-            raise Rejected(
-                f"{culprit} is gone, and {found.name} has come in its place: {found.sentence}",
-                *edge,
-            )
-
-
-def _as_busy(trace: agt.Trace, expected: agt.Trace) -> None:
-    """Streams work together for at least half as long as they do in the solution."""
-    m = trace.metrics()
-    mine, due = m.overlap, expected.metrics().overlap
-    if mine >= due / 2:
-        return
-    if m.host["call"] > 0.8 * m.makespan:
-        raise Rejected(
-            "the detective finds nothing any more, but the device is no better used: the host makes calls "
-            f"for {m.host['call']:.0f} µs of {m.makespan:.0f}, and everybody waits for it. Ask for less, and "
-            "for more at a time",
-            *[span for span in trace if span.kind == "call"][:2],
-        )
-    raise Rejected(
-        f"the detective finds nothing any more, but the device is no better used: two streams or more "
-        f"were at work for {mine:.0f} µs, and {due:.0f} are possible. Is somebody waiting elsewhere now?",
-        *trace.device_spans[:2],
-    )
-
-
-def _quietly(program: Callable[..., Any], *args: Any) -> Observed[Any]:
-    """Try a program without the warning of pageable copies, which would say what is wrong."""
+def served(program: Callable[..., Any], number: int) -> Observed[Any]:
+    """Try an answer without the warning of pageable copies, which would say a part of what is wrong."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
-        return observe(program, *args)
+        return observe(program, *_requests(number))
 
 
-# ------------------------------------------------------------------ operations in flight
-# What a program is called with, and the arrays that it should return.
-Given = tuple[tuple[Any, ...], list[Array]]
+def check_served(mine: Any, model: Any) -> float:
+    """All requests get their scores, in order; the score is the time, however it was reached."""
+    run, expected = served(mine, _REQUESTS), on_fresh_device(served, model, _REQUESTS).trace
+    with compared(run.trace, expected):
+        in_order("serve", run.result, _scores(_REQUESTS))
+        launches(run.trace, "matvec_naive", _REQUESTS)
+        return below(GOAL_US, run.trace)
 
 
-def _copies(number: int, size: int) -> Given:
-    """Operations that copy there and back."""
-    arrays = [agt.pin(filled(size, i + 1)) for i in range(number)]
-    ops = [agt.h2d(x, "chunk").to_host().named(f"chunk {i}") for i, x in enumerate(arrays)]
-    return (ops,), arrays
+def hostile_served(mine: Any, _model: Any) -> None:
+    """Scores are complete before anybody reads them, whatever takes how long."""
+    in_order("serve", served(mine, 3).result, _scores(3))
 
 
-def _narrow(number: int) -> Given:
-    """Operations whose kernels are of one block each, and take their time."""
-    rows, columns = 256, 2048
-    matrix = agt.h2d(agt.pin(np.ones((rows, columns), np.float32)), "matrix").share().sync()
-
-    def product(i: int) -> agt.DeviceOp[Any]:
-        x = agt.h2d(agt.pin(filled(columns, i + 1)), "vector").share().sync()
-        out = agt.zeros(rows, name=f"out {i}").partition(256)
-        y = agt.matvec_naive(rows, columns, matrix, x, out).output()
-        return y.to_host().named(f"matvec {i}")
-
-    ops = [product(i) for i in range(number)]
-    return (ops,), [np.full(rows, columns * (i + 1), np.float32) for i in range(number)]
-
-
-def _pageable(number: int, size: int) -> Given:
-    """A function that makes an operation of an array, and arrays in pageable memory."""
-
-    def make(x: Array) -> agt.DeviceOp[Any]:
-        return agt.h2d(x, "chunk").to_host()
-
-    arrays = [filled(size, i + 1) for i in range(number)]
-    return (make, arrays), [x.copy() for x in arrays]
-
-
-def _case(
-    name: str, culprit: str, make: Callable[..., Given], *sizes: tuple[int, ...]
-) -> Callable[[Any, Any], None]:
-    """A check that a program has lost its defect, overlaps as much as possible, and gives right results."""
-
-    def check(mine: Any, model: Any) -> None:
-        program = _program(name, mine, culprit)
-        for size in sizes:
-            expected = _quietly(model[1], *make(*size)[0]).trace
-            args, right = make(*size)
-            run = _quietly(program, *args)
-            with compared(run.trace, expected):
-                launches(run.trace, "d2h", len(right))
-                _free_of(culprit, run.trace, expected)
-                _as_busy(run.trace, expected)
-            in_order(program.__name__, run.result, right)
-
-    return check
-
-
-def _hostile(make: Callable[..., Given]) -> Callable[[Any, Any], None]:
-    """A check that results are right and in order, whatever takes how long."""
-
-    def check(mine: Any, _model: Any) -> None:
-        args, right = make(4, 64)
-        in_order(mine[1].__name__, _quietly(mine[1], *args).result, right)
-
-    return check
-
-
-# ------------------------------------------------------------------ loading
-def _positive(array: agt.DeviceArray) -> agt.DeviceOp[agt.DeviceArray]:
-    blocks = array.partition(256)
-    return agt.relu(array.size, blocks, blocks).output()
-
-
-def _benchmarked(program: Callable[..., Any], rounds: int) -> Observed[Any]:
-    """Try a program on a device that has not loaded anything."""
-    with private_device(load_us=900.0):
-        x = agt.pin(filled(1024, -1.0))
-        return observe(program, lambda: agt.h2d(x, "x").and_then(_positive).to_host(), rounds)
-
-
-def check_warm(mine: Any, model: Any) -> None:
-    """Case E: the trace that comes back has all rounds in it, and no loading."""
-    program = _program("case_e", mine, "lazy module loading")
-    for rounds in (4, 6):
-        expected = _benchmarked(model[1], rounds).result
-        trace = _benchmarked(program, rounds).result
-        if not isinstance(trace, agt.Trace):
-            raise Rejected(
-                f"`program_e` should return the trace, and returned {type(trace).__name__}"
-            )
-        with compared(trace, expected):
-            _free_of("lazy module loading", trace, expected)
-            launches(trace, "relu", rounds)
-
-
-# ------------------------------------------------------------------ allocation
-def _iterated(program: Callable[..., Any], rounds: int, size: int) -> Observed[Any]:
-    """Each round needs the result of the one before; the host halves it and subtracts 1 in between."""
-
-    def step(y: Array) -> Array:
-        agt.work(10, "step")
-        return agt.pin(y / 2 - 1)
-
-    return observe(program, agt.pin(_start(size)), _positive, step, rounds)
-
-
-def _start(size: int) -> Array:
-    return np.linspace(-100, 100, size, dtype=np.float32)
-
-
-def _right(rounds: int, size: int) -> Array:
-    x = _start(size)
-    for _ in range(rounds):
-        x = np.maximum(x, 0) / 2 - 1
-    return x
-
-
-def check_in_the_loop(mine: Any, model: Any) -> None:
-    """Case F: the program runs as many rounds as before, with one array for all of them."""
-    program = _program("case_f", mine, "allocation in the loop")
-    for rounds, size in [(8, 10_000), (6, 3_000)]:
-        expected = _iterated(model[1], rounds, size).trace
-        run = _iterated(program, rounds, size)
-        with compared(run.trace, expected):
-            launches(run.trace, "relu", rounds)
-            _free_of("allocation in the loop", run.trace, expected)
-        with case(f"{rounds} rounds"):
-            equal(run.result, _right(rounds, size))
-
-
-def hostile_in_the_loop(mine: Any, _model: Any) -> None:
-    """The result is complete before the next round uses it."""
-    equal(_iterated(mine[1], 5, 64).result, _right(5, 64))
-
-
-# ------------------------------------------------------------------ one big kernel
-# A generator of pseudo-random numbers, so often that it takes a while: x -> (a x + c) mod 2^32, with the
-# constants of Numerical Recipes (Press and others), "Quick and Dirty Generators".
-_A, _C, _TIMES = 1664525, 1013904223, 3200
-MIX = f"""
-extern "C" __global__ void mix(unsigned int n, unsigned int* x) {{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {{
-        unsigned int v = x[i];
-        for (unsigned int t = 0; t < {_TIMES}; t++) v = v * {_A}u + {_C}u;
-        x[i] = v;
-    }}
-}}
-"""
-
-
-def _mixed(x: Array) -> Array:
-    """The result of all those steps, which come to one step of the same form."""
-    a, c = 1, 0
-    for _ in range(_TIMES):
-        a, c = a * _A % 2**32, (c * _A + _C) % 2**32
-    return x * np.uint32(a) + np.uint32(c)
-
-
-def _split(program: Callable[..., Any], size: int) -> Observed[Any]:
-    def mix_of(_n: int, x: Array) -> Array:
-        return _mixed(x)
-
-    # The reference computes the large launches, because the interpreter would take too long.
-    with private_device(stand_in_above=1e6):
-        kernel = agt.Kernel(MIX, reference=mix_of)
-
-        def job(part: Array) -> agt.DeviceOp[Any]:
-            def mix(array: agt.DeviceArray) -> agt.DeviceOp[Any]:
-                return kernel(array.size, array.partition(256)).output()
-
-            return agt.h2d(part, "part").and_then(mix).to_host()
-
-        return _quietly(program, job, agt.pin(np.arange(size, dtype=np.uint32)))
-
-
-def check_big_kernel(mine: Any, model: Any) -> None:
-    """Case G: the program works in parts, whose copies overlap the kernels, and returns the whole result."""
-    program = _program("case_g", mine, "one big kernel")
-    for size in (2_000_000, 1_600_000):
-        expected, run = _split(model[1], size).trace, _split(program, size)
-        with compared(run.trace, expected):
-            _free_of("one big kernel", run.trace, expected)
-            _as_busy(run.trace, expected)
-        with case(f"{size:,} numbers"):
-            equal(run.result, _mixed(np.arange(size, dtype=np.uint32)))
+def _scores(number: int) -> list[Array]:
+    return [np.full(_ROWS, _COLUMNS * (i + 1), np.float32) for i in range(number)]
 
 
 EXERCISES = (
     Exercise("08-annotate", "Ranges around an `await`", "handle", check_annotated),
     *REPORTS,
-    Exercise(
-        "08-case-a",
-        "Case A",
-        "case_a",
-        _case("case_a", "hidden synchronisation", _copies, (4, 500_000), (3, 1_000_000)),
-        _hostile(_copies),
-    ),
-    Exercise(
-        "08-case-b",
-        "Case B",
-        "case_b",
-        _case("case_b", "too few streams", _narrow, (6,), (8,)),
-        _hostile(_copies),
-    ),
-    Exercise(
-        "08-case-c",
-        "Case C",
-        "case_c",
-        _case("case_c", "null stream", _copies, (4, 500_000), (5, 500_000)),
-        _hostile(_copies),
-    ),
-    Exercise(
-        "08-case-d",
-        "Case D",
-        "case_d",
-        _case("case_d", "pageable copy", _pageable, (4, 500_000), (3, 1_000_000)),
-        _hostile(_pageable),
-    ),
-    Exercise("08-case-e", "Case E", "case_e", check_warm),
-    Exercise("08-case-f", "Case F", "case_f", check_in_the_loop, hostile_in_the_loop),
-    Exercise("08-case-g", "Case G", "case_g", check_big_kernel),
+    Exercise("08-challenge", "Challenge: a slow server", "serve", check_served, hostile_served),
 )

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
-from pathlib import Path
 from typing import Any, cast
 
+from asyncgpu_tutor import Trace
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.exercises.checks.results import brief, is_number
 from asyncgpu_tutor.exercises.exercise import Rejected, case
-from asyncgpu_tutor.exercises.sandbox import call_plain
+from asyncgpu_tutor.exercises.sandbox import call_plain, one_line
 
-__all__ = ["answers", "reads", "same"]
+__all__ = ["asked", "reads", "same"]
 
 # In words, and what makes the arguments anew: an answer may change what it is given.
 Case = tuple[str, Callable[[], tuple[Any, ...]]]
@@ -65,14 +64,11 @@ def _short(part: object) -> str:
     return repr(part) if isinstance(part, str) else f"{part:.6g}"
 
 
-def answers(query: object, export: Path) -> list[tuple[object, ...]]:
-    """The rows that an export gives for a query, which can only read."""
+def asked(query: object, trace: Trace) -> list[tuple[object, ...]]:
+    """The rows that a trace gives for a query."""
     if not isinstance(query, str):
         raise Rejected(f"the query should be text, and is {brief(query)}")
-    with closing(sqlite3.connect(f"{export.resolve().as_uri()}?mode=ro", uri=True)) as database:
-        steps = iter(range(20_000))
-        database.set_progress_handler(lambda: next(steps, None) is None, 100_000)
-        try:
-            return database.execute(query).fetchall()
-        except (sqlite3.Error, sqlite3.Warning) as error:
-            raise Rejected(f"SQLite says: {error}") from None
+    try:
+        return list(trace.sql(query))
+    except UsageError as error:
+        raise Rejected(one_line(error)) from None

@@ -51,13 +51,15 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
     busy = union((s.start, s.end) for s in seen.device)
     guilty: list[Span] = []
     idle: list[float] = []
-    for wait in (span for span in seen.trace if span.kind == "wait"):
+    for wait in [*(span for span in seen.trace if span.kind == "wait"), *_held_by_a_copy(seen)]:
         index = bisect_left(asked, wait.end, key=lambda pair: pair[0])
         if index == len(asked):
             continue  # the last wait of a program is no defect
         later = asked[index][1]
         started = bisect_right(busy, wait.end, key=lambda interval: interval[0])
-        before = busy[started - 1][1] if started else wait.end
+        before = busy[started - 1][1] if started else wait.start
+        if before <= wait.start:
+            continue  # the device was done by then, so the call returned at once
         if before <= later.start and _in_one_window(seen.trace, before, later.start):
             guilty.append(wait)
             idle.append(later.start - before)
@@ -73,6 +75,13 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
             _ids(guilty),
             math.fsum(idle),
         )
+
+
+def _held_by_a_copy(seen: Evidence) -> list[Span]:
+    """Calls that returned only when their copy to the host was done: the driver waits inside of these."""
+    copies = (span for span in seen.device if span.kind == "d2h" and span.detail.get("pageable"))
+    pairs = ((seen.calls[span.id], span) for span in copies if span.id in seen.calls)
+    return [call for call, span in pairs if call.start < span.end <= call.end]
 
 
 def _in_one_window(trace: Trace, start: float, end: float) -> bool:

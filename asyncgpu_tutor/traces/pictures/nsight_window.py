@@ -15,11 +15,13 @@ from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, PAPER, QUIET, darker
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.lanes import packed
+from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
 from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Row", "nsight_window", "window_rows"]
@@ -70,7 +72,7 @@ def window_rows(trace: Trace) -> list[Row]:
     return [row for row in _rows(trace) if row.spans or not row.part]
 
 
-def nsight_window(trace: Trace, *, width: float = 10.0) -> Axes:
+def nsight_window(trace: Trace, *, title: str = "", width: float = 10.0) -> Axes:
     """Draw a trace as the window of Nsight Systems arranges it; rows are numbered in reading order."""
     rows = window_rows(trace)
     _, ax = plt.subplots(figsize=(width, _ROW * (len(rows) + 2.5)), layout="constrained")
@@ -94,9 +96,24 @@ def nsight_window(trace: Trace, *, width: float = 10.0) -> Axes:
         tick.set_fontweight("normal" if row.part else "bold")
     ax.xaxis.tick_top()  # the window has its ruler above the rows
     ax.tick_params(axis="x", labelsize=8, colors=QUIET)
+    ax.set_title(title, loc="left", fontsize=10, fontweight="bold")
     ax.set_title(f"µs, {trace.clock}", loc="right", fontsize=8, color=QUIET)
     for side in ("right", "left", "bottom"):
         ax.spines[side].set_visible(False)
+    shown = {span.kind for row in rows for span in row.spans}
+    patches = [
+        Patch(
+            facecolor=KIND_LOOKS[kind].colour,
+            edgecolor=darker(KIND_LOOKS[kind].colour),
+            hatch=KIND_LOOKS[kind].hatch or None,
+            label=words,
+        )
+        for kind, words in KIND_WORDS.items()
+        if kind in shown
+    ]
+    ax.legend(
+        handles=patches, loc="upper left", bbox_to_anchor=(0, 0), ncols=6, fontsize=8, frameon=False
+    )
     return ax
 
 
@@ -109,7 +126,9 @@ def _rows(trace: Trace) -> Iterator[Row]:
         yield from _stacked("[All Streams]", 3, own, "all")
         for stream in sorted({s.stream for s in own if s.stream is not None}):
             mine = [span for span in own if span.stream == stream]
-            yield Row(f"Stream {stream}" if stream else "Default stream", 3)
+            # The window has CUDA's own numbers; ours count streams by their first use.
+            number = mine[0].detail.get("cuda_stream", stream)
+            yield Row(f"Stream {number}" if stream else "Default stream", 3)
             yield Row("Graphs", 4, tuple(s for s in mine if s.kind == "graph"), "kernels")
             yield Row("Kernels", 4, tuple(s for s in mine if s.kind == "kernel"), "kernels")
             yield Row("Memory", 4, tuple(s for s in mine if s.kind in _MEMORY), "memory")

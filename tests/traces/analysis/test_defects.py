@@ -86,6 +86,35 @@ def test_waiting_once_at_the_end_is_no_defect(sim: Device) -> None:
     assert agt.diagnose(trace) == []
 
 
+def asked_twice(wait: agt.types.Span, *, pageable: bool = False) -> Trace:
+    """A copy to the host, a wait, and a second copy that was asked for after the wait."""
+    copy, detail = agt.types.Span, {"pageable": pageable}
+    return Trace(
+        [
+            copy(0, "call", "enqueue d2h", 0, 25 if pageable else 5, "cuda:0"),
+            copy(1, "d2h", "y", 10, 20, "cuda:0", 1, after=(0,), detail=detail),
+            wait,
+            copy(3, "call", "enqueue d2h", 50, 55, "cuda:0"),
+            copy(4, "d2h", "y", 60, 70, "cuda:0", 1, after=(3,)),
+        ]
+    )
+
+
+def test_a_wait_for_a_device_that_is_done_holds_nobody_up() -> None:
+    """It returns at once: as after `await`, which asks for the error of what is already over."""
+    held = asked_twice(agt.types.Span(2, "wait", "synchronize event", 15, 22, "cuda:0"))
+    late = asked_twice(agt.types.Span(2, "wait", "synchronize event", 30, 32, "cuda:0"))
+    assert finding(held, "hidden synchronisation").cost == 40
+    assert agt.diagnose(late) == []
+
+
+def test_a_call_that_returns_when_its_copy_to_the_host_is_done_is_a_wait() -> None:
+    """`float(array)` in CuPy: the driver waits in the call, and the wait after it returns at once."""
+    wait = agt.types.Span(2, "wait", "synchronize stream 0", 26, 28, "cuda:0")
+    found = finding(asked_twice(wait, pageable=True), "hidden synchronisation")
+    assert found.spans == (0,)
+
+
 def test_loading_costs_what_the_call_took() -> None:
     trace = recorded("08_lazy_module_loading")
     found = finding(trace, "lazy module loading")

@@ -61,9 +61,22 @@ def test_a_graph_that_is_traced_as_a_whole_has_a_row_of_its_own() -> None:
     assert rows["Memory"] == (spans[1],)
 
 
+def test_streams_of_a_report_have_the_numbers_that_the_window_shows() -> None:
+    trace = Trace.from_nsys(Trace.recorded_file("exhibit_C.sqlite"), within="exhibit C")
+    labels = [row.label for row in window_rows(trace) if "tream" in row.label]
+
+    assert labels == ["[All Streams]", "Default stream", "Stream 13", "Stream 14"]
+
+
 def test_it_is_drawn_with_a_name_for_each_row() -> None:
     trace = Trace.load_recording("08_null_stream")
-    ax = nsight_window(trace)
+    ax = nsight_window(trace, title="Two chunks of four")
+
+    assert ax.get_title(loc="left") == "Two chunks of four"
+    legend = ax.get_legend()
+    assert legend is not None
+    told = [text.get_text() for text in legend.get_texts()]
+    assert {"copy H2D", "kernel", "copy D2H", "host call", "range"} <= set(told)
 
     labels = [text.get_text().strip() for text in ax.get_yticklabels()]
     assert "Default stream" in labels

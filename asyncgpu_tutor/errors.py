@@ -54,7 +54,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from traceback import extract_tb
-from typing import Any
+from typing import Any, Self, cast
 
 __all__ = [
     "ArrayDTypeError",
@@ -99,12 +99,26 @@ __all__ = [
 ]
 
 
+_MOST_MEMBERS = 3  # of a group, in a notebook
+
+
 class AsyncGpuError(Exception):
     """Base of everything that this package raises on purpose.
 
     In a notebook it is shown in a few lines: the message, which has the kernel's line where there is one, and
-    the reader's own. ``%tb`` shows the whole traceback.
+    the reader's own. ``%tb`` shows the whole traceback. A group of errors, such as a task group of asyncio
+    raises, is shown in the same way if one of ours is in it.
     """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Make the error, and have IPython show groups that may hold it.
+
+        A group is of Python's own class, which cannot be taught to show itself. IPython can. It is not
+        touched before there is an error of ours.
+        """
+        if "IPython" in sys.modules:
+            _show_groups()
+        return super().__new__(cls, *args, **kwargs)
 
     def _render_traceback_(self) -> list[str]:
         """The lines that IPython shows in place of a traceback; nothing else calls this.
@@ -130,6 +144,10 @@ def short_traceback(
         Gives the name of a notebook's cell, such as ``("Cell", "In[3]")``, for the name of its code; for
         other code, None.
     """
+    return [*_told(error, cell), "(%tb in a cell shows the whole traceback.)"]
+
+
+def _told(error: BaseException, cell: Callable[[str], tuple[str, str] | None]) -> list[str]:
     lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
     cause = error.__cause__
     if cause is not None and not isinstance(cause, AsyncGpuError):
@@ -139,8 +157,43 @@ def short_traceback(
         name = cell(frame.filename)
         if name is not None:
             own.append(f"{' '.join(name)}, line {frame.lineno}: {frame.line}")
-    lines += dict.fromkeys([*own[:1], *own[-1:]])
-    return [*lines, "(%tb in a cell shows the whole traceback.)"]
+    return lines + list(dict.fromkeys([*own[:1], *own[-1:]]))
+
+
+def _members(error: BaseException) -> list[BaseException]:
+    """The errors in a group, and in the groups in it."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return [member for inner in group.exceptions for member in _members(inner)]
+
+
+def _show_groups() -> None:
+    """Have IPython show groups with an error of ours in a few lines, unless it has another handler."""
+    from IPython import get_ipython  # pyright: ignore[reportPrivateImportUsage] - it has been imported before
+
+    shell: Any = get_ipython()  # pyright: ignore[reportUnknownVariableType, reportNoOverloadImplementation] - IPython has no types
+    if shell is not None and not shell.custom_exceptions:
+        shell.set_custom_exc((BaseExceptionGroup,), _show_group)
+
+
+def _show_group(
+    shell: Any, kind: type[BaseException], group: BaseException, tb: Any, tb_offset: Any = None
+) -> None:
+    members = _members(group)
+    if not any(isinstance(member, AsyncGpuError) for member in members):
+        shell.showtraceback((kind, group, tb), tb_offset=tb_offset)
+        return
+    cell = shell.compile.format_code_name
+    lines = _told(group, cell)
+    for member in members[:_MOST_MEMBERS]:
+        lines += _told(member, cell)
+    if len(members) > _MOST_MEMBERS:
+        lines.append(f"... and {len(members) - _MOST_MEMBERS} more.")
+    # %tb has nothing to say of a group.
+    sys.last_type, sys.last_value, sys.last_traceback = kind, group, tb
+    whole = "import sys, traceback; traceback.print_exception(sys.last_value)"
+    shell._showtraceback(kind, group, [*lines, f"({whole} in a cell shows the whole traceback.)"])
 
 
 class UsageError(AsyncGpuError):

@@ -97,6 +97,67 @@ def test_the_functions_on_the_way_are_left_out_but_for_the_last(
     ]
 
 
+GROUP = """import asyncio
+
+async def run(op):
+    return await op
+
+out = agt.zeros(32).partition(32)
+async with asyncio.TaskGroup() as group:
+    group.create_task(run(beyond(out)))
+    group.create_task(run(agt.ones(3)))"""
+
+
+def test_a_group_with_an_error_of_ours_is_as_short(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown(shell, capsys, SETUP)
+    shown(
+        shell,
+        capsys,
+        "beyond = agt.Kernel('extern \"C\" __global__ void beyond(float* y) { y[999] = 1.0f; }')",
+    )
+
+    lines = shown(shell, capsys, GROUP)
+
+    assert len(lines) <= MOST_LINES
+    assert lines[0] == "ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)"
+    assert lines[1].startswith("Cell In[3], line 7: async with asyncio.TaskGroup()")
+    assert lines[2].startswith("OutOfBoundsError: kernel 'beyond'")
+    assert "Cell In[3], line 4: return await op" in lines
+
+    call = lines[-1].removeprefix("(").partition(" in a cell")[0]
+    capsys.readouterr()
+    shell.run_cell(call)
+    assert "Exception Group Traceback" in capsys.readouterr().err
+
+
+def test_of_many_errors_in_a_group_some_are_shown_and_the_rest_are_counted(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown(shell, capsys, SETUP)
+    cell = """inner = [ValueError("theirs"), *(agt.UsageError(f"error {i}") for i in range(4))]
+raise ExceptionGroup("outer", [ExceptionGroup("inner", inner)])"""
+
+    lines = shown(shell, capsys, cell)
+
+    assert lines[2:5] == ["ValueError: theirs", "UsageError: error 0", "UsageError: error 1"]
+    assert "... and 2 more." in lines
+
+
+def test_groups_without_an_error_of_ours_are_left_alone(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = "raise ExceptionGroup('theirs', [ValueError('theirs')])"
+    shown(shell, capsys, SETUP)
+    shown(shell, capsys, "agt.zeros(-1)")  # ours has been shown, so groups are looked at
+
+    capsys.readouterr()
+    shell.run_cell(theirs)
+
+    assert "Exception Group Traceback" in capsys.readouterr().err
+
+
 def test_other_errors_and_other_handlers_are_left_alone(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,3 +171,5 @@ def test_other_errors_and_other_handlers_are_left_alone(
     shell.set_custom_exc((ValueError,), handler)
     shown(shell, capsys, "raise ValueError('theirs')")
     assert handled == ["theirs"]
+    shown(shell, capsys, "agt.zeros(-1)")
+    assert shell.custom_exceptions == (ValueError,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import EllipsisType
@@ -19,24 +20,22 @@ class Verdict:
     Attributes
     ----------
     answer : str
-        The option that was committed.
+        What was committed: an option, or what was typed.
     truth : str
-        The option that turned out true.
+        What turned out true.
+    right : bool
+        Whether they agree, and somebody did answer: a default scores nothing.
     by_default : bool
-        Whether nobody answered, and the default was taken.
+        Whether nobody answered.
     text : str
         Both in words, as Markdown.
     """
 
     answer: str
     truth: str
+    right: bool
     by_default: bool
     text: str
-
-    @property
-    def right(self) -> bool:
-        """Whether a committed answer was the true one. A default scores nothing."""
-        return self.answer == self.truth and not self.by_default
 
     def __repr__(self) -> str:
         return self.text
@@ -46,22 +45,27 @@ class Verdict:
 
 
 class Prediction:
-    """A question with options, to be answered before the code that settles it runs.
+    """A question, to be answered before the code that settles it runs.
 
-    Without an answer the first option is taken, so that a notebook that nobody has touched runs through.
-    Answers may be committed again, and cells run in any order and twice: the last answer counts.
+    With options one of them is the answer. Without, it is typed: a number, or words in an order, such as
+    ``"b a c"``. What is typed cannot be guessed by leaving out what is unlikely.
+
+    A notebook that nobody has touched runs through: ``commit(...)`` takes the first option, or none. Answers
+    may be committed again, and cells run in any order and twice: the last answer counts.
 
     Parameters
     ----------
     question : str
         Markdown.
+    within : float
+        By how much typed numbers may differ from the true ones, as a part of these.
     **options : str
-        At least two: what to type, and what it stands for.
+        None, or at least two: what to type, and what it stands for.
 
     Raises
     ------
     UsageError
-        If there are fewer than two options.
+        If there is one option only.
 
     Examples
     --------
@@ -70,12 +74,18 @@ class Prediction:
     Committed: `no`, they do not.
     >>> guess.reveal("no", "One stream was used.")
     **Right.** You said `no`, and so says the trace: they do not. One stream was used.
+    >>> typed = Prediction("How many copies are in the trace?")
+    >>> typed.commit(4)
+    Committed: `4`.
+    >>> typed.reveal(8)
+    **Not this time.** You said `4`; it is `8`.
     """
 
-    def __init__(self, question: str, /, **options: str) -> None:
-        if len(options) < 2:
-            raise agt.UsageError(f"a prediction needs at least two options, and got {len(options)}")
+    def __init__(self, question: str, /, *, within: float = 0.0, **options: str) -> None:
+        if len(options) == 1:
+            raise agt.UsageError("a prediction needs at least two options, or none, and got 1")
         self.question = question
+        self.within = within
         self.options: Mapping[str, str] = options
         self.answer: str | None = None
         self.verdict: Verdict | None = None
@@ -83,37 +93,41 @@ class Prediction:
 
     def __repr__(self) -> str:
         lines = [f"- `{name}`: {meaning}" for name, meaning in self.options.items()]
-        return "\n".join([f"**Predict.** {self.question}", "", *lines])
+        if self.within:
+            lines = [f"(A number is right if it is off by {self.within:.0%} or less.)"]
+        return "\n".join([f"**Predict.** {self.question}", "", *lines]).rstrip()
 
     def _repr_markdown_(self) -> str:
         return repr(self)
 
-    def commit(self, answer: str | EllipsisType) -> Words:
-        """Settle for an answer; ``...`` takes the first option.
+    def commit(self, answer: str | float | EllipsisType) -> Words:
+        """Settle for an answer; with ``...`` there is none, and the first option is taken, if there are any.
 
         Raises
         ------
         UsageError
-            If the answer is not one of the options.
+            If the answer is not one of the options, or there are none and it is empty.
         """
         self._by_default = isinstance(answer, EllipsisType)
-        chosen = next(iter(self.options)) if isinstance(answer, EllipsisType) else answer
-        self.answer = self._known(chosen)
         self.verdict = None
-        if self._by_default:
+        if isinstance(answer, EllipsisType):
+            self.answer = next(iter(self.options), "")
+            taken = f"so `{self.answer}` is taken for now. " if self.options else ""
+            how = f"type one of {self._listed()}" if self.options else "type it"
             return Words(
-                f"No answer yet, so `{chosen}` is taken for now. To take part, type one of "
-                f"{self._listed()} in place of `...` and run this cell again."
+                f"No answer yet, {taken}To take part, {how} in place of `...` and run this cell again."
             )
-        return Words(f"Committed: `{chosen}`, {self.options[chosen]}.")
+        self.answer = self._known(answer)
+        meaning = f", {self.options[self.answer]}" if self.options else ""
+        return Words(f"Committed: `{self.answer}`{meaning}.")
 
-    def reveal(self, truth: str, evidence: str = "") -> Verdict:
+    def reveal(self, truth: str | float, evidence: str = "") -> Verdict:
         """Hold the answer against what happened.
 
         Parameters
         ----------
-        truth : str
-            The option that turned out true, worked out from a trace or a result.
+        truth : str or float
+            What turned out true, worked out from a trace or a result: an option, if there are any.
         evidence : str
             A sentence that says how one can tell.
 
@@ -122,23 +136,44 @@ class Prediction:
         UsageError
             If no answer was committed, or `truth` is not one of the options.
         """
-        meaning = self.options[self._known(truth)]
+        true = self._known(truth)
+        meaning = f": {self.options[true]}." if self.options else "."
         if self.answer is None:
             raise agt.UsageError(
                 "commit an answer before the reveal: run the cell with commit(...) first"
             )
+        right = not self._by_default and self._agree(self.answer, true)
         if self._by_default:
-            said = f"**The answer is `{truth}`:** {meaning}."
-        elif self.answer == truth:
-            said = f"**Right.** You said `{truth}`, and so says the trace: {meaning}."
+            said = f"**The answer is `{true}`{meaning[0]}**{meaning[1:]}"
+        elif right:
+            so = "so says the trace" if self.options else f"it is `{true}`"
+            said = f"**Right.** You said `{self.answer}`, and {so}{meaning}"
         else:
-            said = f"**Not this time.** You said `{self.answer}`; it is `{truth}`: {meaning}."
+            said = f"**Not this time.** You said `{self.answer}`; it is `{true}`{meaning}"
         text = f"{said} {evidence}".rstrip()
-        self.verdict = Verdict(self.answer, truth, self._by_default, text)
+        self.verdict = Verdict(self.answer, true, right, self._by_default, text)
         return self.verdict
 
-    def _known(self, option: str) -> str:
-        if option not in self.options:
+    def _agree(self, answer: str, truth: str) -> bool:
+        """Whether these are the same words in the same order, or numbers that are close enough."""
+        said, true = _words(answer), _words(truth)
+        if not all(map(_is_number, said + true)):
+            return said == true
+        return len(said) == len(true) and all(
+            abs(float(a) - float(b)) <= self.within * abs(float(b)) + 1e-9
+            for a, b in zip(said, true, strict=True)
+        )
+
+    def _known(self, given: str | float) -> str:
+        option = given if isinstance(given, str) else f"{given:.10g}"
+        if not self.options:
+            if not option.strip():
+                raise agt.UsageError("this answer is empty: type a number, or words in their order")
+            if self.within and not all(map(_is_number, _words(option))):
+                raise agt.UsageError(
+                    f"a number is wanted here, such as 120, and this is {option!r}"
+                )
+        elif option not in self.options:
             raise agt.UsageError(
                 f"{option!r} is not one of the options: type one of {self._listed()}"
             )
@@ -146,6 +181,14 @@ class Prediction:
 
     def _listed(self) -> str:
         return ", ".join(f'"{name}"' for name in self.options)
+
+
+def _words(answer: str) -> list[str]:
+    return re.split(r"[\s,;]+", answer.strip().lower())
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+(\.\d*)?", text) is not None
 
 
 def score(*predictions: Prediction) -> Words:

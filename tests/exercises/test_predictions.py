@@ -47,6 +47,52 @@ def test_without_an_answer_the_first_option_is_taken_and_scores_nothing() -> Non
     assert "Right" not in verdict.text
 
 
+@pytest.mark.parametrize(
+    ("answer", "truth", "right"),
+    [
+        ("a1 b1", "a1 b1", True),
+        (" A1,  b1 ", "a1 b1", True),
+        ("b1 a1", "a1 b1", False),
+        ("a1", "a1 b1", False),
+        (0, "0", True),
+        ("2, 3", "2 3", True),
+        (3, 2, False),
+        ("a b", "2 3", False),
+    ],
+)
+def test_a_typed_answer_is_words_in_an_order_or_numbers(
+    answer: str | float, truth: str | float, right: bool
+) -> None:
+    question = Prediction("In which order?")
+    question.commit(answer)
+
+    verdict = question.reveal(truth, "See the trace.")
+
+    assert verdict.right == right
+    assert ("Right." in verdict.text) == right
+    assert verdict.text.endswith(". See the trace.")
+
+
+def test_a_typed_number_may_be_off_by_a_part_that_the_question_names() -> None:
+    question = Prediction("How long?", within=0.25)
+
+    assert "25%" in repr(question)
+    for answer, right in [(75, True), (125, True), (74, False), (126, False)]:
+        question.commit(answer)
+        assert question.reveal(100).right == right
+
+
+def test_a_typed_question_without_an_answer_tells_the_truth_and_scores_nothing() -> None:
+    question = Prediction("In which order?")
+    assert "type it in place of `...`" in str(question.commit(...))
+
+    verdict = question.reveal("b a", "So says the trace.")
+
+    assert verdict.by_default
+    assert not verdict.right
+    assert verdict.text == "**The answer is `b a`.** So says the trace."
+
+
 def test_the_last_answer_counts_and_takes_back_the_verdict() -> None:
     question = ask()
     question.commit("one")
@@ -58,7 +104,13 @@ def test_the_last_answer_counts_and_takes_back_the_verdict() -> None:
 
 
 def test_mistakes_are_told() -> None:
-    with pytest.raises(UsageError, match="at least two options, and got 1"):
+    with pytest.raises(UsageError, match="this answer is empty"):
+        Prediction("?").commit(" ")
+    with pytest.raises(
+        UsageError, match="a number is wanted here, such as 120, and this is '100 µs'"
+    ):
+        Prediction("?", within=0.1).commit("100 µs")
+    with pytest.raises(UsageError, match="at least two options, or none, and got 1"):
         Prediction("?", yes="y")
     with pytest.raises(UsageError, match=r"'many' is not one of the options: .*\"one\", \"four\""):
         ask().commit("many")

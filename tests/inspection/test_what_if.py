@@ -66,6 +66,25 @@ def test_the_still_has_the_curve_and_some_timelines_on_one_scale() -> None:
     assert len(ends) == 1
 
 
+def test_a_point_names_those_that_it_covers() -> None:
+    def sized(n: int, name: str) -> None:
+        agt.h2d(agt.pin(DATA[: 32 * n]), name).sync()
+
+    html = agt.explore(sized, n=[1, 64], name=["a", "b"])._curve()
+    titles = {
+        e.get("data-key"): [t.text for t in e]
+        for e in ET.fromstring(html).iter()
+        if e.get("class") == "agt-point"
+    }
+
+    assert titles["0,0"] == titles["0,1"] != titles["1,0"]
+    (said,) = titles["0,0"]
+    assert [line.partition(":")[0] for line in (said or "").splitlines()] == [
+        "name = a",
+        "name = b",
+    ]
+
+
 def test_the_live_view_has_a_frame_and_a_value_for_each_place_of_the_sliders() -> None:
     found = agt.explore(program, streams=[1, 2], chunks=[1, 2, 4])
     view = found._view()

@@ -161,6 +161,15 @@ agt.explore(program, streams=range(1, 5), chunks=[1, 2, 4])
 """
 
 
+def click_at(page: Page, live: Locator, key: str) -> None:
+    """Click on the middle of a point of the curve, whatever lies on it."""
+    point = live.locator(f'.agt-point[data-key="{key}"]')
+    point.scroll_into_view_if_needed()
+    box = point.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
 @pytest.mark.usefixtures("anywidget_here")
 def test_a_parameter_is_changed_by_a_slider_by_typing_and_in_the_curve(
     page: Page, lab: str, course: Path, album: Path
@@ -182,11 +191,42 @@ def test_a_parameter_is_changed_by_a_slider_by_typing_and_in_the_curve(
     expect(live.locator(".agt-title").nth(0)).to_have_text("streams = 2, chunks = 4")
     expect(live.locator(".agt-point.now")).to_have_attribute("data-key", "1,2")
     page.screenshot(path=album / "live_explore.png")
-    live.locator('.agt-point[data-key="3,1"]').click()
+    click_at(page, live, "3,1")  # of two points that cover each other, the nearer one
     expect(said).to_contain_text("streams = 4, chunks = 2: ")
+    expect(slider).to_have_value("3")
+    expect(field).to_have_value("2")
+    click_at(page, live, "3,2")
+    expect(said).to_contain_text("streams = 4, chunks = 4: ")
     field.fill("7")
     field.press("Enter")
     expect(said).to_have_text("chunks can be 1, 2, 4")
+
+
+# `turns` changes nothing, so all points of one value of `streams` lie on one spot.
+SAME_SPOT = """
+def program(streams, turns):
+    agt.h2d(x).sync_on(agt.create_stream())
+agt.explore(program, streams=[1, 2], turns=[1, 2, 3])
+"""
+
+
+@pytest.mark.usefixtures("anywidget_here")
+def test_points_on_one_spot_are_all_named_and_taken_in_turn(
+    page: Page, lab: str, course: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    live = shown(page, lab, course, "live_one_spot", SAME_SPOT.strip())
+    names = live.locator('.agt-point[data-key="1,2"] title').text_content()
+    assert [line.partition(":")[0] for line in (names or "").splitlines()] == [
+        "turns = 1",
+        "turns = 2",
+        "turns = 3",
+    ]
+
+    for turns in (3, 2, 1, 3):  # the one on top first
+        click_at(page, live, "1,0")
+        expect(live.locator(".agt-status").first).to_contain_text(f"streams = 2, turns = {turns}: ")
 
 
 WATCHED = """

@@ -4,6 +4,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const ABOVE = 48, AXIS = 40, ROW = 20, RIGHT = 14; // pixels, as in the still
 const SWEEP = 6000; // ms in which the clock passes what is in view
+const REACH = 12; // pixels from a point of a curve at which a click still means it
 const KEYS = "← → along a lane, ↑ ↓ between lanes, Enter: chain, Space: play, + −: zoom, 0: all, Shift with ← →: move";
 
 const escaped = text => String(text).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
@@ -400,7 +401,7 @@ const VIEWS = {
   // One timeline and a slider for each parameter, whose value can also be typed; the curve marks where one is.
   explore(data, el) {
     const root = room(el, "agt agt-live agt-explore");
-    const now = data.start.split(",").map(Number);
+    const now = data.start.split(",").map(Number), puts = []; // puts: to move one slider, and draw nothing yet
     const said = made(root, "div", { class: "agt-status", "aria-live": "polite" });
     const pick = () => {
       const key = now.join(",");
@@ -413,11 +414,12 @@ const VIEWS = {
       made(row, "span", { class: "agt-parameter" }, name);
       const slider = made(row, "input", { type: "range", min: 0, max: values.length - 1, value: now[i], "aria-label": name });
       const field = made(row, "input", { type: "text", value: values[now[i]], "aria-label": `${name}, typed` });
-      const set = index => {
+      const put = index => {
         [now[i], slider.value, field.value] = [index, index, values[index]];
         slider.setAttribute("aria-valuetext", values[index]);
-        pick();
       };
+      const set = index => { put(index); pick(); };
+      puts.push(put);
       slider.addEventListener("input", () => set(+slider.value));
       field.addEventListener("change", () => {
         const index = values.indexOf(field.value.trim());
@@ -428,10 +430,17 @@ const VIEWS = {
     const view = new Timeline(root);
     const curve = made(root, "div");
     curve.innerHTML = data.curve;
+    // The nearest point counts, not the one that was drawn last. Of points on one spot, each click takes the next.
     curve.addEventListener("click", event => {
-      const key = event.target.dataset?.key?.split(",").map(Number);
-      key?.forEach((index, i) => { now[i] = index; root.querySelectorAll('label input[type="range"]')[i].value = index; root.querySelectorAll('label input[type="text"]')[i].value = data.sliders[i][1][index]; });
-      if (key) pick();
+      const from = point => {
+        const box = point.getBoundingClientRect();
+        return Math.hypot(event.clientX - (box.left + box.right) / 2, event.clientY - (box.top + box.bottom) / 2);
+      };
+      const points = [...curve.querySelectorAll(".agt-point")].reverse(), least = Math.min(...points.map(from));
+      if (least > REACH) return;
+      const there = points.filter(point => from(point) < least + 1), at = there.findIndex(point => point.classList.contains("now"));
+      there[(at + 1) % there.length].dataset.key.split(",").forEach((index, i) => puts[i](+index));
+      pick();
     });
     pick();
     return () => view.end();

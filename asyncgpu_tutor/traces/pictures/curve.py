@@ -12,6 +12,7 @@ from asyncgpu_tutor.traces.pictures.svg import ticks
 __all__ = ["Curve"]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 34, 44  # pixels around the curves
+_RADIUS = 4  # pixels, of a point
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,17 @@ class Curve:
 
     def _lines(self, step: float, tall: float, most: float) -> Iterator[str]:
         names: list[tuple[float, str, str]] = []
+        told = self._tips(tall, most)
         for number, (name, line) in enumerate(self.lines.items()):
             colour = OP_COLOURS[number % len(OP_COLOURS)]
             points = [(i * step, tall - y / most * tall, key) for i, (key, y) in enumerate(line)]
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
             yield f'<polyline points="{path}" style="fill:none;stroke:{colour};stroke-width:2"/>'
-            for (x, y, key), (_, value) in zip(points, line, strict=True):
+            for x, y, key in points:
                 yield (
-                    f'<circle class="agt-point" data-key="{escape(key)}" cx="{x:.1f}" cy="{y:.1f}" r="4" '
-                    f'style="fill:{colour};stroke:{darker(colour)}"><title>{value:.1f}</title></circle>'
+                    f'<circle class="agt-point" data-key="{escape(key)}" cx="{x:.1f}" cy="{y:.1f}" '
+                    f'r="{_RADIUS}" style="fill:{colour};stroke:{darker(colour)}">'
+                    f"<title>{escape(told[key])}</title></circle>"
                 )
             names.append((points[-1][1], name, colour))
         # Names that would lie on each other go below each other, so each has its line's colour.
@@ -84,3 +87,15 @@ class Curve:
             if name:
                 box = f'<rect x="{x + 10:.1f}" y="{last - 4:.1f}" width="9" height="9" fill="{colour}"/>'
                 yield f'{box}<text x="{x + 24:.1f}" y="{last + 4:.1f}">{escape(name)}</text>'
+
+    def _tips(self, tall: float, most: float) -> dict[str, str]:
+        """By key, what a point says under the mouse: its line and number, and those of points it covers."""
+        told: dict[str, str] = {}
+        for i in range(len(self.values)):
+            here = [(name, *line[i]) for name, line in self.lines.items() if i < len(line)]
+            for _, key, y in here:
+                near = [p for p in here if abs(p[2] - y) / most * tall < 2 * _RADIUS]
+                told[key] = "\n".join(
+                    f"{name}: {us:.1f}" if name else f"{us:.1f}" for name, _, us in near
+                )
+        return told

@@ -13,8 +13,9 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
+from asyncgpu_tutor.cuda_c.memory.faults import report_misaligned
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
-from asyncgpu_tutor.cuda_c.memory.regions import one_by_one
+from asyncgpu_tutor.cuda_c.memory.turns import one_by_one
 from asyncgpu_tutor.cuda_c.types import (
     CType,
     Pointer,
@@ -25,7 +26,7 @@ from asyncgpu_tutor.cuda_c.types import (
     size_of,
     spelled,
 )
-from asyncgpu_tutor.errors import MisalignedError, OutOfBoundsError
+from asyncgpu_tutor.errors import OutOfBoundsError
 
 NULL = Ptr(None, 0, 1, 0, "nullptr")
 
@@ -115,7 +116,9 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> Any:
         return region.load(team, mask, ptr, ctype, site, ctype.size)
     out: list[Any] = []
     wide = _request_size(ctype)
-    _require_aligned(team, mask, ptr, ctype, site)
+    align = align_of(ctype)
+    if ptr.stride % align or ptr.base % align:
+        report_misaligned(team, mask, ptr, mask.take(ptr.address()), align, spelled(ctype), site)
     for leaf, offset in leaves(ctype):
         if isinstance(leaf, Pointer):
             team.fault(OutOfBoundsError, site.at, None, "loads a pointer, which is not supported")
@@ -132,33 +135,14 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: CType, value: Any, site: Site
         region.store(team, mask, ptr, ctype, value, site, ctype.size)
         return
     wide = _request_size(ctype)
-    _require_aligned(team, mask, ptr, ctype, site)
+    align = align_of(ctype)
+    if ptr.stride % align or ptr.base % align:
+        report_misaligned(team, mask, ptr, mask.take(ptr.address()), align, spelled(ctype), site)
     for k, (leaf, offset) in enumerate(leaves(ctype)):
         if isinstance(leaf, Pointer):
             team.fault(OutOfBoundsError, site.at, None, "stores a pointer, which is not supported")
         size = wide if wide and not k else 0 if wide else leaf.size
         region.store(team, mask, ptr.moved(offset), leaf, value[k], site, size)
-
-
-def _require_aligned(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> None:
-    align = align_of(ctype)
-    if ptr.stride % align == 0 and ptr.base % align == 0:
-        return
-    address = mask.take(ptr.address())
-    wrong = np.flatnonzero(np.broadcast_to(np.asarray(address % align), (mask.n,)))
-    if not len(wrong):
-        return
-    byte = int(np.broadcast_to(np.asarray(address), (mask.n,))[wrong[0]])
-    verb = "writes" if site.write else "reads"
-    team.fault(
-        MisalignedError,
-        site.at,
-        int(mask.index[wrong[0]]),
-        f"{verb} a {spelled(ctype)} at byte {byte} of '{ptr.name}': its address must be a "
-        f"multiple of {align}",
-        array=ptr.name,
-        index=byte,
-    )
 
 
 def _request_size(ctype: CType) -> int:

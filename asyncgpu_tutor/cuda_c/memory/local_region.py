@@ -11,9 +11,11 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.memory.faults import report_bounds
 from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.memory.regions import UNSIGNED, inside, one_by_one, report_bounds
+from asyncgpu_tutor.cuda_c.memory.regions import UNSIGNED, inside
+from asyncgpu_tutor.cuda_c.memory.turns import one_by_one
 from asyncgpu_tutor.cuda_c.types import CType, Scalar, size_of
 from asyncgpu_tutor.errors import KernelFault, OutOfBoundsError, UninitialisedReadError
 
@@ -48,7 +50,6 @@ class LocalRegion(Named):
         self.defined: list[Any] = [None] * count  # None, True, or a mask's bits
         self.matrix: NDArray[Any] = np.zeros((0, 0))
         self.written: NDArray[np.bool_] | None = None
-        self.check_written = team.launch.limits.check_uninitialised
 
     def _word(self, ptr: Ptr, size: int) -> Any:
         """Row of an address, as an int or an array over all lanes."""
@@ -146,14 +147,8 @@ class LocalRegion(Named):
         if defined is True:
             return
         missing = mask.bits if defined is None else mask.bits & ~defined
-        if not missing.any():
-            return
-        if not self.check_written:
-            assert self.rows is not None
-            if self.rows[word] is None:
-                self.rows[word] = UNSIGNED[self.unit](0)
-            return
-        self._unwritten(team, int(missing.argmax()), word, ptr, site)
+        if missing.any():
+            self._unwritten(team, int(missing.argmax()), word, ptr, site)
 
     # -- matrix
 
@@ -173,7 +168,7 @@ class LocalRegion(Named):
     def _require_matrix(
         self, team: Team, mask: Mask, part: NDArray[Any], ptr: Ptr, site: Site
     ) -> None:
-        if self.written is None or not self.check_written:
+        if self.written is None:
             return
         known = self.written[part, mask.index]
         if not known.all():

@@ -16,7 +16,6 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.devices.cuda.cupti import CuptiRecorder, CuptiRefusedError
 from asyncgpu_tutor.devices.cuda.event_recorder import EventRecorder
 from asyncgpu_tutor.devices.cuda.nodes import Outline
-from asyncgpu_tutor.devices.protocol import Dim3
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Detail", "Journal", "open_recorder"]
 
-# Of a call: grid and block of a launch, the number of bytes of a copy, or all that there is to say.
-Detail = tuple[Dim3, Dim3] | int | Mapping[str, object] | None
+Detail = Mapping[str, object] | None  # what there is to say of a call
 AnyRecorder = EventRecorder | CuptiRecorder
 
 
@@ -134,7 +132,7 @@ class Journal:
         if outline is not None and recorder.sees_nodes:
             drafts = outline.draft(log, number, op, label, host.id)
         else:
-            facts = _facts(detail) if outline is None else {"nodes": outline.nodes}
+            facts = detail or {} if outline is None else {"nodes": outline.nodes}
             drafts = [log.draft(kind, name, number, op=op, label=label, call=host.id, detail=facts)]
         recorder.add(drafts, before, after, start * 1e6)
 
@@ -196,10 +194,3 @@ def open_recorder(log: SpanLog, ordinal: int, source: str) -> AnyRecorder:
         recorder = EventRecorder(log)
         log.about["instead_of_cupti"] = f"CUDA events, because {reason}"
         return recorder
-
-
-def _facts(detail: Detail) -> Mapping[str, object]:
-    if isinstance(detail, tuple):
-        grid, block = detail
-        return {"grid": list(grid), "block": list(block)}
-    return {"bytes": detail} if isinstance(detail, int) else detail or {}

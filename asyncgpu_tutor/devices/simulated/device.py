@@ -318,7 +318,9 @@ class SimDevice:
         """Enqueue one launch."""
         if not isinstance(function, SimFunction):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        piece = kernel_launch(self.spec, function, grid, block, args, shared_mem, self.observers)
+        piece = kernel_launch(
+            self.spec, function, grid, block, args, shared_mem, self.observers, self.heap.find
+        )
         self.enqueue(piece, stream)
 
     def prepare(self, calls: Sequence[Call]) -> SimReplay:

@@ -126,7 +126,8 @@ def _piece(device: SimDevice, call: Call) -> Piece:
     spec = device.spec
     if call.verb == "launch":
         function, grid, block, args, shared = call.args
-        return kernel_launch(spec, function, grid, block, args, shared, device.observers)
+        find = device.heap.find
+        return kernel_launch(spec, function, grid, block, args, shared, device.observers, find)
     if call.verb == "memset_async":
         memory, value, nbytes = call.args
         return memset(spec, memory, value, nbytes)

@@ -86,8 +86,9 @@ format: $(TEST_STAMP)
 	$(BIN)/ruff format .
 	$(PY) tools/build_notebooks.py
 
-# The ceiling for one cell is 60 s. Notebooks and tests in one run keep all processes busy to the end.
-PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
+# The ceiling for one cell is 60 s. Notebooks and tests in one run keep all processes busy to the end. Kernels start with
+# tests/kernel, which forbids what a browser lacks.
+PYTEST := IPYTHONDIR="$(CURDIR)/tests/kernel" $(BIN)/pytest -n $(JOBS) --dist worksteal
 NBMAKE := --nbmake --nbmake-timeout=60
 
 test: lint
@@ -105,7 +106,7 @@ quick: $(TEST_STAMP)
 notebooks-build: $(TEST_STAMP)
 	$(PY) tools/build_notebooks.py
 
-# Runs every chapter, and makes build/site of them, the docs and the docstrings.
+# Runs every chapter, and makes build/site of them, the docs and the docstrings, with a JupyterLite.
 site: $(SITE_STAMP)
 	$(PY) tools/build_site.py $(ARGS)
 

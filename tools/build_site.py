@@ -1,4 +1,4 @@
-"""The site: chapters with their outputs, the docs, a page of the interface, and a JupyterLite; `make site`.
+"""The site: chapters with their outputs, the docs, the interface, slides and a JupyterLite; `make site`.
 
 The pages are laid out in ``build/site-source`` as they lie in the repository, so that their links hold, and
 Sphinx makes ``build/site`` of them. A warning is an error, a link that leads nowhere included. What is
@@ -99,7 +99,9 @@ def main() -> int:
     done = subprocess.run(command, env=environment, check=False)
     (SITE / ".nojekyll").touch()
     if done.returncode == 0:
-        subprocess.run([sys.executable, ROOT / "tools/build_lite.py", SITE / "lite"], check=True)
+        for part in ("deck", "lite"):
+            build = [sys.executable, ROOT / f"tools/build_{part}.py", SITE / part]
+            subprocess.run(build, env=environment, check=True)
     return done.returncode
 
 

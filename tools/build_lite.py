@@ -66,8 +66,18 @@ def lay_out() -> None:
 
 
 def call(*arguments: object) -> None:
-    """Run a module of Python with these arguments, and stop where it fails."""
-    subprocess.run([sys.executable, "-m", *map(str, arguments)], check=True, cwd=ROOT / "build")
+    """Run a module of Python with these arguments; it is heard only where it fails."""
+    command = [sys.executable, "-m", *map(str, arguments)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT / "build",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"{done.stdout}\n{' '.join(command)} has failed")
 
 
 if __name__ == "__main__":

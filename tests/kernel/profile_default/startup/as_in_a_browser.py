@@ -5,15 +5,14 @@ def _as_in_a_browser(_: object) -> None:
     """Called before the first cell, when the kernel has started the threads that it needs for itself."""
     import os
     import runpy
-    import sys
     from pathlib import Path
 
     from IPython import get_ipython
 
     get_ipython().events.unregister("pre_run_cell", _as_in_a_browser)
     here = Path(os.environ["IPYTHONDIR"])
-    forbid = runpy.run_path(str(here.with_name("in_a_browser.py")))["forbid"]
-    forbid(lambda: "cupy" not in sys.modules)  # which has threads, and is in no browser
+    rules = runpy.run_path(str(here.with_name("in_a_browser.py")))
+    rules["forbid"](rules["by_the_course"])
 
 
 get_ipython().events.register("pre_run_cell", _as_in_a_browser)  # noqa: F821 - IPython's own

@@ -27,13 +27,13 @@ CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/commands/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help lab site bundle venv test test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
+.PHONY: help lab site deck bundle venv test test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 	@echo "Also: make lint, make format, make quick (tests without the slow ones), make notebooks,"
 	@echo "make test-lab (the course in a browser), make notebooks-build (from course/), make nbgrader (for instructors),"
-	@echo "make site (build/site), make bundle, make venv, make doctor, make profile (Nsight Systems), make wheel, make clean."
+	@echo "make site (build/site), make deck, make bundle, make venv, make doctor, make profile (Nsight Systems), make wheel, make clean."
 	@echo "PYTHON=/path/to/python picks the interpreter, CUPY_EXTRA=cuda12, cuda13 or none the CuPy."
 
 $(VENV_STAMP):
@@ -86,8 +86,9 @@ format: $(TEST_STAMP)
 	$(BIN)/ruff format .
 	$(PY) tools/build_notebooks.py
 
-# The ceiling for one cell is 60 s. Notebooks and tests in one run keep all processes busy to the end.
-PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
+# The ceiling for one cell is 60 s. Notebooks and tests in one run keep all processes busy to the end. Kernels start with
+# tests/kernel, which forbids what a browser lacks.
+PYTEST := IPYTHONDIR="$(CURDIR)/tests/kernel" $(BIN)/pytest -n $(JOBS) --dist worksteal
 NBMAKE := --nbmake --nbmake-timeout=60
 
 test: lint
@@ -105,12 +106,16 @@ quick: $(TEST_STAMP)
 notebooks-build: $(TEST_STAMP)
 	$(PY) tools/build_notebooks.py
 
-# Runs every chapter, and makes build/site of them, the docs and the docstrings.
+# Runs every chapter, and makes build/site of them, the docs and the docstrings, with slides and a JupyterLite.
 site: $(SITE_STAMP)
 	$(PY) tools/build_site.py $(ARGS)
 
+# Slides for ninety minutes: build/deck/index.html.
+deck: $(SITE_STAMP)
+	$(PY) tools/build_deck.py build/deck $(ARGS)
+
 # For a room without a network: wheels, notebooks, instructions. ARGS="--python 3.12" for the room's Python.
-bundle: $(BUNDLE_STAMP)
+bundle: $(BUNDLE_STAMP) $(SITE_STAMP)
 	$(PY) tools/bundle.py $(ARGS)
 
 # For instructors: see docs/instructors.md.

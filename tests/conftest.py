@@ -14,6 +14,10 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceUnavailableError
 from asyncgpu_tutor.run.current import resolve
 
+from .in_a_browser import by_the_course, forbid
+
+forbid(by_the_course)
+
 mpl.use("Agg")
 # No example has a deadline, because a slow machine is no counterexample. Examples are the same each time, so
 # that one which was found comes back.

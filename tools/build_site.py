@@ -1,4 +1,4 @@
-"""The site: chapters with their outputs, the docs, and a page of the interface; `make site`.
+"""The site: chapters with their outputs, the docs, the interface, slides and a JupyterLite; `make site`.
 
 The pages are laid out in ``build/site-source`` as they lie in the repository, so that their links hold, and
 Sphinx makes ``build/site`` of them. A warning is an error, a link that leads nowhere included. What is
@@ -26,9 +26,10 @@ import asyncgpu_tutor as agt
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "build/site-source"
 SITE = ROOT / "build/site"
-ADDRESS: str = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"][
-    "Repository"
+URLS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+    "urls"
 ]
+ADDRESS, PUBLISHED = URLS["Repository"], URLS["Documentation"]
 COLAB_BRANCH = "colab"
 
 # What is a page, by its place in the repository. README.md is the first page.
@@ -97,6 +98,10 @@ def main() -> int:
     ]
     done = subprocess.run(command, env=environment, check=False)
     (SITE / ".nojekyll").touch()
+    if done.returncode == 0:
+        for part in ("deck", "lite"):
+            build = [sys.executable, ROOT / f"tools/build_{part}.py", SITE / part]
+            subprocess.run(build, env=environment, check=True)
     return done.returncode
 
 
@@ -195,6 +200,7 @@ def buttons(name: str) -> dict[str, Any]:
     """A cell of links that open a chapter elsewhere."""
     owner = ADDRESS.removeprefix("https://github.com/")
     links = {
+        "Run in this browser": f"{PUBLISHED}lite/lab/index.html?path=notebooks/{name}",
         "Open in Colab": f"https://colab.research.google.com/github/{owner}/blob/{COLAB_BRANCH}/{name}",
         "Open in Binder": f"https://mybinder.org/v2/gh/{owner}/main?urlpath=lab/tree/notebooks/{name}",
         "Open in a dev container": f"https://codespaces.new/{owner}",

@@ -47,7 +47,7 @@ doctor` says what is missing where something is.
 
 - `wheels/`: {count} packages, {size} MB, for {systems}.
 - `notebooks/`: the chapters, to look at; JupyterLab shows those in `my-course`.
-- `instructors.md`: plans for 90 minutes, half a day and a day.
+- `instructors.md`: plans for 90 minutes, half a day and a day. `slides/index.html`: slides for the first.
 
 No GPU is needed. For one, CuPy has to be installed from the network: `pip install "asyncgpu_tutor[cuda12]"`.
 """
@@ -81,6 +81,7 @@ def main() -> int:
         ROOT / "notebooks", BUNDLE / "notebooks", ignore=shutil.ignore_patterns("progress*", ".*")
     )
     shutil.copy(ROOT / "docs/instructors.md", BUNDLE)
+    call(ROOT / "tools/build_deck.py", BUNDLE / "slides")
     found = list(wheels.iterdir())
     size = sum(wheel.stat().st_size for wheel in found) / 1e6
     text = INSTRUCTIONS.format(

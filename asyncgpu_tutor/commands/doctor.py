@@ -60,6 +60,9 @@ cupti.activity_disable(cupti.ActivityKind.CONCURRENT_KERNEL)
 print("it was imported, and takes records of kernels")
 """
 
+# What Pyodide, the Python of a page, calls the system that it runs on.
+BROWSER = "Emscripten"
+
 Status = Literal["ok", "absent", "missing", "broken"]
 
 
@@ -272,6 +275,8 @@ def examine_package(machine: ThisMachine, name: str, use: str, extra: str = "") 
 def examine_jupyterlab(machine: ThisMachine) -> Finding:
     """JupyterLab. Not needed: editors that run notebooks do as well."""
     version = machine.version_of("jupyterlab")
+    if version is None and machine.system()[0] == BROWSER:
+        return Finding("JupyterLab", "absent", "JupyterLite takes its place in a browser")
     if version is None:
         make = "make lab, or: " if machine.in_checkout() else ""
         advice = f"{make}{how_to_install(machine, 'lab')}   (or open the notebooks in an editor)"
@@ -285,6 +290,10 @@ def examine_driver(machine: ThisMachine, cuda: Cuda | None) -> Finding:
     if cuda is None:
         if machine.system()[0] == "Darwin":
             return Finding(name, "absent", "macOS has no CUDA; the simulated device needs none")
+        if machine.system()[0] == BROWSER:
+            return Finding(
+                name, "absent", "out of a browser's reach; the simulated device needs none"
+            )
         advice = "If there is an NVIDIA GPU in this machine, install its driver: nvidia.com/drivers"
         return Finding(name, "absent", "no driver; the simulated device needs none", advice)
 

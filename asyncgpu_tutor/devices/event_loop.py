@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import threading
 import time
 from collections.abc import Coroutine, Sized
@@ -17,6 +16,9 @@ T = TypeVar("T")
 
 # How long code that could go on without a turn of the loop may do so: timers and sockets wait meanwhile.
 TURN_EVERY_US = 500.0
+
+LOOK_S = 0.001  # how often a loop of our own looks for what other threads want of it
+PATIENCE_S = 1.0  # and for how long, where it has nothing else to wait for
 
 
 class _Turns(threading.local):
@@ -55,22 +57,62 @@ def turn_given(next_us: float = TURN_EVERY_US) -> None:
 
 
 def completed(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, in a loop of its own: a notebook's thread has one that is running already.
+    """The result of a coroutine, in a loop of its own: a notebook has one that is running already.
 
-    That loop runs in another thread, with a copy of the context.
+    That one stands still meanwhile. No thread is started, because a browser has none.
+
+    Raises
+    ------
+    UsageError
+        If the coroutine waits for something that can never come.
     """
-    outcome: list[T] = []
-    failure: list[BaseException] = []
+    outer = asyncio._get_running_loop()  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue, reportUnknownVariableType]
+    task = asyncio.current_task(outer) if outer is not None else None
+    if outer is not None and task is not None:
+        asyncio.tasks._leave_task(outer, task)
+    asyncio._set_running_loop(None)
+    try:
+        # Not Runner.run: that takes an interrupt as a wish to cancel the coroutine at its next turn.
+        with asyncio.Runner(loop_factory=_Loop) as runner:
+            return runner.get_loop().run_until_complete(coroutine)
+    finally:
+        asyncio._set_running_loop(outer)
+        if outer is not None and task is not None:
+            asyncio.tasks._enter_task(outer, task)
 
-    def run() -> None:
-        try:
-            outcome.append(asyncio.run(coroutine))
-        except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
-            failure.append(error)
 
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,))
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
+class _Loop(asyncio.BaseEventLoop):
+    """asyncio's loop with tasks and timers, and without sockets: its `select` only sleeps.
+
+    asyncio's own loops open a pair of sockets, so that other threads can wake them. This one looks for what
+    they have put into its queue instead.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._selector = self  # what asyncio's part of the loop calls `select` of
+        self._idle_since: float | None = None
+
+    def select(self, timeout: float | None) -> list[Any]:
+        """Called once a turn; `timeout` in seconds is None where no timer is set."""
+        if timeout is not None:
+            self._idle_since = None
+            time.sleep(min(max(timeout, 0.0), LOOK_S))
+            return []
+        idle_since = self._idle_since = self._idle_since or time.perf_counter()
+        if (
+            getattr(self, "_default_executor", None) is None
+            and time.perf_counter() - idle_since > PATIENCE_S
+        ):
+            raise UsageError(
+                "the coroutine waits for something that nobody is left to do: no other task can run, and no "
+                "timer is set. Is there a task that ends without it, or an event that nobody sets?"
+            )
+        time.sleep(LOOK_S)
+        return []
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """There are none."""
+
+    def _write_to_self(self) -> None:
+        """Who has put something into the queue need not wake anybody."""

@@ -196,6 +196,13 @@ def test_an_older_cupy_on_a_newer_driver_is_fine() -> None:
     assert examine(machine).devices == ("sim", "cuda")
 
 
+def test_in_a_browser_nothing_is_missing() -> None:
+    packages = {name: COURSE[name] for name in ("numpy", "matplotlib", "ipykernel")}
+    report = examine(Told(packages=packages, platform=("Emscripten", "wasm32"), checkout=False))
+    assert report.can_run
+    assert [finding for finding in report.findings if finding.advice] == []
+
+
 def test_a_mac_is_not_told_to_install_what_it_cannot_have() -> None:
     report = examine(Told(platform=("Darwin", "arm64")))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -37,7 +38,8 @@ class Links(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages() -> dict[Path, Links]:
-    return {page: Links(page) for page in SITE.rglob("*.html")}
+    found = [page for page in SITE.rglob("*.html") if not page.is_relative_to(SITE / "lite")]
+    return {page: Links(page) for page in found}
 
 
 def test_no_link_leads_nowhere(pages: dict[Path, Links]) -> None:
@@ -58,8 +60,26 @@ def test_no_link_leads_nowhere(pages: dict[Path, Links]) -> None:
 def test_every_chapter_is_there_with_its_buttons(pages: dict[Path, Links]) -> None:
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
         links = pages[SITE / "notebooks" / f"{notebook.stem}.html"].named
-        for elsewhere in ("colab.research.google.com", "mybinder.org", "codespaces.new"):
+        for elsewhere in (
+            "colab.research.google.com",
+            "mybinder.org",
+            "codespaces.new",
+            "/lite/lab/",
+        ):
             assert any(elsewhere in link for link in links)
+
+
+def test_every_chapter_runs_in_the_browser_with_our_wheel() -> None:
+    lite = SITE / "lite"
+    assert (lite / "lab/index.html").is_file()
+    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
+        found = json.loads((lite / "files/notebooks" / notebook.name).read_text(encoding="utf-8"))
+        assert found["cells"][1]["source"].endswith("install --quiet asyncgpu-tutor")
+    (index,) = lite.glob("pypi/all.json")
+    assert (
+        agt.__version__
+        in json.loads(index.read_text(encoding="utf-8"))["asyncgpu-tutor"]["releases"]
+    )
 
 
 def test_every_doc_is_there(pages: dict[Path, Links]) -> None:

@@ -1,0 +1,33 @@
+"""The slides of course/deck.md show what there is in the course; `make deck` builds them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DECK = (ROOT / "course/deck.md").read_text(encoding="utf-8")
+
+
+def cells(chapter: str) -> dict[str, str]:
+    notebook = json.loads((ROOT / f"solutions/{chapter}.ipynb").read_text(encoding="utf-8"))
+    return {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
+
+
+def test_every_picture_is_the_last_line_of_a_cell() -> None:
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", DECK)
+    assert len(pictures) >= 6
+    for picture in pictures:
+        folder, chapter, cell = picture.removesuffix(".svg").split("/")
+        assert folder == "pictures"
+        last = re.split(r"\n(?=\S)", cells(chapter)[cell].rstrip().removesuffix(")").rstrip())[-1]
+        assert re.match(r"\w+(\.plot|\.compare_timelines)\(", last), picture
+
+
+def test_every_exercise_is_there() -> None:
+    for name in re.findall(r"`(\d\d-[\w-]+)`", DECK):
+        assert any(
+            f"{name}-check" in cells(path.stem)
+            for path in (ROOT / "solutions").glob(f"{name[:2]}*")
+        )

@@ -1,0 +1,81 @@
+"""What a browser lacks: Pyodide's Python starts no thread and no process, and opens no socket.
+
+CI has no Pyodide with NumPy. So tests and notebooks run in a CPython where the package gets an error when
+it asks for one of these (`conftest.py`), and in notebooks a cell as well (`kernel/profile_default/startup`).
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).resolve().parent
+PACKAGE = TESTS.parent / "asyncgpu_tutor"
+# Rooms of the package that nobody enters in a browser.
+OUTSIDE = {
+    "commands": "they are typed at a prompt; `start` runs a server, and `profile -- CMD` a program",
+    "devices/cuda": "there is no CUDA; CuPy's device has a thread that waits for events",
+}
+
+# What starts a thread or a process or opens a socket, by where it is looked up. Not every system has each.
+STARTS: list[tuple[Any, str]] = [
+    (threading.Thread, "start"),
+    (_thread, "start_new_thread"),
+    (_thread, "start_joinable_thread"),
+    (subprocess.Popen, "__init__"),
+    (os, "fork"),
+    (os, "posix_spawn"),
+    (os, "system"),
+    (socket.socket, "__init__"),
+]
+
+
+class NotInABrowserError(AssertionError):
+    """This could not run in a browser."""
+
+
+def forbid(refused: Callable[[], bool]) -> None:
+    """From here on, whoever starts one of these gets an error where `refused()` is true."""
+    for owner, name in STARTS:
+        if hasattr(owner, name):
+            setattr(
+                owner, name, _guarded(f"{owner.__name__}.{name}", getattr(owner, name), refused)
+            )
+
+
+def _guarded(
+    name: str, found: Callable[..., Any], refused: Callable[[], bool]
+) -> Callable[..., Any]:
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if refused():
+            raise NotInABrowserError(
+                f"{name}: a browser has no threads, no processes and no sockets"
+            )
+        return found(*args, **kwargs)
+
+    return guarded
+
+
+def by_the_course() -> bool:
+    """Whether the package or a cell of a notebook is who asks, and not a test, pytest or Jupyter.
+
+    Where CuPy is loaded there is no browser.
+    """
+    frame = None if "cupy" in sys.modules else sys._getframe(2)
+    while frame is not None:
+        place = Path(frame.f_code.co_filename)
+        if place.is_relative_to(PACKAGE):
+            return not any(place.is_relative_to(PACKAGE / room) for room in OUTSIDE)
+        if place.is_relative_to(TESTS):
+            return False
+        if place.parent.name.startswith("ipykernel_"):  # the file that a cell is said to be in
+            return True
+        frame = frame.f_back
+    return False

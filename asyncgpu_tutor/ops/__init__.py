@@ -1,14 +1,14 @@
 """Operations and combinators."""
 
-from asyncgpu_tutor.ops.graphs import CudaGraph, GraphScope
+from asyncgpu_tutor.ops.graphs import CudaGraph, GraphScope, graph_on
 from asyncgpu_tutor.ops.group import overlap
 from asyncgpu_tutor.ops.group import zip_ops as zip
 from asyncgpu_tutor.ops.leaf_arrays import arange, d2h, dup, full, h2d, memcpy, ones, randn, zeros
 from asyncgpu_tutor.ops.leaves import Download, value, with_context
-from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.ops.operation import DeviceOp, Makers
 from asyncgpu_tutor.ops.pinned import asarray, is_foreign, mapped, pin, pinned
-from asyncgpu_tutor.ops.prepared import Prepared
-from asyncgpu_tutor.ops.shared import SharedOp
+from asyncgpu_tutor.ops.prepared import Prepared, prepare
+from asyncgpu_tutor.ops.shared import SharedOp, entry, unzip
 from asyncgpu_tutor.ops.spawning import spawn
 
 __all__ = [
@@ -38,3 +38,5 @@ __all__ = [
     "zeros",
     "zip",
 ]
+
+DeviceOp._make = Makers(SharedOp, unzip, entry, Download, prepare, graph_on)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from functools import partial
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.ops.prepared import Prepared
     from asyncgpu_tutor.ops.shared import SharedOp
 
-__all__ = ["Bind", "DeviceOp", "as_op", "choose", "evaluate", "warn_never_run"]
+__all__ = ["Bind", "DeviceOp", "Makers", "as_op", "choose", "evaluate", "warn_never_run"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -42,6 +42,21 @@ A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
+
+
+class Makers(NamedTuple):
+    """What methods of `DeviceOp` make that is itself made of operations, in modules which import this one.
+
+    `ops/__init__.py` hands them down, once. An import in each method would be a circle, and take longer than
+    all else that the method does.
+    """
+
+    shared: Callable[[DeviceOp[Any], FrameType], SharedOp[Any]]
+    unzip: Callable[[DeviceOp[Any], int | None, FrameType], tuple[DeviceOp[Any], ...]]
+    entry: Callable[[DeviceOp[Any], int, FrameType], DeviceOp[Any]]
+    download: Callable[[DeviceArray], DeviceOp[npt.NDArray[Any]]]
+    prepare: Callable[[DeviceOp[Any]], Prepared[Any]]
+    graph_on: Callable[[DeviceOp[Any], object], CudaGraph[Any]]
 
 
 class DeviceOp(Generic[T]):
@@ -65,6 +80,8 @@ class DeviceOp(Generic[T]):
     """
 
     __slots__ = ("__weakref__", "_at", "_label", "_used", "_where")
+
+    _make: ClassVar[Makers]
 
     def __init__(self, label: str, frame: FrameType | None = None) -> None:
         self._label = label
@@ -172,9 +189,7 @@ class DeviceOp(Generic[T]):
         Owned arrays in the result become shared ones. A consumer on another stream waits for it there,
         by an event.
         """
-        from asyncgpu_tutor.ops.shared import SharedOp
-
-        return SharedOp(self, sys._getframe(1))
+        return self._make.shared(self, sys._getframe(1))
 
     # ------------------------------------------------------------------ tuples
     @overload
@@ -204,21 +219,15 @@ class DeviceOp(Generic[T]):
         UsageError
             If the length is not known, or not `count`.
         """
-        from asyncgpu_tutor.ops.shared import unzip
-
-        return unzip(self, count, sys._getframe(1))
+        return self._make.unzip(self, count, sys._getframe(1))
 
     def first(self: DeviceOp[tuple[A, *tuple[Any, ...]]]) -> DeviceOp[A]:
         """The first entry of a tuple-valued operation, which runs at most once."""
-        from asyncgpu_tutor.ops.shared import entry
-
-        return entry(self, 0, sys._getframe(1))
+        return self._make.entry(self, 0, sys._getframe(1))
 
     def last(self: DeviceOp[tuple[*tuple[Any, ...], A]]) -> DeviceOp[A]:
         """The last entry of a tuple-valued operation, which runs at most once."""
-        from asyncgpu_tutor.ops.shared import entry
-
-        return entry(self, -1, sys._getframe(1))
+        return self._make.entry(self, -1, sys._getframe(1))
 
     # ------------------------------------------------------------------ arrays
     def partition(
@@ -241,9 +250,7 @@ class DeviceOp(Generic[T]):
 
     def to_host(self: DeviceOp[DeviceArray]) -> DeviceOp[npt.NDArray[Any]]:
         """The array, copied to the host: a NumPy array for the one who runs it."""
-        from asyncgpu_tutor.ops.leaves import Download
-
-        return Bind(self, Download)
+        return Bind(self, self._make.download)
 
     # ------------------------------------------------------------------ running
     def sync(self, policy: SchedulingPolicy | None = None) -> T:
@@ -297,9 +304,7 @@ class DeviceOp(Generic[T]):
         CaptureError
             If it reads pageable host memory.
         """
-        from asyncgpu_tutor.ops.prepared import prepare
-
-        return prepare(self)
+        return self._make.prepare(self)
 
     def graph_on(self, stream: object) -> CudaGraph[T]:
         """Capture a CUDA graph of it; nothing is enqueued, on `stream` or elsewhere.
@@ -317,9 +322,7 @@ class DeviceOp(Generic[T]):
         CaptureError
             If it allocates, or reads pageable host memory.
         """
-        from asyncgpu_tutor.ops.graphs import graph_on
-
-        return graph_on(self, stream)
+        return self._make.graph_on(self, stream)
 
     def __await__(self) -> Generator[Any, None, T]:
         return self.into_future().__await__()

@@ -2,12 +2,12 @@
 
 from asyncgpu_tutor.kernels.course import matvec_naive, relu, sgemm_naive, sgemm_tiled, softmax
 from asyncgpu_tutor.kernels.kernel import Kernel
+from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.kernels.matvec_naive import MATVEC_NAIVE
 from asyncgpu_tutor.kernels.relu import RELU
 from asyncgpu_tutor.kernels.sgemm_naive import SGEMM_NAIVE
 from asyncgpu_tutor.kernels.sgemm_tiled import SGEMM_TILED
 from asyncgpu_tutor.kernels.softmax import SOFTMAX
-from asyncgpu_tutor.kernels.source import KernelSource
 
 __all__ = [
     "MATVEC_NAIVE",

@@ -11,7 +11,7 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.cuda_c import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import NULL, NullMemory
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
-from asyncgpu_tutor.kernels.source import KernelSource
+from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp, asarray, is_foreign
 
 __all__ = [

@@ -29,8 +29,8 @@ from asyncgpu_tutor.kernels.arguments import (
 from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
 from asyncgpu_tutor.kernels.constants import Constants
 from asyncgpu_tutor.kernels.files import include_headers, is_file_name, only_kernel, read_source
+from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.kernels.launching import gatherer, launcher
-from asyncgpu_tutor.kernels.source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.ops.operation import evaluate
 from asyncgpu_tutor.run import ExecutionContext, current_device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asyncgpu_tutor.kernels.source import KernelSource
+from asyncgpu_tutor.kernels.kernel_source import KernelSource
 
 __all__ = ["SGEMM_NAIVE"]
 

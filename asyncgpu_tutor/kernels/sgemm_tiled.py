@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.kernels.sgemm_naive import reference
-from asyncgpu_tutor.kernels.source import KernelSource
 
 __all__ = ["SGEMM_TILED"]
 

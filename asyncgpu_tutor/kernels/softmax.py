@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.kernels.source import KernelSource
+from asyncgpu_tutor.kernels.kernel_source import KernelSource
 
 __all__ = ["SOFTMAX"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.cuda_c import Counts, LaunchResult, Program
 from asyncgpu_tutor.devices.simulated import DeviceSpec, SimDevice, find_spec
-from asyncgpu_tutor.devices.simulated.commands import SimFunction
+from asyncgpu_tutor.devices.simulated.launches_and_copies import SimFunction
 from asyncgpu_tutor.devices.simulated.model import (
     copy_time,
     kernel_time,

@@ -28,7 +28,7 @@ from typing import Any
 
 from cupy.cuda import runtime
 
-from asyncgpu_tutor.devices.cuda.records import (
+from asyncgpu_tutor.devices.cuda.cupti_records import (
     Anchor,
     Line,
     Record,

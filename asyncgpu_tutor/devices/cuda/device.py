@@ -18,10 +18,9 @@ from cupy.cuda import PinnedMemoryPointer, runtime
 from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.devices.cuda.compile import compile_function
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
-from asyncgpu_tutor.devices.cuda.journal import Detail, Journal
+from asyncgpu_tutor.devices.cuda.journal import Detail, Journal, open_recorder
 from asyncgpu_tutor.devices.cuda.nodes import Outline
 from asyncgpu_tutor.devices.cuda.packing import Packer
-from asyncgpu_tutor.devices.cuda.recording import open_recorder
 from asyncgpu_tutor.devices.cuda.replay import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import address, device_copy, download, memset, upload

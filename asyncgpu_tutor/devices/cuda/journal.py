@@ -13,19 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from cupy.cuda import runtime
 
+from asyncgpu_tutor.devices.cuda.cupti import CuptiRecorder, CuptiRefusedError
+from asyncgpu_tutor.devices.cuda.event_recorder import EventRecorder
 from asyncgpu_tutor.devices.cuda.nodes import Outline
-from asyncgpu_tutor.devices.cuda.recording import AnyRecorder
 from asyncgpu_tutor.devices.protocol import Dim3
-from asyncgpu_tutor.traces.spans import SpanKind, call_name
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.spans import SpanKind, SpanLog, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 
-__all__ = ["Detail", "Journal"]
+__all__ = ["Detail", "Journal", "open_recorder"]
 
 # Of a call: grid and block of a launch, the number of bytes of a copy, or all that there is to say.
 Detail = tuple[Dim3, Dim3] | int | Mapping[str, object] | None
+AnyRecorder = EventRecorder | CuptiRecorder
 
 
 class Journal:
@@ -33,7 +36,7 @@ class Journal:
 
     Parameters
     ----------
-    recorder : Recorder or CuptiRecorder
+    recorder : EventRecorder or CuptiRecorder
         Where the times of device work come from.
     """
 
@@ -161,6 +164,38 @@ class Journal:
 
     def _waited(self, number: int, event: CupyEvent) -> None:
         self.recorder.log.wait(number, event.heads)
+
+
+def open_recorder(log: SpanLog, ordinal: int, source: str) -> AnyRecorder:
+    """A recorder that fills `log`.
+
+    Parameters
+    ----------
+    source : {"auto", "cupti", "all", "events"}
+        ``"auto"`` is CUPTI where it can be used, else events; `log.about` says why. ``"all"`` is CUPTI, and
+        what other libraries enqueue.
+
+    Raises
+    ------
+    UsageError
+        If CUPTI was asked for and cannot be used.
+    """
+    facts = runtime.getDeviceProperties(ordinal)
+    slots = facts["multiProcessorCount"] * facts["maxThreadsPerMultiProcessor"]
+    log.about["threads_at_once"] = int(slots)
+    if source == "events":
+        return EventRecorder(log)
+    try:
+        return CuptiRecorder(log, ordinal, everything=source == "all")
+    except CuptiRefusedError as reason:
+        if source in ("cupti", "all"):
+            raise UsageError(
+                f"record(source={source!r}) is not possible, because {reason}. source='auto' takes CUDA "
+                "events then."
+            ) from None
+        recorder = EventRecorder(log)
+        log.about["instead_of_cupti"] = f"CUDA events, because {reason}"
+        return recorder
 
 
 def _facts(detail: Detail) -> Mapping[str, object]:

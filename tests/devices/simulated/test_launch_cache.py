@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asyncgpu_tutor.cuda_c import GlobalMemory, compile_source, read_signature
-from asyncgpu_tutor.devices.simulated.commands import SimFunction
 from asyncgpu_tutor.devices.simulated.launch_cache import EACH, LONG, Remembered
+from asyncgpu_tutor.devices.simulated.launches_and_copies import SimFunction
 from asyncgpu_tutor.errors import DeviceAssertError, UninitialisedReadError
 
 # Long enough to be worth it.

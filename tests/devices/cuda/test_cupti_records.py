@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.devices.cuda.records import (
+from asyncgpu_tutor.devices.cuda.cupti_records import (
     OTHERS,
     Anchor,
     Line,

@@ -11,12 +11,12 @@ from cupy.cuda import runtime
 
 from asyncgpu_tutor.traces.spans import Draft, SpanLog
 
-__all__ = ["Recorder"]
+__all__ = ["EventRecorder"]
 
 EVENTS = 256  # made ahead, because making one takes longer than recording it
 
 
-class Recorder:
+class EventRecorder:
     """Collects pairs of events around each piece of work, and reads them when all is done.
 
     A pair also spans what the work had to wait for behind the first event: the host's call on an idle

@@ -5,11 +5,11 @@ kernel takes, in `model`; and which streams race, in `stream_races`.
 """
 
 from asyncgpu_tutor.devices.simulated.device import SimDevice
+from asyncgpu_tutor.devices.simulated.gpus import SPECS, derived, find_spec, save_spec
 from asyncgpu_tutor.devices.simulated.machine import Machine
 from asyncgpu_tutor.devices.simulated.model import KernelTime, blocks_by_registers, resident_blocks
 from asyncgpu_tutor.devices.simulated.observation import Launched
 from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
-from asyncgpu_tutor.devices.simulated.specs import SPECS, derived, find_spec, save_spec
 
 __all__ = [
     "SPECS",

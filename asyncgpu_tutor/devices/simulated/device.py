@@ -23,6 +23,7 @@ from asyncgpu_tutor.devices.protocol import (
 )
 from asyncgpu_tutor.devices.simulated.adversary import Adversary, Whim
 from asyncgpu_tutor.devices.simulated.engine import Command, EngineEvent, Work
+from asyncgpu_tutor.devices.simulated.gpus import find_spec
 from asyncgpu_tutor.devices.simulated.launch_cache import LAUNCHES
 from asyncgpu_tutor.devices.simulated.launches_and_copies import (
     Piece,
@@ -40,7 +41,6 @@ from asyncgpu_tutor.devices.simulated.observation import Launched
 from asyncgpu_tutor.devices.simulated.replay import SimReplay
 from asyncgpu_tutor.devices.simulated.sampled_reference import LARGE, Reference, StandIn
 from asyncgpu_tutor.devices.simulated.spec import H200, DeviceSpec
-from asyncgpu_tutor.devices.simulated.specs import find_spec
 from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
 from asyncgpu_tutor.devices.simulated.stream_races import Clock
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UpstreamError

@@ -452,7 +452,7 @@ def _expanded(
         t.left[target] = None
         begin(t, m, slot, unset)
         fell_off = body(t, m)
-        if fell_off is not None and not void and t.launch.limits.check_uninitialised:
+        if fell_off is not None and not void:
             t.fault(
                 UninitialisedReadError,
                 at,

@@ -267,7 +267,7 @@ def require_defined(
         if count and first < len(variable.type.fields):
             name = f"{name}.{variable.type.fields[first].name}"
     missing = lanes if defined is None else lanes & ~defined
-    if missing.any() and t.launch.limits.check_uninitialised:
+    if missing.any():
         t.fault(
             UninitialisedReadError,
             at,

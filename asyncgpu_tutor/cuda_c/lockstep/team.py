@@ -30,10 +30,6 @@ class Limits:
     ----------
     step_budget : int
         Loop iterations that one batch of blocks, all its threads in lockstep, may take together.
-    check_races : bool
-        Report races in shared and global memory.
-    check_uninitialised : bool
-        Report reads of memory, and of local variables, that nothing was written to.
     batch_lanes : int
         Threads that run side by side. Affects speed and memory, and no result of a correct kernel.
     printed_lines : int
@@ -48,8 +44,6 @@ class Limits:
     """
 
     step_budget: int = 500_000
-    check_races: bool = True
-    check_uninitialised: bool = True
     batch_lanes: int = 16384
     printed_lines: int = 10_000
     resident_blocks: int | None = None

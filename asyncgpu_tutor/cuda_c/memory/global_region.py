@@ -40,7 +40,7 @@ class GlobalRegion(ByteRegion):
     def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
         super().__init__(memory.nbytes, launch, cell, memory.data)
         self.memory = memory
-        self.watched = watched and self.races
+        self.watched = watched
         self.advice = memory.advice
         self.meter = launch.meter
         self._touched: list[NDArray[np.uint8] | None] = [None, None]
@@ -69,9 +69,8 @@ class GlobalRegion(ByteRegion):
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         view, index = super().cells(team, mask, ptr, scalar, site)
         self._touch(0, mask, 0, index, scalar.size)
-        if self.races:
-            blocks = team.layout.numbers[np.unique(team.layout.block[mask.index])]
-            team.launch.atomic_time[blocks] = team.clock
+        blocks = team.layout.numbers[np.unique(team.layout.block[mask.index])]
+        team.launch.atomic_time[blocks] = team.clock
         return view, index
 
     def mark(self, shift: int, part: Any, size: int) -> None:

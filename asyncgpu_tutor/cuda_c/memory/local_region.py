@@ -48,7 +48,6 @@ class LocalRegion(Named):
         self.defined: list[Any] = [None] * count  # None, True, or a mask's bits
         self.matrix: NDArray[Any] = np.zeros((0, 0))
         self.written: NDArray[np.bool_] | None = None
-        self.check_written = team.launch.limits.check_uninitialised
 
     def _word(self, ptr: Ptr, size: int) -> Any:
         """Row of an address, as an int or an array over all lanes."""
@@ -146,14 +145,8 @@ class LocalRegion(Named):
         if defined is True:
             return
         missing = mask.bits if defined is None else mask.bits & ~defined
-        if not missing.any():
-            return
-        if not self.check_written:
-            assert self.rows is not None
-            if self.rows[word] is None:
-                self.rows[word] = UNSIGNED[self.unit](0)
-            return
-        self._unwritten(team, int(missing.argmax()), word, ptr, site)
+        if missing.any():
+            self._unwritten(team, int(missing.argmax()), word, ptr, site)
 
     # -- matrix
 
@@ -173,7 +166,7 @@ class LocalRegion(Named):
     def _require_matrix(
         self, team: Team, mask: Mask, part: NDArray[Any], ptr: Ptr, site: Site
     ) -> None:
-        if self.written is None or not self.check_written:
+        if self.written is None:
             return
         known = self.written[part, mask.index]
         if not known.all():

@@ -110,9 +110,7 @@ class ByteRegion(Named):
         self.cell = cell
         self.data = data
         self.shadow: Shadow | None = None
-        self.check_written = launch.limits.check_uninitialised
-        self.races = launch.limits.check_races
-        self.watched = self.races  # whether reads are remembered
+        self.watched = True  # whether reads are remembered
         self.views: dict[str, NDArray[Any]] = {}
 
     # -- what differs
@@ -186,8 +184,7 @@ class ByteRegion(Named):
         if wide:
             self.count(team, site, mask, shift, part, size, wide)
         shift, part = self.place(team, mask, shift, part, size, False)
-        if self.check_written:
-            self.require_written(team, mask, ptr, scalar, site, shift, part)
+        self.require_written(team, mask, ptr, scalar, site, shift, part)
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
             self.note_read(team, mask, shift, part, size, ptr, site)
@@ -224,7 +221,7 @@ class ByteRegion(Named):
             )
         written = self.unwritten
         shift, placed = self.place(team, mask, shift, part, size, False)
-        if self.check_written and written is not None:
+        if written is not None:
             marks = written.view(UNSIGNED[size])[shift:]
             if not np.all(marks[placed] == WRITTEN[size]):
                 return one_by_one(self, team, mask, ptr, scalar, site, wide)
@@ -256,16 +253,15 @@ class ByteRegion(Named):
             view = view[shift:]
         value = mask.take(value)
         team.clock += 1
-        if self.races:
-            changes = np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
-            self.note_write(team, mask, shift, part, size, ptr, site, changes)
+        changes = np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
+        self.note_write(team, mask, shift, part, size, ptr, site, changes)
         if team.launch.watches:
             team.launch.changes += int(np.any(differ(view[part], value)))
         if varies(part):
             view[part] = value
         else:
             view[part] = value[-1] if varies(value) else value
-        if self.races and varies(value):
+        if varies(value):
             lost = differ(view[part], value)
             if lost.any():
                 report_collision(team, mask, lost, part, shift, ptr, scalar, site, self)
@@ -278,11 +274,9 @@ class ByteRegion(Named):
         shift, part = self.locate(team, mask, ptr, scalar, site)
         shift, part = self.place(team, mask, shift, part, size, True)
         index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
-        if self.check_written:
-            self.require_written(team, mask, ptr, scalar, site, 0, index)
+        self.require_written(team, mask, ptr, scalar, site, 0, index)
         team.clock += 1
-        if self.races:
-            self.note_write(team, mask, 0, index, size, ptr, site, None, True)
+        self.note_write(team, mask, 0, index, size, ptr, site, None, True)
         return self.flat(scalar), index
 
     def locate(

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import Machine, SimDevice, completed
 
 __all__ = [
     "Observed",
     "call",
     "call_plain",
+    "neighbour",
     "observe",
     "on_fresh_device",
     "one_line",
     "private_device",
+    "tried",
 ]
 
 T = TypeVar("T")
@@ -57,6 +59,28 @@ class Observed(Generic[T]):
     result: T
     trace: agt.Trace
     returned: float = 0.0
+
+
+@contextmanager
+def tried(
+    run: Callable[..., T], mine: Any, model: Any, *args: Any, words: str = ""
+) -> Generator[T]:
+    """What comes of ``run(mine, *args)``: something `Observed`, or a tuple that begins with it.
+
+    Whatever is rejected in the block gets the timelines of this run and of the solution's, which is run only
+    then; and `words`, if there are any, say in which case it was wrong.
+    """
+    found = run(mine, *args)
+
+    def expected() -> agt.Trace:
+        return _observed(on_fresh_device(run, model, *args)).trace
+
+    with case(words) if words else nullcontext(), compared(_observed(found).trace, expected):
+        yield found
+
+
+def _observed(found: Any) -> Observed[Any]:
+    return cast(Any, found[0]) if isinstance(found, tuple) else found
 
 
 def call(function: Callable[..., T], *args: Any) -> T:
@@ -109,6 +133,22 @@ def _told() -> Generator[None]:
         raise Rejected("a task was asked for its result before it was done: `await` it") from error
     except Exception as error:  # a learner's code may raise anything
         raise Rejected(one_line(error)) from error
+
+
+@asynccontextmanager
+async def neighbour(most: int) -> AsyncGenerator[Callable[[], int]]:
+    """Another task beside those of the block: it says how many turns it has had, and ends after `most`."""
+    had = 0
+
+    async def take_turns() -> None:
+        nonlocal had
+        while had < most:
+            had += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.ensure_future(take_turns())
+    yield lambda: had
+    await task
 
 
 def call_plain(answer: Callable[..., T], *args: Any) -> T:

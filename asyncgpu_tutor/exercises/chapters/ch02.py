@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import combinations
 from typing import Any, cast
 
@@ -21,9 +20,9 @@ from asyncgpu_tutor.exercises.checks import (
     waits,
     went_on,
 )
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
 
 __all__ = ["EXERCISES"]
 
@@ -57,8 +56,7 @@ def _two(answer: Any, n: int) -> Two:
 
 def check_order_the_race(mine: Any, model: Any) -> None:
     """Both are where they belong, in order, by an event and not by a wait."""
-    run, one, two = _two(mine, LONG)
-    with compared(run.trace, lambda: on_fresh_device(_two, model, LONG)[0].trace):
+    with tried(_two, mine, model, LONG) as (run, one, two):
         launches(run.trace, "write", 1)
         launches(run.trace, "d2h", 1)
         waits(run.trace, 0, NO_WAIT)
@@ -97,9 +95,8 @@ def _combined(result: object, number: int, n: int) -> None:
 def check_fork_join(mine: Any, model: Any) -> None:
     """Each part is on its stream; the branches follow the fork, precede the join, and are free."""
     for number, n in [(2, LONG), (3, SHORT)]:
-        run, main, streams = _fork(mine, number, n)
-        expected = partial(on_fresh_device, _fork, model, number, n)
-        with case(f"{number} branches"), compared(run.trace, lambda: expected()[0].trace):  # noqa: B023 - called in this round
+        words = f"{number} branches"
+        with tried(_fork, mine, model, number, n, words=words) as (run, main, streams):
             waits(run.trace, 0, NO_WAIT)
             on_stream(run.trace, "prepare", main.number)
             on_stream(run.trace, "d2h", main.number)
@@ -140,8 +137,7 @@ SIX = dict.fromkeys(NEEDS, LONG // 2)
 
 def check_fewest_events(mine: Any, model: Any) -> None:
     """All that is needed is ordered, nothing else is, and no wait is there that others make needless."""
-    run, one, two = _pieces(mine, SIX)
-    with compared(run.trace, lambda: on_fresh_device(_pieces, model, SIX)[0].trace):
+    with tried(_pieces, mine, model, SIX) as (run, one, two):
         waits(run.trace, 0, NO_WAIT)
         for name in NEEDS:
             launches(run.trace, name, 1)
@@ -166,8 +162,7 @@ GOAL = 440.0
 
 def check_seven(mine: Any, model: Any) -> float:
     """Whatever needs something comes after it, and all of it takes less than the time to beat."""
-    run, *_ = _pieces(mine, LENGTHS)
-    with compared(run.trace, lambda: on_fresh_device(_pieces, model, LENGTHS)[0].trace):
+    with tried(_pieces, mine, model, LENGTHS) as (run, *_):
         _each_once(run.trace, SEVEN)
         return below(GOAL, run.trace)
 

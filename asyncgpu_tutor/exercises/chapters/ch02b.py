@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
@@ -19,9 +18,9 @@ from asyncgpu_tutor.exercises.checks import (
     launches,
     overlapping,
 )
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import happens_before
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
 
 __all__ = ["EXERCISES"]
 
@@ -67,9 +66,8 @@ def _uploaded(arrays: object, number: int, size: int) -> None:
 def check_two_buffers(mine: Any, model: Any) -> None:
     """No buffer changes under a copy, and filling one goes on while the other is copied."""
     for number, size in [(5, 1_000_000), (2, 1_000_000), (1, 1000)]:
-        run, done = _refill(mine, number, size)
-        expected = partial(on_fresh_device, _refill, model, number, size)
-        with case(f"{number} chunks"), compared(run.trace, lambda: expected()[0].trace):  # noqa: B023 - called in this round
+        words = f"{number} chunks"
+        with tried(_refill, mine, model, number, size, words=words) as (run, done):
             launches(run.trace, "h2d", number)
             for i in range(1, number):
                 overlapping(
@@ -154,12 +152,8 @@ def _waits_come_last(trace: agt.Trace) -> None:
 def check_chunked(mine: Any, model: Any) -> None:
     """No chunk waits for its neighbour, the table is uploaded once, and Python waits at the end."""
     for number, streams in [(5, 3), (4, 2)]:
-        run, given, right = _pipeline(mine, number, streams, 1024, 512)
-        expected = partial(on_fresh_device, _pipeline, model, number, streams, 1024, 512)
-        with (
-            case(f"{number} chunks and {streams} streams"),
-            compared(run.trace, lambda: expected()[0].trace),  # noqa: B023 - called in this round
-        ):
+        words, sizes = f"{number} chunks and {streams} streams", (number, streams, 1024, 512)
+        with tried(_pipeline, mine, model, *sizes, words=words) as (run, given, right):
             launches(run.trace, "h2d", number + 1)
             _waits_come_last(run.trace)
             others = set(run.trace.streams) - {stream.number for stream in given}
@@ -211,9 +205,8 @@ def _there_and_back(answer: Any) -> tuple[Observed[Any], Array]:
 
 def check_there_and_back(mine: Any, model: Any) -> float:
     """All readings come back, in order, in less than the time to beat."""
-    run, right = _there_and_back(mine)
-    equal(run.result, right)
-    with compared(run.trace, lambda: on_fresh_device(_there_and_back, model)[0].trace):
+    with tried(_there_and_back, mine, model) as (run, right):
+        equal(run.result, right)
         return below(GOAL, run.trace)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -25,7 +24,7 @@ from asyncgpu_tutor.exercises.checks import (
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import Download, Make, count
-from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, neighbour, observe
 
 __all__ = ["EXERCISES"]
 
@@ -222,24 +221,15 @@ def hostile_largest(mine: Any, _model: Any) -> None:
 def _with_neighbour(answer: Any, x: Any) -> Observed[tuple[Any, int]]:
     """Try an answer on a round trip of `x`: its result, and how many turns another task had meanwhile."""
     op = agt.h2d(x).to_host()
-    turns = 0
-
-    async def neighbour() -> None:
-        nonlocal turns
-        for _ in range(TURNS):
-            turns += 1
-            await asyncio.sleep(0)
 
     async def main() -> Any:
-        beat = asyncio.ensure_future(neighbour())
-        waiting = answer(op)
-        if not isinstance(waiting, Awaitable):
-            raise Rejected("`largest` should be a coroutine: write it with `async def`")
-        before = turns
-        found = await cast(Awaitable[Any], waiting)
-        meanwhile = turns - before
-        await beat
-        return found, meanwhile
+        async with neighbour(TURNS) as turns:
+            waiting = answer(op)
+            if not isinstance(waiting, Awaitable):
+                raise Rejected("`largest` should be a coroutine: write it with `async def`")
+            before = turns()
+            found = await cast(Awaitable[Any], waiting)
+            return found, turns() - before
 
     return cast(Observed[tuple[Any, int]], observe(main))
 

@@ -25,9 +25,9 @@ from asyncgpu_tutor.exercises.checks import (
     step_kernel,
     unordered,
 )
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
+from asyncgpu_tutor.exercises.sandbox import Observed, call, neighbour, observe, tried
 
 __all__ = ["EXERCISES"]
 
@@ -145,13 +145,12 @@ def _chained(answer: Any, size: int) -> tuple[Observed[Any], Any]:
 def check_and_then(mine: Any, model: Any) -> None:
     """Describing calls nothing; a run is one chain on one stream, and can be repeated."""
     for size in (1000, 64):
-        expected, _ = on_fresh_device(_chained, model, size)
-        run, again = _chained(mine, size)
-        with case(f"three operations in a chain, {size} elements"):
+        words = f"three operations in a chain, {size} elements"
+        with tried(_chained, mine, model, size, words=words) as (run, again):
             _called(run.result)
-            with compared(run.trace, expected.trace):
-                launches(run.trace, "second", 1)
-                one_stream(run.trace)
+            launches(run.trace, "second", 1)
+            one_stream(run.trace)
+        with case(words):
             _numbers(run.result, filled(size, 7.0))
         with case("the same operation, run again"):
             _numbers(again, filled(size, 7.0))
@@ -179,13 +178,12 @@ def _tuple_of(results: object, number: int, name: str) -> None:
 def check_zip(mine: Any, model: Any) -> None:
     """All operations are run, in order, on the one stream, and the results are a tuple."""
     for number in (3, 1, 0):
-        expected, _ = on_fresh_device(_zipped, model, number)
-        run, again = _zipped(mine, number)
-        _tuple_of(run.result, number, "zip_ops")
-        with case(count(number, "operation")), compared(run.trace, expected.trace):
-            one_stream(run.trace)
-            for i in range(number):
-                launches(run.trace, f"op{i}", 1)
+        with tried(_zipped, mine, model, number) as (run, again):
+            _tuple_of(run.result, number, "zip_ops")
+            with case(count(number, "operation")):
+                one_stream(run.trace)
+                for i in range(number):
+                    launches(run.trace, f"op{i}", 1)
         with case("the same operation, run again"):
             _tuple_of(again, number, "zip_ops")
 
@@ -209,12 +207,11 @@ def _two_readers(answer: Any, size: int) -> Observed[Any]:
 def check_shared(mine: Any, model: Any) -> None:
     """The source runs once, each shared operation has its own, and readers elsewhere wait by an event."""
     for size in (100_000, 500):
-        expected = on_fresh_device(_two_readers, model, size)
-        run = _two_readers(mine, size)
-        with case("two readers on two streams"):
-            with compared(run.trace, expected.trace):
-                launches(run.trace, "source", 1)
-                launches(run.trace, "other", 1)
+        words = "two readers on two streams"
+        with tried(_two_readers, mine, model, size, words=words) as run:
+            launches(run.trace, "source", 1)
+            launches(run.trace, "other", 1)
+        with case(words):
             for result in run.result[:2]:
                 _numbers(result, filled(size, 5.0))
             _numbers(run.result[2], filled(size, 6.0))
@@ -262,21 +259,14 @@ LONG = 1_000_000  # elements: the copy of so many goes on long after the host ha
 def _awaited(answer: Any, number: int) -> Observed[Any]:
     """Await so many pieces of work, while a neighbour counts its turns."""
     streams = [agt.create_stream() for _ in range(number)]
-    turns = 0
 
-    async def neighbour() -> None:
-        nonlocal turns
-        for _ in range(TURNS):
-            turns += 1
-            await asyncio.sleep(0)
-
-    async def wait(stream: agt.types.Stream, i: int) -> None:
+    async def wait(stream: agt.types.Stream, i: int, turns: Callable[[], int]) -> None:
         op = _read(_source(i + 1.0, LONG, f"job{i}"))
         result = _submit(op, stream)
         future = answer(result, stream.record())
-        before = turns
+        before = turns()
         first = await future
-        meanwhile = turns - before
+        meanwhile = turns() - before
         if first is not result:
             raise Rejected(
                 f"`await` gave {brief(first)}, and the result that the future got is right"
@@ -291,9 +281,8 @@ def _awaited(answer: Any, number: int) -> Observed[Any]:
             raise Rejected("a second `await` of the same future gave something else")
 
     async def main() -> None:
-        beat = asyncio.ensure_future(neighbour())
-        await asyncio.gather(*[wait(stream, i) for i, stream in enumerate(streams)])
-        await beat
+        async with neighbour(TURNS) as turns:
+            await asyncio.gather(*[wait(stream, i, turns) for i, stream in enumerate(streams)])
 
     return observe(main)
 
@@ -301,9 +290,7 @@ def _awaited(answer: Any, number: int) -> Observed[Any]:
 def check_future(mine: Any, model: Any) -> None:
     """Awaiting gives the result when the event is done, and everybody else a turn until then."""
     for number in (1, 3):
-        expected = on_fresh_device(_awaited, model, number)
-        run = _awaited(mine, number)
-        with case(count(number, "future")), compared(run.trace, expected.trace):
+        with tried(_awaited, mine, model, number, words=count(number, "future")) as run:
             never_blocks(run.trace)
 
 
@@ -331,14 +318,13 @@ def check_overlap(mine: Any, model: Any) -> float:
     """
     took = 0.0
     for number in (2, 3, 4):
-        expected = on_fresh_device(_forked, model, number)
-        run = _forked(mine, number)
-        _tuple_of(run.result, number, "overlap")
-        with case(f"{number} arms"), compared(run.trace, expected.trace):
-            for i in range(number):
-                ordered(run.trace, "before", f"arm{i}", "after")
-            for i in range(1, number):
-                unordered(run.trace, f"arm{i - 1}", f"arm{i}")
+        with tried(_forked, mine, model, number) as run:
+            _tuple_of(run.result, number, "overlap")
+            with case(f"{number} arms"):
+                for i in range(number):
+                    ordered(run.trace, "before", f"arm{i}", "after")
+                for i in range(1, number):
+                    unordered(run.trace, f"arm{i - 1}", f"arm{i}")
         took = run.trace.metrics().makespan
     return took
 

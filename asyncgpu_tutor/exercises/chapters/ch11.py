@@ -19,9 +19,9 @@ from asyncgpu_tutor.exercises.checks import (
     is_number,
     launches,
 )
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
 
 __all__ = ["EXERCISES"]
 
@@ -74,9 +74,7 @@ def _settled(answer: Any, start: float, every: int) -> Observed[Any]:
 def check_ask_less(mine: Any, model: Any) -> None:
     """One flag is read for every few rounds; the loop ends with the first look that finds nothing."""
     for start, every, looks in ((100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1)):
-        expected = on_fresh_device(_settled, model, start, every)
-        run = _settled(mine, start, every)
-        with case(f"every={every}"), compared(run.trace, expected.trace):
+        with tried(_settled, mine, model, start, every, words=f"every={every}") as run:
             rounds, copies = len(run.trace.find("halve")), len(run.trace.find("d2h"))
             if copies != looks:
                 raise Rejected(
@@ -241,9 +239,7 @@ def check_challenge(mine: Any, model: Any) -> float:
     took = 0.0
     for n in (600, 2048):
         sources, weight, right = _links(n)
-        expected = on_fresh_device(_ranked, model, sources, weight)
-        run = _ranked(mine, sources, weight)
-        with case(f"{n} pages"), compared(run.trace, expected.trace):
+        with tried(_ranked, mine, model, sources, weight, words=f"{n} pages") as run:
             _ranks(run.result, right)
             took = run.trace.metrics().makespan
             if took > GOAL_US:

@@ -17,9 +17,9 @@ from asyncgpu_tutor.exercises.checks import (
     side_by_side,
     waits,
 )
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
 
 __all__ = ["EXERCISES"]
 
@@ -73,9 +73,8 @@ def _counted(answer: Any, threads: list[int]) -> Observed[Any]:
 def check_darts(mine: Any, model: Any) -> None:
     """All hits are counted; the players play side by side, and Python waits once."""
     for threads in ([32, 64, 1, 7], [100], [5, 5, 5, 5, 5, 5]):
-        expected = on_fresh_device(_counted, model, threads)
-        run = _counted(mine, threads)
-        with case(count(len(threads), "player")), compared(run.trace, expected.trace):
+        words = count(len(threads), "player")
+        with tried(_counted, mine, model, threads, words=words) as run:
             if not is_number(run.result, whole=True) or run.result != sum(threads):
                 raise Rejected(
                     f"`total` should return {sum(threads)}, and returned {brief(run.result)}"
@@ -160,9 +159,8 @@ def check_challenge(mine: Any, model: Any) -> float:
     took = 0.0
     for n, steps in ((40, 3), (64, 40)):
         at, speed = _galaxy(n)
-        expected = on_fresh_device(_flown, model, at, speed, steps)
-        run = _flown(mine, at, speed, steps)
-        with case(f"{n} bodies and {steps} steps"), compared(run.trace, expected.trace):
+        words = f"{n} bodies and {steps} steps"
+        with tried(_flown, mine, model, at, speed, steps, words=words) as run:
             equal(run.result, _fallen(at, speed, steps).ravel())
             if steps == 40:
                 took = below(GOAL_US, run.trace)

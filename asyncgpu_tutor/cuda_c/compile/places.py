@@ -35,8 +35,9 @@ from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.memory.faults import report_row
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.memory.regions import inside, report_row
+from asyncgpu_tutor.cuda_c.memory.regions import inside
 from asyncgpu_tutor.cuda_c.syntax.ast import Call, Expression, Index, Member, Name, Qualified, Unary
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (

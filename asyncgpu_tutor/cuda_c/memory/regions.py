@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +11,13 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.memory.faults import report_bounds, report_misaligned
 from asyncgpu_tutor.cuda_c.memory.names import Named
-from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.races import Accessed, Shadow
-from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.memory.turns import Together, one_by_one, row_of
 from asyncgpu_tutor.cuda_c.types import Scalar
-from asyncgpu_tutor.errors import (
-    KernelFault,
-    MisalignedError,
-    OutOfBoundsError,
-    RaceError,
-    UninitialisedReadError,
-)
+from asyncgpu_tutor.errors import RaceError, UninitialisedReadError
 
 WRITTEN: dict[int, Any] = {
     1: np.uint8(0x01),
@@ -39,59 +33,6 @@ def inside(part: NDArray[Any], limit: int) -> bool:
     if part.dtype.kind == "i":
         part = part.view(UNSIGNED[part.dtype.itemsize])
     return bool(part.max() < limit)
-
-
-def report_bounds(
-    region: Named,
-    team: Team,
-    mask: Mask,
-    ptr: Ptr,
-    address: Any,
-    size: int,
-    nbytes: int,
-    site: Site,
-) -> None:
-    """Raise for the first lane whose address is not within `nbytes`."""
-    where = np.broadcast_to(np.asarray(mask.take(address)), (mask.n,))
-    bad = np.flatnonzero((where < 0) | (where + size > nbytes))
-    if not len(bad):
-        return
-    lane = int(mask.index[bad[0]])
-    index = int(where[bad[0]]) // size
-    bound = nbytes // size
-    more = f" (and so do {len(bad) - 1} more threads)" if len(bad) > 1 else ""
-    verb = "writes" if site.write else "reads"
-    team.fault(
-        OutOfBoundsError,
-        site.at,
-        lane,
-        f"{verb} {region.spelled(ptr.name, int(where[bad[0]]), size)}, which is out of bounds: "
-        f"{region.extent(ptr.name, nbytes, size)}{more}",
-        array=ptr.name,
-        index=index,
-        bound=bound,
-    )
-
-
-def report_row(
-    team: Team, mask: Mask, row: Ptr, index: Any, length: int, step: int, at: Position
-) -> None:
-    """Raise for the first lane whose index is not one of its row of an array."""
-    part = np.broadcast_to(np.asarray(mask.take(index)), (mask.n,))
-    k = int(((part < 0) | (part >= length)).argmax())
-    number = int(part[k])
-    byte = int(np.broadcast_to(np.asarray(mask.take(row.address())), (mask.n,))[k])
-    known = row.region.row(row.name, byte, length * step) if isinstance(row.region, Named) else ""
-    team.fault(
-        OutOfBoundsError,
-        at,
-        int(mask.index[k]),
-        f"uses {known or repr(row.name)}[{number}], which leaves its row: that has {length} elements, "
-        f"valid are 0 to {length - 1}",
-        array=row.name,
-        index=number,
-        bound=length,
-    )
 
 
 class ByteRegion(Named):
@@ -217,7 +158,7 @@ class ByteRegion(Named):
                 turns,
                 wide,
                 self.shared,
-                lambda k: self.count(team, site, mask, shift, _row_of(part, k), size, wide),
+                lambda k: self.count(team, site, mask, shift, row_of(part, k), size, wide),
             )
         written = self.unwritten
         shift, placed = self.place(team, mask, shift, part, size, False)
@@ -305,26 +246,9 @@ class ByteRegion(Named):
         address = ptr.address()
         where = mask.take(address)
         report_bounds(self, team, mask, ptr, address, size, self.nbytes, site)
-        wrong = np.flatnonzero(np.broadcast_to(np.asarray(where % size), (mask.n,)))
-        if len(wrong):
-            self._misaligned(team, mask, ptr, int(wrong[0]), where, scalar, site)
+        report_misaligned(team, mask, ptr, where, size, scalar.name, site)
         part = where // size
         return 0, part if varies(part) else int(part)
-
-    def _misaligned(
-        self, team: Team, mask: Mask, ptr: Ptr, k: int, where: Any, scalar: Scalar, site: Site
-    ) -> None:
-        byte = int(np.broadcast_to(np.asarray(where), (mask.n,))[k])
-        verb = "writes" if site.write else "reads"
-        team.fault(
-            MisalignedError,
-            site.at,
-            int(mask.index[k]),
-            f"{verb} a {scalar.name} at byte {byte} of '{ptr.name}': its address must be a "
-            f"multiple of {scalar.size}",
-            array=ptr.name,
-            index=byte,
-        )
 
     # -- bookkeeping
 
@@ -392,62 +316,6 @@ class ByteRegion(Named):
     def own_index(self, element: int, size: int) -> int:
         """Index that a source would use for an element of the flat view."""
         return element % (self.data.size // self.blocks // size) if self.shared else element
-
-
-class Together:
-    """Lanes in several turns of a loop, as a team and a mask of the race detector."""
-
-    def __init__(self, team: Team, mask: Mask, turns: int) -> None:
-        self._team = team
-        self._lanes = np.tile(mask.index, turns)
-        self.n = len(self._lanes)
-        self.index: NDArray[np.int64] = np.arange(self.n)
-        self.launch = team.launch
-        self.clock = team.clock
-        self.thread_id = team.thread_id[self._lanes]
-        self.block_time, self.warp_time = (
-            time[self._lanes] if varies(time) else time
-            for time in (team.block_time, team.warp_time)
-        )
-        self.fenced, self.fetched = (
-            None if time is None else time[self._lanes] for time in (team.fenced, team.fetched)
-        )
-
-    def take(self, value: Any) -> Any:
-        """All of a value."""
-        return value
-
-    def fault(
-        self, kind: type[KernelFault], at: Position, lane: int, what: str, **more: Any
-    ) -> NoReturn:
-        """Raise for the lane that it is in the team."""
-        self._team.fault(kind, at, int(self._lanes[lane]), what, **more)
-
-
-def one_by_one(
-    region: Region, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int
-) -> Any:
-    """A load in several turns of a loop, turn by turn; the rows of all."""
-    turns, team.turns = team.turns, 0
-    try:
-        rows = [
-            team.array(
-                region.load(
-                    team, mask, replace(ptr, offset=_row_of(ptr.offset, k)), scalar, site, wide
-                )
-            )
-            for k in range(turns)
-        ]
-    finally:
-        team.turns = turns
-    return np.stack(rows)
-
-
-def _row_of(part: Any, turn: int) -> Any:
-    """What a turn has of a value: its row, one number for all lanes, or the same as all turns."""
-    if np.ndim(part) < 2:
-        return part
-    return part[turn] if part.shape[1] > 1 else int(part[turn, 0])
 
 
 def differ(a: Any, b: Any) -> Any:

@@ -1,0 +1,74 @@
+"""Loads in several turns of a loop at once, which `compile/turns` explains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import Scalar
+from asyncgpu_tutor.errors import KernelFault
+
+
+class Together:
+    """Lanes in several turns of a loop, as a team and a mask of the race detector."""
+
+    def __init__(self, team: Team, mask: Mask, turns: int) -> None:
+        self._team = team
+        self._lanes = np.tile(mask.index, turns)
+        self.n = len(self._lanes)
+        self.index: NDArray[np.int64] = np.arange(self.n)
+        self.launch = team.launch
+        self.clock = team.clock
+        self.thread_id = team.thread_id[self._lanes]
+        self.block_time, self.warp_time = (
+            time[self._lanes] if varies(time) else time
+            for time in (team.block_time, team.warp_time)
+        )
+        self.fenced, self.fetched = (
+            None if time is None else time[self._lanes] for time in (team.fenced, team.fetched)
+        )
+
+    def take(self, value: Any) -> Any:
+        """All of a value."""
+        return value
+
+    def fault(
+        self, kind: type[KernelFault], at: Position, lane: int, what: str, **more: Any
+    ) -> NoReturn:
+        """Raise for the lane that it is in the team."""
+        self._team.fault(kind, at, int(self._lanes[lane]), what, **more)
+
+
+def one_by_one(
+    region: Region, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int
+) -> Any:
+    """A load in several turns of a loop, turn by turn; the rows of all."""
+    turns, team.turns = team.turns, 0
+    try:
+        rows = [
+            team.array(
+                region.load(
+                    team, mask, replace(ptr, offset=row_of(ptr.offset, k)), scalar, site, wide
+                )
+            )
+            for k in range(turns)
+        ]
+    finally:
+        team.turns = turns
+    return np.stack(rows)
+
+
+def row_of(part: Any, turn: int) -> Any:
+    """What a turn has of a value: its row, one number for all lanes, or the same as all turns."""
+    if np.ndim(part) < 2:
+        return part
+    return part[turn] if part.shape[1] > 1 else int(part[turn, 0])

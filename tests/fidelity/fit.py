@@ -114,8 +114,8 @@ def write(spec: DeviceSpec, names: list[str], words: list[str]) -> None:
     text, day = SPEC.read_text(), recording()["machine"]["date"]
     for name in names:
         text, found = re.subn(
-            rf"^    {name}=[-+.e\d]+,$",
-            f"    {name}={getattr(spec, name):.4g},",
+            rf"^    {name}=\([-+.e\d]+, ",
+            f"    {name}=({getattr(spec, name):.4g}, ",
             text,
             flags=re.MULTILINE,
         )

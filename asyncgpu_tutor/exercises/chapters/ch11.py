@@ -18,6 +18,7 @@ from asyncgpu_tutor.exercises.checks import (
     equal,
     is_number,
     launches,
+    left_in,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
@@ -125,20 +126,9 @@ def check_flood(mine: Any, _model: Any) -> None:
         depth = np.full(free.size, -1, np.int32)
         depth[0] = 0
         right, rounds = _flooded(free)
-
-        def run(free: Array = free, depth: Array = depth) -> Any:
-            done = kernel(
-                free.shape[1],
-                agt.h2d(free.ravel()),
-                agt.h2d(depth),
-                agt.zeros(1, np.int32),
-                grid=1,
-                block=free.size,
-            )
-            return done.and_then(lambda given: agt.zip(agt.d2h(given[1]), agt.d2h(given[2]))).sync()
-
+        args = (width, free.ravel(), depth, np.zeros(1, np.int32))
         with case(f"a maze of {width} by {width}"):
-            found, taken = call(run)
+            found, taken = left_in((1, 2), kernel, args, grid=1, block=free.size)
             equal(found, right)
             if taken[0] != rounds:
                 raise Rejected(
@@ -156,14 +146,10 @@ def check_meet(mine: Any, _model: Any) -> None:
     # The last has more threads than are interpreted side by side: some begin when others have long waited.
     for blocks, threads in ((4, 64), (7, 32), (1, 96), (20, 1024)):
         n = blocks * threads
-
-        def run(n: int = n, blocks: int = blocks, threads: int = threads) -> Any:
-            counters = agt.zeros(1, np.uint32), agt.zeros(blocks, np.uint32)
-            done = kernel(n, agt.ones(n), agt.zeros(n), *counters, grid=blocks, block=threads)
-            return done.and_then(lambda given: agt.d2h(given[2])).sync()
-
+        x, y = np.ones(n, np.float32), np.zeros(n, np.float32)
+        args = (n, x, y, np.zeros(1, np.uint32), np.zeros(blocks, np.uint32))
         with case(f"{count(blocks, 'block')} of {threads} threads, and three meetings"):
-            arrived = call(run)
+            (arrived,) = left_in((2,), kernel, args, grid=blocks, block=threads)
             if arrived[0] != 3 * blocks:
                 raise Rejected(
                     f"the counter is at {arrived[0]} in the end: each of {count(blocks, 'block')} should add "
@@ -178,20 +164,9 @@ def check_queue(mine: Any, _model: Any) -> None:
     for jobs, blocks in ((20, 3), (7, 7), (2, 5)):
         lengths = np.random.default_rng(jobs).integers(1, 300, jobs).astype(np.uint32)
         right = np.array([(1 / np.arange(1, n + 1, dtype=float) ** 2).sum() for n in lengths])
-
-        def run(jobs: int = jobs, lengths: Array = lengths, blocks: int = blocks) -> Any:
-            done = kernel(
-                jobs,
-                agt.h2d(lengths),
-                agt.zeros(1, np.uint32),
-                agt.zeros(jobs),
-                grid=blocks,
-                block=64,
-            )
-            return done.and_then(lambda given: agt.zip(agt.d2h(given[1]), agt.d2h(given[2]))).sync()
-
+        args = (jobs, lengths, np.zeros(1, np.uint32), np.zeros(jobs, np.float32))
         with case(f"{count(jobs, 'job')} and {count(blocks, 'block')}"):
-            taken, results = call(run)
+            taken, results = left_in((1, 2), kernel, args, grid=blocks, block=64)
             equal(results, right.astype(np.float32))
             if taken[0] != jobs + blocks:
                 raise Rejected(

@@ -14,12 +14,13 @@ from asyncgpu_tutor.exercises.checks import (
     brief,
     equal,
     is_number,
+    left_in,
     side_by_side,
     waits,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
+from asyncgpu_tutor.exercises.sandbox import Observed, observe, tried
 
 __all__ = ["EXERCISES"]
 
@@ -87,20 +88,9 @@ def check_darts(mine: Any, model: Any) -> None:
 # ------------------------------------------------------------------ grep
 def _found(kernel: agt.Kernel, text: bytes, letter: int) -> tuple[Array, int]:
     """The places that the kernel writes, and its counter."""
-
-    def run() -> Any:
-        done = kernel(
-            len(text),
-            agt.h2d(np.frombuffer(text, np.uint8)),
-            letter,
-            agt.full(len(text), -1, np.int32),
-            agt.zeros(1, np.int32),
-            grid=-(-len(text) // 64),
-            block=64,
-        )
-        return done.and_then(lambda given: agt.zip(agt.d2h(given[1]), agt.d2h(given[2]))).sync()
-
-    places, total = call(run)
+    places, counter = np.full(len(text), -1, np.int32), np.zeros(1, np.int32)
+    args = (len(text), np.frombuffer(text, np.uint8), letter, places, counter)
+    places, total = left_in((1, 2), kernel, args, grid=-(-len(text) // 64), block=64)
     return places, int(total[0])
 
 

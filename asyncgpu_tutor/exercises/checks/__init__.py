@@ -29,6 +29,7 @@ from asyncgpu_tutor.exercises.checks.results import (
     in_order,
     is_number,
     launched,
+    left_in,
     listed,
     of_dtype,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "launched",
     "launches",
     "lazy",
+    "left_in",
     "listed",
     "long_step",
     "never_blocks",

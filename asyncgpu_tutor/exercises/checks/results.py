@@ -22,6 +22,7 @@ __all__ = [
     "in_order",
     "is_number",
     "launched",
+    "left_in",
     "listed",
     "of_dtype",
 ]
@@ -62,6 +63,25 @@ def launched(
         given = [agt.h2d(cast(Array, arg)) if isinstance(arg, np.ndarray) else arg for arg in args]
         out = agt.full(shape, UNWRITTEN).partition(*block)
         return kernel(*given, out).last().unpartition().to_host().sync()
+
+    return call(run)
+
+
+def left_in(
+    places: Sequence[int], kernel: agt.Kernel, args: Sequence[Any], *, grid: int, block: int
+) -> tuple[Array, ...]:
+    """What a launch leaves in those of its arrays which have these places among them.
+
+    Parameters
+    ----------
+    args : sequence
+        As of `launched`, the outputs with them.
+    """
+
+    def run() -> tuple[Array, ...]:
+        given = [agt.h2d(cast(Array, arg)) if isinstance(arg, np.ndarray) else arg for arg in args]
+        done = kernel(*given, grid=grid, block=block)
+        return done.and_then(lambda arrays: agt.zip(*[agt.d2h(arrays[i]) for i in places])).sync()
 
     return call(run)
 

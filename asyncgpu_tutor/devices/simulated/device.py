@@ -37,7 +37,6 @@ from asyncgpu_tutor.devices.simulated.launches_and_copies import (
 from asyncgpu_tutor.devices.simulated.machine import Machine, Wake, exclusive
 from asyncgpu_tutor.devices.simulated.memory import Heap, SimMemory
 from asyncgpu_tutor.devices.simulated.model import staging_time, unstaging_time
-from asyncgpu_tutor.devices.simulated.observation import Launched
 from asyncgpu_tutor.devices.simulated.replay import SimReplay
 from asyncgpu_tutor.devices.simulated.sampled_reference import LARGE, Reference, StandIn
 from asyncgpu_tutor.devices.simulated.spec import H200, DeviceSpec

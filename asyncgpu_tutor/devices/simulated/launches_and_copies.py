@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from asyncgpu_tutor.cuda_c import (
+    Counts,
     Execution,
     GlobalMemory,
     LaunchResult,
@@ -24,8 +25,12 @@ from asyncgpu_tutor.devices.simulated.engine import Work
 from asyncgpu_tutor.devices.simulated.interrupts import interruptible
 from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
 from asyncgpu_tutor.devices.simulated.memory import SimMemory
-from asyncgpu_tutor.devices.simulated.model import copy_time, kernel_time, resident_blocks
-from asyncgpu_tutor.devices.simulated.observation import Launched
+from asyncgpu_tutor.devices.simulated.model import (
+    KernelTime,
+    copy_time,
+    kernel_time,
+    resident_blocks,
+)
 from asyncgpu_tutor.devices.simulated.paused_kernels import Waiting
 from asyncgpu_tutor.devices.simulated.sampled_reference import StandIn
 from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
@@ -33,6 +38,7 @@ from asyncgpu_tutor.devices.simulated.stream_races import Tells
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 
 __all__ = [
+    "Launched",
     "Piece",
     "SimFunction",
     "device_copy",
@@ -43,8 +49,37 @@ __all__ = [
     "upload",
 ]
 
-Observer = Callable[[Launched], None]
 Copying = Literal["memset", "h2d", "d2h", "d2d"]
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch, as it was executed.
+
+    Attributes
+    ----------
+    kernel, source : str
+        Name and CUDA C.
+    grid, block : tuple of int
+        (x, y, z).
+    counts : Counts
+        What it did.
+    time : KernelTime
+        What the model makes of that.
+    extrapolated : bool
+        Whether only a sample of its blocks was interpreted; see `sampled_reference`.
+    """
+
+    kernel: str
+    source: str
+    grid: Dim3
+    block: Dim3
+    counts: Counts
+    time: KernelTime
+    extrapolated: bool = False
+
+
+Observer = Callable[[Launched], None]
 
 
 @dataclass(frozen=True, eq=False)

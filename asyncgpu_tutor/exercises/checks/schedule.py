@@ -1,6 +1,6 @@
 """Checks of a schedule. Each raises `Rejected` with the cause and the spans to be marked.
 
-None of them looks at how long anything took, but for `faster_than`, which is for challenges.
+None of them looks at how long anything took, but for `below`, which is for challenges.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from asyncgpu_tutor.devices.simulated.engine import Command, EngineEvent, Work
 from asyncgpu_tutor.devices.simulated.gpus import find_spec
 from asyncgpu_tutor.devices.simulated.launch_cache import LAUNCHES
 from asyncgpu_tutor.devices.simulated.launches_and_copies import (
+    Launched,
     Piece,
     SimFunction,
     device_copy,

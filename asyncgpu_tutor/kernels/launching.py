@@ -123,7 +123,7 @@ def gatherer(signature: Signature) -> Callable[..., tuple[Any, ...]]:
         lines += [f"{_listed('x', arrays)} = arrays", "device = context.device"]
     for index in arrays:
         x, b = f"x{index}", f"b{index}"
-        loan = f"{x}._owner is not None and (context._run.spawned or {x}._owner._gone is not None)"
+        loan = f"{x}._owner is not None and (context._run.outlives or {x}._owner._gone is not None)"
         lines += [
             f"{b} = {x}._buffer",
             f"if {b}.device is not device or {loan}: context._touch({x}, True)",

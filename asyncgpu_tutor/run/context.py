@@ -59,13 +59,15 @@ class Run(Tag):
         Whether the host waits for it anyway.
     spawned : bool
         Whether it may outlive the code that started it.
+    outlives : bool
+        Whether it may outlive the owners of what it borrows: it was spawned, or is captured.
     keep : list
         What must live until it has completed.
     kernels : list of str
         Names of the kernels that it launched, in order.
     """
 
-    __slots__ = ("blocking", "keep", "kernels", "spawned", "stream")
+    __slots__ = ("blocking", "keep", "kernels", "outlives", "spawned", "stream")
 
     def __init__(
         self,
@@ -83,6 +85,7 @@ class Run(Tag):
         self.stream = stream
         self.blocking = blocking
         self.spawned = spawned
+        self.outlives = spawned or captures
         self.keep: list[object] = []
         self.kernels: list[str] = []
 
@@ -226,12 +229,16 @@ class ExecutionContext:
         UsageError
             If `out` is not C-contiguous, or cannot be written to.
         """
-        array._check()
+        self._touch(array)
         return self._download(array, out)
 
     def _download(self, array: DeviceArray, out: npt.NDArray[Any] | None) -> HostArray:
-        """As `copy_to_host`, by what has taken the array."""
-        memory = self._touch(array, taken=True)
+        """As `copy_to_host`, by what has taken the array and is kept alive itself."""
+        buffer = array._buffer
+        if buffer.device is not self.device or array._owner is not None:
+            self._touch(array, taken=True)
+        elif self._user is not None:
+            buffer.stream = self._user
         if out is None:
             host = self._work.pinned(array.shape, array.dtype)
         else:

@@ -153,6 +153,21 @@ def test_a_borrow_ends_with_its_owner(device: Device) -> None:
         agt.d2h(loan)
 
 
+@pytest.mark.parametrize("prepared", [True, False], ids=["prepare", "graph_on"])
+def test_what_only_a_captured_kernel_has_borrowed_is_needed_by_each_launch(
+    device: Device, prepared: bool
+) -> None:
+    x, y = agt.ones((4,), name="x").sync(), agt.zeros((4,), name="y").sync()
+    op = agt.relu(4, x.borrow(), y.borrow().partition(4))
+    captured = op.prepare() if prepared else op.graph_on(device.create_stream())
+    captured.launch().sync()
+    agt.d2h(x).sync()
+    with pytest.raises(
+        UseAfterMoveError, match="captured with array 'x' borrowed, whose owner was"
+    ):
+        captured.launch().sync()
+
+
 def test_a_borrowed_output_is_written_in_place(device: Device) -> None:
     x = agt.ones((4,)).sync()
     out = agt.zeros((4,)).sync()

@@ -6,9 +6,11 @@ import asyncio
 import math
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import cupy
@@ -18,13 +20,13 @@ from cupy.cuda import PinnedMemoryPointer, runtime
 from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.devices.cuda.compile import compile_function
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
-from asyncgpu_tutor.devices.cuda.journal import Detail, Journal
-from asyncgpu_tutor.devices.cuda.nodes import Outline
+from asyncgpu_tutor.devices.cuda.journal import Journal
+from asyncgpu_tutor.devices.cuda.nodes import span_facts
 from asyncgpu_tutor.devices.cuda.packing import Packer
 from asyncgpu_tutor.devices.cuda.recording import open_recorder
 from asyncgpu_tutor.devices.cuda.replay import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
-from asyncgpu_tutor.devices.cuda.transfers import address, device_copy, download, memset, upload
+from asyncgpu_tutor.devices.cuda.transfers import D2D, D2H, H2D, TRANSFERS, address
 from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
@@ -47,6 +49,9 @@ __all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]
 # While kernels may call the host, the event loop has a turn so often: it costs each call some 0.5 us, and is
 # how late others, such as who awaits the kernel, notice anything.
 TURN_WHILE_ASKED_US = 200.0
+# The verbs that a recording writes down. While there is one, `_recorded` stands in their place, so they need
+# not ask whether anybody watches.
+ENQUEUES = ("launch", *TRANSFERS)
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
 
 
@@ -139,7 +144,7 @@ class CupyDevice:
         self.journal: Journal | None = None  # while it is recorded
         self.log: SpanLog | None = None  # where the recording goes; every run asks
         self._pool: Any = cupy.cuda.MemoryPool()
-        self._blocks: dict[int, list[Any]] = {}  # free ones, by size
+        self._blocks: defaultdict[int, list[Any]] = defaultdict(list)  # free ones, by size
         self.free_events: list[CupyEvent] = []
         self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
         self._lock = threading.Lock()
@@ -230,14 +235,13 @@ class CupyDevice:
         What comes back to it is idle (see `Submission.keep`), so any stream may have it next, and the
         pool need not know which stream asks.
         """
-        start = time.perf_counter() if self.journal is not None else 0.0
         size = -(-nbytes // BLOCK)
-        home = self._blocks.get(size)
-        if home is None:
-            home = self._blocks[size] = []
+        home = self._blocks[size]
+        if home and self.journal is None:
+            return PooledMemory(home.pop(), nbytes, home)
+        start = time.perf_counter()
         memory = PooledMemory(home.pop() if home else self._block(size, nbytes, name), nbytes, home)
-        if self.journal is not None:
-            self.note("call", f"malloc {name}", start)
+        self.note("call", f"malloc {name}", start)
         return memory
 
     def _block(self, size: int, nbytes: int, name: str) -> Any:
@@ -312,29 +316,36 @@ class CupyDevice:
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
-        self.enqueue("memset", "memset", stream, nbytes, *memset(memory, value, nbytes))
+        if type(stream) is not CupyStream or stream.device is not self:
+            raise self._not_mine(stream)
+        try:
+            runtime.memsetAsync(memory.ptr, value, nbytes, stream.ptr)
+        except CUDA_ERRORS as error:
+            raise translated(error, "memset") from error
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
-        detail = None if self.journal is None else self._copied(host)
-        self.enqueue("h2d", "h2d", stream, detail, *upload(memory, host))
+        self._copy("h2d", memory.ptr, address(host), host.nbytes, H2D, stream)
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
-        detail = None if self.journal is None else self._copied(host)
-        self.enqueue("d2h", "d2h", stream, detail, *download(host, memory))
+        self._copy("d2h", address(host), memory.ptr, host.nbytes, D2H, stream)
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
-        self.enqueue("d2d", "d2d", stream, nbytes, *device_copy(target, source, nbytes))
+        self._copy("d2d", target.ptr, source.ptr, nbytes, D2D, stream)
 
-    def _copied(self, host: HostBuffer) -> dict[str, object] | int:
-        """What a span says of a copy."""
-        if self.is_pinned(host):
-            return host.nbytes
-        return {"bytes": host.nbytes, "pageable": True}
+    def _copy(
+        self, name: str, to: int, origin: int, nbytes: int, kind: int, stream: Stream
+    ) -> None:
+        if type(stream) is not CupyStream or stream.device is not self:
+            raise self._not_mine(stream)
+        try:
+            runtime.memcpyAsync(to, origin, nbytes, kind, stream.ptr)
+        except CUDA_ERRORS as error:
+            raise translated(error, name) from error
 
     # ------------------------------------------------------------------ kernels
     def get_function(
@@ -348,8 +359,9 @@ class CupyDevice:
                 kernel = compile_function(source, name, contract)
             self.note("call", f"load {name}", start)
             signature = read_signature(source, name)
-            packer = Packer(signature, cooperative="this_grid" in source)
-            function = CupyFunction(name, kernel, int(kernel.ptr), signature, packer)
+            pointer = int(kernel.ptr)
+            packer = Packer(signature, pointer, cooperative="this_grid" in source)
+            function = CupyFunction(name, kernel, pointer, signature, packer)
             self._functions[source, name, contract] = function
         return function
 
@@ -375,8 +387,12 @@ class CupyDevice:
         """Enqueue one launch."""
         if type(function) is not CupyFunction:
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        told = (function.pointer, grid, block, args, shared_mem)
-        self.enqueue("kernel", function.name, stream, (grid, block), function.packer.launch, told)
+        if type(stream) is not CupyStream or stream.device is not self:
+            raise self._not_mine(stream)
+        try:
+            function.packer.launch(grid, block, args, shared_mem, stream.ptr)
+        except CUDA_ERRORS as error:
+            raise translated(error, function.name) from error
 
     def prepare(self, calls: Sequence[Call]) -> CupyReplay:
         """Make these calls ready."""
@@ -389,6 +405,8 @@ class CupyDevice:
             log = SpanLog(self.name, numbers, clock=self.clock)
             self.journal = Journal(open_recorder(log, self.ordinal, source))
             self.log = log
+            for verb in ENQUEUES:
+                setattr(self, verb, partial(self._recorded, verb))
 
     def settle_log(self) -> None:
         """Wait for the device, then make spans of what has happened."""
@@ -399,6 +417,8 @@ class CupyDevice:
     def stop_log(self) -> None:
         """Write no more spans."""
         journal, self.journal, self.log = self.journal, None, None
+        for verb in ENQUEUES:
+            vars(self).pop(verb, None)
         if journal is not None:
             journal.recorder.close()
 
@@ -413,30 +433,16 @@ class CupyDevice:
         if self.journal is not None:
             self.journal.host(kind, name, start, behind)
 
-    def enqueue(
-        self,
-        kind: SpanKind,
-        name: str,
-        stream: Stream,
-        detail: Detail,
-        call: Callable[..., object],
-        args: tuple[object, ...],
-        outline: Outline | None = None,
-    ) -> None:
-        """Make a call that enqueues, and write it down when recorded.
-
-        `call` gets the stream's ``cudaStream_t`` after `args`. `outline` says what is in a graph.
-        """
-        if type(stream) is not CupyStream or stream.device is not self:
-            raise self._not_mine(stream)
-        try:
-            if self.journal is None:
-                call(*args, stream.ptr)
-            else:
-                told = (*args, stream.ptr)
-                self.journal.call(kind, name, stream, detail, call, told, outline)
-        except CUDA_ERRORS as error:
-            raise translated(error, name) from error
+    def _recorded(self, verb: str, *args: Any) -> None:
+        """What stands before a verb while it is recorded: makes the call, and writes it down."""
+        *rest, stream = args
+        kind, name, facts = span_facts(verb, rest)
+        host: Any = rest[1] if kind == "h2d" else rest[0] if kind == "d2h" else None
+        if host is not None and not self.is_pinned(host):
+            facts["pageable"] = True
+        assert self.journal is not None
+        call = getattr(CupyDevice, verb)
+        self.journal.call(kind, name, self.own(stream), facts, call, (self, *args))
 
     def activate(self) -> int | None:
         """Make it CUDA's current device in this thread; which one was that before, if it was another.

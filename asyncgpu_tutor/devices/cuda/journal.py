@@ -15,7 +15,6 @@ from cupy.cuda import runtime
 
 from asyncgpu_tutor.devices.cuda.nodes import Outline
 from asyncgpu_tutor.devices.cuda.recording import AnyRecorder
-from asyncgpu_tutor.devices.protocol import Dim3
 from asyncgpu_tutor.traces.spans import SpanKind, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag
 
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Detail", "Journal"]
 
-# Of a call: grid and block of a launch, the number of bytes of a copy, or all that there is to say.
-Detail = tuple[Dim3, Dim3] | int | Mapping[str, object] | None
+Detail = Mapping[str, object] | None  # what there is to say of a call
 
 
 class Journal:
@@ -131,7 +129,7 @@ class Journal:
         if outline is not None and recorder.sees_nodes:
             drafts = outline.draft(log, number, op, label, host.id)
         else:
-            facts = _facts(detail) if outline is None else {"nodes": outline.nodes}
+            facts = detail or {} if outline is None else {"nodes": outline.nodes}
             drafts = [log.draft(kind, name, number, op=op, label=label, call=host.id, detail=facts)]
         recorder.add(drafts, before, after, start * 1e6)
 
@@ -161,10 +159,3 @@ class Journal:
 
     def _waited(self, number: int, event: CupyEvent) -> None:
         self.recorder.log.wait(number, event.heads)
-
-
-def _facts(detail: Detail) -> Mapping[str, object]:
-    if isinstance(detail, tuple):
-        grid, block = detail
-        return {"grid": list(grid), "block": list(block)}
-    return {"bytes": detail} if isinstance(detail, int) else detail or {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from asyncgpu_tutor.devices.protocol import Call
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
@@ -33,7 +34,9 @@ class Outline:
 
     def __init__(self, graph: str, calls: Sequence[Call], branches: Sequence[int]) -> None:
         self._branches = tuple(branches)
-        self._steps = [(call, span_facts(call) if call.is_work else None) for call in calls]
+        self._steps = [
+            (call, span_facts(call.verb, call.args) if call.is_work else None) for call in calls
+        ]
         self._graph = graph
         self.nodes = sum(call.is_work for call in calls)
 
@@ -59,16 +62,15 @@ class Outline:
         return drafts
 
 
-def span_facts(call: Call) -> Facts:
-    """Kind, name and details, as where the call is made by itself."""
-    args = call.args
-    if call.verb == "launch":
+def span_facts(verb: str, args: Sequence[Any]) -> Facts:
+    """Kind, name and details of a call, which takes these and a stream."""
+    if verb == "launch":
         function, grid, block = args[:3]
         return "kernel", function.name, {"grid": list(grid), "block": list(block)}
-    if call.verb == "memset_async":
+    if verb == "memset_async":
         return "memset", "memset", {"bytes": args[2]}
-    if call.verb == "copy_from_host_async":
+    if verb == "copy_from_host_async":
         return "h2d", "h2d", {"bytes": args[1].nbytes}
-    if call.verb == "copy_to_host_async":
+    if verb == "copy_to_host_async":
         return "d2h", "d2h", {"bytes": args[0].nbytes}
     return "d2d", "d2d", {"bytes": args[2]}

@@ -10,6 +10,7 @@ import ctypes
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from cupy.cuda import driver
@@ -30,13 +31,22 @@ def _letter(parameter: Parameter) -> str:
     return POINTER if parameter.pointer or parameter.dtype is None else parameter.dtype.char
 
 
+def _passed(index: int, parameter: Parameter) -> str:
+    """The argument as it is written: an address in place of memory."""
+    if parameter.pointer:
+        return f"p{index}.ptr"
+    return f"p{index}.tobytes()" if parameter.record is not None else f"p{index}"
+
+
 class Packer:
-    """Room for the arguments of one kernel.
+    """Room for the arguments of one kernel, and what launches it with them.
 
     Parameters
     ----------
     signature : Signature
         Its pointers take memory, anything with `ptr`, an address on the device; the rest takes numbers.
+    pointer : int
+        The function, a ``CUfunction``.
     cooperative : bool
         Whether its blocks meet at a barrier of the grid: the driver then launches only what has room at once.
 
@@ -44,29 +54,20 @@ class Packer:
     ----------
     call : callable
         The driver's function that launches it.
+    pack : callable
+        Writes the arguments: memory and numbers, one for each parameter.
+    launch : callable
+        The same, and launches it; the driver copies the arguments before it returns. Takes grid and block,
+        (x, y, z); the arguments; the dynamic shared memory of a block, in bytes; a ``cudaStream_t``.
     """
 
-    def __init__(self, signature: Signature, cooperative: bool = False) -> None:
-        self._signature = signature
+    def __init__(self, signature: Signature, pointer: int, cooperative: bool = False) -> None:
         self.cooperative = cooperative
         self.call = driver.launchCooperativeKernel if cooperative else driver.launchKernel
-        letters = [_letter(p) for p in signature.parameters]
-        places = [f"p{index}" for index in range(len(letters))]
-        passed = [
-            f"{place}.ptr"
-            if parameter.pointer
-            else f"{place}.tobytes()"
-            if parameter.record
-            else place
-            for place, parameter in zip(places, signature.parameters, strict=True)
-        ]
-        # With addresses in place of memory; written out, as a loop takes longer than the driver's call.
-        self._values: Callable[..., tuple[Any, ...]] = eval(
-            f"lambda {', '.join(places)}: ({''.join(f'{value}, ' for value in passed)})"
-        )
+        parameters = signature.parameters
+        letters = [_letter(p) for p in parameters]
         layout = struct.Struct("@" + "".join(letters))
         self._buffer = ctypes.create_string_buffer(max(layout.size, 1))
-        self._pack_into = layout.pack_into
         base = ctypes.addressof(self._buffer)
         offsets = [
             struct.calcsize("@" + "".join(letters[: i + 1])) - struct.calcsize(letter)
@@ -77,39 +78,40 @@ class Packer:
         self.address = ctypes.addressof(self._table)
         # cuLaunchKernel takes one argument more, which we do not use.
         self.last = (self.address,) if cooperative else (self.address, 0)
-        self._lock = threading.Lock()
+        space: dict[str, Any] = {
+            "write": layout.pack_into,
+            "buffer": self._buffer,
+            "lock": threading.Lock(),
+            "call": self.call,
+            "miscounted": partial(_miscounted, signature),
+        }
+        # Written out, as a loop over the arguments takes longer than the driver's call.
+        given = "".join(f"p{index}, " for index in range(len(parameters)))
+        passed = "".join(_passed(i, p) + ", " for i, p in enumerate(parameters))
+        exec(
+            f"""
+def pack(args):
+    try: [{given}] = args
+    except ValueError: raise miscounted(args) from None
+    write(buffer, 0, {passed})
 
-    def pack(self, args: Sequence[Any]) -> None:
-        """Write the arguments: memory and numbers, one for each parameter."""
-        self._pack_into(self._buffer, 0, *self._listed(args))
+def launch(grid, block, args, shared, stream):
+    try: [{given}] = args
+    except ValueError: raise miscounted(args) from None
+    gx, gy, gz = grid
+    bx, by, bz = block
+    with lock:  # the driver's call lets other threads run
+        write(buffer, 0, {passed})
+        call({pointer}, gx, gy, gz, bx, by, bz, shared, stream, {", ".join(map(str, self.last))})
+""",
+            space,
+        )
+        self.pack: Callable[[Sequence[Any]], None] = space["pack"]
+        self.launch: Callable[..., None] = space["launch"]
 
-    def _listed(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        try:
-            return self._values(*args)
-        except TypeError:
-            names = ", ".join(p.name for p in self._signature.parameters)
-            raise UsageError(
-                f"{self._signature.name}() takes {len(self._signature.parameters)} arguments ({names}), and "
-                f"got {len(args)}"
-            ) from None
 
-    def launch(
-        self, pointer: int, grid: Any, block: Any, args: Sequence[Any], shared: int, stream: int
-    ) -> None:
-        """Pack and launch; the driver copies the arguments before it returns.
-
-        Parameters
-        ----------
-        pointer : int
-            The function, a ``CUfunction``.
-        grid, block : tuple of int
-            (x, y, z).
-        shared : int
-            Dynamic shared memory of a block, in bytes.
-        stream : int
-            A ``cudaStream_t``.
-        """
-        values = self._listed(args)
-        with self._lock:  # the driver's call lets other threads run
-            self._pack_into(self._buffer, 0, *values)
-            self.call(pointer, *grid, *block, shared, stream, *self.last)
+def _miscounted(signature: Signature, args: Sequence[Any]) -> UsageError:
+    names = ", ".join(p.name for p in signature.parameters)
+    return UsageError(
+        f"{signature.name}() takes {len(signature.parameters)} arguments ({names}), and got {len(args)}"
+    )

@@ -30,7 +30,7 @@ class CupyReplay:
     def __init__(self, device: CupyDevice, calls: Sequence[Call]) -> None:
         self._device = device
         self._calls = tuple(calls)  # they keep memory, host arrays and functions alive
-        self._facts = [span_facts(call) if call.is_work else None for call in calls]
+        self._facts = [span_facts(call.verb, call.args) if call.is_work else None for call in calls]
         self._packed: dict[int, Packer] = {}
         self._events: dict[int, CupyEvent] = {}
         # A policy may choose one stream for two: then nothing has to be waited for.
@@ -39,7 +39,9 @@ class CupyReplay:
             for place, call in enumerate(calls):
                 if call.verb == "launch":
                     function = call.args[0]
-                    packer = Packer(function.signature, function.packer.cooperative)
+                    packer = Packer(
+                        function.signature, function.pointer, function.packer.cooperative
+                    )
                     self._packed[place] = packer
                     packer.pack(call.args[3])
                 elif call.verb == "record":
@@ -134,16 +136,24 @@ class CupyGraph:
     ) -> None:
         self._device = device
         self._name = name
-        self._graph = graph
+        self._graph = graph  # destroys it when this goes
+        self._executable = graph.graphExec
         self._outline = outline
         self._keep = replay  # the graph has copies of the arguments, not of what they point at
 
     def launch(self, stream: Stream) -> None:
         """Enqueue all of it, behind what `stream` holds."""
-        told = (self._graph.graphExec,)
-        self._device.enqueue(
-            "graph", self._name, stream, None, runtime.graphLaunch, told, self._outline
-        )
+        device, mine = self._device, self._device.own(stream)
+        told = (self._executable, mine.ptr)
+        try:
+            if device.journal is None:
+                runtime.graphLaunch(*told)
+            else:
+                device.journal.call(
+                    "graph", self._name, mine, None, runtime.graphLaunch, told, self._outline
+                )
+        except CUDA_ERRORS as error:
+            raise translated(error, self._name) from error
 
 
 def _make_all(bound: list[Bound]) -> None:

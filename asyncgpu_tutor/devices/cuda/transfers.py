@@ -9,7 +9,7 @@ from cupy.cuda import PinnedMemoryPointer, runtime
 
 from asyncgpu_tutor.devices.protocol import HostBuffer, Memory
 
-__all__ = ["TRANSFERS", "Bound", "address", "device_copy", "download", "memset", "upload"]
+__all__ = ["D2D", "D2H", "H2D", "TRANSFERS", "Bound", "address"]
 
 H2D, D2H, D2D = 1, 2, 3  # cudaMemcpyKind
 Bound = tuple[Callable[..., object], tuple[Any, ...]]
@@ -19,34 +19,35 @@ def address(host: HostBuffer) -> int:
     """Of the first byte of a C-contiguous host array."""
     base: Any = host.base
     if type(base) is PinnedMemoryPointer:  # as `CupyDevice.pinned` makes them, whole
-        return int(base.ptr)
+        start: int = base.ptr
+        return start
     return int(host.__array_interface__["data"][0])  # `ctypes.data` takes thrice as long
 
 
-def memset(memory: Memory, value: int, nbytes: int) -> Bound:
+def _memset(memory: Memory, value: int, nbytes: int) -> Bound:
     """Set bytes."""
     return runtime.memsetAsync, (memory.ptr, value, nbytes)
 
 
-def upload(memory: Memory, host: HostBuffer) -> Bound:
+def _upload(memory: Memory, host: HostBuffer) -> Bound:
     """From the host."""
     return runtime.memcpyAsync, (memory.ptr, address(host), host.nbytes, H2D)
 
 
-def download(host: HostBuffer, memory: Memory) -> Bound:
+def _download(host: HostBuffer, memory: Memory) -> Bound:
     """To the host."""
     return runtime.memcpyAsync, (address(host), memory.ptr, host.nbytes, D2H)
 
 
-def device_copy(target: Memory, source: Memory, nbytes: int) -> Bound:
+def _device_copy(target: Memory, source: Memory, nbytes: int) -> Bound:
     """Within the device."""
     return runtime.memcpyAsync, (target.ptr, source.ptr, nbytes, D2D)
 
 
 # By the names of the methods of `Device`. Each takes what the method takes but the stream.
 TRANSFERS: dict[str, Callable[..., Bound]] = {
-    "memset_async": memset,
-    "copy_from_host_async": upload,
-    "copy_to_host_async": download,
-    "copy_from_device_async": device_copy,
+    "memset_async": _memset,
+    "copy_from_host_async": _upload,
+    "copy_to_host_async": _download,
+    "copy_from_device_async": _device_copy,
 }

@@ -231,17 +231,17 @@ class DeviceArray:
         where : str
             What takes it, for the message of a later use: ``"into relu(...)"``.
         """
-        if self._gone is not None or self._owner is not None:
-            self._check()
         self._spend(where)
-        return self._again()
+        return DeviceArray(self._buffer, self.shape, self.dtype, self.mode, self._owner)
 
     def _again(self) -> DeviceArray:
         """A good handle, of what has taken this one."""
         return DeviceArray(self._buffer, self.shape, self.dtype, self.mode, self._owner)
 
     def _spend(self, where: str) -> None:
-        """An owned handle has had its use, and takes its array with it."""
+        """This handle has had its use: it has to be good, and an owned one takes its array with it."""
+        if self._gone is not None or self._owner is not None:
+            self._check()
         if self.mode == "owned":
             self._gone = where
             if noted_moves:
@@ -311,10 +311,10 @@ class DeviceArray:
         if len(block) == 1 and type(block[0]) is not int:
             given = as_shape(block[0])
         try:
-            plan = _plan(self.shape, *given)
+            blocks, threads, grid = _plan(self.shape, *given)
         except LaunchConfigError as error:
             raise LaunchConfigError(f"array {self.name!r} {error}") from None
-        return Partition(self._take("by partition()"), *plan)
+        return Partition(self._take("by partition()"), blocks, threads, grid)
 
     # ------------------------------------------------------------------ other libraries
     @property

@@ -69,11 +69,16 @@ class Download(DeviceOp[npt.NDArray[Any]]):
                 * several
                 + "Call unpartition() on a Partition; use op.to_host() on an operation."
             )
-        array._check()  # a wrong call moves nothing, and builds nothing that would have to run
         if out is not None:
-            check_out(array, out)
-        super().__init__("d2h", sys._getframe(2))
+            array._check()
+            check_out(array, out)  # a wrong call moves nothing
         array._spend("into d2h()")
+        frame = sys._getframe(2)
+        # What DeviceOp's constructor does, without a call of it.
+        self._label = "d2h"
+        self._where = frame.f_code
+        self._at = frame.f_lasti
+        self._used = False
         self._array = array
         self._share = Share(array._buffer) if array.mode == "shared" else None
         self._ran = False
@@ -95,7 +100,7 @@ class Download(DeviceOp[npt.NDArray[Any]]):
         self._ran = True
         if context._run.captures:
             context.on_failed_capture(self._undo)
-        context.keep(self._share)
+        context._keep.append(self)  # and with it the array, and what counts a shared one
         handle = context._download(array, self._out)
         return cast("npt.NDArray[Any]", handle)  # the receiver gets the array itself
 

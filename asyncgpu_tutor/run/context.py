@@ -247,7 +247,7 @@ class ExecutionContext:
             if not self._run.blocking and not self._work.is_pinned(host):
                 warn_pageable(array.name, host.nbytes)
         self._keep.append(host)
-        self._work.copy_to_host_async(host, memory, self.stream)
+        self._work.copy_to_host_async(host, buffer.memory, self.stream)
         return HostArray(host, self._run)
 
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:

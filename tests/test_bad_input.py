@@ -78,6 +78,16 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
         "-1 is outside of 0 to 4294967295",
     ),
     (
+        lambda: scale_with(10**5000, 2.0, ones(), out()),
+        ArrayDTypeError,
+        "an integer of 16610 bits is outside of 0 to 4294967295",
+    ),
+    (
+        lambda: scale_with(8, 10**400, ones(), out()),
+        ArrayDTypeError,
+        r"takes a float as 'by', and got an integer of 1329 bits.*the largest is 3.4.*pass float\('inf'\)",
+    ),
+    (
         lambda: scale_with(8, "two", ones(), out()),
         ArrayDTypeError,
         "takes a float as 'by', and got str",

@@ -128,7 +128,14 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
 
         def accept_any(given: Any) -> Any:
             if isinstance(given, bool | int | float | np.bool_ | np.integer | np.floating):
-                return make(cast(Any, given))
+                try:
+                    return make(cast(Any, given))
+                except OverflowError:  # of an int, since a float becomes infinite
+                    most = "" if parameter.dtype is None else np.finfo(parameter.dtype).max
+                    raise ArrayDTypeError(
+                        f"{wanted}, and got {_spelled(given)}, which is beyond all of them: the largest is "
+                        f"{most}. For infinity, pass float('inf')"
+                    ) from None
             return _other(wanted, given)
 
         return accept_any
@@ -141,10 +148,17 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
             return _other(wanted, given)
         whole = int(cast(Any, given))
         if not lowest <= whole <= highest:
-            raise ArrayDTypeError(f"{wanted}, and {whole} is outside of {lowest} to {highest}")
+            raise ArrayDTypeError(
+                f"{wanted}, and {_spelled(whole)} is outside of {lowest} to {highest}"
+            )
         return whole
 
     return accept_whole
+
+
+def _spelled(whole: int) -> str:
+    """An integer for a message; one that would fill lines, by its size."""
+    return str(whole) if abs(whole) < 10**40 else f"an integer of {whole.bit_length()} bits"
 
 
 def _other(wanted: str, given: Any) -> Any:

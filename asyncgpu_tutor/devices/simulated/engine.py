@@ -299,6 +299,8 @@ class Engine:
             event = command.records
             event.passed, event.at = True, self.now
             event.error, event.error_op = queue.error, queue.error_op
+            if command.op is None:
+                event.untold = next((error for of, error in self.failures if of is queue), None)
         elif queue.error is not None:
             self._skip(command, queue.error)
         else:

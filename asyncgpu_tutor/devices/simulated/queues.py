@@ -63,12 +63,17 @@ class Work:
 
 @dataclass(eq=False, slots=True)
 class EngineEvent:
-    """A point in a queue: passed or not, when, and whether work before it had failed, and whose."""
+    """A point in a queue: passed or not, when, and whether work before it had failed, and whose.
+
+    `untold` is for events that belong to no submission: the first failure in front of it that nobody had been
+    told of when it passed.
+    """
 
     passed: bool = False
     at: float = 0.0
     error: DeviceError | None = None
     error_op: int | None = None
+    untold: DeviceError | None = None
 
 
 @dataclass(eq=False, slots=True)

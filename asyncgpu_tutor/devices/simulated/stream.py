@@ -9,7 +9,7 @@ from asyncgpu_tutor.devices.protocol import Event
 from asyncgpu_tutor.devices.simulated.engine import Command, EngineEvent
 from asyncgpu_tutor.devices.simulated.machine import exclusive
 from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock, Tells
-from asyncgpu_tutor.errors import DeviceMismatchError
+from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError
 from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag, forbid_nested_wait
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class SimEvent:
     @property
     def succeeded(self) -> bool:
         """As `done`, unless work before it failed."""
-        return self.done and self.state.error is None
+        return self.done and self._failure is None
 
     @property
     def retired(self) -> bool:
@@ -60,9 +60,15 @@ class SimEvent:
         """Block the host until the device has passed it."""
         forbid_nested_wait("event.synchronize()")
         self.device.block(self.state, self.before, "event", self.heads)
-        if self.state.error is not None:
-            self.machine.engine.told(self.state.error)
-            raise self.state.error
+        failure = self._failure
+        if failure is not None:
+            self.machine.engine.told(failure)
+            raise failure
+
+    @property
+    def _failure(self) -> DeviceError | None:
+        """What went wrong before it, as a CUDA event's status has it."""
+        return self.state.error or self.state.untold
 
 
 class SimStream:

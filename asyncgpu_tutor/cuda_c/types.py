@@ -62,6 +62,17 @@ class Scalar:
 
 
 @dataclass(frozen=True)
+class FunctionPointer(Scalar):
+    """The address of a device function: a number of 8 bytes, which means something to a call alone.
+
+    `params` are the types of the parameters; the name tells which of them are references.
+    """
+
+    returns: CType
+    params: tuple[CType, ...]
+
+
+@dataclass(frozen=True)
 class Void:
     """No value."""
 
@@ -190,6 +201,16 @@ def _vectors() -> dict[str, Struct]:
 
 
 VECTORS = _vectors()
+
+
+def function_pointer(
+    returns: CType, params: tuple[CType, ...], references: tuple[bool, ...]
+) -> FunctionPointer:
+    """The type `returns (*)(params)`."""
+    pairs = zip(params, references, strict=True)
+    words = [spelled(ctype) + ("&" if reference else "") for ctype, reference in pairs]
+    name = f"{spelled(returns)} (*)({', '.join(words)})"
+    return FunctionPointer(name, ULLONG.dtype, ULLONG.kind, ULLONG.rank, returns, params)
 
 
 def size_of(ctype: CType) -> int:

@@ -127,7 +127,6 @@ UNSUPPORTED = [
     "goto end; end: x[i] = 1;",
     "kernel<<<1, 1>>>();",
     "static int s = 0;",
-    "float (*p)[4];",
     "wmma::fragment<int> f;",
     "auto b = cub::BlockReduce<int, 32>();",
     "nvcuda::wmma::mma_sync(x, x, x, x);",

@@ -34,6 +34,9 @@ def test_the_page_has_rows_of_both_kinds() -> None:
 @pytest.mark.parametrize(("code", "value"), TAKEN)
 def test_what_is_taken_gives_this_value(code: str, value: int) -> None:
     x, o = GlobalMemory(128), GlobalMemory(128)
+    x.view(np.float32)[:] = 0
+    x.view(np.float32)[:4] = 1, 2, 3, 4
+    x.mark_written()
     compile_source(source(code)).launch("k", (1, 1, 1), (32, 1, 1), [x, o, 32])
     np.testing.assert_array_equal(o.view(np.int32), [value] * 32)
 

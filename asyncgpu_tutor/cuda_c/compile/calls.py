@@ -49,12 +49,13 @@ from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.syntax import ast
-from asyncgpu_tutor.cuda_c.syntax.names import addressed_names
+from asyncgpu_tutor.cuda_c.syntax.names import addressed_names, assigned_names
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
     VOID,
     Array,
     CType,
+    FunctionPointer,
     Pointer,
     Scalar,
     Struct,
@@ -75,9 +76,9 @@ def call(c: Context, node: ast.Call, used: bool = True) -> Expr:
     if node.object is not None:
         return call_method(c, node, place_of(c, node.object))
     found = c.scope.find(node.name)
-    if isinstance(found, Variable | Alias | Shorthand):
+    if isinstance(found, Variable | Alias | Shorthand | Number):
         callee = place_of(c, ast.Name(at=node.at, name=node.name))
-        if isinstance(callee.type, Struct):
+        if isinstance(callee.type, Struct | FunctionPointer):
             return call_method(c, replace(node, name="operator()"), callee)
     own = c.scope.find(INSIDE)
     owner = own.having(node.name) if isinstance(own, Class) else None
@@ -128,7 +129,9 @@ def _value(c: Context, node: ast.Call, used: bool) -> Expr:
 
 
 def call_method(c: Context, node: ast.Call, this: Expr) -> Expr:
-    """`this.name(...)`."""
+    """`this.name(...)`; of the address of a function, a call of it."""
+    if isinstance(this.type, FunctionPointer) and node.name == "operator()":
+        return c.rules.by_address(c, node, this)
     known = c.class_of(this.type)
     owner = None if known is None else known.having(node.name)
     if owner is not None:
@@ -261,6 +264,9 @@ def _score(c: Context, function: ast.Function, types: list[CType]) -> int:
             source = Pointer(source.element, source.const, source.volatile)
         if source == target:
             continue
+        if isinstance(source, FunctionPointer):
+            score += _IMPOSSIBLE
+            continue
         if c.derives(source, target):
             score += 5
         elif isinstance(source, Struct) or isinstance(target, Struct):
@@ -309,6 +315,7 @@ def expand(
         function.at,
         id(known),
         *[identity(b) for b in bound if isinstance(b, TypeBinding) or b.expr.constant is not None],
+        *[int(a.constant) for a in arguments if isinstance(a.type, FunctionPointer) and a.constant],
     )
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
@@ -418,7 +425,10 @@ def _bind_parameters(
         new = convert(c, decay(use(c, argument)), ctype, argument.at)
         if not param.name:
             continue
-        if new.constant is not None and param.name not in addressed and const:
+        fixed = const or (
+            isinstance(ctype, FunctionPointer) and param.name not in assigned_names(function.body)
+        )
+        if new.constant is not None and param.name not in addressed and fixed:
             names.names[param.name] = Number(new)
             continue
         variable = Variable(param.name, ctype, c.new_slot(), const=const)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from asyncgpu_tutor.cuda_c.compile.contraction import Ranks
 from asyncgpu_tutor.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
 from asyncgpu_tutor.cuda_c.compile.turns import Sum
-from asyncgpu_tutor.cuda_c.compile.typed import Class, Execute, Expr, Scope
+from asyncgpu_tutor.cuda_c.compile.typed import Class, Execute, Expr, Scope, Target
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.compile.waiting import waiting_statement
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
@@ -42,6 +42,8 @@ class Rules:
         Calls an operator of the file's own; None if there is none for these operands.
     construct : callable
         Makes a struct by its constructor, as a value; or, given a place, there.
+    by_address : callable
+        Calls a function by its address.
     """
 
     expressions: Mapping[type[Expression], Compile]
@@ -49,6 +51,7 @@ class Rules:
     call: Callable[[Context, Any], Expr]
     overloaded: Callable[[Context, str, list[Expr], Position], Expr | None]
     construct: Callable[[Context, Class, list[Expr], Position, Expr | None], Expr]
+    by_address: Callable[[Context, Any, Expr], Expr]
 
 
 @dataclass
@@ -112,6 +115,8 @@ class Context:
         Functions that are being expanded, outermost first, with the arguments of their templates.
     classes : dict
         What belongs to structs, for those that have more than data.
+    targets : list of Target
+        Functions whose address is taken: an address is a number, from 1 on, in this list.
     called : dict
         What a call by this name may run: functions, and members of any class.
     shared_bytes : int
@@ -154,6 +159,7 @@ class Context:
     steps: list[Step] = field(default_factory=list[Step])
     calls: list[object] = field(default_factory=list[object])
     classes: dict[Struct, Class] = field(default_factory=dict["Struct", "Class"])
+    targets: list[Target] = field(default_factory=list[Target])
     shared_seen: set[tuple[int, CType | None]] = field(
         default_factory=set[tuple[int, CType | None]]
     )

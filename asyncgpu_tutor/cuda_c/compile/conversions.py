@@ -20,6 +20,7 @@ from asyncgpu_tutor.cuda_c.types import (
     VOID,
     Array,
     CType,
+    FunctionPointer,
     Pointer,
     Scalar,
     Struct,
@@ -85,6 +86,8 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
         return expr
     if isinstance(target, Void):
         return expr if not explicit else value(c, VOID, expr.run, at, [expr])
+    if isinstance(source, FunctionPointer) or isinstance(target, FunctionPointer):
+        return _convert_function(c, expr, target, at)
     if isinstance(source, Scalar) and isinstance(target, Scalar):
         return _convert_scalar(c, expr, source, target, at)
     if isinstance(source, (Pointer, Array)) or isinstance(target, Pointer):
@@ -116,6 +119,22 @@ def _convert_scalar(c: Context, expr: Expr, source: Scalar, target: Scalar, at: 
     if change is None:
         return Expr(target, run, at, node, rank=expr.rank)
     return fold(value(c, target, lambda t, m: change(run(t, m)), at, [expr], node=node), [expr])
+
+
+def _convert_function(c: Context, expr: Expr, target: CType, at: Position) -> Expr:
+    """The address of a function as a truth, or the null pointer as such an address."""
+    if target is BOOL and isinstance(expr.type, Scalar):
+        return _convert_scalar(c, expr, expr.type, BOOL, at)
+    if isinstance(target, FunctionPointer) and expr.constant is not None and expr.constant == 0:
+        return constant(target, 0, at)
+    source = spelled(expr.type)
+    if isinstance(expr.type, FunctionPointer) and isinstance(target, FunctionPointer):
+        c.fail(at, f"the function is a '{source}', and a '{spelled(target)}' is wanted")
+    if c.class_of(expr.type) is not None:
+        c.unsupported(
+            at, f"a {source} as the address of a function: take it as a template's parameter"
+        )
+    c.fail(at, f"a value of type '{source}' cannot be used as '{spelled(target)}'")
 
 
 def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explicit: bool) -> Expr:

@@ -26,6 +26,7 @@ from asyncgpu_tutor.cuda_c.types import (
     VECTORS,
     VOID,
     CType,
+    FunctionPointer,
     Pointer,
     Scalar,
     Struct,
@@ -66,6 +67,8 @@ def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     left, right = decay(left), decay(right)
     if left.type == right.type == VECTORS["half2"] and op in _HALF2:
         return _halves(c, _HALF2[op], left, right, at)
+    if isinstance(left.type, FunctionPointer) or isinstance(right.type, FunctionPointer):
+        return _compare_functions(c, op, left, right, at)
     if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
         return _pointer_operation(c, op, left, right, at)
     a, b = (_number(c, op, side, at) for side in (left, right))
@@ -88,6 +91,14 @@ def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     if op in _COMPARISONS:
         return _compare(c, op, x, y, kind, at)
     return _arithmetic(c, op, x, y, kind, at)
+
+
+def _compare_functions(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
+    kind = left.type if isinstance(left.type, FunctionPointer) else right.type
+    assert isinstance(kind, FunctionPointer)
+    if op not in ("==", "!="):
+        c.fail(at, f"operator '{op}' cannot take the address of a function")
+    return _compare(c, op, convert(c, left, kind, at), convert(c, right, kind, at), kind, at)
 
 
 def _number(c: Context, op: str, side: Expr, at: Position) -> Scalar:
@@ -167,6 +178,9 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
     """The type of `test ? a : b`."""
     if a.type == b.type:
         return a.type
+    for side, other in ((a, b), (b, a)):
+        if isinstance(side.type, FunctionPointer) and other.constant == 0:
+            return side.type
     if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
         return common(a.type, b.type)
     if isinstance(a.type, Pointer) and isinstance(b.type, Pointer):

@@ -11,6 +11,7 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.context import Compile, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
+from asyncgpu_tutor.cuda_c.compile.function_addresses import function_address
 from asyncgpu_tutor.cuda_c.compile.record import Coordinate, Element, Followed, Node
 from asyncgpu_tutor.cuda_c.compile.storage import (
     pick_leaves,
@@ -47,6 +48,7 @@ from asyncgpu_tutor.cuda_c.types import (
     Array,
     CType,
     Field,
+    FunctionPointer,
     Pointer,
     Scalar,
     Struct,
@@ -111,9 +113,7 @@ def _name(c: Context, node: Name) -> Expr:
         ctype = VECTORS["dim3" if attribute.endswith("dim") else "uint3"]
         return value(c, ctype, lambda t, m: list(getattr(t, attribute)), node.at)
     if node.name in c.functions:
-        c.unsupported(
-            node.at, f"'{node.name}' is a function: pointers to functions are not supported"
-        )
+        return function_address(c, node)
     _unknown(c, node)
 
 
@@ -309,6 +309,8 @@ def _dereference(c: Context, node: Unary) -> Expr:
         if this is not None:
             return _name(c, Name(at=node.at, name=THIS))
     base = decay(c.expression(node.operand))
+    if isinstance(base.type, FunctionPointer):
+        return base  # what it leads to is a function, whose value is its address again
     if isinstance(base.type, Struct):
         found = c.rules.overloaded(c, "operator*", [base], node.at)
         if found is not None:
@@ -326,6 +328,8 @@ def address_of(c: Context, node: Unary) -> Expr:
     """`&place`."""
     base = place_of(c, node.operand)
     place = base.place
+    if place is None and isinstance(base.type, FunctionPointer):
+        return base
     if place is None:
         c.fail(node.at, "only something that has a place has an address")
     if isinstance(place, RegisterPlace):

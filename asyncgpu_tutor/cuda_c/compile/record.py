@@ -239,10 +239,10 @@ class ShortCircuit(Step):
 
 @dataclass(eq=False)
 class Choice(Step):
-    """`test ? yes : no`."""
+    """`test ? yes : no`, or a call of one of several functions."""
 
     test: Node
-    sides: tuple[Piece, Piece]
+    sides: tuple[Piece, ...]
 
 
 @dataclass(eq=False)

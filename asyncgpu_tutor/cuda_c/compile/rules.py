@@ -9,6 +9,7 @@ from asyncgpu_tutor.cuda_c.compile import (
     closures,
     declarations,
     expressions,
+    indirect_calls,
     loops,
     objects,
     places,
@@ -29,4 +30,5 @@ RULES = Rules(
     call=calls.call,
     overloaded=objects.overloaded,
     construct=objects.construct,
+    by_address=indirect_calls.call_by_address,
 )

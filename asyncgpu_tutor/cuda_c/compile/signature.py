@@ -201,6 +201,9 @@ def instance_of(
         parser.type_names[0][word] = isinstance(meaning, TypeBinding | StructTemplate)
         if isinstance(meaning, StructTemplate):
             parser.struct_templates.add(word)
+    parser.function_templates |= {
+        word for word, found in functions.items() if any(f.template is not None for f in found)
+    }
     given = parser.template_arguments()
     c.source = text
     scope = Scope(c.file_scope)
@@ -214,7 +217,7 @@ def instance_of(
     c.source = source
     bound = map(scope.names.get, [p.name for p in params])
     arguments = [b for b in bound if isinstance(b, TypeBinding | Number)]
-    return function, scope, f"{stem}<{spelled_arguments(arguments)}>"
+    return function, scope, f"{stem}<{spelled_arguments(c, arguments)}>"
 
 
 def _told_apart(source: Source, kernels: list[Function], stem: str, rest: str) -> Function:

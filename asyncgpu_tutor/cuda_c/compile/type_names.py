@@ -33,10 +33,12 @@ from asyncgpu_tutor.cuda_c.types import (
     Array,
     CType,
     Field,
+    FunctionPointer,
     Pointer,
     Scalar,
     Struct,
     align_of,
+    function_pointer,
     size_of,
     spelled,
 )
@@ -50,8 +52,14 @@ def resolve(c: Context, name: TypeName) -> CType:
     KernelCompileError
         An unknown name.
     """
-    if name.base == "void":
-        ctype: CType = VOID
+    ctype: CType
+    if name.function is not None:
+        ctype = pointer_type(c, name.function.returns, name.function.params)
+    elif name.array is not None:
+        element = resolve(c, name.array.element)
+        ctype = array_type(c, element, name.array.dims, name.const)
+    elif name.base == "void":
+        ctype = VOID
     elif name.base in SCALARS:
         ctype = SCALARS[name.base]
     else:
@@ -67,6 +75,13 @@ def resolve(c: Context, name: TypeName) -> CType:
         ctype = Pointer(ctype, const, volatile)
         const, volatile = "const" in qualifiers, "volatile" in qualifiers
     return ctype
+
+
+def pointer_type(c: Context, returns: TypeName, params: Sequence[Param]) -> FunctionPointer:
+    """The type of the address of a function."""
+    types = tuple(param_type(c, param) for param in params)
+    references = tuple(param.type.reference for param in params)
+    return function_pointer(resolve(c, returns), types, references)
 
 
 def _found(c: Context, name: TypeName) -> CType:
@@ -235,6 +250,11 @@ def template_argument(
     if isinstance(given, TypeName):
         c.fail(given.at, "this template wants a number here")
     ctype = resolve(c, kind)
+    if isinstance(ctype, FunctionPointer):
+        function = convert(c, c.expression(given), ctype, given.at)
+        if function.constant is None:
+            c.fail(given.at, "a template argument must be a function that is known here")
+        return Number(function)
     if not isinstance(ctype, Scalar) or not ctype.is_integer:
         c.unsupported(given.at, "template arguments that are neither types nor integers")
     return Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
@@ -245,9 +265,14 @@ def identity(argument: TypeBinding | Number) -> object:
     return argument.type if isinstance(argument, TypeBinding) else int(argument.expr.constant)
 
 
-def spelled_arguments(arguments: Sequence[TypeBinding | Number]) -> str:
+def spelled_arguments(c: Context, arguments: Sequence[TypeBinding | Number]) -> str:
     """Template arguments as one would write them."""
-    words = [identity(a) for a in arguments]
+    words = [
+        c.targets[int(a.expr.constant) - 1].function.name
+        if isinstance(a, Number) and isinstance(a.expr.type, FunctionPointer)
+        else identity(a)
+        for a in arguments
+    ]
     return ", ".join(
         w if isinstance(w, str) else str(w) if isinstance(w, int) else spelled(cast("CType", w))
         for w in words
@@ -284,7 +309,7 @@ def _instance(c: Context, template: StructTemplate, name: TypeName) -> Struct:
         if not chosen.members and not chosen.methods and chosen is primary:
             c.fail(name.at, f"'{name.base}' is only declared for these arguments")
         with c.seen_from(scope):
-            label = f"{name.base}<{spelled_arguments(arguments)}>"
+            label = f"{name.base}<{spelled_arguments(c, arguments)}>"
             made = define_struct(c, chosen, label)
         c.classes[made].template, c.classes[made].arguments = template, arguments
         template.instances[key] = made
@@ -323,6 +348,15 @@ def deduced(
             return False
         return integer_constant(c, pattern, "a template argument") == identity(argument)
     ctype = argument.type
+    if pattern.function is not None and not pattern.pointers:
+        wanted = pattern.function
+        if not isinstance(ctype, FunctionPointer) or len(ctype.params) != len(wanted.params):
+            return False
+        patterns = [wanted.returns, *[p.type for p in wanted.params]]
+        pairs = zip(patterns, [ctype.returns, *ctype.params], strict=True)
+        return all(deduced(c, part, TypeBinding(given), unknown, scope) for part, given in pairs)
+    if pattern.array is not None:
+        return resolve(c, pattern) == ctype
     for _ in pattern.pointers:
         if isinstance(ctype, Array):
             ctype = Pointer(ctype.element, ctype.const)

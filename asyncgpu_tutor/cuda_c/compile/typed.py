@@ -145,6 +145,15 @@ class Refused:
     error: UnsupportedFeatureError
 
 
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A function whose address is taken; `names` are those of its template's parameters."""
+
+    key: object
+    function: Function
+    names: Scope
+
+
 @dataclass(eq=False)
 class Class:
     """What belongs to a struct besides its data.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.cuda_c.compile.braces import initialise
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert
+from asyncgpu_tutor.cuda_c.compile.function_addresses import take_addresses
 from asyncgpu_tutor.cuda_c.compile.kernels import compile_kernel
 from asyncgpu_tutor.cuda_c.compile.rules import RULES
 from asyncgpu_tutor.cuda_c.compile.signature import (
@@ -29,7 +30,15 @@ from asyncgpu_tutor.cuda_c.compile.type_names import (
     resolve,
     top_const,
 )
-from asyncgpu_tutor.cuda_c.compile.typed import Class, Expr, Number, Refused, Scope, TypeBinding
+from asyncgpu_tutor.cuda_c.compile.typed import (
+    Class,
+    Expr,
+    Number,
+    Refused,
+    Scope,
+    Target,
+    TypeBinding,
+)
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.walk import walk
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Limits
@@ -75,13 +84,19 @@ class Program:
         self._refused: dict[str, UnsupportedFeatureError] = {}
         self._classes: dict[Struct, Class] = {}
         self._called: dict[str, list[ast.Function]] = {}
+        self._targets: list[Target] = []
+        named: list[ast.Name] = []
+        own = {function.name for function in unit.functions}
         for node in ast.parts_of([unit.order, unit.functions]):
             if isinstance(node, ast.Function):  # members of classes among them
                 self._called.setdefault(node.name, []).append(node)
-        for node in unit.order:
-            self._define(node, unit.namespaces.get(id(node), ()))
+            elif isinstance(node, ast.Name) and node.name in own:
+                named.append(node)
         for function in unit.functions:
             self._functions.setdefault(function.name, []).append(function)
+        for node in unit.order:
+            self._define(node, unit.namespaces.get(id(node), ()))
+        take_addresses(self._context(), named)
         self._memory = self._place_globals()
         self._known = tuple(g.known for g in self._globals if g.known is not None)
         for function in unit.functions:
@@ -147,6 +162,7 @@ class Program:
             slots=len(self._globals),
             classes=self._classes,
             called=self._called,
+            targets=self._targets,
         )
 
     def _define(self, node: ast.Node, around: tuple[str, ...]) -> None:

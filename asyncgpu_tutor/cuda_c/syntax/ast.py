@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeAlias, cast
 
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Scalar
@@ -36,6 +36,8 @@ class TypeName(Node):
         Names behind `::`, as in `Traits<T>::value_type`.
     pointers : list of set of str
         One set of qualifiers for each `*`, the innermost first.
+    function, array : FunctionType, ArrayType, optional
+        In the place of `base`: that of a pointer to a function, or of what a pointer to an array points to.
     """
 
     base: str
@@ -45,6 +47,24 @@ class TypeName(Node):
     reference: bool = False
     arguments: list[TypeName | Expression] | None = None
     nested: list[str] = field(default_factory=list[str])
+    function: FunctionType | None = None
+    array: ArrayType | None = None
+
+
+@dataclass(kw_only=True)
+class FunctionType(Node):
+    """`returns (*)(params)`, whose value is the address of a function."""
+
+    returns: TypeName
+    params: list[Param]
+
+
+@dataclass(kw_only=True)
+class ArrayType(Node):
+    """`element (...)[dims]`."""
+
+    element: TypeName
+    dims: list[Dim]
 
 
 # -- expressions
@@ -53,6 +73,9 @@ class TypeName(Node):
 @dataclass(kw_only=True)
 class Expression(Node):
     """Has a value."""
+
+
+Dim: TypeAlias = Expression | None  # the size of an array; None for an empty pair of brackets
 
 
 @dataclass(kw_only=True)
@@ -72,9 +95,10 @@ class Text(Expression):
 
 @dataclass(kw_only=True)
 class Name(Expression):
-    """A variable, parameter or constant."""
+    """A variable, parameter or constant; or a function, perhaps with explicit template arguments."""
 
     name: str
+    templates: list[TypeName | Expression] | None = None
 
 
 @dataclass(kw_only=True)

@@ -214,7 +214,7 @@ class ExpressionParser(TypeParser):
             return ast.Call(
                 at=token.at, name=name, arguments=given, templates=templates, namespace=namespace
             )
-        return ast.Name(at=token.at, name=name)
+        return ast.Name(at=token.at, name=name, templates=templates)
 
     def _typed_builtin(self, name: str) -> bool:
         """Whether this is `max<int>(...)` or its like, where the file has no such function."""

@@ -181,10 +181,10 @@ class _Parser(StructParser):
         start = self.token
         storage, base = self.specifiers()
         wanted = self.pointers(base)
-        if self.at("(") and self.ahead().is_("*", "&"):
-            self.unsupported(
-                "pointers to functions are not supported: call the function by its name"
-            )
+        if self.at_brackets():
+            wanted, name, dims = self.in_brackets(wanted)
+            self._variable(storage, base, start, self.declarator(wanted, name, dims))
+            return
         if self.at("::") or (self.is_type_name(self.token.text) and self._is_owner()):
             self._method(storage, wanted, template)
             return
@@ -194,7 +194,11 @@ class _Parser(StructParser):
             return
         if template is not None:
             self.unsupported("templates of variables are not supported", name.at)
-        first = self.declarator(wanted, name)
+        self._variable(storage, base, start, self.declarator(wanted, name))
+
+    def _variable(
+        self, storage: set[str], base: ast.TypeName, start: Token, first: ast.Declarator
+    ) -> None:
         item = self.declaration(storage, base, start, first)
         placed = storage & {"__constant__", "__device__", "__shared__", "__managed__"}
         if not placed and not all(d.type.const for d in item.items):

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from asyncgpu_tutor.cuda_c.syntax import ast
-from asyncgpu_tutor.cuda_c.syntax.expressions import ExpressionParser
+from asyncgpu_tutor.cuda_c.syntax.declarators import DeclaratorParser
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.source import Source
 
@@ -22,7 +22,7 @@ _REFUSED = {
 ALIGNMENT = ("__align__", "alignas")
 
 
-class StatementParser(ExpressionParser):
+class StatementParser(DeclaratorParser):
     """Reads statements."""
 
     def __init__(self, source: Source, tokens: Sequence[Token], headers: frozenset[str]) -> None:
@@ -84,8 +84,8 @@ class StatementParser(ExpressionParser):
         if self.at_type() or self.at(*ALIGNMENT):
             start = self.position
             storage, base = self.specifiers()
-            pointer_to_array = self.at("(") and self.ahead().is_("*", "&")
-            if pointer_to_array or not self.at("(", "{", "::"):
+            bracketed = self.at("(") and self.ahead().is_("*", "&")
+            if bracketed or not self.at("(", "{", "::"):
                 return self.declaration(storage, base, token)
             self.position = start  # such as Vector(1, 2).print();
         expression = self.expression()
@@ -111,15 +111,20 @@ class StatementParser(ExpressionParser):
         self.need(";", " at the end of this declaration")
         return ast.Declaration(at=token.at, storage=storage, items=items)
 
-    def declarator(self, wanted: ast.TypeName, name: Token | None = None) -> ast.Declarator:
+    def declarator(
+        self, wanted: ast.TypeName, name: Token | None = None, dims: list[ast.Dim] | None = None
+    ) -> ast.Declarator:
+        """A name with its brackets and its value; `name` and `dims` as far as they were read already."""
+        if name is None and self.at_brackets():
+            wanted, name, dims = self.in_brackets(wanted)
         if name is None:
             if self.at("("):
-                self.unsupported("pointers to arrays and to functions are not supported")
+                self.unsupported("references to arrays are supported as parameters only")
             if self.at("["):
                 self.unsupported("structured bindings are not supported")
             name = self.identifier()
         self.name_variable(name.text)
-        dims = self.dimensions()
+        dims = dims or self.dimensions()
         init: ast.Expression | None = None
         if self.accept("="):
             init = self.braces() if self.at("{") else self.assignment()
@@ -134,14 +139,6 @@ class StatementParser(ExpressionParser):
                 init = ast.Braces(at=name.at, items=arguments, type=wanted)
         return ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=init)
 
-    def dimensions(self) -> list[ast.Expression | None]:
-        """What stands in brackets behind a name; None for an empty pair."""
-        dims: list[ast.Expression | None] = []
-        while self.accept("["):
-            dims.append(None if self.at("]") else self.expression())
-            self.need("]")
-        return dims
-
     def alias(self) -> ast.Statement:
         """`typedef` or `using`, from that word on."""
         token = self.advance()
@@ -153,14 +150,16 @@ class StatementParser(ExpressionParser):
                 return ast.Block(at=token.at, body=[])
             name = self.identifier()
             self.need("=")
-            target = self.abstract_type()
+            target, dims = self.abstract_type(), list[ast.Dim]()
         else:
             if self.at_struct():
                 return self.struct(None, typedef=True)
             _, base = self.specifiers()
-            target = self.pointers(base)
-            name = self.identifier()
-        dims = self.dimensions()
+            target, inner, dims = self.pointers(base), None, list[ast.Dim]()
+            if self.at_brackets():
+                target, inner, dims = self.in_brackets(target)
+            name = inner or self.identifier()
+        dims = dims or self.dimensions()
         self.need(";")
         self.name_type(name.text)
         item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims, init=None)

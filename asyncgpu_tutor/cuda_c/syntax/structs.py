@@ -30,7 +30,7 @@ class StructParser(StatementParser):
         """A function behind its name; `struct` is what it is a member of."""
         specialises = self.template_arguments() if self.at("<") else None
         self.type_names.append({})
-        params = self._params()
+        params = self.parameters()
         out = ast.Function(
             at=name.at, name=name.text, returns=returns, params=params, body=None,
             kernel="__global__" in storage, template=template, specialises=specialises,
@@ -76,7 +76,7 @@ class StructParser(StatementParser):
         self.need("]")
         words = self.storage_words()
         self.type_names.append({})
-        params = self._params() if self.at("(") else []
+        params = self.parameters() if self.at("(") else []
         auto = ast.TypeName(at=start.at, base="auto")
         out = ast.Function(
             at=start.at, name="operator()", returns=auto, params=params, body=None, const=True
@@ -99,41 +99,6 @@ class StructParser(StatementParser):
                 made.append(ast.TemplateParam(at=param.at, name=param.type.base, type=None))
         out.template = ast.Template(at=start.at, params=made) if made else None
         return ast.Lambda(at=start.at, copies=copies, captures=captures, function=out)
-
-    def _params(self) -> list[ast.Param]:
-        self.need("(")
-        params: list[ast.Param] = []
-        while not self.at(")"):
-            if self.at("void") and self.ahead().is_(")"):
-                self.advance()
-                break
-            if self.at("..."):
-                self.unsupported("variable arguments are not supported")
-            params.append(self._param())
-            if not self.accept(","):
-                break
-        self.need(")")
-        return params
-
-    def _param(self) -> ast.Param:
-        _, base = self.specifiers()
-        wanted = self.pointers(base)
-        at, name = self.token.at, ""
-        reference_to_array = self.at("(") and self.ahead().is_("&")
-        if reference_to_array:
-            self.position += 2
-            wanted.reference = True
-        elif self.at("("):
-            self.unsupported("pointers to arrays and to functions are not supported")
-        if not self.at(",", ")", "[", "="):
-            token = self.identifier("the name of a parameter")
-            at, name = token.at, token.text
-            self.name_variable(name)
-        if reference_to_array:
-            self.need(")")
-        dims = self.dimensions()
-        default = self.assignment() if self.accept("=") else None
-        return ast.Param(at=at, name=name, type=wanted, dims=dims, default=default)
 
     def _initial(self, out: ast.Function) -> None:
         while True:
@@ -319,6 +284,11 @@ class StructParser(StatementParser):
         storage |= more
         base.const |= "constexpr" in storage
         wanted = self.pointers(base)
+        if self.at_brackets():
+            wanted, name, dims = self.in_brackets(wanted)
+            first = self.declarator(wanted, name, dims)
+            out.members.append(self.declaration(storage, base, token, first))
+            return
         name = self.operator_name() or self.identifier()
         if self.at("("):
             if template is not None:
@@ -370,7 +340,11 @@ class StructParser(StatementParser):
         wanted = self.pointers(base)
         if self.at("..."):
             self.unsupported("parameter packs are not supported")
-        name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text
+        if self.at_brackets():
+            wanted, token, _ = self.in_brackets(wanted)
+            name = "" if token is None else token.text
+        else:
+            name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text
         if self.accept("="):
             default = self.template_value()
         return ast.TemplateParam(at=at, name=name, type=wanted, default=default)

@@ -303,6 +303,8 @@ class TypeParser(ABC):
             volatile=result.volatile,
             arguments=result.arguments,
             nested=result.nested,
+            function=result.function,
+            array=result.array,
         )
         while True:
             if self.accept("*"):
@@ -324,10 +326,7 @@ class TypeParser(ABC):
     def abstract_type(self) -> TypeName:
         """A type without a name, as in a cast."""
         _, base = self.specifiers()
-        result = self.pointers(base)
-        if self.at("(") and self.ahead().is_("*", "&"):
-            self.unsupported("pointers to arrays and to functions are not supported")
-        return result
+        return self.pointers(base)
 
     def template_arguments(self) -> list[TypeName | Expression]:
         """What stands in `<...>`: types and constant expressions."""

@@ -140,6 +140,40 @@ UNSUPPORTED = [
     "int&& r = 1;",
     "x[i] = tex2D(0, 1, 2);",
 ]
+# What a GPU has and the simulated device has not, and what a message says to take instead.
+CURAND = "#include <curand_kernel.h>\n"
+INSTEAD = [
+    ("asm volatile(\"mov.u32 %0, %laneid;\" : \"=r\"(o[0]));", "", "(PTX)", "write what it does in CUDA C"),
+    ("wmma::fragment<wmma::matrix_a, 16, 16, 16, half> a;", "using namespace nvcuda;\n", "tensor cores", "ordinary instructions"),
+    ("nvcuda::wmma::mma_sync(x, x, x, x);", "#include <mma.h>\n", "tensor cores", "ordinary instructions"),
+    ("typedef cub::BlockReduce<int, 128> B;", "#include <cub/cub.cuh>\n", "CUB", "__shfl_down_sync()"),
+    ("cuda::pipeline<cuda::thread_scope_thread> p = cuda::make_pipeline();", "", "libcu++", "loads and stores"),
+    ("__shared__ cuda::barrier<cuda::thread_scope_block> b;", "", "libcu++", "__syncthreads()"),
+    ("cuda::atomic_ref<int, cuda::thread_scope_device> a(o[0]);", "", "libcu++", "atomicAdd()"),
+    ("__pipeline_memcpy_async(x, x, 4);", "#include <cuda_pipeline.h>\n", "asynchronous copies", "__syncthreads()"),
+    ("__pipeline_wait_prior(0);", "", "asynchronous copies", "loads and stores"),
+    (
+        "cg::memcpy_async(cg::this_thread_block(), x, x, 4);",
+        "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n",
+        "asynchronous copies",
+        "loads and stores",
+    ),
+    (
+        "cg::this_cluster().sync();",
+        "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n",
+        "clusters",
+        "this_grid().sync()",
+    ),
+    ("const CUtensorMap* t;", "", "CUtensorMap", "loads and stores"),
+    ("__nv_fp8_e4m3 b(1.0f);", "#include <cuda_fp8.h>\n", "__nv_fp8_e4m3", "half or float"),
+    ("o[i] = __nv_cvt_float_to_fp8(1.0f, 0, 0);", "", "8 bits", "half or float"),
+    ("cudaTextureObject_t t = 0;", "", "cudaTextureObject_t", "pass the array"),
+    ("x[i] = tex2D<float>(i, 1.0f, 2.0f);", "", "textures", "pass the array"),
+    ("x[i] = tex2D(t, 1, 2);", "", "textures", "pass the array"),
+    ("nvstd::function<int(int)> f;", "", "nvstd::function", "a pointer to a function"),
+    ("curandStateMRG32k3a_t s;", CURAND, "curandStateMRG32k3a_t", "curandStatePhilox4_32_10_t"),
+    ("curandState s; o[i] = curand_poisson(&s, 2.0);", CURAND, "XORWOW and Philox4_32_10", "as an array"),
+]  # fmt: skip
 FILES_UNSUPPORTED = [
     "struct A { int a; }; struct B : virtual A { };\n" + HEAD + "B b; }",
     "__device__ int f(int a) { return f(a - 1); }\n" + HEAD + "o[i] = f(1); }",
@@ -147,6 +181,33 @@ FILES_UNSUPPORTED = [
     "__global__ void inner() {}\n" + HEAD + "inner(); }",
     '__global__ void k(float** p) { p[0][0] = 1; }\n',
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "before", "what", "instead"), INSTEAD)
+def test_what_only_a_gpu_has_is_named_with_what_to_use(
+    text: str, before: str, what: str, instead: str
+) -> None:
+    error = refuse(before + HEAD + text + " }", errors.UnsupportedFeatureError)
+    first = str(error).splitlines()[0]
+    assert what in first
+    assert instead in first.partition(what)[2]
+    assert "a GPU runs this; the simulated device does not" in first
+    assert error.line == (before + HEAD).count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        ("curandState s;", "curand_kernel.h"),
+        ("o[i] = curand_uniform(0);", "curand_kernel.h"),
+        ("__nv_bfloat16 b;", "cuda_bf16.h"),
+        ("half h;", "cuda_fp16.h"),
+    ],
+)
+def test_what_needs_a_header_says_which(text: str, header: str) -> None:
+    error = refuse(HEAD + text + " }", errors.KernelCompileError)
+    assert not isinstance(error, errors.UnsupportedFeatureError)  # a GPU's compiler refuses it, too
+    assert f"#include <{header}> first" in str(error)
 
 
 @pytest.mark.parametrize("text", [t for t in WRONG if t not in _SOME_ARE_UNSUPPORTED])

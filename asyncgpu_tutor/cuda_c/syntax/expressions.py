@@ -20,9 +20,13 @@ _PRECEDENCE = {
 }  # fmt: skip
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
+ASSEMBLY = (
+    "inline assembly (PTX) is not supported: write what it does in CUDA C, such as __shfl_sync(), __ldg() or "
+    "__syncwarp()"
+)
 _REFUSED = {
-    "asm": "inline assembly is not supported",
-    "__asm__": "inline assembly is not supported",
+    "asm": ASSEMBLY,
+    "__asm__": ASSEMBLY,
     "new": "'new' is not supported: allocate from the host",
     "delete": "'delete' is not supported",
     "dynamic_cast": "'dynamic_cast' is not supported",

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.declarators import DeclaratorParser
+from asyncgpu_tutor.cuda_c.syntax.expressions import ASSEMBLY
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.source import Source
 
 _REFUSED = {
     "goto": "'goto' is not supported",
-    "asm": "inline assembly is not supported",
-    "__asm__": "inline assembly is not supported",
+    "asm": ASSEMBLY,
+    "__asm__": ASSEMBLY,
     "try": "exceptions are not supported",
     "template": "a template inside a function is not supported",
 }

@@ -29,6 +29,7 @@ GPU_ONLY = {
     "cub": "CUB is",
     "thrust": "Thrust is",
     "cuda": "libcu++ is",
+    "nvstd": "nvstd::function is",
     "cute": "CuTe is",
     "cutlass": "CUTLASS is",
 }
@@ -38,14 +39,24 @@ _INSTEAD = dict.fromkeys(
     "cub": "write the reduction or scan with __shfl_down_sync() or shared memory",
     "thrust": "write the loop as a kernel",
     "cuda": "copy with ordinary loads and stores, and __syncthreads() behind them",
+    "cuda::atomic": "atomicAdd() and its like do the same",
+    "nvstd": "take a pointer to a function, or a template's parameter",
 }
 _GPU_TYPES = {
-    r"__nv_fp8\w*": "take half or float",
-    r"curandState\w*|curandDirectionVectors\w*": "pass random numbers as an array, as from agt.randn()",
+    r"__nv_fp[468]\w*": "take half or float",
+    "CUtensorMap": "copy with ordinary loads and stores",
+    r"curandState(Mtgp|MRG|Sobol|ScrambledSobol)\w*|curandDirectionVectors\w*": (
+        "take curandState (XORWOW) or curandStatePhilox4_32_10_t"
+    ),
     "thread_block|thread_group|grid_group|coalesced_group|cluster_group|thread_block_tile": (
         "cooperative groups are not there; __syncthreads(), __syncwarp() and __shfl_sync() do the same"
     ),
     "cudaTextureObject_t|cudaSurfaceObject_t|CUtexObject|texture": "pass the array, and index it",
+}
+_NEEDS_HEADER = {
+    r"(__)?half2?": "cuda_fp16.h",
+    r"(__)?nv_bfloat162?": "cuda_bf16.h",
+    r"curandState(_t|XORWOW(_t)?|Philox4_32_10(_t)?)?": "curand_kernel.h",
 }
 _ATTRIBUTES = {"__launch_bounds__", "__align__", "alignas", "__attribute__", "__cluster_dims__"}
 _KEYWORDS = {
@@ -242,8 +253,6 @@ class TypeParser(ABC):
     def _no_type(self) -> NoReturn:
         token = self.token
         self.refuse_gpu_only(token)
-        if token.text in _HALF_NAMES:
-            self.fail(f"'{token.text}' is unknown here: write #include <cuda_fp16.h> first")
         if token.kind == "name" and token.text not in _KEYWORDS:
             hint = _hint(token.text)
             self.fail(f"unknown type name '{token.text}'{hint}")
@@ -253,10 +262,15 @@ class TypeParser(ABC):
         """`UnsupportedFeatureError`, if this is a type or namespace of a library that only a GPU has."""
         name = token.text
         if name in GPU_ONLY and self.ahead().is_("::"):
-            self.unsupported(f"{GPU_ONLY[name]} not supported: {_INSTEAD[name]}", token.at)
+            inside = self.ahead(2).text.partition("_")[0]
+            instead = _INSTEAD.get(f"{name}::{inside}", _INSTEAD[name])
+            self.unsupported(f"{GPU_ONLY[name]} not supported: {instead}", token.at)
+        if re.fullmatch(r"(tex|surf)([123]D|Cubemap)\w*", name) and self.ahead().is_("<"):
+            self.unsupported("textures are not supported: pass the array, and index it", token.at)
         declares = self.ahead().kind == "name" or self.ahead().is_("*", "&", "<")
-        if declares and re.fullmatch(r"(__)?nv_bfloat162?", name):
-            self.fail(f"'{name}' is unknown here: write #include <cuda_bf16.h> first", token.at)
+        for pattern, header in _NEEDS_HEADER.items():
+            if self.ahead().kind == "name" and re.fullmatch(pattern, name):
+                self.fail(f"'{name}' is unknown here: write #include <{header}> first", token.at)
         for pattern, advice in _GPU_TYPES.items():
             if declares and re.fullmatch(pattern, name):
                 self.unsupported(f"'{name}' is not supported: {advice}", token.at)

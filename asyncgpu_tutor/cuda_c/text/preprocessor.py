@@ -11,6 +11,7 @@ from typing import NamedTuple
 from asyncgpu_tutor.cuda_c.text.bfloat16 import HEADER as BFLOAT16
 from asyncgpu_tutor.cuda_c.text.condition import evaluate_condition
 from asyncgpu_tutor.cuda_c.text.cooperative_groups import HEADER as COOPERATIVE_GROUPS
+from asyncgpu_tutor.cuda_c.text.curand import HEADER as CURAND
 from asyncgpu_tutor.cuda_c.text.lexer import Token, tokenise
 from asyncgpu_tutor.cuda_c.text.prelude import PRELUDE, STANDARD
 from asyncgpu_tutor.cuda_c.text.published import device_code
@@ -36,7 +37,11 @@ _PREDEFINED = {
     "__CUDA_ARCH__": "900",
     "__cplusplus": "201703L",
 }
-_HEADERS = {"cooperative_groups": COOPERATIVE_GROUPS, "cuda_bf16.h": BFLOAT16}
+_HEADERS = {
+    "cooperative_groups": COOPERATIVE_GROUPS,
+    "cuda_bf16.h": BFLOAT16,
+    "curand_kernel.h": CURAND,
+}
 _MAX_EXPANSIONS = 200_000
 
 

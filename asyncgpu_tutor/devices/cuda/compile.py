@@ -57,8 +57,10 @@ def compile_module(
     cupy.cuda.compiler.CompileException
         If NVRTC does not accept it.
     """
-    headers = find_nvidia_header_directory("cudart")  # with cuda_fp16.h, for one
-    found = [headers] if headers is not None else []
+    wanted = ["cudart"]  # with cuda_fp16.h, for one
+    if "curand" in source:
+        wanted.append("curand")
+    found = [folder for name in wanted if (folder := find_nvidia_header_directory(name))]
     if TARGETS.is_dir():
         found.append(str(TARGETS))
     search = tuple(f"-I{folder}" for folder in found)

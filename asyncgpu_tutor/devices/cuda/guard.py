@@ -67,8 +67,12 @@ def compiling(source: str, name: str) -> Generator[None]:
             raise KernelCompileError(f"{name} does not compile:\n{log}") from None
         line = int(found[1])
         lines = source.splitlines()
+        advice = ""
+        if re.search(r'"curand\w*\.h"', found[2]):  # which a toolkit from pip leaves to a package
+            advice = "\nThe header comes with cuRAND: pip install 'cuda-toolkit[curand]'"
         text = lines[line - 1] if 0 < line <= len(lines) else ""
         raise KernelCompileError(
-            f"kernel.cu:{line}: error: {found[2]}\n    {text}\n\nall of the compiler's messages:\n{log}",
+            f"kernel.cu:{line}: error: {found[2]}\n    {text}{advice}\n\n"
+            f"all of the compiler's messages:\n{log}",
             line=line,
         ) from None

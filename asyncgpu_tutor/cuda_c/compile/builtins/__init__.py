@@ -13,6 +13,7 @@ from asyncgpu_tutor.cuda_c.compile.builtins import (
     misc,
     synchronisation,
     warps,
+    xorwow,
 )
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler
 
@@ -24,6 +25,7 @@ _TABLE: dict[str, Handler] = {
     **warps.TABLE,
     **synchronisation.TABLE,
     **misc.TABLE,
+    **xorwow.TABLE,
 }
 
 _REFUSED = {
@@ -33,16 +35,26 @@ _REFUSED = {
     "memset": "memset in device code is not supported: write element by element",
     "cudaDeviceSynchronize": "device code cannot call the CUDA runtime here",
     "__cvta_generic_to_shared": "addresses as numbers are not supported",
-    "__pipeline_memcpy_async": "asynchronous copies to shared memory are not supported",
 }
 _REFUSED_KINDS = {
-    r"curand\w*": "curand is not supported: pass random numbers as an array, as from agt.randn()",
+    r"curand\w*": (
+        "of cuRAND the generators XORWOW and Philox4_32_10 are there, with their uniform, normal and "
+        "log-normal numbers, and this is not supported: pass random numbers as an array"
+    ),
     r"tex[123]D\w*|surf[123]D\w*": "textures are not supported: pass the array, and index it",
-    "this_thread_block|this_grid|tiled_partition|coalesced_threads|this_cluster": (
+    "this_cluster|map_shared_rank|cluster_group": (
+        "clusters of blocks are not supported: let blocks meet at a barrier of the grid (this_grid().sync())"
+    ),
+    r"__nv_cvt_\w*fp[468]\w*": "numbers of 4, 6 and 8 bits are not supported: take half or float",
+    "this_thread_block|this_grid|tiled_partition|coalesced_threads": (
         "cooperative groups are not supported: __syncthreads(), __syncwarp() and __shfl_sync() do the same"
     ),
-    r"__pipeline_\w+|__mbarrier_\w+": "asynchronous copies to shared memory are not supported",
+    r"__pipeline_\w+|__mbarrier_\w+|memcpy_async|cp_async\w*": (
+        "asynchronous copies to shared memory are not supported: copy with ordinary loads and stores, and "
+        "__syncthreads() behind them"
+    ),
 }
+_CURAND = re.compile(r"curand(4|_init|_(log_)?(uniform|normal)\w*)?|skipahead\w*")
 _OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}
 
 
@@ -53,6 +65,8 @@ def find(name: str) -> Handler | None:
 
 def refused(name: str) -> str | None:
     """Why a function that a GPU has is not supported; None if a GPU does not have it either."""
+    if _CURAND.fullmatch(name):
+        return None  # the header that has it is missing, and a GPU's compiler asks for it, too
     return _REFUSED.get(name) or next(
         (why for pattern, why in _REFUSED_KINDS.items() if re.fullmatch(pattern, name)), None
     )
@@ -60,6 +74,8 @@ def refused(name: str) -> str | None:
 
 def advice(name: str, own: set[str]) -> str:
     """What to try instead of an unknown function."""
+    if _CURAND.fullmatch(name):
+        return ": #include <curand_kernel.h> first"
     if name in _OLD_WARP:
         return f": write {name}_sync(0xffffffff, ...); the form without a mask was removed"
     if name in halves.TABLE or name.startswith("__half"):

@@ -134,7 +134,9 @@ def test_four_at_once() -> None:
 def test_philox_gives_the_published_vectors(
     counter: tuple[int, ...], key: tuple[int, ...], wanted: tuple[int, ...]
 ) -> None:
-    text = "__global__ void k(uint4 c, uint2 key, uint4* o, curandState* s) { *o = _philox(c, key); }"
+    text = (
+        "__global__ void k(uint4 c, uint2 key, uint4* o, curandState* s) { *o = _philox(c, key); }"
+    )
     program = compile_source(INCLUDE + text)
     o = np.zeros(4, np.uint32)
     given = [np.array(tuple(v), [(n, "u4") for n in "xyzw"[: len(v)]])[()] for v in (counter, key)]
@@ -159,7 +161,9 @@ def test_a_jump_is_as_many_steps() -> None:
     np.testing.assert_array_equal(jump(jump(state, count, 0), count, 3), jump(state, 9 * count, 0))
 
 
-PI = INCLUDE + """
+PI = (
+    INCLUDE
+    + """
 __global__ void setup(curandState* states, int seed) {
     int i = threadIdx.x + blockIdx.x * blockDim.x; curand_init(seed, i, 0, &states[i]); }
 __global__ void count(curandState* states, int* hits, int turns) {
@@ -171,6 +175,7 @@ __global__ void count(curandState* states, int* hits, int turns) {
     states[i] = s;
     hits[i] = inside; }
 """
+)
 
 
 def test_pi_by_chance_as_it_is_taught(device: Device) -> None:

@@ -1,10 +1,10 @@
 """The header curand_kernel.h, as CUDA C++ that the interpreter reads: generators XORWOW and Philox 4x32-10.
 
-Sequences are those of NVIDIA's cuRAND, number for number. XORWOW is Marsaglia's (Xorshift RNGs, 2003),
-and its sequences are 2**67 numbers apart; Philox is that of Salmon and others (Parallel random numbers: as easy
-as 1, 2, 3; 2011), with a counter for each sequence. How many numbers a function draws, and what it makes of
-them, is as the outputs of NVIDIA's show it. Integers and uniform numbers have the same bits; normal ones differ in
-their last digits, since a GPU takes sine and cosine from its special function units.
+Sequences are those of NVIDIA's cuRAND, number for number. XORWOW is Marsaglia's (Xorshift RNGs, 2003); its
+sequences are 2**67 numbers apart. Philox is that of Salmon and others (Parallel random numbers: as easy as
+1, 2, 3; 2011), with a counter for each sequence. How many numbers a function draws, and what it makes of
+them, is as the outputs of NVIDIA's show it. Integers and uniform numbers have the same bits; normal ones
+differ in their last digits, since a GPU takes sine and cosine from its special function units.
 """
 
 from __future__ import annotations

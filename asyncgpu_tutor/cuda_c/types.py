@@ -86,12 +86,13 @@ class Field:
     offset: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Struct:
     """A struct, or one of CUDA's vector types.
 
     Two structs are the same type only if they are the same definition, so `key` tells them apart. A field
-    without a name is a struct or union whose members count as this one's.
+    without a name is a struct or union whose members count as this one's. A size of 0 says that the struct
+    is declared and not defined yet: a pointer to it may be a member of its own, and is completed with it.
     """
 
     name: str
@@ -101,6 +102,22 @@ class Struct:
     vector: bool = False
     key: int = 0
     union: bool = False
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.key))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Struct) or (self.name, self.key) != (other.name, other.key):
+            return False
+        mine = [(f.name, f.offset, _shape(f.type)) for f in self.fields]
+        return mine == [(f.name, f.offset, _shape(f.type)) for f in other.fields]
+
+    def complete(self, fields: tuple[Field, ...], size: int, align: int) -> None:
+        """Define what was declared."""
+        for name, value in (("fields", fields), ("size", size), ("align", align)):
+            object.__setattr__(self, name, value)
 
     def member(self, name: str) -> Field | None:
         """The field of this name, if there is one."""
@@ -126,6 +143,13 @@ class Struct:
                 f.type.members() if not f.name and isinstance(f.type, Struct) else [f.name]
             )
         ]
+
+
+def _shape(ctype: CType) -> object:
+    """A type, but of a struct behind a pointer only its definition: that may lead back to where one began."""
+    if isinstance(ctype, Pointer):
+        return "*", ctype.const, ctype.volatile, _shape(ctype.target)
+    return (ctype.name, ctype.key) if isinstance(ctype, Struct) else ctype
 
 
 @dataclass(frozen=True)

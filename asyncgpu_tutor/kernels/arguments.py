@@ -133,7 +133,7 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
                 except OverflowError:  # of an int, since a float becomes infinite
                     most = "" if parameter.dtype is None else np.finfo(parameter.dtype).max
                     raise ArrayDTypeError(
-                        f"{wanted}, and got {_spelled(given)}, which is beyond all of them: the largest is "
+                        f"{wanted}, and got {_spelled(int(cast(Any, given)))}, which is beyond all of them: the largest is "
                         f"{most}. For infinity, pass float('inf')"
                     ) from None
             return _other(wanted, given)

@@ -10,6 +10,7 @@ from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.storage import spread
 from asyncgpu_tutor.cuda_c.compile.type_names import resolve
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
+from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.syntax.ast import Braces, Expression
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import UINT, Array, CType, Pointer, Scalar, Struct, leaves, spelled
@@ -56,7 +57,10 @@ def listed(c: Context, node: Braces, ctype: CType) -> Expr:
         return c.expression(node.items[0])
     parts = initialise(c, node, ctype)
     runs = [p.run for p in parts]
-    return value(c, ctype, lambda t, m: [r(t, m) for r in runs], node.at, parts)
+    origin = Origin()
+    for part in parts:
+        origin.unite(part.origin)
+    return value(c, ctype, lambda t, m: [r(t, m) for r in runs], node.at, parts, origin=origin)
 
 
 def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:

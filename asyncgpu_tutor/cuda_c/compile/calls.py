@@ -432,8 +432,7 @@ def _bind_parameters(
             names.names[param.name] = Number(new)
             continue
         variable = Variable(param.name, ctype, c.new_slot(), const=const)
-        wanted = param.name in addressed and not isinstance(ctype, Pointer)
-        variable.memory = variable.thread = wanted or c.lives_in_memory(ctype)
+        variable.memory = variable.thread = param.name in addressed or c.lives_in_memory(ctype)
         if variable.memory:
             variable.origin.place(near=True)
         assigned(variable, new)

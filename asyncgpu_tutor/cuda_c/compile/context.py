@@ -129,6 +129,10 @@ class Context:
         In the body of a loop that only sums up (`turns`): its sums.
     places, meetings : int
         How many places have a number, and how many calls at which threads meet have been compiled.
+    follows : bool
+        Whether the kernel has to do with addresses as numbers.
+    numbers : Origin
+        What addresses point into that have been cast to integers.
     resumable : Call, optional
         The call in the statement at hand in which threads may wait.
     """
@@ -149,6 +153,8 @@ class Context:
     places: int = 0
     meetings: int = 0
     resumable: Expression | None = None
+    follows: bool = False
+    numbers: Origin = field(default_factory=Origin)
     spins: bool = False
     cooperative: bool = False
     summing: list[Sum | None] | None = None

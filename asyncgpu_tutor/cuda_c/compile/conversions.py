@@ -12,11 +12,15 @@ from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.record import Constant, Convert, Followed, Node
 from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import converter
 from asyncgpu_tutor.cuda_c.memory.access import NULL
+from asyncgpu_tutor.cuda_c.memory.mixed_region import mixed
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
     BOOL,
+    ULLONG,
     VOID,
     Array,
     CType,
@@ -26,6 +30,7 @@ from asyncgpu_tutor.cuda_c.types import (
     Struct,
     Void,
     leaves,
+    size_of,
     spelled,
 )
 
@@ -61,7 +66,7 @@ def constant(ctype: Scalar, number: Any, at: Position) -> Expr:
 
 def null(ctype: CType, at: Position) -> Expr:
     """The null pointer."""
-    return Expr(ctype, lambda t, m: NULL, at, Node(), origin=Origin())
+    return Expr(ctype, lambda t, m: NULL, at, Node(), constant=np.int32(0), origin=Origin())
 
 
 def fold(expr: Expr, parts: Iterable[Expr]) -> Expr:
@@ -142,13 +147,24 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
     source = expr.type
     if target is BOOL and isinstance(source, Pointer):
         run = expr.run
-        return value(c, BOOL, lambda t, m: np.bool_(run(t, m).region is not None), at, [expr])
+
+        def is_set(t: Team, m: Mask) -> Any:
+            ptr = run(t, m)
+            if mixed(ptr):
+                return t.launch.addresses.number(ptr) != 0
+            return np.bool_(ptr.region is not None)
+
+        return value(c, BOOL, is_set, at, [expr])
     zero = expr.constant is not None and expr.constant == 0
     if zero and not explicit and not isinstance(source, Pointer):
         return null(target, at)
     if not isinstance(source, Pointer) or not isinstance(target, Pointer):
-        if explicit and (isinstance(source, Scalar) or isinstance(target, Scalar)):
-            c.unsupported(at, "casts between pointers and numbers are not supported")
+        if explicit and isinstance(target, Scalar) and isinstance(source, Pointer):
+            if target.is_integer and target.size == 8:
+                return _to_number(c, expr, target, at)
+            c.fail(at, f"an address has 8 bytes, '{target.name}' {target.size}: take uintptr_t")
+        if explicit and isinstance(target, Pointer) and isinstance(source, Scalar):
+            return _from_number(c, expr, target, at)
         c.fail(
             at,
             f"a value of type '{spelled(source)}' cannot be used as '{spelled(target)}'"
@@ -172,7 +188,33 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
             )
     elif source.const and not target.const:
         c.unsupported(at, "casting 'const' away is not supported")
-    return Expr(target, expr.run, at, expr.node, origin=expr.origin)
+    return Expr(target, expr.run, at, expr.node, constant=expr.constant, origin=expr.origin)
+
+
+def _to_number(c: Context, expr: Expr, target: Scalar, at: Position) -> Expr:
+    """An address as an integer."""
+    run, dtype = expr.run, target.dtype
+    c.follows = True
+    c.numbers.unite(expr.origin)
+
+    def number(t: Team, m: Mask) -> Any:
+        return t.launch.addresses.number(run(t, m)).view(dtype)
+
+    return value(c, target, number, at, [expr])
+
+
+def _from_number(c: Context, expr: Expr, target: Pointer, at: Position) -> Expr:
+    """An integer as an address: of whatever has been cast to an integer."""
+    if not isinstance(expr.type, Scalar) or not expr.type.is_integer:
+        c.fail(at, f"a '{spelled(expr.type)}' cannot be used as an address")
+    c.follows = True
+    step = size_of(target.target)
+    run = convert(c, expr, ULLONG, at).run
+
+    def follow(t: Team, m: Mask) -> Any:
+        return t.launch.addresses.pointer(t, m, run(t, m), step, at)
+
+    return value(c, target, follow, at, [expr], origin=c.numbers)
 
 
 def recast(c: Context, expr: Expr, at: Position) -> Expr:

@@ -120,6 +120,8 @@ def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
     const, volatile = top_const(item.type), top_volatile(item.type)
     if isinstance(ctype, Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
+    if isinstance(ctype, Struct) and not ctype.size:
+        c.fail(item.at, f"'{spelled(ctype)}' is declared, and not defined in this file")
     if "__shared__" in storage:
         return shared_variable(c, item, ctype, storage, volatile)
     if "__constant__" in storage or "__device__" in storage:
@@ -296,14 +298,12 @@ def _array(c: Context, item: Declarator, element: CType, const: bool, volatile: 
 
 
 def _in_memory(c: Context, item: Declarator, ctype: CType, const: bool, volatile: bool) -> Execute:
-    if any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype)):
-        c.unsupported(item.at, "arrays of pointers, and addresses of pointers, are not supported")
     values: list[Expr] = []
     if isinstance(item.init, Braces):
         values = initialise(c, item.init, ctype)
     elif item.init is not None and not isinstance(ctype, Array):
         value = convert(c, c.expression(item.init), ctype, item.init.at)
-        values = [value] if isinstance(ctype, Scalar) else spread(c, value, ctype)
+        values = [value] if isinstance(ctype, Scalar | Pointer) else spread(c, value, ctype)
     elif item.init is not None:
         c.fail(item.init.at, f"the array '{item.name}' needs values in braces")
     slot = c.new_slot()
@@ -321,13 +321,9 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
     """Make room for a variable of each thread, and fill it."""
     slot, name, ctype = variable.slot, variable.name, variable.type
     parts = leaves(ctype)
-    unit = min(leaf.size if isinstance(leaf, Scalar) else 8 for leaf, _ in parts)
+    unit = min(size_of(leaf) for leaf, _ in parts)
     site = c.new_site(at, write=True)
-    fill = [
-        (leaf, offset, value.run)
-        for (leaf, offset), value in zip(parts, values, strict=False)
-        if isinstance(leaf, Scalar)
-    ]
+    fill = [(leaf, offset, value.run) for (leaf, offset), value in zip(parts, values, strict=False)]
     c.work(len(fill))
 
     def run(t: Team, m: Mask) -> Mask | None:
@@ -349,7 +345,7 @@ def parameter_entry(c: Context, variable: Variable, new: Expr) -> Execute:
     """What puts an argument where its parameter is."""
     if not variable.memory:
         return put(variable.slot, new.run)
-    values = [new] if isinstance(variable.type, Scalar) else spread(c, new, variable.type)
+    values = [new] if isinstance(variable.type, Scalar | Pointer) else spread(c, new, variable.type)
     return local_memory(c, variable, values, new.at)
 
 
@@ -367,15 +363,12 @@ def shared_variable(
             f"the size of '{item.name}' is missing; for memory that the launch "
             "sizes write extern __shared__",
         )
-    if any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype)):
-        c.unsupported(item.at, "pointers in shared memory are not supported")
     variable = Variable(item.name, ctype, c.new_slot(), memory=True, volatile=volatile)
     variable.origin.place(near=True)
     _enter(c, item.name, variable, item.at)
     slot, name = variable.slot, item.name
     nbytes = size_of(ctype)
-    cell = min((leaf.size for leaf, _ in leaves(_core(ctype)) if isinstance(leaf, Scalar)),
-               default=4)  # fmt: skip
+    cell = min((size_of(leaf) for leaf, _ in leaves(_core(ctype))), default=4)
     key = (0, None) if dynamic else (id(item), ctype)
     if not dynamic and key not in c.shared_seen:
         c.shared_seen.add(key)

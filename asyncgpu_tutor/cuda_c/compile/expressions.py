@@ -86,8 +86,6 @@ def _cast(c: Context, node: ast.Cast, used: bool) -> Expr:
     operand = c.expression(node.operand)
     if isinstance(target, Struct) and not isinstance(operand.type, Struct):
         return listed(c, ast.Braces(at=node.at, items=[node.operand], type=node.type), target)
-    if node.style == "reinterpret_cast" and not isinstance(target, Pointer):
-        c.unsupported(node.at, "reinterpret_cast is supported between pointers only")
     source = operand.type
     if node.style == "static_cast" and isinstance(target, Pointer) and isinstance(source, Pointer):
         void = isinstance(source.target, Void) or isinstance(target.target, Void)

@@ -8,7 +8,7 @@ from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.declarations import parameter_entry, shared_variable
 from asyncgpu_tutor.cuda_c.compile.record import Declare, Record
 from asyncgpu_tutor.cuda_c.compile.statements import sequence
-from asyncgpu_tutor.cuda_c.compile.storage import read_variable
+from asyncgpu_tutor.cuda_c.compile.storage import has_pointer, read_variable
 from asyncgpu_tutor.cuda_c.compile.type_names import param_type, resolve, top_const, top_volatile
 from asyncgpu_tutor.cuda_c.compile.typed import Execute, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
@@ -16,7 +16,7 @@ from asyncgpu_tutor.cuda_c.compile.waiting import may_wait, parts_at_barriers
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Declarator, Function, Param
 from asyncgpu_tutor.cuda_c.syntax.names import addressed_names
-from asyncgpu_tutor.cuda_c.types import Pointer
+from asyncgpu_tutor.cuda_c.types import Pointer, Struct
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Code:
         Static shared memory of a block.
     watches : bool
         Whether it has a loop that may spin.
+    follows : bool
+        Whether it stores, loads or computes addresses, so that it may reach more than its arguments.
     cooperative : bool
         Whether its blocks meet at a barrier of the grid, so that all of them must fit on the device.
     """
@@ -51,6 +53,7 @@ class Code:
     sites: list[Site]
     shared_bytes: int
     watches: bool
+    follows: bool
     cooperative: bool
 
 
@@ -78,8 +81,9 @@ def compile_kernel(
     for site, origin in c.watched:
         site.relaxed = origin.compared
     code = Code(
-        parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes, c.spins, c.cooperative
-    )
+        parameters, entry, body, c.slots, c.exits, c.sites, c.shared_bytes, c.spins, c.follows,
+        c.cooperative,
+    )  # fmt: skip
     return code, Record(c.steps, c.points, len(c.sites))
 
 
@@ -91,10 +95,9 @@ def _parameter(c: Context, param: Param, entry: list[Execute]) -> Variable:
     given.rank = c.ranks.parameter()
     if isinstance(ctype, Pointer):
         given.origin.place(near=False)
+    c.follows |= isinstance(ctype, Struct) and has_pointer(ctype)
     variable = given
-    if c.lives_in_memory(ctype) or (
-        param.name in c.frame.addressed and not isinstance(ctype, Pointer)
-    ):
+    if c.lives_in_memory(ctype) or param.name in c.frame.addressed:
         variable = Variable(param.name, ctype, c.new_slot(), memory=True, thread=True)
         variable.origin.place(near=True)
         entry.append(parameter_entry(c, variable, read_variable(c, given, param.at)))

@@ -16,6 +16,7 @@ from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Expr, Scope
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import Binary, arithmetic, comparison, varies
+from asyncgpu_tutor.cuda_c.memory.mixed_region import mixed
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.syntax.ast import Call, Expression, Name
 from asyncgpu_tutor.cuda_c.text.source import Position
@@ -263,9 +264,13 @@ def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position
 
     def run(t: Team, m: Mask) -> Any:
         p, q = a(t, m), b(t, m)
-        if p.region is not q.region:
+        if p.region is q.region:
+            out = function(p.address(), q.address())
+        elif op in ("==", "!=") and not mixed(p) and not mixed(q):
             return np.bool_(op == "!=")
-        out = function(p.address(), q.address())
+        else:
+            addresses = t.launch.addresses
+            out = function(addresses.number(p), addresses.number(q))
         return out if varies(out) else np.bool_(out)
 
     return value(c, BOOL, run, at, [left, right])

@@ -104,7 +104,7 @@ class Signature:
 
 
 def variable_of(name: str, ctype: CType, constant: bool) -> Global | None:
-    """What the host knows of a variable; None for one with pointers in it."""
+    """What the host knows of a variable; None for one of a type that NumPy has not."""
     shape: tuple[int, ...] = ()
     element = ctype
     while isinstance(element, Array):
@@ -118,9 +118,11 @@ def variable_of(name: str, ctype: CType, constant: bool) -> Global | None:
 
 
 def record_dtype(ctype: CType) -> np.dtype[Any] | None:
-    """NumPy's type for a number, an array or a struct, byte for byte; None where there is a pointer."""
+    """NumPy's type for a number, an array or a struct, byte for byte; pointers are numbers of 8 bytes."""
     if isinstance(ctype, Scalar):
         return ctype.dtype
+    if isinstance(ctype, Pointer):
+        return np.dtype(np.uint64)  # an address
     if isinstance(ctype, Array):
         inner = record_dtype(ctype.element)
         return None if inner is None else np.dtype((inner, (ctype.length,)))
@@ -148,8 +150,6 @@ def signature_of(
         pointer = isinstance(ctype, Pointer)
         target = ctype.target if isinstance(ctype, Pointer) else ctype
         const = isinstance(ctype, Pointer) and ctype.const
-        if isinstance(target, Pointer):
-            source.unsupported(param.at, "pointers to pointers as parameters are not supported")
         record = None if pointer or not isinstance(target, Struct) else record_dtype(target)
         parameters.append(
             Parameter(param.name, spelled(target), pointer, const, _dtype(target), record)
@@ -158,8 +158,8 @@ def signature_of(
 
 
 def _dtype(ctype: CType) -> np.dtype[Any] | None:
-    if isinstance(ctype, Scalar):
-        return ctype.dtype
+    if isinstance(ctype, Scalar | Pointer):
+        return record_dtype(ctype)
     if isinstance(ctype, Struct) and ctype.vector:
         first = ctype.fields[0].type
         return first.dtype if isinstance(first, Scalar) else None

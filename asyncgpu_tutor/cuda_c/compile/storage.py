@@ -98,7 +98,9 @@ def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> E
         return access.load(t, m, pointer(t, m), ctype, site)
 
     node = c.note(record.Cell((place.node,)))
-    return Expr(ctype, run, at, node, place=place, origin=Origin(), site=site)
+    c.follows |= has_pointer(ctype)
+    origin = place.origin.content() if isinstance(ctype, Pointer | Struct) else Origin()
+    return Expr(ctype, run, at, node, place=place, origin=origin, site=site)
 
 
 def use(c: Context, expr: Expr) -> Expr:
@@ -131,6 +133,11 @@ def _register_reader(variable: Variable, at: Position, first: int = 0, count: in
 # -- writing
 
 
+def has_pointer(ctype: CType) -> bool:
+    """Whether a value has an address in it."""
+    return any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype))
+
+
 def writable(c: Context, expr: Expr, at: Position) -> Place:
     """The place of an expression that is about to be assigned to.
 
@@ -160,8 +167,9 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
     place.origin.write()
     if place.volatile:
         place.origin.signal()
-    if isinstance(ctype, Pointer) or (isinstance(ctype, Struct) and _has_pointer(ctype)):
-        c.unsupported(at, "pointers in memory are not supported: keep them in variables")
+    c.follows |= has_pointer(ctype)
+    if new.origin is not None:
+        place.origin.content().unite(new.origin)
     c.steps.append(record.Store(expr.node, new.node))
     site = c.new_site(at, write=True, volatile=place.volatile)
 
@@ -176,7 +184,8 @@ def assigned(variable: Variable, new: Expr) -> None:
     """Remember what a variable depends on."""
     variable.rank = new.rank
     if new.origin is not None:
-        variable.origin.unite(new.origin)
+        origin = variable.origin.content() if variable.memory else variable.origin
+        origin.unite(new.origin)
 
 
 def begin(t: Team, m: Mask, slot: int, first: Any) -> None:
@@ -292,9 +301,6 @@ def spread(c: Context, whole: Expr, ctype: CType) -> list[Expr]:
     out: list[Expr] = []
     for k, (leaf, _) in enumerate(leaves(ctype)):
         pick = pick_leaves(whole.run, leaf, k, 1)
-        out.append(value(c, leaf, pick, whole.at, [whole]))
+        origin = whole.origin if isinstance(leaf, Pointer) else None
+        out.append(value(c, leaf, pick, whole.at, [whole], origin=origin))
     return out
-
-
-def _has_pointer(ctype: CType) -> bool:
-    return any(isinstance(leaf, Pointer) for leaf, _ in leaves(ctype))

@@ -42,6 +42,7 @@ from asyncgpu_tutor.cuda_c.types import (
     size_of,
     spelled,
 )
+from asyncgpu_tutor.errors import KernelCompileError
 
 
 def resolve(c: Context, name: TypeName) -> CType:
@@ -88,6 +89,10 @@ def _found(c: Context, name: TypeName) -> CType:
     found = c.scope.find(name.base)
     if isinstance(found, Refused):
         raise found.error
+    if name.arguments is not None and isinstance(found, TypeBinding):
+        found = c.file_scope.find(
+            name.base
+        )  # in a template's own struct, of which this is another one
     if isinstance(found, StructTemplate):
         return _instance(c, found, name)
     if isinstance(found, TypeBinding):
@@ -151,12 +156,25 @@ def declare_type(c: Context, node: StructDef) -> None:
             known.definitions.append(node)
         elif node.members or node.methods or not isinstance(known, StructTemplate):
             names[node.name] = StructTemplate([node])
-    elif node.members or node.methods or not isinstance(names.get(node.name), TypeBinding):
-        names[node.name] = TypeBinding(define_struct(c, node))
+    elif node.declared:
+        if node.name not in names:
+            names[node.name] = TypeBinding(_declared(node, node.name))
+    else:
+        known = names.get(node.name)
+        ctype = known.type if isinstance(known, TypeBinding) else None
+        declared = ctype if isinstance(ctype, Struct) and not ctype.size else None
+        names[node.name] = TypeBinding(define_struct(c, node, declared))
 
 
-def define_struct(c: Context, node: StructDef, label: str = "") -> Struct:
-    """Lay out a struct as a C compiler does: each member at a multiple of its alignment."""
+def _declared(node: StructDef, name: str) -> Struct:
+    return Struct(name, (), 0, 1, key=id(node), union=node.union)
+
+
+def define_struct(c: Context, node: StructDef, out: Struct | None = None) -> Struct:
+    """Lay out a struct as a C compiler does: each member at a multiple of its alignment.
+
+    `out` is what has been declared of it before.
+    """
     fields: list[Field] = []
     initial: list[tuple[str, Expression]] = []
     end, align = 0, 1
@@ -165,12 +183,17 @@ def define_struct(c: Context, node: StructDef, label: str = "") -> Struct:
         nonlocal end, align
         if name and any(f.name == name for f in fields):
             c.fail(at, f"'{name}' is declared twice in this struct")
+        if isinstance(ctype, Struct) and not ctype.size:
+            c.fail(at, f"'{spelled(ctype)}' is not complete here; a pointer to it can be a member")
         need = align_of(ctype)
         offset = 0 if node.union else -(-end // need) * need
         fields.append(Field(name, ctype, offset))
         end, align = max(end, offset + size_of(ctype)), max(align, need)
 
+    out = out or _declared(node, node.name)
     inside = Scope(c.scope)
+    if node.name:
+        inside.names[node.name] = TypeBinding(out)
     base = None
     if node.base is not None:
         base = c.class_of(resolve(c, node.base))
@@ -213,10 +236,7 @@ def define_struct(c: Context, node: StructDef, label: str = "") -> Struct:
             c.unsupported(node.align.at, f"an alignment below that of the members ({align})")
         align = wanted
     size = max(1, -(-end // align) * align)
-    name = label or node.name
-    out = Struct(name, tuple(fields), size, align, key=id(node), union=node.union)
-    if node.name:
-        inside.names[node.name] = TypeBinding(out)
+    out.complete(tuple(fields), size, align)
     methods: dict[str, list[Function]] = {}
     for method in node.methods:
         methods.setdefault(method.name, []).append(method)
@@ -308,11 +328,15 @@ def _instance(c: Context, template: StructTemplate, name: TypeName) -> Struct:
                     break  # meant for just these
         if not chosen.members and not chosen.methods and chosen is primary:
             c.fail(name.at, f"'{name.base}' is only declared for these arguments")
-        with c.seen_from(scope):
-            label = f"{name.base}<{spelled_arguments(c, arguments)}>"
-            made = define_struct(c, chosen, label)
+        label = f"{name.base}<{spelled_arguments(c, arguments)}>"
+        made = template.instances[key] = _declared(chosen, label)
+        try:
+            with c.seen_from(scope):
+                define_struct(c, chosen, made)
+        except KernelCompileError:
+            del template.instances[key]
+            raise
         c.classes[made].template, c.classes[made].arguments = template, arguments
-        template.instances[key] = made
     return template.instances[key]
 
 

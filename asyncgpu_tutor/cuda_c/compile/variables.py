@@ -21,6 +21,7 @@ class Origin:
         self._signals = False
         self._near = False
         self._far = False
+        self._content: Origin | None = None
 
     def root(self) -> Origin:
         """The set that this one has become part of."""
@@ -41,6 +42,18 @@ class Origin:
             a._signals |= b._signals
             a._near |= b._near
             a._far |= b._far
+            theirs, b._content = b._content, None
+            if a._content is None:
+                a._content = theirs
+            elif theirs is not None:
+                a._content.unite(theirs)
+
+    def content(self) -> Origin:
+        """What pointers may point into that lie in memory of this set."""
+        root = self.root()
+        if root._content is None:
+            root._content = Origin()
+        return root._content
 
     def write(self) -> None:
         """Note a store."""

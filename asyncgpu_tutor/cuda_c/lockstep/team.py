@@ -57,6 +57,18 @@ class Limits:
     watcher: Callable[[Team, Mask, Any, int, Site], None] | None = None
 
 
+class AddressSpace(Protocol):
+    """What pointers are as numbers (`memory.addresses`)."""
+
+    def number(self, ptr: Any) -> Any:
+        """A pointer as a number."""
+        ...
+
+    def pointer(self, team: Team, mask: Mask, number: Any, step: int, at: Position) -> Any:
+        """A number as a pointer to elements of `step` bytes."""
+        ...
+
+
 @dataclass
 class Launch:
     """What is the same for all batches of a launch."""
@@ -68,6 +80,7 @@ class Launch:
     limits: Limits
     meter: Meter
     dynamic_shared: int
+    addresses: AddressSpace
     printed: list[str] = field(default_factory=list[str])
     dropped_lines: int = 0
     clock: int = 1

@@ -13,9 +13,10 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
+from asyncgpu_tutor.cuda_c.memory.mixed_region import MixedRegion, region_of
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
-from asyncgpu_tutor.cuda_c.memory.regions import one_by_one
 from asyncgpu_tutor.cuda_c.types import (
+    ULLONG,
     CType,
     Pointer,
     Scalar,
@@ -25,70 +26,9 @@ from asyncgpu_tutor.cuda_c.types import (
     size_of,
     spelled,
 )
-from asyncgpu_tutor.errors import MisalignedError, OutOfBoundsError
+from asyncgpu_tutor.errors import MisalignedError
 
 NULL = Ptr(None, 0, 1, 0, "nullptr")
-
-
-class MixedRegion:
-    """What a pointer points into that is not the same array in every thread."""
-
-    def __init__(self, choices: list[tuple[NDArray[np.bool_], Region | None, str]]) -> None:
-        self.choices = choices
-
-    def _parts(self, mask: Mask, ptr: Ptr) -> list[tuple[Mask, Ptr]]:
-        out: list[tuple[Mask, Ptr]] = []
-        for bits, region, name in self.choices:
-            chosen = mask.bits & bits
-            n = int(np.count_nonzero(chosen))
-            if n:
-                out.append((Mask(mask.layout, chosen, n), replace(ptr, region=region, name=name)))
-        return out
-
-    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
-        if team.turns:
-            return one_by_one(self, team, mask, ptr, scalar, site, wide)
-        out = np.zeros(mask.layout.lanes, scalar.dtype)
-        for part, own in self._parts(mask, ptr):
-            region = region_of(team, part, own, site)
-            value = team.array(region.load(team, part, own, scalar, site, wide))
-            out[part.index] = value[part.index]
-        return out
-
-    def store(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
-    ) -> None:
-        for part, own in self._parts(mask, ptr):
-            region_of(team, part, own, site).store(team, part, own, scalar, value, site, wide)
-
-    def cells(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        parts = self._parts(mask, ptr)
-        if len(parts) > 1:
-            team.fault(
-                OutOfBoundsError,
-                site.at,
-                int(mask.index[0]),
-                "uses an atomic through a pointer that points into different arrays in different "
-                "threads, which the simulated device does not run: use an 'if'",
-            )
-        part, own = parts[0]
-        return region_of(team, part, own, site).cells(team, part, own, scalar, site)
-
-
-def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
-    """What a pointer points into.
-
-    Raises
-    ------
-    OutOfBoundsError
-        For the null pointer.
-    """
-    if ptr.region is None:
-        verb = "writes through" if site.write else "reads through"
-        team.fault(OutOfBoundsError, site.at, int(mask.index[0]), f"{verb} a null pointer")
-    return ptr.region
 
 
 def fetch(team: Team, mask: Mask) -> None:
@@ -113,15 +53,24 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> Any:
         fetch(team, mask)
     if isinstance(ctype, Scalar):
         return region.load(team, mask, ptr, ctype, site, ctype.size)
+    if isinstance(ctype, Pointer):
+        return _load_pointer(team, mask, ptr, ctype, site, 8)
     out: list[Any] = []
     wide = _request_size(ctype)
     _require_aligned(team, mask, ptr, ctype, site)
     for leaf, offset in leaves(ctype):
+        size = wide if wide and not out else 0 if wide else size_of(leaf)
         if isinstance(leaf, Pointer):
-            team.fault(OutOfBoundsError, site.at, None, "loads a pointer, which is not supported")
-        size = wide if wide and not out else 0 if wide else leaf.size
-        out.append(region.load(team, mask, ptr.moved(offset), leaf, site, size))
+            out.append(_load_pointer(team, mask, ptr.moved(offset), leaf, site, size))
+        else:
+            out.append(region.load(team, mask, ptr.moved(offset), leaf, site, size))
     return out
+
+
+def _load_pointer(team: Team, mask: Mask, ptr: Ptr, ctype: Pointer, site: Site, wide: int) -> Ptr:
+    region = region_of(team, mask, ptr, site)
+    number = region.load(team, mask, ptr, ULLONG, site, wide)
+    return team.launch.addresses.pointer(team, mask, number, size_of(ctype.target), site.at)
 
 
 def store(team: Team, mask: Mask, ptr: Ptr, ctype: CType, value: Any, site: Site) -> None:
@@ -131,13 +80,19 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: CType, value: Any, site: Site
     if isinstance(ctype, Scalar):
         region.store(team, mask, ptr, ctype, value, site, ctype.size)
         return
+    addresses = team.launch.addresses
+    if isinstance(ctype, Pointer):
+        region.store(team, mask, ptr, ULLONG, addresses.number(value), site, 8)
+        return
     wide = _request_size(ctype)
     _require_aligned(team, mask, ptr, ctype, site)
     for k, (leaf, offset) in enumerate(leaves(ctype)):
+        size = wide if wide and not k else 0 if wide else size_of(leaf)
+        place = ptr.moved(offset)
         if isinstance(leaf, Pointer):
-            team.fault(OutOfBoundsError, site.at, None, "stores a pointer, which is not supported")
-        size = wide if wide and not k else 0 if wide else leaf.size
-        region.store(team, mask, ptr.moved(offset), leaf, value[k], site, size)
+            region.store(team, mask, place, ULLONG, addresses.number(value[k]), site, size)
+        else:
+            region.store(team, mask, place, leaf, value[k], site, size)
 
 
 def _require_aligned(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> None:

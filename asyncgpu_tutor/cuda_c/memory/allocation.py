@@ -49,6 +49,8 @@ class GlobalMemory:
         Its contents. Whoever writes here says so by `mark_written`.
     mapped : bool
         Whether it is the host's, who may write to it at any time.
+    address : int
+        Where it is on its device; 0 if it is on none.
     readonly : bool
         Whether a kernel that writes to it fails.
     advice : str
@@ -62,6 +64,7 @@ class GlobalMemory:
             raise ValueError(f"an allocation of {nbytes} bytes is not possible")
         self.nbytes = nbytes
         self.name = name
+        self.address = 0
         self.readonly = False
         self.mapped = room is not None
         self.advice = ""

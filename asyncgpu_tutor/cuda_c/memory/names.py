@@ -26,7 +26,7 @@ class Named:
     def spelled(self, name: str, byte: int, size: int) -> str:
         """An element of `size` bytes; by its number alone if the type has no such element there."""
         text, ctype, at = self._follow(name, byte, 0)
-        if isinstance(ctype, Scalar) and ctype.size == size and not at:
+        if isinstance(ctype, Scalar | Pointer) and size_of(ctype) == size and not at:
             return text
         return f"'{name}'[{byte // size}]"
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim
+from asyncgpu_tutor.cuda_c.memory.addresses import Addresses
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
 from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, leaves, size_of, spelled
 from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError
@@ -48,7 +49,7 @@ def check_shape(name: str, grid: Dim, block: Dim) -> None:
         )
 
 
-def record_for(kernel: str, variable: Variable, given: Argument) -> list[Any]:
+def record_for(kernel: str, variable: Variable, given: Argument, addresses: Addresses) -> list[Any]:
     """An argument as a struct of its parameter's type: the values of its leaves."""
     ctype = variable.type
     size = size_of(ctype)
@@ -58,11 +59,14 @@ def record_for(kernel: str, variable: Variable, given: Argument) -> list[Any]:
             f"{type(given).__name__} was given"
         )
     raw = given.tobytes()
-    return [
-        np.frombuffer(raw, leaf.dtype, 1, offset)[0]
-        for leaf, offset in leaves(ctype)
-        if isinstance(leaf, Scalar)
-    ]
+    out: list[Any] = []
+    for leaf, offset in leaves(ctype):
+        if isinstance(leaf, Scalar):
+            out.append(np.frombuffer(raw, leaf.dtype, 1, offset)[0])
+        else:
+            number = int(np.frombuffer(raw, np.uint64, 1, offset)[0])
+            out.append(addresses.known(number, size_of(leaf.target)))
+    return out
 
 
 def memory_for(kernel: str, variable: Variable, given: Argument) -> GlobalMemory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from asyncgpu_tutor.cuda_c.cost.counts import Counts
 from asyncgpu_tutor.cuda_c.cost.tally import Tally
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Launch, Limits
 from asyncgpu_tutor.cuda_c.memory.access import NULL
+from asyncgpu_tutor.cuda_c.memory.addresses import Addresses
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
 from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
@@ -57,7 +58,7 @@ class Execution:
         launch: Launch,
         blocks: Blocks,
         tally: Tally,
-        regions: list[GlobalRegion],
+        regions: Mapping[int, GlobalRegion],
         facts: dict[str, int],
     ) -> None:
         self._launch = launch
@@ -101,10 +102,11 @@ class Execution:
 
     def result(self) -> LaunchResult:
         """What it has done until now."""
-        for region in self._regions:
+        regions = self._regions.values()
+        for region in regions:
             region.memory.settle()
         launch = self._launch
-        loaded, stored = (sum(r.needed(way) for r in self._regions) for way in (0, 1))
+        loaded, stored = (sum(r.needed(way) for r in regions) for way in (0, 1))
         printed = "".join(launch.printed)
         if launch.dropped_lines:
             printed += f"... and {launch.dropped_lines} more calls of printf\n"
@@ -138,6 +140,7 @@ class CompiledKernel:
         dynamic_shared: int,
         limits: Limits,
         sample: Sequence[int] | None,
+        find: Callable[[int], GlobalMemory | None] | None,
     ) -> Execution:
         """A launch, of which nothing has run. `variables` is the memory of `globals`, by name; the rest is
         what `Program.begin` takes.
@@ -146,12 +149,21 @@ class CompiledKernel:
         blocks = grid[0] * grid[1] * grid[2]
         self.check_room(blocks, limits.resident_blocks)
         tally = Tally(self.costs, self.code.sites)
-        launch = Launch(self.name, source, grid, block, limits, tally, dynamic_shared)
+        regions: dict[int, GlobalRegion] = {}
+
+        def other(number: int) -> tuple[GlobalRegion, GlobalMemory] | None:
+            memory = None if find is None else find(number)
+            if memory is None:
+                return None
+            region = regions[id(memory)] = GlobalRegion(memory, launch, 4, True)
+            return region, memory
+
+        addresses = Addresses(other)
+        launch = Launch(self.name, source, grid, block, limits, tally, dynamic_shared, addresses)
         launch.fence_time = np.zeros(blocks, np.int64)
         launch.atomic_time = np.zeros(blocks, np.int64)
         launch.watches = self.code.watches
-        regions: dict[int, GlobalRegion] = {}
-        values = self._bind(variables, args, launch, regions)
+        values = self._bind(variables, args, launch, addresses, regions)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
         facts = {
             "threads": len(wanted) * launch.threads,
@@ -161,13 +173,14 @@ class CompiledKernel:
             "registers": self.costs.registers,
         }
         blocks_of = Blocks(launch, self.code, tally, values, wanted)
-        return Execution(launch, blocks_of, tally, list(regions.values()), facts)
+        return Execution(launch, blocks_of, tally, regions, facts)
 
     def _bind(
         self,
         variables: Mapping[str, GlobalMemory],
         args: Sequence[Argument],
         launch: Launch,
+        addresses: Addresses,
         regions: dict[int, GlobalRegion],
     ) -> dict[int, Any]:
         if len(args) != len(self.code.parameters):
@@ -180,7 +193,7 @@ class CompiledKernel:
             if isinstance(variable.type, Pointer) and given is None:
                 values[variable.slot] = NULL
             elif isinstance(variable.type, Struct):
-                values[variable.slot] = record_for(self.name, variable, given)
+                values[variable.slot] = record_for(self.name, variable, given, addresses)
             elif isinstance(variable.type, Pointer):
                 pointers.append((variable, memory_for(self.name, variable, given)))
             else:
@@ -200,6 +213,7 @@ class CompiledKernel:
             if key not in regions:
                 regions[key] = GlobalRegion(memory, launch, cells[key], key in watched)
             regions[key].declare(variable.name, variable.type)
+            addresses.place(regions[key], variable.name, memory)
             step = size_of(pointee(variable))
             values[variable.slot] = Ptr(regions[key], 0, step, 0, variable.name)
         return values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -221,10 +221,11 @@ class Program:
     def _initial(self, values: list[Expr], variable: Variable, at: Position) -> NDArray[np.uint8]:
         data = np.zeros(size_of(variable.type), np.uint8)
         for (leaf, offset), value in zip(leaves(variable.type), values, strict=True):
-            if value.constant is None or not isinstance(leaf, Scalar):
+            if value.constant is None:
                 self._source.unsupported(at, "an initial value must be known at compile time")
-            raw = np.asarray(value.constant, leaf.dtype).reshape(1).view(np.uint8)
-            data[offset : offset + leaf.size] = raw
+            dtype = leaf.dtype if isinstance(leaf, Scalar) else np.uint64  # of null
+            raw = np.asarray(value.constant, dtype).reshape(1).view(np.uint8)
+            data[offset : offset + len(raw)] = raw
         return data
 
     def _place_globals(self) -> dict[str, GlobalMemory]:
@@ -276,6 +277,7 @@ class Program:
         dynamic_shared: int = 0,
         limits: Limits | None = None,
         sample: Sequence[int] | None = None,
+        find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
         """A launch of a kernel; what it returns runs it.
 
@@ -293,6 +295,8 @@ class Program:
             What is checked, and when to give up.
         sample : sequence of int, optional
             Numbers of the only blocks that are to run. Counts are of these.
+        find : callable, optional
+            What memory of the device is at an address that is of none of the arguments.
 
         Raises
         ------
@@ -310,7 +314,12 @@ class Program:
             dynamic_shared,
             limits or Limits(),
             sample,
+            find,
         )
+
+    def follows(self, name: str) -> bool:
+        """Whether a kernel has to do with addresses as numbers: it may reach more than its arguments."""
+        return self._find(name).code.follows
 
     def launch(
         self,

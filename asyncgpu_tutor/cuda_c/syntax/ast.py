@@ -335,10 +335,13 @@ class StructDef(Statement):
         What is declared together with it.
     base : TypeName, optional
         The struct that it is derived from.
+    declared : bool
+        It is only said to exist: `struct S;`.
     """
 
     name: str
     members: list[Declaration | StructDef]
+    declared: bool = False
     methods: list[Function] = field(default_factory=list["Function"])
     align: Expression | None = None
     template: Template | None = None

@@ -183,7 +183,8 @@ class StructParser(StatementParser):
         if template is not None and self.at("<"):
             out.specialises = self.template_arguments()
         if self.accept(";"):
-            return out  # only said to exist
+            out.declared = True
+            return out
         self.accept("final")
         if self.accept(":"):
             out.base = self._base()

@@ -82,7 +82,7 @@ class TypeParser(ABC):
     def __init__(self, source: Source, tokens: Sequence[Token], headers: frozenset[str]) -> None:
         self.source = source
         self.tokens = tokens
-        self.position = 0
+        self.position: int = 0
         # Whether a name is a type, innermost scope last; templates of functions and of structs.
         self.type_names: list[dict[str, bool]] = [dict.fromkeys(set(VECTORS) - {"half2"}, True)]
         if "cuda_fp16.h" in headers:

@@ -209,8 +209,12 @@ def kernel_launch(
     args: Sequence[Argument],
     shared_mem: int,
     observers: Sequence[Observer],
+    find: Callable[[int], GlobalMemory | None],
 ) -> Piece:
-    """One launch of a kernel; `observers` are told of it when it has been executed."""
+    """One launch of a kernel; `observers` are told of it when it has been executed.
+
+    `find` says what memory is at an address: a kernel may follow others than those of its arguments.
+    """
     parameters = function.signature.parameters
     if len(args) != len(parameters):
         names = ", ".join(parameter.name for parameter in parameters)
@@ -228,6 +232,7 @@ def kernel_launch(
     ]
 
     waits, signals = function.program.signals(function.name)
+    follows = function.program.follows(function.name)
 
     def room() -> int:
         registers, shared = function.program.footprint(function.name)
@@ -244,6 +249,7 @@ def kernel_launch(
             values,
             dynamic_shared=shared_mem,
             limits=Limits(resident_blocks=room()),
+            find=find,
         )
 
     @interruptible()
@@ -258,7 +264,9 @@ def kernel_launch(
             mapped = [v for v in values if isinstance(v, GlobalMemory) and v.mapped]
             times = partial(kernel_time, spec, threads=math.prod(block))
             return Waiting(started(), mapped, times, partial(finish, found)).go_on(last=False)
-        if function.remembered is None:
+        if follows:  # so it may depend on more than its arguments, too
+            result, computed = interruptible()(started().finish)(), None
+        elif function.remembered is None:
             result, computed = execute()
         else:
             kind = (function.identity, grid, block, shared_mem)

@@ -312,7 +312,7 @@ class SimDevice:
         if not isinstance(function, SimFunction):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
         piece = commands.kernel_launch(
-            self.spec, function, grid, block, args, shared_mem, self.observers
+            self.spec, function, grid, block, args, shared_mem, self.observers, self.heap.find
         )
         self.enqueue(piece, stream)
 

@@ -85,6 +85,7 @@ class Heap:
             )
         try:
             memory = SimMemory(GlobalMemory(nbytes, name), self._next)
+            memory.cells.address = self._next
         except MemoryError:
             raise OutOfMemoryError(
                 f"out of memory on this machine: the simulated device keeps its arrays in host memory, "
@@ -98,6 +99,13 @@ class Heap:
         if self._report_leaks:
             memory.origin = leaks.origin()
         return memory
+
+    def find(self, address: int) -> GlobalMemory | None:
+        """What has been allocated at an address, if anything is there still."""
+        for memory in self._alive:
+            if memory.ptr <= address <= memory.ptr + memory.nbytes:
+                return memory.cells
+        return None
 
     def address(self, nbytes: int) -> int:
         """A made-up address for memory that is not from here."""

@@ -119,7 +119,10 @@ def _piece(device: SimDevice, call: Call) -> Piece:
     spec = device.spec
     if call.verb == "launch":
         function, grid, block, args, shared = call.args
-        return commands.kernel_launch(spec, function, grid, block, args, shared, device.observers)
+        find = device.heap.find
+        return commands.kernel_launch(
+            spec, function, grid, block, args, shared, device.observers, find
+        )
     if call.verb == "memset_async":
         memory, value, nbytes = call.args
         return commands.memset(spec, memory, value, nbytes)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
-from asyncgpu_tutor.cuda_c.lockstep.values import varies
+from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
 from asyncgpu_tutor.cuda_c.memory.mixed_region import MixedRegion, Nowhere
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
 from asyncgpu_tutor.cuda_c.text.source import Position
@@ -65,11 +65,10 @@ class Addresses:
     def number(self, ptr: Ptr) -> Any:
         """A pointer as a number: one for all threads, or one for each."""
         offset = np.asarray(ptr.address(), np.int64)
-        out: Any
         if isinstance(ptr.region, MixedRegion):
             out = np.zeros(np.broadcast(offset, ptr.region.choices[0][0]).shape, np.int64)
             for bits, region, name in ptr.region.choices:
-                out = np.where(bits, self._number(region, name, offset), out)
+                out = choose(bits, self._number(region, name, offset), out)
         else:
             out = self._number(ptr.region, ptr.name, offset)
         return out.view(np.uint64)[()]
@@ -81,7 +80,7 @@ class Addresses:
         out = offset + (((part + _OWN) << _BITS) + _MIDDLE)
         for start, nbytes, placed in self._placed:
             if placed == part:
-                out = np.where((offset >= 0) & (offset <= nbytes), offset + start, out)
+                out = choose((offset >= 0) & (offset <= nbytes), offset + start, out)
         return out
 
     # -- from numbers to pointers

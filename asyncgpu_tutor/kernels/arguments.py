@@ -132,9 +132,10 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
                     return make(cast(Any, given))
                 except OverflowError:  # of an int, since a float becomes infinite
                     most = "" if parameter.dtype is None else np.finfo(parameter.dtype).max
+                    got = _spelled(int(cast(Any, given)))
                     raise ArrayDTypeError(
-                        f"{wanted}, and got {_spelled(int(cast(Any, given)))}, which is beyond all of them: the largest is "
-                        f"{most}. For infinity, pass float('inf')"
+                        f"{wanted}, and got {got}, which is beyond all of them: the largest is {most}. For "
+                        "infinity, pass float('inf')"
                     ) from None
             return _other(wanted, given)
 

@@ -32,7 +32,7 @@ def launched(kernel: agt.Kernel) -> np.ndarray:
 
 def test_what_is_set_is_used_and_read(device: Device) -> None:
     kernel = agt.Kernel(SOURCE)
-    assert list(kernel.constants) == ["weights", "pair", "known", "corner", "counter"]
+    assert list(kernel.constants) == ["weights", "pair", "known", "corner", "counter", "place"]
     kernel.constants["weights"] = [[1, 2], [3, 4]]
     pair = np.zeros((), kernel.constants["pair"].dtype)
     pair["a"], pair["b"]["y"], pair["c"] = 10, 0.5, [7, 20]
@@ -44,6 +44,14 @@ def test_what_is_set_is_used_and_read(device: Device) -> None:
     assert kernel.constants["counter"] == 8
     assert kernel.constants["weights"].tolist() == [[1, 2], [3, 4]]
     assert kernel.constants["pair"]["c"].tolist() == [7, 20]
+
+
+def test_a_pointer_is_set_by_an_address(device: Device) -> None:
+    source = "__device__ float* place; __global__ void k(float* x) { x[0] = place[1]; }"
+    kernel, array = agt.Kernel(source), agt.arange(4, dtype=np.float32).sync()
+    kernel.constants["place"] = array.memory.ptr + 4
+    assert kernel.constants["place"] == array.memory.ptr + 4
+    assert kernel(agt.zeros((1,)), grid=1, block=1).output().to_host().sync().tolist() == [2]
 
 
 def test_what_was_enqueued_before_sees_the_old_value(device: Device) -> None:

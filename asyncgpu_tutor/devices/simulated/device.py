@@ -21,20 +21,12 @@ from asyncgpu_tutor.devices.protocol import (
     Memory,
     Stream,
 )
+from asyncgpu_tutor.devices.simulated import launches_and_copies as commands
 from asyncgpu_tutor.devices.simulated.adversary import Adversary, Whim
 from asyncgpu_tutor.devices.simulated.engine import Command, EngineEvent, Work
 from asyncgpu_tutor.devices.simulated.gpus import find_spec
 from asyncgpu_tutor.devices.simulated.launch_cache import LAUNCHES
-from asyncgpu_tutor.devices.simulated.launches_and_copies import (
-    Launched,
-    Piece,
-    SimFunction,
-    device_copy,
-    download,
-    kernel_launch,
-    memset,
-    upload,
-)
+from asyncgpu_tutor.devices.simulated.launches_and_copies import Launched, Piece, SimFunction
 from asyncgpu_tutor.devices.simulated.machine import Machine, Wake, exclusive
 from asyncgpu_tutor.devices.simulated.memory import Heap, SimMemory
 from asyncgpu_tutor.devices.simulated.model import staging_time, unstaging_time
@@ -236,7 +228,7 @@ class SimDevice:
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
-        self.enqueue(memset(self.spec, memory, value, nbytes), stream)
+        self.enqueue(commands.memset(self.spec, memory, value, nbytes), stream)
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`.
@@ -245,14 +237,14 @@ class SimDevice:
         """
         pinned = self.is_pinned(host)
         staging = 0.0 if pinned else staging_time(self.spec, host.nbytes)
-        self.enqueue(upload(self.spec, memory, host, pinned, staging), stream)
+        self.enqueue(commands.upload(self.spec, memory, host, pinned, staging), stream)
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array.
 
         To pageable memory the call returns when the copy is done.
         """
-        piece = download(self.spec, host, memory)
+        piece = commands.download(self.spec, host, memory)
         pinned = self.is_pinned(host)
         if not pinned:
             piece.detail["pageable"] = True
@@ -266,7 +258,7 @@ class SimDevice:
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
-        self.enqueue(device_copy(self.spec, target, source, nbytes), stream)
+        self.enqueue(commands.device_copy(self.spec, target, source, nbytes), stream)
 
     # ------------------------------------------------------------------ kernels
     def activate(self) -> int | None:
@@ -318,7 +310,7 @@ class SimDevice:
         """Enqueue one launch."""
         if not isinstance(function, SimFunction):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        piece = kernel_launch(
+        piece = commands.kernel_launch(
             self.spec, function, grid, block, args, shared_mem, self.observers, self.heap.find
         )
         self.enqueue(piece, stream)

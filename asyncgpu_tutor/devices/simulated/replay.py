@@ -10,15 +10,8 @@ from itertools import count
 from typing import TYPE_CHECKING, cast
 
 from asyncgpu_tutor.devices.protocol import Call, Stream
-from asyncgpu_tutor.devices.simulated.launches_and_copies import (
-    Piece,
-    device_copy,
-    download,
-    kernel_launch,
-    memset,
-    sim_memory,
-    upload,
-)
+from asyncgpu_tutor.devices.simulated import launches_and_copies as commands
+from asyncgpu_tutor.devices.simulated.launches_and_copies import Piece
 from asyncgpu_tutor.devices.simulated.machine import exclusive
 from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
 
@@ -117,7 +110,7 @@ def _made(device: SimDevice, call: Call) -> tuple[float, Step]:
     if call.verb == "wait_event":
         return spec.call_event_us, (call.stream, None, None, cast(int, call.args[0]))
     piece = _piece(device, call)
-    fresh = [sim_memory(memory) for memory in call.fresh]
+    fresh = [commands.sim_memory(memory) for memory in call.fresh]
     again = replace(piece, cost=spec.replay_us, fresh=fresh)
     return piece.cost, (call.stream, again, None, None)
 
@@ -127,15 +120,17 @@ def _piece(device: SimDevice, call: Call) -> Piece:
     if call.verb == "launch":
         function, grid, block, args, shared = call.args
         find = device.heap.find
-        return kernel_launch(spec, function, grid, block, args, shared, device.observers, find)
+        return commands.kernel_launch(
+            spec, function, grid, block, args, shared, device.observers, find
+        )
     if call.verb == "memset_async":
         memory, value, nbytes = call.args
-        return memset(spec, memory, value, nbytes)
+        return commands.memset(spec, memory, value, nbytes)
     if call.verb == "copy_from_host_async":
         memory, host = call.args
-        return upload(spec, memory, host, pinned=True)
+        return commands.upload(spec, memory, host, pinned=True)
     if call.verb == "copy_to_host_async":
         host, memory = call.args
-        return download(spec, host, memory)
+        return commands.download(spec, host, memory)
     target, source, nbytes = call.args
-    return device_copy(spec, target, source, nbytes)
+    return commands.device_copy(spec, target, source, nbytes)

@@ -6,10 +6,10 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from statistics import median
 
 from asyncgpu_tutor.traces.analysis.evidence import Evidence
-from asyncgpu_tutor.traces.analysis.fill import fill_of
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.limits import limits
 from asyncgpu_tutor.traces.spans import Span
@@ -47,7 +47,7 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
     """The host waits although it has more to enqueue, and the device runs dry."""
     calls = seen.calls
     asked = [(calls[s.id].start, s) for s in seen.device if s.id in calls]
-    asked.sort(key=lambda pair: (pair[0], pair[1].id))
+    asked.sort(key=itemgetter(0))
     busy = union((s.start, s.end) for s in seen.device)
     guilty: list[Span] = []
     idle: list[float] = []
@@ -206,9 +206,7 @@ def _too_few_streams(seen: Evidence) -> Iterable[Finding]:
     before = seen.before
     known = {span.id for span in device}
     # Where kernels that fill the device are at work, more streams would not help.
-    full = union(
-        (s.start, s.end) for s in device if s.kind == "kernel" and fill_of(s, seen.trace) >= 0.5
-    )
+    full = union((s.start, s.end) for s in device if seen.fills.get(s.id, 0.0) >= 0.5)
     guilty: list[Span] = []
     lost: list[float] = []
     for span in device:
@@ -242,7 +240,7 @@ def _one_big_kernel(seen: Evidence) -> Iterable[Finding]:
     """One launch has most of the device's time and fills it."""
     active = seen.metrics.device_active
     for span in (s for s in seen.device if s.kind == "kernel"):
-        if span.duration >= 0.5 * active and fill_of(span, seen.trace) >= 0.9:
+        if span.duration >= 0.5 * active and seen.fills[span.id] >= 0.9:
             yield Finding(
                 "one big kernel",
                 "One kernel is nearly everything",

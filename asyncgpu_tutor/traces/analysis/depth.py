@@ -10,12 +10,10 @@ from itertools import combinations_with_replacement
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.traces.analysis.idle import calls_of
+from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, union
-from asyncgpu_tutor.traces.spans.lanes import StreamKey, stream_numbers
-from asyncgpu_tutor.traces.spans.metrics import scope_of
+from asyncgpu_tutor.traces.spans.lanes import StreamKey
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
-from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Depth", "OverlapMatrix", "overlap_matrix", "queue_depth"]
 
@@ -49,20 +47,18 @@ class Depth:
         return float(np.dot(steps, self.depths[:-1]) / steps.sum()) if steps.sum() else 0.0
 
 
-def queue_depth(trace: Trace) -> Depth:
+def queue_depth(facts: Facts) -> Depth:
     """How many pieces of work were in the queues: asked for, and not done yet.
 
     A queue that runs empty is a host that does not keep up. Work counts from when the host's call that
     asked for it returned (from its own start, where that came first, or where no call is known).
     """
-    calls = calls_of(trace)
-    changes: dict[float, int] = {}
-    for span in trace.device_spans:
-        asked = min(calls[span.id].end, span.start) if span.id in calls else span.start
-        changes[asked] = changes.get(asked, 0) + 1
-        changes[span.end] = changes.get(span.end, 0) - 1
-    times = sorted(changes)
-    return Depth(tuple(times), tuple(int(d) for d in np.cumsum([changes[t] for t in times])))
+    calls, work = facts.calls, facts.work
+    asked = [min(calls[s.id].end, s.start) if s.id in calls else s.start for s in work]
+    changes = np.array([*asked, *(span.end for span in work)])
+    times, which = np.unique(changes, return_inverse=True)
+    more, less = (np.bincount(w, minlength=len(times)) for w in np.split(which, 2))
+    return Depth(tuple(times.tolist()), tuple(np.cumsum(more - less).tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,21 +98,17 @@ def _together(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
     return math.fsum(np.diff(edges)[both[:-1] == 1])
 
 
-def overlap_matrix(trace: Trace) -> OverlapMatrix:
+def overlap_matrix(facts: Facts) -> OverlapMatrix:
     """Which streams were at work together, and for how long."""
-    numbers = stream_numbers(trace)
+    numbers = facts.numbers
     keys = list(numbers)
     several = len({device for device, _ in keys}) > 1
     lines: dict[StreamKey, list[Interval]] = {key: [] for key in keys}
-    for span in trace.device_spans:
+    for span in facts.work:
         if span.stream is not None:
             lines[span.device, span.stream].append((span.start, span.end))
-    scopes = {
-        d: scope_of([s for s in trace.device_spans if s.device == d], trace.windows)
-        for d in trace.devices
-    }
     # Starts and ends of what each did, in turns.
-    busy = [np.array(common(union(lines[key]), scopes[key[0]])).ravel() for key in keys]
+    busy = [np.array(common(union(lines[key]), facts.scopes[key[0]])).ravel() for key in keys]
     us = np.zeros((len(keys), len(keys)))
     for i, j in combinations_with_replacement(range(len(keys)), 2):
         us[i, j] = us[j, i] = _together(busy[i], busy[j])

@@ -6,22 +6,20 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import attrgetter
 from typing import Literal, get_args
 
+from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, union, within
-from asyncgpu_tutor.traces.spans.metrics import scope_of
-from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
-from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = [
     "CAUSES",
     "CAUSE_WORDS",
     "Cause",
     "Idle",
-    "calls_of",
     "idle_of_device",
     "idle_of_streams",
 ]
@@ -78,17 +76,7 @@ class Idle:
         return self.end - self.start
 
 
-def calls_of(trace: Trace) -> dict[int, Span]:
-    """For each device span, by id, the host's call that enqueued it."""
-    calls = {span.id: span for span in trace if span.kind == "call"}
-    return {
-        span.id: calls[max(found)]
-        for span in trace.device_spans
-        if (found := [i for i in span.after if i in calls])
-    }
-
-
-def idle_of_streams(trace: Trace) -> list[Idle]:
+def idle_of_streams(facts: Facts) -> list[Idle]:
     """The pauses of each stream before its spans, each split by cause, by start.
 
     Before the first span of a stream, the pause begins with the first work of the device. What follows the
@@ -104,36 +92,36 @@ def idle_of_streams(trace: Trace) -> list[Idle]:
 
     Before pages of unified memory, all of it is ``"page"``: no call asks for them, and no stream holds them.
     """
-    pauses = _Pauses(trace)
-    before = stream_predecessors(pauses.device)
+    pauses = _Pauses(facts)
+    begins = {name: line[0].start for name, line in facts.lines.items()}
     found: list[Idle] = []
-    for span in pauses.device:
+    for span in facts.work:
         if span.stream is not None:
-            past = before.get(span.id)
-            since = pauses.begins[span.device] if past is None else past.end
-            found += pauses.before(span, since)
-    if trace.windows:
-        scopes = {name: scope_of(line, trace.windows) for name, line in pauses.lines.items()}
+            past = facts.before.get(span.id)
+            since = begins[span.device] if past is None else past.end
+            if since < span.start:
+                found += pauses.before(span, since)
+    if facts.trace.windows:
         found = [
             replace(idle, start=start, end=end)
             for idle in found
-            for start, end in within(scopes[idle.device], idle.start, idle.end)
+            for start, end in within(facts.scopes[idle.device], idle.start, idle.end)
         ]
-    return sorted(found, key=lambda idle: (idle.start, idle.span.id))
+    found.sort(key=attrgetter("start"))  # they are by the id of what ended them
+    return found
 
 
-def idle_of_device(trace: Trace) -> list[Idle]:
+def idle_of_device(facts: Facts) -> list[Idle]:
     """The pauses in which no stream of a device worked, each split by the cause of what ended it.
 
     Between the first start and the last end on the device, or of each window. Of several devices, each has
     its own pauses. Together they take as long as the device was idle.
     """
-    pauses = _Pauses(trace)
+    pauses = _Pauses(facts)
     found: list[Idle] = []
-    for _, line in sorted(pauses.lines.items()):
-        busy = union((s.start, s.end) for s in line)
-        for start, end in common(gaps(busy), scope_of(line, trace.windows)):
-            first = line[bisect_left(line, end, key=lambda s: s.start)]
+    for name, line in sorted(facts.lines.items()):
+        for start, end in common(gaps(facts.busy[name]), facts.scopes[name]):
+            first = line[bisect_left(line, end, key=attrgetter("start"))]
             found += pauses.before(first, start)
     return found
 
@@ -141,17 +129,10 @@ def idle_of_device(trace: Trace) -> list[Idle]:
 class _Pauses:
     """Splits the pause before a piece of work by cause."""
 
-    def __init__(self, trace: Trace) -> None:
-        self.device = trace.device_spans
-        self.lines: dict[str, list[Span]] = {}
-        for span in self.device:
-            self.lines.setdefault(span.device, []).append(span)
-        for line in self.lines.values():
-            line.sort(key=lambda s: (s.start, s.id))
-        self.begins = {name: line[0].start for name, line in self.lines.items()}
-        self._by_id = {span.id: span for span in self.device}
-        self._calls = calls_of(trace)
-        self._engines = _Engines(self.device)
+    def __init__(self, facts: Facts) -> None:
+        self._by_id = {span.id: span for span in facts.work}
+        self._calls = facts.calls
+        self._engines = _Engines(facts.work)
 
     def before(self, span: Span, since: float) -> Iterable[Idle]:
         """The parts of the pause from `since` to the start of `span`."""
@@ -173,7 +154,7 @@ class _Engines:
 
     def __init__(self, device: list[Span]) -> None:
         self._spans: dict[tuple[str, Engine], list[Span]] = {}
-        for span in sorted(device, key=lambda s: s.start):
+        for span in sorted(device, key=attrgetter("start")):
             self._spans.setdefault((span.device, ENGINE_OF[span.kind]), []).append(span)
         self._starts = {key: [s.start for s in spans] for key, spans in self._spans.items()}
         # For each span the latest end up to it: `rivals` can then skip all spans that had ended.

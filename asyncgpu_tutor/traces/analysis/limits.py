@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from statistics import median
 
 from asyncgpu_tutor.traces.analysis.evidence import Evidence
-from asyncgpu_tutor.traces.analysis.fill import fill_of
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Idle
 from asyncgpu_tutor.traces.spans import Span
@@ -141,14 +140,7 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     if not busy or busy < 0.5 * m.device_active or m.device_active < _IDLE * m.device_makespan:
         return
     # Kernels that run together fill the device together.
-    fills: dict[str, float] = {}  # by what decides it: a program has few sorts of launches
-    parts: list[float] = []
-    for span in kernels:
-        sort = f"{span.detail.get('fills')} {span.detail['grid']} {span.detail.get('block')}"
-        if sort not in fills:
-            fills[sort] = fill_of(span, seen.trace)
-        parts.append(fills[sort] * span.duration)
-    filled = math.fsum(parts) / m.device_active
+    filled = math.fsum(seen.fills[s.id] * s.duration for s in kernels) / m.device_active
     if filled >= _FEW:
         return
     small = sorted(kernels, key=lambda s: -s.duration)[:_LISTED]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from asyncgpu_tutor.traces.analysis.defects import findings
 from asyncgpu_tutor.traces.analysis.depth import Depth, OverlapMatrix, overlap_matrix, queue_depth
 from asyncgpu_tutor.traces.analysis.evidence import Evidence
+from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.host_late import HostPart
 from asyncgpu_tutor.traces.analysis.idle import (
@@ -77,12 +78,13 @@ class Analysis:
     overlap: OverlapMatrix
     findings: tuple[Finding, ...]
     host_late: Mapping[HostPart, float]
-    devices: Mapping[str, Analysis] = field(default_factory=dict[str, "Analysis"])
+    devices: Mapping[str, Analysis]
+    _facts: Facts = field(compare=False)
 
     @cached_property
     def sums(self) -> Sums:
         """Sums by kernel, copy, call and range."""
-        return sums(self.trace)
+        return sums(self._facts)
 
     @property
     def gaps(self) -> list[Gap]:
@@ -273,11 +275,12 @@ def analyse(trace: Trace) -> Analysis:
     return Analysis(
         trace,
         seen.metrics,
-        tuple(idle_of_streams(trace)),
+        tuple(idle_of_streams(seen)),
         tuple(seen.idle),
-        queue_depth(trace),
-        overlap_matrix(trace),
+        queue_depth(seen),
+        overlap_matrix(seen),
         tuple(found if devices else findings(seen)),
         seen.host_late,
         devices,
+        seen,
     )

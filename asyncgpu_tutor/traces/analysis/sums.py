@@ -6,13 +6,13 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from statistics import median
 
-from asyncgpu_tutor.traces.analysis.idle import calls_of
+from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.spans.shown import Lines
-from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["RangeSum", "Sum", "Sums", "sums"]
 
@@ -123,15 +123,15 @@ class Sums:
             )
 
 
-def sums(trace: Trace) -> Sums:
+def sums(facts: Facts) -> Sums:
     """Sums by kernel, copy, call and range, with GB/s and shares.
 
     Work of others, which only happened to run within the windows of a range, is left out.
 
     Parameters
     ----------
-    trace : Trace
-        Simulated, measured, or read from a file.
+    facts : Facts
+        Of a trace: simulated, measured, or read from a file.
 
     Examples
     --------
@@ -141,36 +141,38 @@ def sums(trace: Trace) -> Sums:
     >>> [(row.name, row.count) for row in agt.analyse(trace).sums.copies]
     [('memset', 1)]
     """
-    own = [span for span in trace if not span.detail.get("other")]
-    device = [span for span in own if span.on_device]
-    calls = calls_of(trace)
+    device, calls = facts.device, facts.calls
     return Sums(
         _by_name(s for s in device if s.kind in {"kernel", "graph"}),
         _by_name(s for s in device if s.kind not in {"kernel", "graph"}),
-        _by_name(s for s in own if s.kind in {"call", "wait"}),
-        _ranges(own, device, calls),
+        _by_name(s for s in facts.trace if s.kind in {"call", "wait"}),
+        _ranges((s for s in facts.trace if s.kind == "range"), device, calls),
         _latency(device, calls),
     )
 
 
 def _by_name(spans: Iterable[Span]) -> tuple[Sum, ...]:
-    found: dict[str, list[Span]] = {}
+    found: dict[str, list[float]] = {}
+    moved: dict[str, int] = {}
     for span in spans:
-        found.setdefault(_name(span), []).append(span)
-    totals = {name: math.fsum(s.duration for s in group) for name, group in found.items()}
+        name, size = _name(span), span.detail.get("bytes")
+        found.setdefault(name, []).append(span.end - span.start)
+        if isinstance(size, int):
+            moved[name] = moved.get(name, 0) + size
+    totals = {name: math.fsum(times) for name, times in found.items()}
     everything = math.fsum(totals.values())
     rows = [
         Sum(
             name,
-            len(group),
+            len(times),
             totals[name],
-            totals[name] / len(group),
-            min(s.duration for s in group),
-            max(s.duration for s in group),
+            totals[name] / len(times),
+            min(times),
+            max(times),
             totals[name] / everything if everything else 0.0,
-            sum(size for s in group if isinstance(size := s.detail.get("bytes"), int)),
+            moved.get(name, 0),
         )
-        for name, group in found.items()
+        for name, times in found.items()
     ]
     return tuple(sorted(rows, key=lambda row: -row.total))
 
@@ -185,7 +187,7 @@ def _name(span: Span) -> str:
 
 
 def _ranges(
-    spans: Sequence[Span], device: Sequence[Span], calls: dict[int, Span]
+    ranges: Iterable[Span], device: Sequence[Span], calls: dict[int, Span]
 ) -> tuple[RangeSum, ...]:
     """Ranges with the work that was asked for while they were open, by their thread where that is known."""
     asked: dict[object, list[tuple[float, Span]]] = {}
@@ -195,15 +197,14 @@ def _ranges(
             for thread in {None, call.detail.get("thread")}:
                 asked.setdefault(thread, []).append((call.start, span))
     for line in asked.values():
-        line.sort(key=lambda pair: (pair[0], pair[1].id))
+        line.sort(key=itemgetter(0))
     found: dict[str, list[tuple[float, list[Span]]]] = {}
-    for span in spans:
-        if span.kind == "range":
-            line = asked.get(span.detail.get("thread"), [])
-            first = bisect_left(line, span.start, key=lambda pair: pair[0])
-            last = bisect_right(line, span.end, key=lambda pair: pair[0])
-            work = [other for _, other in line[first:last]]
-            found.setdefault(span.name, []).append((span.duration, work))
+    for span in ranges:
+        line = asked.get(span.detail.get("thread"), [])
+        first = bisect_left(line, span.start, key=itemgetter(0))
+        last = bisect_right(line, span.end, key=itemgetter(0))
+        work = [other for _, other in line[first:last]]
+        found.setdefault(span.name, []).append((span.duration, work))
     rows = [
         RangeSum(
             name,

@@ -145,13 +145,13 @@ class Database:
                 f"{self.path}: table {table} has no column {', '.join(missing)}: this export is of a version "
                 "that is not known here, or the file is damaged"
             )
-        names = [name for name in (*needed, *wanted) if name in there]
-        query = f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)}"
+        names = [*needed, *wanted]
+        found = (_quoted(name) if name in there else "NULL" for name in names)
+        query = f"SELECT {', '.join(found)} FROM {_quoted(table)}"
         if order is not None:
             query += f" ORDER BY {_quoted(order)}"
-        blank: dict[str, Value] = dict.fromkeys((*needed, *wanted))
         for row in self._connection.execute(query):
-            yield {**blank, **dict(zip(names, row, strict=True))}
+            yield dict(zip(names, row, strict=True))
 
 
 def _quoted(name: str) -> str:

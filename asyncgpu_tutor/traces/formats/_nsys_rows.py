@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Literal
 
 from asyncgpu_tutor.errors import UsageError
@@ -44,7 +45,8 @@ _OTHERS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+# Rows of a large file are made by the hundred thousand, and a frozen one takes three times as long.
+@dataclass(slots=True)
 class Work:
     """A kernel, a copy or a fill."""
 
@@ -65,7 +67,7 @@ class Work:
         return self.process, self.correlation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """A call of the host into CUDA."""
 
@@ -231,19 +233,26 @@ def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
         *shared,
         *_NODE,
     )
+    shapes: dict[tuple[Value, ...], dict[str, object]] = {}  # a program has few sorts of launches
+
+    def shape_of(row: Mapping[str, Value]) -> dict[str, object]:
+        shape: dict[str, object] = {}
+        if row["gridX"] is not None:
+            shape["grid"] = [_int(row[key], key) for key in grid]
+            shape["block"] = [_int(row[key], key) for key in block]
+        if row["registersPerThread"] is not None:
+            shape["registers"] = _int(row["registersPerThread"], "registersPerThread")
+        bytes_shared = sum(_int(row[key] or 0, key) for key in shared)
+        return {**shape, "shared": bytes_shared} if bytes_shared else shape
+
+    sort = itemgetter("registersPerThread", *grid, *block, *shared)
     found: list[Work] = []
     for row in database.rows(_CUPTI + "KERNEL", (*_PLACE, "shortName"), wanted, "start"):
         name = row["shortName"] if row["shortName"] is not None else row["demangledName"]
-        detail: dict[str, object] = {}
-        if row["gridX"] is not None:
-            detail["grid"] = [_int(row[key], key) for key in grid]
-            detail["block"] = [_int(row[key], key) for key in block]
-        if row["registersPerThread"] is not None:
-            detail["registers"] = _int(row["registersPerThread"], "registersPerThread")
-        bytes_shared = sum(_int(row[key] or 0, key) for key in shared)
-        if bytes_shared:
-            detail["shared"] = bytes_shared
-        found.append(_work("kernel", _name(name, texts), row, detail))
+        key = sort(row)
+        if key not in shapes:
+            shapes[key] = shape_of(row)
+        found.append(_work("kernel", _name(name, texts), row, shapes[key]))
     return found
 
 
@@ -283,12 +292,13 @@ def _graphs(database: Database) -> list[Work]:
 
 
 def _work(kind: SpanKind, name: str, row: Mapping[str, Value], detail: dict[str, object]) -> Work:
-    start, end, device, stream = (_int(row[key], key) for key in _PLACE[:4])
+    start, end = _int(row["start"], "start"), _int(row["end"], "end")
+    device, stream = _int(row["deviceId"], "deviceId"), _int(row["streamId"], "streamId")
     correlation = _int(row["correlationId"] or 0, "correlationId")  # the schema allows NULL
     _in_order(start, end, name)
     node = _int(row.get("graphNodeId") or 0, "graphNodeId")
     if node and row["graphId"]:
-        detail["graph"] = str(_int(row["graphId"], "graphId"))
+        detail = {**detail, "graph": str(_int(row["graphId"], "graphId"))}
     process = _int(row.get("globalPid") or 0, "globalPid") >> _PROCESS
     return Work(kind, name, start, end, device, stream, correlation, detail, node, process)
 
@@ -319,21 +329,22 @@ def _calls(
     threads: set[int] = set()  # those that enqueue: a wait of another one holds up nobody
     needed = ("start", "end", "globalTid", "correlationId", "nameId")
     for row in database.rows(_CUPTI + "RUNTIME", needed, (), "start"):
-        start, end, thread, name_id = (
-            _int(row[column], column) for column in ("start", "end", "globalTid", "nameId")
-        )
+        start, end = _int(row["start"], "start"), _int(row["end"], "end")
+        thread = _int(row["globalTid"], "globalTid")
         key = key_of(row, thread >> _PROCESS)
-        name = texts.get(name_id, "")
+        name = texts.get(_int(row["nameId"], "nameId"), "")
         _in_order(start, end, name)
         if key[1] and key in known:
             continue
-        base = Call("launch", name, start, end, thread, key[1], thread >> _PROCESS & mask)
+        base = Call("launch", name, start, end, thread, key[1], key[0])
+        if key[1] and key in enqueued:
+            found.append(base)
+            known.add(key)
+            threads.add(thread)
+            continue
         # Synchronisations are listed with the process that made them; in old exports with none.
         sync, event = (rows.get(key) or rows.get((0, key[1])) for rows in (syncs, events))
-        if key in enqueued and key[1]:
-            found.append(base)
-            threads.add(thread)
-        elif name.startswith(WAITS):
+        if name.startswith(WAITS):
             found.append(_ordered(replace(base, kind="wait"), sync))
         elif sync is not None:
             kind = "stream wait" if sync["syncType"] == _STREAM_WAIT else "wait"

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
+from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
@@ -112,7 +113,7 @@ class _Builder:
         self._threads = {t: number for number, t in enumerate(threads)} if len(threads) > 1 else {}
 
     def spans(self) -> list[Span]:
-        for _, _, item in sorted(self._items(), key=lambda entry: entry[:2]):
+        for _, _, item in sorted(self._items(), key=itemgetter(0, 1)):
             if isinstance(item, Range):
                 self._range(item)
             elif isinstance(item, Call):
@@ -120,7 +121,7 @@ class _Builder:
             else:
                 self._work(item, None, "", None)
         found = [span for log in self.logs.values() for span in log.spans]
-        return sorted(found, key=lambda span: span.id)
+        return sorted(found, key=attrgetter("id"))
 
     def _items(self) -> Iterable[tuple[int, int, Range | Call | Work]]:
         called = {call.key for call in self.export.calls}
@@ -146,7 +147,7 @@ class _Builder:
 
     def _call(self, call: Call) -> None:
         op, label = self._ops.around(call)
-        made = _as_captured(self._by_call.get(call.key, []))
+        made = _as_captured(self._by_call.get(call.key, ()))
         if call.kind == "event":
             self._events[call.process, call.event] = (call.device, self._heads(call))
         elif call.kind == "stream wait":
@@ -185,10 +186,11 @@ class _Builder:
     def _enqueued(self, call: Call, made: Sequence[Work], op: int | None, label: str) -> None:
         """A call, and what it asked for."""
         first = made[0]
-        name = call_name(first.kind, first.name)
         if first.node:
             name = call_name("graph", str(first.detail.get("graph", ""))).rstrip()
-        detail = self._of_thread(call.thread) | {"api": call.name}
+        else:
+            name = call_name(first.kind, first.name)
+        detail = {**self._of_thread(call.thread), "api": call.name}
         draft = self._log(first.device).draft("call", name, None, op=op, label=label, detail=detail)
         self._finish(first.device, draft, call.start, call.end)
         if first.node:
@@ -218,9 +220,9 @@ class _Builder:
 
     def _work(self, work: Work, op: int | None, label: str, host: int | None) -> None:
         stream = self._stream(work)
-        # The numbers of streams in the profiler's own window are CUDA's.
-        number = {} if work.stream == UNIFIED_MEMORY else {"cuda_stream": work.stream}
-        detail = {**work.detail, **number}
+        detail = work.detail
+        if work.stream != UNIFIED_MEMORY:  # the profiler's own window has CUDA's numbers of streams
+            detail = {**detail, "cuda_stream": work.stream}
         draft = self._log(work.device).draft(
             work.kind, work.name, stream, op=op, label=label, call=host, detail=detail
         )
@@ -258,7 +260,8 @@ class _Operations:
             key=lambda r: (r.start, -r.end),
         )
         self.number = {found.id: index for index, found in enumerate(nested, 1)}
-        self._of_thread: dict[int, list[Range]] = {}
+        # By thread: its ranges, and when each began.
+        self._of_thread: dict[int, tuple[list[int], list[Range]]] = {}
         self._around: dict[int, Range] = {}  # the range that each range (by id) began in
         open_ranges: dict[int, list[Range]] = {}
         for found in nested:
@@ -268,12 +271,14 @@ class _Operations:
             if stack:
                 self._around[found.id] = stack[-1]
             stack.append(found)
-            self._of_thread.setdefault(found.thread, []).append(found)
+            starts, ranges_there = self._of_thread.setdefault(found.thread, ([], []))
+            starts.append(found.start)
+            ranges_there.append(found)
 
     def around(self, call: Call) -> tuple[int | None, str]:
         """Number and name of the operation."""
-        ranges = self._of_thread.get(call.thread, [])
-        index = bisect_right(ranges, call.start, key=lambda r: r.start)
+        starts, ranges = self._of_thread.get(call.thread, ([], []))
+        index = bisect_right(starts, call.start)
         found = ranges[index - 1] if index else None
         while found is not None and found.end < call.start:
             found = self._around.get(found.id)

@@ -7,6 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+import numpy as np
+
 __all__ = ["Interval", "common", "gaps", "histogram", "length", "union", "within"]
 
 Interval = tuple[float, float]
@@ -14,12 +16,18 @@ Interval = tuple[float, float]
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:
     """The same points as disjoint intervals in order; those that touch become one."""
+    ordered = sorted(i for i in intervals if i[0] < i[1])
+    if not ordered:
+        return []
     merged: list[Interval] = []
-    for start, end in sorted(i for i in intervals if i[0] < i[1]):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((start, end))
+    begin, until = ordered[0]
+    for start, end in ordered:
+        if start > until:
+            merged.append((begin, until))
+            begin, until = start, end
+        elif end > until:
+            until = end
+    merged.append((begin, until))
     return merged
 
 
@@ -68,13 +76,12 @@ def histogram(lanes: Iterable[Sequence[Interval]], begin: float, end: float) -> 
 
     Each lane is a result of `union`. The last entry is positive, unless nothing is.
     """
-    edges = sorted(
-        edge for lane in lanes for start, stop in lane for edge in ((start, 1), (stop, -1))
-    )
-    parts: dict[int, list[float]] = {}
-    busy, before = 0, begin
-    for time, step in edges:
-        parts.setdefault(busy, []).append(time - before)
-        busy, before = busy + step, time
-    parts.setdefault(0, []).append(end - before)
-    return tuple(math.fsum(parts.get(k, ())) for k in range(max(parts, default=0) + 1))
+    found = [np.array(lane).reshape(-1, 2) for lane in lanes]
+    stops = np.concatenate([lane[:, 1] for lane in found] or [[]])
+    starts = np.concatenate([lane[:, 0] for lane in found] or [[]])
+    edges = np.concatenate((stops, starts))
+    order = np.argsort(edges, kind="stable")  # of two at one time, what ends comes first
+    times = np.concatenate(([begin], edges[order], [end]))
+    busy = np.concatenate(([0], np.cumsum(np.where(order < len(stops), -1, 1))))
+    parts = np.diff(times)
+    return tuple(math.fsum(parts[busy == k]) for k in range(int(busy.max()) + 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal
 
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span
@@ -68,7 +69,7 @@ def stream_numbers(spans: Iterable[Span]) -> dict[StreamKey, int]:
     """
     found: dict[StreamKey, int] = {}
     used: dict[str, int] = {}
-    for span in sorted(spans, key=lambda s: s.id):
+    for span in sorted(spans, key=attrgetter("id")):
         if span.stream is None or (span.device, span.stream) in found:
             continue
         if span.stream > 0:
@@ -140,7 +141,10 @@ def rows(lane: Lane) -> list[int]:
 
 def _ordered(spans: Iterable[Span]) -> tuple[Span, ...]:
     # Of two spans that start together the longer comes first, so that it gets the upper row.
-    return tuple(sorted(spans, key=lambda s: (s.start, -s.end, s.id)))
+    found = sorted(spans, key=attrgetter("id"))
+    found.sort(key=attrgetter("end"), reverse=True)
+    found.sort(key=attrgetter("start"))
+    return tuple(found)
 
 
 def packed(spans: Sequence[Span]) -> list[int]:

@@ -107,7 +107,7 @@ class SpanLog:
             op=draft.op,
             label=draft.label,
             after=draft.after,
-            detail={**draft.detail, **detail},
+            detail={**draft.detail, **detail} if detail else draft.detail,
         )
         self.spans.append(span)
         return span

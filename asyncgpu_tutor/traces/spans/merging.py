@@ -45,7 +45,7 @@ class Stretch:
         """One more, behind the others."""
         self.end = max(self.end, span.end)
         self.count += 1
-        self.busy[span.kind] = self.busy.get(span.kind, 0.0) + span.duration
+        self.busy[span.kind] = self.busy.get(span.kind, 0.0) + span.end - span.start
 
 
 def merged(spans: Iterable[Span], pixel: float) -> Iterator[Stretch]:
@@ -68,8 +68,8 @@ def merged(spans: Iterable[Span], pixel: float) -> Iterator[Stretch]:
     for span in spans:
         if (
             stretch is not None
-            and span.duration < pixel
-            and stretch.end - stretch.start < pixel
+            and span.end - span.start < pixel
+            and stretch.end - stretch.first.start < pixel
             and span.start - stretch.end < pixel
         ):
             stretch.add(span)

@@ -18,7 +18,7 @@ from asyncgpu_tutor.traces.spans.intervals import (
 )
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
 from asyncgpu_tutor.traces.spans.shown import html_table
-from asyncgpu_tutor.traces.spans.span import Span, SpanKind
+from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
 
 __all__ = ["Metrics", "measure", "scope_of"]
@@ -157,42 +157,49 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
         Defined attribute by attribute there.
     """
     spans = list(trace)
-    device = [span for span in spans if span.on_device]
-    streams: dict[_StreamKey, list[Span]] = {}
-    engines: dict[_EngineKey, list[Span]] = {}
-    for span in device:
-        if span.stream is not None:
-            streams.setdefault((span.device, span.stream), []).append(span)
-        engines.setdefault((span.device, ENGINE_OF[span.kind]), []).append(span)
+    streams: dict[_StreamKey, list[Interval]] = {}
+    engines: dict[_EngineKey, list[Interval]] = {}
+    host: dict[SpanKind, list[Interval]] = {kind: [] for kind in _HOST_KINDS}
+    for span in spans:
+        interval, kind = (span.start, span.end), span.kind
+        if kind in DEVICE_KINDS:
+            if span.stream is not None:
+                streams.setdefault((span.device, span.stream), []).append(interval)
+            engines.setdefault((span.device, ENGINE_OF[kind]), []).append(interval)
+        elif kind in host:
+            host[kind].append(interval)
+    device = [interval for engine in engines.values() for interval in engine]
     scope = scope_of(device, windows)
-    lanes = {key: common(_busy(streams[key]), scope) for key in sorted(streams)}
+    lanes = {key: common(union(streams[key]), scope) for key in sorted(streams)}
     first, last = _extent(spans)
     return Metrics(
         makespan=length(scope) if windows else last - first,
         device_makespan=length(scope),
-        serial=math.fsum(span.duration for span in device),
+        serial=math.fsum([end - start for start, end in device]),
         stream_busy={key: length(lane) for key, lane in lanes.items()},
         engine_busy={
-            key: length(common(_busy(engines[key]), scope))
+            key: length(common(union(engines[key]), scope))
             for key in sorted(engines, key=lambda k: (k[0], ENGINES.index(k[1])))
         },
-        host={k: length(_busy(s for s in spans if s.kind == k)) for k in _HOST_KINDS},
+        host={kind: length(union(intervals)) for kind, intervals in host.items()},
         gaps={key: tuple(common(gaps(lane), scope)) for key, lane in lanes.items()},
         concurrency=_concurrency(list(lanes.values()), scope),
         _spans=spans,
     )
 
 
-def scope_of(device: Sequence[Span], windows: Sequence[Interval] = ()) -> list[Interval]:
+def scope_of(work: Iterable[Interval], windows: Sequence[Interval] = ()) -> list[Interval]:
     """The stretches of time that count: each begins with the first device span in it and ends with the last.
 
     So time before the first work and after the last is no idle time, neither of the whole nor of one window.
+    `work` is when there was any, in no order.
     """
-    busy = _busy(device)
-    if not busy:
+    lasting = [interval for interval in work if interval[0] < interval[1]]
+    if not lasting:
         return []
     if not windows:
-        return [(busy[0][0], busy[-1][1])]
+        return [(min(lasting)[0], max(end for _, end in lasting))]
+    busy = union(lasting)
     inside = [within(busy, start, end) for start, end in windows]
     return union((found[0][0], found[-1][1]) for found in inside if found)
 
@@ -205,10 +212,6 @@ def _concurrency(
     ]
     most = max((len(part) for part in parts), default=1)
     return tuple(math.fsum(part[k] for part in parts if k < len(part)) for k in range(most))
-
-
-def _busy(spans: Iterable[Span]) -> list[Interval]:
-    return union((span.start, span.end) for span in spans)
 
 
 def _extent(spans: list[Span]) -> Interval:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
-from asyncgpu_tutor.traces.spans.span import Span
+from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span
 
 __all__ = ["Step", "critical_path", "stream_predecessors"]
 
@@ -37,11 +38,12 @@ def stream_predecessors(spans: Iterable[Span]) -> dict[int, Span]:
     """For each span on a stream, by id, the one before it there. Streams are in order of ids."""
     last: dict[tuple[str, int], Span] = {}
     before: dict[int, Span] = {}
-    for span in sorted(spans, key=lambda s: s.id):
+    for span in sorted(spans, key=attrgetter("id")):
         if span.stream is not None:
             key = (span.device, span.stream)
-            if key in last:
-                before[span.id] = last[key]
+            past = last.get(key)
+            if past is not None:
+                before[span.id] = past
             last[key] = span
     return before
 
@@ -71,10 +73,10 @@ def critical_path(spans: list[Span]) -> tuple[Step, ...]:
     """
     graph = _Graph(spans)
     steps: list[Step] = []
-    span = max(graph.ordered, key=lambda s: (s.end, s.id), default=None)
+    span = max(graph.ordered, key=attrgetter("end", "id"), default=None)
     end = span.end if span else 0.0
     while span is not None:
-        before = max(graph.predecessors(span), key=lambda s: (s.end, s.id), default=None)
+        before = max(graph.predecessors(span), key=attrgetter("end", "id"), default=None)
         start = span.start
         if before is None:
             steps.append(Step(span, start, end, 0.0))
@@ -92,24 +94,24 @@ class _Graph:
     """Edges from a span to what came before it."""
 
     def __init__(self, spans: list[Span]) -> None:
-        self.ordered = sorted((s for s in spans if s.kind != "range"), key=lambda s: s.id)
+        self.ordered = sorted((s for s in spans if s.kind != "range"), key=attrgetter("id"))
         self._by_id = {span.id: span for span in self.ordered}
         self._same_stream = stream_predecessors(self.ordered)
-        self._device = sorted((s for s in self.ordered if s.on_device), key=lambda s: s.end)
-        self._host = sorted(
-            (s for s in self.ordered if not s.on_device), key=lambda s: (s.end, s.id)
-        )
+        # Sorting keeps the order of ids among those that end together.
+        by_end = sorted(self.ordered, key=attrgetter("end"))
+        self._device = [s for s in by_end if s.kind in DEVICE_KINDS]
+        self._host = [s for s in by_end if s.kind not in DEVICE_KINDS]
         self._host_ends = [span.end for span in self._host]
 
     def predecessors(self, span: Span) -> Iterator[Span]:
         named = [self._by_id[i] for i in span.after if i in self._by_id]
         if span.id in self._same_stream:
             named.append(self._same_stream[span.id])
-        if not span.on_device:
+        if span.kind not in DEVICE_KINDS:
             named.extend(self._host_before(span))
         if span.kind == "wait" and not any(s.on_device for s in named):
             first, last = (
-                bisect_right(self._device, t, key=lambda s: s.end) for t in (span.start, span.end)
+                bisect_right(self._device, t, key=attrgetter("end")) for t in (span.start, span.end)
             )
             named.extend(self._device[first:last])
         return (other for other in named if _may_precede(other, span))

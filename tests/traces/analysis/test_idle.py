@@ -18,6 +18,7 @@ from asyncgpu_tutor.traces.analysis import (
     overlap_matrix,
     queue_depth,
 )
+from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.overview import by_cause
 from asyncgpu_tutor.traces.spans.intervals import gaps, length, union
 from asyncgpu_tutor.types import Span
@@ -36,13 +37,13 @@ def work(number: int, kind: str, start: float, end: float, stream: int, *after: 
 
 
 def causes(trace: Trace, number: int) -> list[tuple[str, float, float]]:
-    return [(i.cause, i.start, i.end) for i in idle_of_streams(trace) if i.span.id == number]
+    return [(i.cause, i.start, i.end) for i in idle_of_streams(Facts(trace)) if i.span.id == number]
 
 
 def test_until_the_call_returned_the_host_was_late() -> None:
     trace = Trace([work(1, "kernel", 0, 1, 1), call(2, 0, 4), work(3, "kernel", 6, 9, 1, 1, 2)])
     assert causes(trace, 3) == [("host late", 1, 4), ("start-up", 4, 6)]
-    (late, start) = idle_of_streams(trace)
+    (late, start) = idle_of_streams(Facts(trace))
     assert late.blocker is trace.spans[1]
     assert start.blocker is None
 
@@ -55,7 +56,7 @@ def test_what_it_needs_on_another_stream_comes_before_the_host() -> None:
 def test_a_copy_waits_for_the_engine() -> None:
     spans = [call(1, 0, 1), work(2, "h2d", 1, 9, 1, 1), call(3, 1, 2), work(4, "h2d", 9, 12, 2, 3)]
     assert causes(Trace(spans), 4) == [("host late", 1, 2), ("engine busy", 2, 9)]
-    assert idle_of_streams(Trace(spans))[-1].blocker == spans[1]
+    assert idle_of_streams(Facts(Trace(spans)))[-1].blocker == spans[1]
 
 
 def test_the_other_direction_is_another_engine() -> None:
@@ -79,9 +80,9 @@ def test_every_pause_has_a_cause(name: str) -> None:
     for number in trace.streams:
         line = union((s.start, s.end) for s in trace if s.stream == number)
         expected = length(gaps(line)) + line[0][0] - begin
-        told = by_cause(i for i in idle_of_streams(trace) if i.stream == number)
+        told = by_cause(i for i in idle_of_streams(Facts(trace)) if i.stream == number)
         assert math.isclose(math.fsum(told.values()), expected, abs_tol=1e-6)
-    device = by_cause(idle_of_device(trace))
+    device = by_cause(idle_of_device(Facts(trace)))
     assert math.isclose(math.fsum(device.values()), trace.metrics().device_idle, abs_tol=1e-6)
     assert set(device) == set(CAUSES)
 
@@ -98,7 +99,7 @@ def test_a_stream_that_waits_for_an_event_names_what_it_waited_for(sim: Device) 
     with agt.record() as trace:
         source = agt.h2d(x, "x").share().shared()
         agt.overlap(source, agt.zeros(4).and_then(lambda _: source)).sync()
-    for idle in idle_of_streams(trace):
+    for idle in idle_of_streams(Facts(trace)):
         if idle.cause == "dependency":
             assert idle.blocker is not None
             assert idle.blocker.stream != idle.stream
@@ -111,7 +112,7 @@ def test_the_depth_of_a_queue_is_what_was_asked_for_and_not_done() -> None:
         call(3, 2, 3),
         work(4, "kernel", 6, 9, 1, 3),
     ]
-    depth = queue_depth(Trace(spans))
+    depth = queue_depth(Facts(Trace(spans)))
     assert (depth.times, depth.depths) == ((1, 3, 6, 9), (1, 2, 1, 0))
     assert depth.max == 2
     assert depth.mean == pytest.approx((2 * 1 + 3 * 2 + 3 * 1) / 8)
@@ -120,7 +121,7 @@ def test_the_depth_of_a_queue_is_what_was_asked_for_and_not_done() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_queues_are_empty_in_the_end_and_never_negative(name: str) -> None:
     trace = recorded(name)
-    depth = queue_depth(trace)
+    depth = queue_depth(Facts(trace))
     assert min(depth.depths) == depth.depths[-1] == 0
     assert depth.max <= len(trace.device_spans)
 
@@ -128,7 +129,7 @@ def test_queues_are_empty_in_the_end_and_never_negative(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_matrix_of_overlaps_agrees_with_the_metrics(name: str) -> None:
     trace = recorded(name)
-    matrix, metrics = overlap_matrix(trace), trace.metrics()
+    matrix, metrics = overlap_matrix(Facts(trace)), trace.metrics()
     assert (matrix.us == matrix.us.T).all()
     for index, key in enumerate(matrix.streams):
         assert matrix.us[index, index] == metrics.stream_busy[key]
@@ -137,7 +138,7 @@ def test_the_matrix_of_overlaps_agrees_with_the_metrics(name: str) -> None:
 
 
 def test_one_stream_overlaps_with_none() -> None:
-    assert np.triu(overlap_matrix(recorded("02_one_stream")).us, 1).sum() == 0
+    assert np.triu(overlap_matrix(Facts(recorded("02_one_stream"))).us, 1).sum() == 0
 
 
 def test_the_report_says_it_in_words_and_pictures() -> None:

@@ -11,6 +11,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.analysis import idle_of_device
+from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.formats import sql
 
 from .nsys_export import COPY, KERNEL, RUNTIME, THREAD, Export, small
@@ -133,8 +134,10 @@ def test_each_window_of_a_range_counts_for_itself(tmp_path: Path) -> None:
     assert m.device_makespan == 3 * 13.0
     # 4 us in each step, but for the second, where other work fills 1 us of them.
     assert m.device_idle == pytest.approx(11.0)
-    assert math.fsum(i.duration for i in idle_of_device(trace)) == pytest.approx(m.device_idle)
-    assert [round(i.duration, 3) for i in idle_of_device(trace) if i.cause == "host late"]
+    assert math.fsum(i.duration for i in idle_of_device(Facts(trace))) == pytest.approx(
+        m.device_idle
+    )
+    assert [round(i.duration, 3) for i in idle_of_device(Facts(trace)) if i.cause == "host late"]
 
 
 def test_what_lies_within_a_window_by_chance_is_called_other_work(tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+"""What every part of an analysis asks of one trace, each worked out once: a trace may have 400,000 spans."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from operator import attrgetter
+
+from asyncgpu_tutor.traces.analysis.fill import fill_of
+from asyncgpu_tutor.traces.spans import Metrics, Span
+from asyncgpu_tutor.traces.spans.intervals import Interval, union
+from asyncgpu_tutor.traces.spans.lanes import StreamKey, stream_numbers
+from asyncgpu_tutor.traces.spans.metrics import scope_of
+from asyncgpu_tutor.traces.spans.path import stream_predecessors
+from asyncgpu_tutor.traces.trace import Trace
+
+__all__ = ["Facts"]
+
+
+class Facts:
+    """A trace, and what is read out of it again and again.
+
+    Parameters
+    ----------
+    trace : Trace
+        A finished recording. If it changes, these stay what they were.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    @cached_property
+    def work(self) -> list[Span]:
+        """All device spans, by id."""
+        return self.trace.device_spans
+
+    @cached_property
+    def device(self) -> list[Span]:
+        """The device spans that were asked for here, without those of others that ran meanwhile."""
+        return [span for span in self.work if not span.detail.get("other")]
+
+    @cached_property
+    def lines(self) -> dict[str, list[Span]]:
+        """The device spans of each device, by start."""
+        found: dict[str, list[Span]] = {}
+        for span in self.work:  # by id
+            found.setdefault(span.device, []).append(span)
+        for line in found.values():
+            line.sort(key=attrgetter("start"))
+        return found
+
+    @cached_property
+    def busy(self) -> dict[str, list[Interval]]:
+        """When each device worked."""
+        return {name: union([(s.start, s.end) for s in line]) for name, line in self.lines.items()}
+
+    @cached_property
+    def scopes(self) -> dict[str, list[Interval]]:
+        """See `scope_of`; of each device."""
+        return {name: scope_of(busy, self.trace.windows) for name, busy in self.busy.items()}
+
+    @cached_property
+    def calls(self) -> dict[int, Span]:
+        """For each device span, by id, the host's call that enqueued it."""
+        calls = {span.id: span for span in self.trace if span.kind == "call"}
+        return {
+            span.id: calls[max(found)]
+            for span in self.work
+            if (found := [i for i in span.after if i in calls])
+        }
+
+    @cached_property
+    def before(self) -> dict[int, Span]:
+        """See `stream_predecessors`; of all device spans."""
+        return stream_predecessors(self.work)
+
+    @cached_property
+    def numbers(self) -> dict[StreamKey, int]:
+        """See `stream_numbers`."""
+        return stream_numbers(self.work)
+
+    @cached_property
+    def fills(self) -> dict[int, float]:
+        """For each kernel, by id, which part of the device it fills; see `fill_of`."""
+        sorts: dict[str, float] = {}
+        found: dict[int, float] = {}
+        for span in self.device:
+            if span.kind == "kernel":
+                detail = span.detail
+                # A program has few sorts of launches.
+                sort = f"{detail.get('fills')} {detail.get('grid')} {detail.get('block')}"
+                if sort not in sorts:
+                    sorts[sort] = fill_of(span, self.trace)
+                found[span.id] = sorts[sort]
+        return found
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """See `measure`."""
+        return self.trace.metrics()

@@ -47,6 +47,13 @@ def test_the_engine_is_given_the_work_that_the_text_says(simulator: ModuleType) 
     assert simulator.with_engine() == pytest.approx(last_starts + 10 * chain)
 
 
+def test_a_large_export_is_read_analysed_told_and_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    loaded("large_trace").main(200)
+    told = capsys.readouterr().out.split("\n")
+    assert told[0] == "402 rows"
+    assert [line.split()[0] for line in told[1:-1]] == ["read", "analyse", "tell", "draw", "all"]
+
+
 def test_loops_and_queues_of_host_and_gpu_agree_with_numpy(device: Device) -> None:
     module = loaded("gpu_driven")
     for ways, right in (module.newton_ways(300), module.queue_ways(5)):

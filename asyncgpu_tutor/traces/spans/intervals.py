@@ -16,18 +16,19 @@ Interval = tuple[float, float]
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:
     """The same points as disjoint intervals in order; those that touch become one."""
-    ordered = sorted(i for i in intervals if i[0] < i[1])
-    if not ordered:
-        return []
     merged: list[Interval] = []
-    begin, until = ordered[0]
-    for start, end in ordered:
+    begin = until = -math.inf
+    for start, end in sorted(intervals):
+        if start >= end:
+            continue
         if start > until:
-            merged.append((begin, until))
+            if begin < until:
+                merged.append((begin, until))
             begin, until = start, end
         elif end > until:
             until = end
-    merged.append((begin, until))
+    if begin < until:
+        merged.append((begin, until))
     return merged
 
 

@@ -43,8 +43,7 @@ class Stretch:
 
     def add(self, span: Span) -> None:
         """One more, behind the others."""
-        if span.end > self.end:
-            self.end = span.end
+        self.end = max(self.end, span.end)
         self.count += 1
         self.busy[span.kind] = self.busy.get(span.kind, 0.0) + span.end - span.start
 

@@ -60,15 +60,16 @@ class Outline:
 
 
 def span_facts(call: Call) -> Facts:
-    """Kind, name and details, as where the call is made by itself."""
+    """Kind, name and details, as where the call is made by itself; and the name of its part of a capture."""
     args = call.args
+    named: dict[str, object] = {"named": call.named} if call.named else {}
     if call.verb == "launch":
         function, grid, block = args[:3]
-        return "kernel", function.name, {"grid": list(grid), "block": list(block)}
+        return "kernel", function.name, {"grid": list(grid), "block": list(block), **named}
     if call.verb == "memset_async":
-        return "memset", "memset", {"bytes": args[2]}
+        return "memset", "memset", {"bytes": args[2], **named}
     if call.verb == "copy_from_host_async":
-        return "h2d", "h2d", {"bytes": args[1].nbytes}
+        return "h2d", "h2d", {"bytes": args[1].nbytes, **named}
     if call.verb == "copy_to_host_async":
-        return "d2h", "d2h", {"bytes": args[0].nbytes}
-    return "d2d", "d2d", {"bytes": args[2]}
+        return "d2h", "d2h", {"bytes": args[0].nbytes, **named}
+    return "d2d", "d2d", {"bytes": args[2], **named}

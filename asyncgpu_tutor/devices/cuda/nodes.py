@@ -35,7 +35,8 @@ class Outline:
     def __init__(self, graph: str, calls: Sequence[Call], branches: Sequence[int]) -> None:
         self._branches = tuple(branches)
         self._steps = [
-            (call, span_facts(call.verb, call.args) if call.is_work else None) for call in calls
+            (call, span_facts(call.verb, call.args, call.named) if call.is_work else None)
+            for call in calls
         ]
         self._graph = graph
         self.nodes = sum(call.is_work for call in calls)
@@ -62,15 +63,16 @@ class Outline:
         return drafts
 
 
-def span_facts(verb: str, args: Sequence[Any]) -> Facts:
-    """Kind, name and details of a call, which takes these and a stream."""
+def span_facts(verb: str, args: Sequence[Any], named: str = "") -> Facts:
+    """Kind, name and details of a call, which takes these and a stream; `named` is its part of a capture."""
+    known: dict[str, object] = {"named": named} if named else {}
     if verb == "launch":
         function, grid, block = args[:3]
-        return "kernel", function.name, {"grid": list(grid), "block": list(block)}
+        return "kernel", function.name, {"grid": list(grid), "block": list(block), **known}
     if verb == "memset_async":
-        return "memset", "memset", {"bytes": args[2]}
+        return "memset", "memset", {"bytes": args[2], **known}
     if verb == "copy_from_host_async":
-        return "h2d", "h2d", {"bytes": args[1].nbytes}
+        return "h2d", "h2d", {"bytes": args[1].nbytes, **known}
     if verb == "copy_to_host_async":
-        return "d2h", "d2h", {"bytes": args[0].nbytes}
-    return "d2d", "d2d", {"bytes": args[2]}
+        return "d2h", "d2h", {"bytes": args[0].nbytes, **known}
+    return "d2d", "d2d", {"bytes": args[2], **known}

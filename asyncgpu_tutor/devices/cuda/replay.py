@@ -30,7 +30,9 @@ class CupyReplay:
     def __init__(self, device: CupyDevice, calls: Sequence[Call]) -> None:
         self._device = device
         self._calls = tuple(calls)  # they keep memory, host arrays and functions alive
-        self._facts = [span_facts(call.verb, call.args) if call.is_work else None for call in calls]
+        self._facts = [
+            span_facts(call.verb, call.args, call.named) if call.is_work else None for call in calls
+        ]
         self._packed: dict[int, Packer] = {}
         self._events: dict[int, CupyEvent] = {}
         # A policy may choose one stream for two: then nothing has to be waited for.

@@ -1,24 +1,21 @@
 """Source of notebooks/09_cuda_graphs.ipynb: edit here, then `make notebooks-build`."""
 
 # %% [markdown] id=title
-# # CUDA graphs: one call for a whole pipeline
+# # CUDA graphs: say it once
 #
-# **After this page you can**
+# A language model writes its answer word by word, and for every word the GPU runs the same few hundred small kernels. Python calls each of them by name, each time. **What if it only had to do that once?**
 #
-# - tell from a timeline whether a program waits for its device or for its host;
-# - capture a pipeline as a CUDA graph, from an operation or piece by piece, and give it branches;
-# - run it again and again in a token loop, each time with new input;
-# - say what a graph cannot hold, and why, and make a pipeline fit for one;
-# - compute from two numbers when a graph pays, and name two cases in which it does not.
+# After this page you can tell from a timeline that a program waits for its host, write a pipeline down as a CUDA graph, feed it with new input, give it branches, say what a graph cannot hold, and work out when it pays.
 #
 # | | |
 # |---|---|
-# | Time | 80 minutes |
+# | Time | 75 minutes, and 15 more for the encore |
 # | You need | [04_combinators](04_combinators.ipynb), [06_await](06_await.ipynb) and [07_async_mlp](07_async_mlp.ipynb) |
 # | Device | the first cell of code says which one is in use |
 
 # %% id=setup
 import asyncio
+from itertools import pairwise
 
 import numpy as np
 
@@ -30,18 +27,43 @@ device = agt.use("auto")
 stream = agt.create_stream()
 device
 
-# %% [markdown] id=why
-# ## A promise that was not kept
+# %% [markdown] id=question
+# ## Three words
 #
-# The MLP of [chapter 7](07_async_mlp.ipynb) ran four batches on four streams, and at 64 x 64 the streams brought next to nothing. The device was done
-# with a batch before Python had submitted the next one. We said "the host is the bottleneck", and went on to larger matrices.
+# Here is a model in miniature: eight thin layers, each a kernel of its own. One pass through all eight makes a word, or a **token**, as people in the trade say. This is an H200 making three
+# of them. (It is a recording that comes with the course.)
+
+# %% id=question-picture
+h200_calls = agt.Trace.load_recording("09_cuda_graphs_by_calls")
+h200_calls.plot(
+    title="Three tokens on an H200",
+    lanes=("host", "streams"),
+    lesson="A thin kernel after each call. Most of the stream is empty, between kernels and between tokens.",
+)
+
+# %% id=question-numbers
+layers = h200_calls.find("layer")
+usual = float(np.median([span.duration for span in layers]))
+apart = float(np.median([b.start - a.start for a, b in pairwise(layers)]))
+share = h200_calls.metrics().device_active / h200_calls.metrics().makespan
+print(f"A layer takes {usual:.1f} µs, and the next one begins {apart:.0f} µs after it did.")
+print(f"The GPU is at work for {share:.0%} of the time.")
+
+# %% [markdown] id=question-read
+# For five sixths of the time one of the fastest machines there are does nothing. It waits for Python to say "and now the next layer", and "now the next token". You have met this in chapter 7, and chapter 8 gave it a name: the program is **host-bound**.
 #
-# But small work is common. A language model that writes *one* token, a robot that answers a hundred times a second, a
-# network of many thin layers: hundreds of kernels, each of a few microseconds. You cannot make them larger. What
-# you can do is make fewer *calls*.
+# A faster GPU would not help. More streams would not help either, since the same Python would have to fill them. And nobody can make the kernels larger: a token is what it is. So what is left?
+
+# %% id=question-check tags=asserts
+assert len(layers) == 24
+assert apart > 3 * usual
+assert 0.15 < share < 0.18
+assert "host-bound" in {finding.name for finding in agt.diagnose(h200_calls)}
+
+# %% [markdown] id=network-text
+# ## The model
 #
-# Here is such a network: `layers` thin layers, each a matrix times a vector and a `tanh`, in one kernel. One thread computes one
-# element.
+# First we need a model of our own, here on this device. A layer multiplies a matrix with a vector and takes the `tanh`. One thread computes one element.
 
 # %% id=kernel
 layer = agt.Kernel(r"""
@@ -58,9 +80,9 @@ extern "C" __global__ void layer(unsigned int n, const float* w, const float* x,
 }
 """)
 
-# %% [markdown] id=network-text
-# All memory is there from the start: the weights, and an array for the input, for the output, and for all that is between. The
-# layers lend these arrays (`borrow`), and `agt.zip` puts them in order, on one stream.
+# %% [markdown] id=network-code-text
+# All memory is there from the start: weights, and an array before and after each layer. The layers borrow these arrays, and `agt.zip` puts the layers in order, on one stream. Keep an eye on two of the arrays: `x`, which the first layer reads, and
+# `y`, which the last one writes.
 
 
 # %% id=network
@@ -77,7 +99,7 @@ def network(weights, arrays):
     """All layers as one operation; input is arrays[0], output is arrays[-1]."""
     steps = [
         layer(x.size, w.borrow(), x.borrow(), y.borrow().partition(64))
-        for w, x, y in zip(weights, arrays, arrays[1:])
+        for w, (x, y) in zip(weights, pairwise(arrays))
     ]
     return agt.zip(*steps).named("network")
 
@@ -90,33 +112,24 @@ def in_numpy(host, x):
 
 host, weights, arrays = make_network(layers=8)
 x, y = arrays[0], arrays[-1]
-token = agt.pin(np.random.default_rng(1).standard_normal(64, dtype=np.float32))
+rng = np.random.default_rng(2)
+tokens = [agt.pin(rng.standard_normal(64, dtype=np.float32)) for _ in range(5)]
 
-agt.memcpy(x.borrow(), token).sync()
 op = network(weights, arrays)
+agt.memcpy(x.borrow(), tokens[0]).sync()
 op.sync()
-assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, token), atol=1e-4)
+first_answer = agt.d2h(y.borrow()).sync()
+print(first_answer[:3])
 
 # %% [markdown] id=memcpy-text
-# (`agt.memcpy(target, source)` copies *into* an array that is there already. The source may be on the host, as here. Where `h2d` makes a
-# new array each time, `memcpy` writes to the same place again. It becomes important soon.)
-
-# %% id=predict-busy
-busy = Prediction(
-    "Eight layers, eight calls. When Python makes the last call, how many of the eight kernels are done?",
-    few="at most two: calls return at once, and the device has just begun",
-    half="three to five",
-    most="six or seven",
-)
-busy
-
-# %% id=commit-busy
-busy.commit(...)
+# (`agt.memcpy(target, source)` copies *into* an array that is there already. `h2d` would make a new one each time.)
+#
+# The next cell has two little helpers for measuring. On a GPU a single run can be disturbed by anything, so they take several, and runs that are to be compared go in turns.
 
 
-# %% id=run-busy
+# %% id=helpers
 def recorded(op):
-    """The trace of a run. On a real GPU: of the quickest of five, after one for practice."""
+    """The trace of a run; on a real GPU of the quickest of five, after one for practice."""
     if not device.simulated:
         op.sync_on(stream)
     traces = []
@@ -127,29 +140,8 @@ def recorded(op):
     return min(traces, key=lambda trace: trace.metrics().makespan)
 
 
-by_calls = recorded(op)
-by_calls.plot(title="Eight layers, eight calls")
-
-# %% id=reveal-busy
-last_call = [span for span in by_calls if span.kind == "call"][-1]
-done = sum(span.end <= last_call.start for span in by_calls.device_spans)
-busy.reveal(
-    "few" if done <= 2 else "half" if done <= 5 else "most",
-    f"When the last call began, {done} kernels had ended.",
-)
-
-# %% [markdown] id=read-busy
-# A kernel is here and there, and between them the device waits for Python's next call. This is what **host-bound** means. A quicker GPU would
-# not help at all. A second stream would not help either: it is the same Python that would have to fill it.
-#
-# (On a real GPU, a recording that uses CUDA events counts a part of the waiting to the kernels, so they look longer than they are. And recording itself costs the host
-# time. That is why we take *numbers* from the host's clock on this page, without a recording. What is compared is run in turns, so that a slow moment of the machine
-# meets both.)
-
-
-# %% id=took
 def took(*runs, times=30):
-    """Microseconds of each run on the host's clock, to the end of its waiting: medians, in turns."""
+    """For each run its median in µs, on the host's clock. A run ends with waiting."""
     clock = [[] for _ in runs]
     for _ in range(1 if device.simulated else 1 + times):  # the simulated clock is always the same
         for run, seen in zip(runs, clock):
@@ -163,108 +155,129 @@ def by_call():
     network(weights, arrays).sync_on(stream)
 
 
+by_calls = recorded(op)
 (calls_us,) = took(by_call)
-print(f"described and run, call by call: {calls_us:.0f} µs")
+print(f"one token, layer by layer: {calls_us:.0f} µs")
 
-# %% id=check-busy
+# %% id=network-check tags=asserts
+assert np.allclose(first_answer, in_numpy(host, tokens[0]), atol=1e-4)
 assert [span.name for span in by_calls.device_spans] == ["layer"] * 8
-assert done >= 3
 if device.simulated:
     m = by_calls.metrics()
     assert m.device_active < m.makespan / 3
     assert m.host["call"] > 0.8 * m.makespan
 
-# %% [markdown] id=graph
-# ## Write the calls down, once
+# %% [markdown] id=list
+# ## Write it down
 #
-# Look at what Python does for each run: it finds the kernel, works out the grid, packs the arguments, and calls the driver. Then the same
-# for the next layer. And for the next run *all of it again*, with the same kernels, the same grids, the same addresses.
+# What does Python do for a layer? It finds the kernel, works out the grid, packs the arguments and calls the driver. For the next token it does all of that again: the same kernels, the same grids, the same
+# addresses.
 #
-# A **CUDA graph** is the list of these calls, handed to the driver as a whole. It has a life in three acts:
+# If you had to phone a shop for each egg, you would sooner or later send a shopping list. A **CUDA graph** is that list: the calls of a whole pipeline, which the driver keeps. To write one from an operation takes one
+# line:
 #
-# | | what happens | when |
-# |---|---|---|
-# | **capture** | the calls are written down. Nothing runs | once |
-# | **instantiate** | the driver checks the list and makes it ready | once |
-# | **launch** | *one* call starts everything on the list | again and again |
+# ```python
+# graph = op.graph_on(stream)
+# ```
 #
-# An operation is a recipe already, so capturing it takes one line. `graph_on` does the first two acts:
+# Before you run that line, think about what it does to the arrays. `y` now holds what became of token 0. We put token 1 into `x`, write the list, and look into `y`.
+
+# %% id=predict-capture
+written = Prediction(
+    "`agt.memcpy(x.borrow(), tokens[1]).sync()`, then `graph = op.graph_on(stream)`. What is in `y`?",
+    new="the answer to token 1: the calls are recorded while they run",
+    old="still the answer to token 0",
+    neither="numbers that mean nothing, until the first launch",
+)
+written
+
+# %% id=commit-capture
+written.commit(...)
 
 # %% id=capture
+agt.memcpy(x.borrow(), tokens[1]).sync()
 with agt.record() as capturing:
     graph = op.graph_on(stream)
 
+in_y = agt.d2h(y.borrow()).sync()
 print(graph)
+print("The device has done", len(capturing.device_spans), "pieces of work meanwhile.")
+
+# %% id=reveal-capture
+old, new = (bool(np.allclose(in_y, in_numpy(host, t), atol=1e-4)) for t in tokens[:2])
+written.reveal(
+    "old" if old else "new" if new else "neither", f"`y` begins with {in_y[:3]}, as above."
+)
+
+# %% [markdown] id=capture-read
+# Nothing ran. `agt.record()` watches work that is being done; a **capture** writes down work that is *not* being done. The stream takes notes for a moment, in place of working. There are three steps in the life of a graph:
+#
+# | | what happens | how often |
+# |---|---|---|
+# | **capture** | the calls are written down, nothing runs | once |
+# | **instantiate** | the driver checks the list and gets it ready | once |
+# | **launch** | one call starts everything on the list | again and again |
+#
+# `graph_on` is the first two. The printed graph has eight **nodes**: one for each kernel, copy or fill. And `graph.launch()` is an operation like any other: lazy, awaitable, good for chains. It yields what `op` would yield.
+
+# %% id=capture-check tags=asserts
+assert old
+assert not new
 assert graph.nodes == 8
 assert capturing.device_spans == []
 
-# %% [markdown] id=capture-read
-# The graph has a **node** for each kernel, copy and fill. And the device has done nothing so far: the recording has no span of it.
-#
-# `graph.launch()` is an operation like any other. It can be awaited, spawned, put into a chain. It yields what `op` would yield.
-
-# %% id=predict-gain
-sooner = Prediction(
-    "Eight layers as a graph, against eight calls. How much sooner is the run over?",
-    none="no sooner: it is the same work on the same device",
-    some="up to twice as soon",
-    much="more than twice as soon",
-)
-sooner
-
-# %% id=commit-gain
-sooner.commit(...)
-
 # %% id=run-gain
 launch = graph.launch()
-calls_us, graph_us = took(by_call, lambda: launch.sync_on(stream))
 by_graph = recorded(launch)
-agt.compare_timelines([by_calls, by_graph], ["eight calls", "one graph"])
-
-# %% id=reveal-gain
-ratio = calls_us / graph_us
-sooner.reveal(
-    "none" if ratio < 1.1 else "some" if ratio <= 2 else "much",
-    f"Calls: {calls_us:.0f} µs. Graph: {graph_us:.0f} µs.",
+calls_us, graph_us = took(by_call, lambda: launch.sync_on(stream))
+print(
+    f"by calls {calls_us:.0f} µs, as a graph {graph_us:.0f} µs: {calls_us / graph_us:.1f} times faster"
+)
+agt.compare_timelines(
+    [by_calls, by_graph],
+    ["eight calls", "one graph"],
+    lesson="The graph needs one short call. Its kernels follow each other without a gap.",
 )
 
 # %% [markdown] id=read-gain
-# The host makes one short call, and waits. The kernels follow each other without a hole. (On a real GPU you see them one by one where the times come from
-# CUPTI. CUDA events cannot look inside of a graph: with them it is a single bar, from the first node to the last.)
-
-# %% id=check-gain
-calls = [span.name for span in by_graph if span.kind == "call"]
-print(calls)
-assert calls == ["launch graph network"]
-assert ratio > 1.5
-if device.simulated:
-    assert ratio > 2
-    assert len(by_graph.find("layer")) == 8
-assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, token), atol=1e-4)
-
-# %% [markdown] id=misconception-kernels
+# One short call, and then the host has nothing to do but wait. The kernels follow each other without a gap. (On a real GPU you see them one by one if the times come from CUPTI. CUDA events cannot look inside a graph: with them it is a single bar.)
+#
 # > **Misconception: a graph makes kernels faster.**
 # >
 # > - *What you see:* a run that takes a fraction of the time.
-# > - *Why:* what went away is the waiting *between* kernels. The driver starts what it was given before.
-# > - *What helps:* look at the kernels' own spans before you hope for a graph. If they fill the time, it has nothing to remove.
+# > - *Why:* what went away is the waiting *between* kernels. The kernels are the same.
+# > - *What helps:* add up the kernels' own bars before you hope for a graph. If they fill the picture, there is nothing to remove.
+#
+# The recordings of the H200 show it. The first token's eight layers, by calls and in a graph:
 
-# %% id=misconception-kernels-code
-# Recorded on an H200: three tokens through eight layers, by single calls and by a graph's launch for each.
-traces = [agt.Trace.load_recording(f"09_cuda_graphs{how}") for how in ("_by_calls", "")]
-usual = [float(np.median([span.duration for span in trace.find("layer")])) for trace in traces]
-for name, trace, us in zip(["calls", "graph"], traces, usual):
-    print(f"{name}: {trace.metrics().makespan:.0f} µs in all; a kernel takes {us:.1f} µs")
+# %% id=misconception-kernels
+h200_graph = agt.Trace.load_recording("09_cuda_graphs")
+for name, trace in [("by calls", h200_calls), ("in a graph", h200_graph)]:
+    eight = trace.find("layer")[:8]
+    kernel = float(np.median([span.duration for span in eight]))
+    print(
+        f"{name:10}: {eight[-1].end - eight[0].start:4.0f} µs for all eight, {kernel:.1f} µs for one"
+    )
 
-# %% id=misconception-kernels-check tags=asserts
-assert 0.9 < usual[0] / usual[1] < 1.1
-assert traces[0].metrics().makespan > 1.4 * traces[1].metrics().makespan
+# %% id=check-gain tags=asserts
+assert [span.name for span in by_graph if span.kind == "call"] == ["launch graph network"]
+assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, tokens[1]), atol=1e-4)
+assert calls_us > 1.5 * graph_us
+if device.simulated:
+    assert calls_us > 2 * graph_us
+    assert len(by_graph.find("layer")) == 8
+medians = [
+    float(np.median([s.duration for s in t.find("layer")])) for t in (h200_calls, h200_graph)
+]
+assert 0.9 < medians[0] / medians[1] < 1.1
+first_layers = [trace.find("layer")[:8] for trace in (h200_calls, h200_graph)]
+assert first_layers[0][-1].end - first_layers[0][0].start > 120
+assert first_layers[1][-1].end - first_layers[1][0].start < 45
 
 # %% [markdown] id=exercise-first-graph
 # ### Exercise: your first graph
 #
-# Run an operation `times` times on `stream`, as a graph that is captured once. Wait once, at the end: launches on one stream follow each other
-# by themselves. Return the graph, so that others can use it.
+# Run an operation `times` times on `stream`, as a graph that is captured once. Wait once, at the end: launches on one stream follow each other by themselves. Return the graph, so that others can use it.
 
 
 # %% id=09-first-graph starter
@@ -281,40 +294,124 @@ def replay(op, stream, times):
     stream.synchronize()
     return graph
 
+
 # %% id=09-first-graph hints
-# Two acts: capture once, before the loop; launch in the loop. How does one start an operation without waiting for it?
+# Two steps: capture once, before the loop; launch in the loop. How does one start an operation without waiting for it?
 #
 # `graph.launch()` is an operation, and does nothing by itself. `.async_on(stream)` submits it.
 #
 # `graph = op.graph_on(stream)`; in the loop `graph.launch().async_on(stream)`; then `stream.synchronize()` and `return graph`.
 
 # %% id=09-first-graph explanation
-# The capture has cost as much as a run or two, once. After that each run is one call, and the stream keeps the runs in order, so one wait
-# at the end is enough.
+# The capture costs about as much as a run by calls, once. After that each run is one call, and the stream keeps the runs in order, so one wait at the end is enough.
 
 # %% id=09-first-graph-check
 check("09-first-graph", replay)
 
+# %% [markdown] id=fixed
+# ## What does the list say?
+#
+# A list that says the same each time is of little use, unless something can change. To see what, here is the smallest graph with an input that one can think of: a number goes up, is multiplied, and comes back.
+
+# %% id=tiny-graph
+times = agt.Kernel(r"""
+extern "C" __global__ void times(float factor, const float* x, float* y) { y[0] = factor * x[0]; }
+""")
+
+number, result = agt.pinned(1), agt.pinned(1)
+here, there = agt.zeros(1, name="here").sync(), agt.zeros(1, name="there").sync()
+thirty = agt.pin(np.array([30], np.float32))
+factor = 2.0
+
+tiny = agt.zip(
+    agt.memcpy(here.borrow(), number),
+    times(factor, here.borrow(), there.borrow().partition(1)),
+    agt.d2h(there.borrow(), out=result),
+).last()
+tiny_graph = tiny.graph_on(stream)
+
+number[:] = 10
+print("10 times 2 is", tiny_graph.launch().sync()[0])
+
+# %% [markdown] id=fixed-text
+# Now we try three ways to change something before the next launch:
+#
+# ```python
+# factor = 5.0
+# agt.memcpy(here.borrow(), thirty).sync()
+# number[:] = 40
+# ```
+
+# %% id=predict-fixed
+attempts = Prediction(
+    "After these three lines, what does a launch of `tiny_graph` yield?",
+    **{
+        "20": "10 times 2: everything is fixed",
+        "60": "30 times 2",
+        "80": "40 times 2",
+        "150": "30 times 5",
+        "200": "40 times 5",
+    },
+)
+attempts
+
+# %% id=commit-fixed
+attempts.commit(...)
+
+# %% id=run-fixed
+factor = 5.0
+agt.memcpy(here.borrow(), thirty).sync()
+number[:] = 40
+yielded = float(tiny_graph.launch().sync()[0])
+attempts.reveal(f"{yielded:.0f}", f"The launch yields {yielded:.0f}.")
+
+# %% [markdown] id=fixed-read
+# One attempt of three came through. The list says *where*, and not *what is there*:
+#
+# - `factor` was packed into the kernel's arguments when the list was written: it says 2 for ever. So do grids and sizes, and so would an `if` of Python's, which ran once, during the capture.
+# - `here` did get its 30. Then the launch came, and the first thing on the list is to copy `number` over it.
+# - `number` is read anew by each launch. The list has its address, and what lies at that address is up to you.
+#
+# Such a pinned array is an **input slot**: write into it, launch, and leave it alone until that launch is done. It is the cheapest way in, as it takes no call at all.
+
+# %% id=fixed-check tags=asserts
+assert yielded == 80
+assert tiny_graph.nodes == 3
+
+# %% [markdown] id=misconception-result
+# > **Misconception: the result of a launch is mine for ever.**
+# >
+# > - *What you see:* a list of results that are all equal to the last one.
+# > - *Why:* the output has a fixed address, too. The next launch writes to the very same place.
+# > - *What helps:* use a result before the next launch, or keep a copy of it.
+
+# %% id=misconception-result-code
+kept, copied = [], []
+for i in (10, 20, 30):
+    number[:] = i
+    answer = tiny_graph.launch().sync()
+    kept.append(answer)
+    copied.append(answer.copy())
+
+print("kept:  ", *[a[0] for a in kept])
+print("copied:", *[a[0] for a in copied])
+
+# %% id=misconception-result-check tags=asserts
+assert [a[0] for a in kept] == [60, 60, 60]
+assert [a[0] for a in copied] == [20, 40, 60]
+
 # %% [markdown] id=tokens
 # ## Token by token
 #
-# So far each launch computes the same. All addresses and all numbers among the arguments were written down when the graph was captured, and
-# stay as they are. What *can* change is what lies at these addresses. So new input goes to the old place: into
-# `x`, the array that the first layer reads.
+# A slot has to be where the list says. What if the input lies somewhere else each time, or on the device? Then copy it to where the graph will look for it. `graph.update(op)` runs an operation between two launches: the next launch comes after it, on whatever stream,
+# and Python does not wait.
 #
-# `graph.update(op)` runs an operation between two launches. The next launch comes after it, on whatever stream, and Python does not wait. Here the graph ends with
-# a copy to the host, into a pinned array that we have made before:
-
-# %% id=token-graph
-result = agt.pinned(64)
-step = agt.zip(network(weights, arrays), agt.d2h(y.borrow(), out=result)).last().named("step")
-graph = step.graph_on(stream)
-print(graph)
-assert graph.nodes == 9
+# Back to the model. Its graph reads `x` and ends with a copy to the host, so `x` is what we update:
 
 # %% id=token-loop
-rng = np.random.default_rng(2)
-tokens = [agt.pin(rng.standard_normal(64, dtype=np.float32)) for _ in range(5)]
+answer_there = agt.pinned(64)
+step = agt.zip(network(weights, arrays), agt.d2h(y.borrow(), out=answer_there)).last().named("step")
+graph = step.graph_on(stream)
 
 
 async def token_loop(tokens):
@@ -326,108 +423,102 @@ async def token_loop(tokens):
     return results
 
 
-await token_loop(tokens)  # a first time, not recorded
+await token_loop(tokens)  # for practice
 with agt.record() as looped:
-    answers = await token_loop(tokens)
+    answers = await token_loop(tokens[:3])
 
-looped.plot(title="Five tokens: an update and a launch for each")
+looped.plot(
+    title="Three tokens: an update and a launch for each",
+    lanes=("host", "streams"),
+    lesson="Each token is a copy and a dense row of kernels. Arrows lead from each update to its launch.",
+)
 
-# %% id=token-check
+# %% [markdown] id=token-read
+# Updates go to the graph's own stream, launches to the streams of the policy, in turn. The arrows are events: they make each launch wait for its update, and each update for the launch before it. You have written none of them.
+
+# %% id=token-check tags=asserts
 for token, answer in zip(tokens, answers):
     assert np.allclose(answer, in_numpy(host, token), atol=1e-4)
 marks = ("record", "wait_event")  # with which an update puts itself before the next launch
 calls = [span.name for span in looped if span.kind == "call" and span.name not in marks]
-assert calls == ["enqueue h2d", "launch graph step"] * 5
-print("five tokens, five answers, two calls for each")
+assert calls == ["enqueue h2d", "launch graph step"] * 3
+assert graph.nodes == 9
 
-# %% [markdown] id=token-read
-# Updates go to the graph's own stream, launches to the streams of the policy, in turn. The arrows are events: what makes each launch wait for its update, and each
-# update for the launch before it. You have written none of them.
+# %% [markdown] id=whole-text
+# Back to the first picture, the three tokens on the H200. By calls they took 704 µs. You have seen that the eight layers of a token shrink from 140 µs to 40. The same loop as above was recorded there, too.
 
-# %% [markdown] id=token-recorded-text
-# And on a real GPU? Here are three tokens as an H200 did them, from **recordings** that come with the course: above, each kernel and copy is called by itself; below, each
-# token is an update and a launch.
+# %% id=predict-whole
+whole = Prediction(
+    "By calls the three tokens took 704 µs. What do they take with a graph, in a loop like the one above?",
+    **{
+        "120": "three times 40 µs",
+        "200": "about 200 µs: it all shrinks as the layers do",
+        "450": "about 450 µs: a third less",
+        "650": "about 650 µs: hardly less",
+    },
+)
+whole
 
-# %% id=token-recorded
-h200_calls = agt.Trace.load_recording("09_cuda_graphs_by_calls")
-h200_graph = agt.Trace.load_recording("09_cuda_graphs")
+# %% id=commit-whole
+whole.commit(...)
+
+# %% id=run-whole
 agt.compare_timelines(
     [h200_calls, h200_graph],
     ["H200: three tokens by calls", "H200: three tokens by a graph"],
     lanes=("host", "streams"),
+    lesson="With a graph each token's kernels stand close together. The gaps between tokens have stayed.",
 )
 
-# %% id=token-recorded-check
-layers_us = []
-for trace in (h200_calls, h200_graph):
-    layers = trace.find("layer")
-    calls = [span for span in trace if span.kind == "call"]
-    layers_us.append(layers[7].end - layers[0].start)
-    print(f"{len(calls)} calls; the first token's eight layers: {layers_us[-1]:.0f} µs")
-    assert len(layers) == 3 * 8
-    assert len(calls) == (3 * 10 if trace is h200_calls else 3 * 2)
-assert layers_us[0] > 2 * layers_us[1]
+# %% id=reveal-whole
+whole_us = h200_graph.metrics().makespan
+nearest = min(whole.options, key=lambda option: abs(float(option) - whole_us))
+whole.reveal(nearest, f"They take {whole_us:.0f} µs.")
 
-# %% [markdown] id=whose-result-text
-# Why `answer.copy()`? The graph writes to the same memory each time. That holds for its output as well.
+# %% [markdown] id=whole-read
+# Inside a token nothing is left to gain. But *between* tokens there are gaps of more than 80 µs, and no graph fills those. There the result has to reach the host, the event loop has to wake the task, and Python has to copy the answer and hand over the next
+# token. When you have made one thing quick, look again at what is slow now.
 
-# %% [markdown] id=misconception-result
-# > **Misconception: the result of a launch is mine for ever.**
-# >
-# > - *What you see:* a list of results that are all equal: to the last one.
-# > - *Why:* arrays of a graph are lent. Their addresses are part of it, so the next launch writes to the very same.
-# > - *What helps:* use a result before the next launch, or copy it.
+# %% id=whole-check tags=asserts
+assert 700 < h200_calls.metrics().makespan < 708
+assert 450 < whole_us < 490
+gaps = []
+for n in (1, 2):
+    gaps.append(h200_graph.find("layer")[8 * n].start - h200_graph.find("d2h")[n - 1].end)
+assert min(gaps) > 80
 
-# %% id=misconception-result-code
-with agt.using("sim"):
-    mine = agt.create_stream()
-    number, there = agt.pinned(1), agt.pinned(1)
-    cell = agt.zeros(1).sync()
-    number[:] = 0
-    echo = agt.zip(agt.memcpy(cell.borrow(), number), agt.d2h(cell.borrow(), out=there)).last()
-    echo_graph = echo.graph_on(mine)
-    kept, copied = [], []
-    for i in (10, 20, 30):
-        number[:] = i
-        answer = echo_graph.launch().sync()
-        kept.append(answer)
-        copied.append(answer.copy())
-
-print("kept:  ", *[a[0] for a in kept])
-print("copied:", *[a[0] for a in copied])
-assert [a[0] for a in kept] == [30, 30, 30]
-assert [a[0] for a in copied] == [10, 20, 30]
-
-# %% [markdown] id=slot-text
-# That cell had another way to bring in new input, did you see it? The copy from the host is *inside* of this graph, and reads the pinned array
-# `number` anew at each launch. Such an array is an **input slot**: write to it, launch, and do not touch it until that launch is done. A slot saves the second call. `update` can do
-# what a slot cannot: the source may be another one each time, or on the device.
-#
-# For instance the output. When a network feeds on itself, the host only has to keep the queue full:
+# %% [markdown] id=feedback-text
+# Does Python need to be asked after each token? A language model feeds on its own words: what comes out goes in again. Then the host only has to keep the queue full, and wait once, at the end.
 
 # %% id=feedback
-start = tokens[0]
-steps = 6
-agt.memcpy(x.borrow(), start).sync_on(stream)
+agt.memcpy(x.borrow(), tokens[0]).sync_on(stream)
 with agt.record() as fed_back:
-    for _ in range(steps):
+    for _ in range(3):
         graph.launch().async_on(stream)
         graph.update(agt.memcpy(x.borrow(), y.borrow()))
     stream.synchronize()
 
-right = start
-for _ in range(steps):
+fed_back.plot(
+    title="Three steps, each on the output of the one before",
+    lanes=("host", "streams"),
+    lesson="The host is done early and waits once. Between the rows of kernels there are only the copies.",
+)
+
+# %% id=feedback-check tags=asserts
+right = tokens[0]
+for _ in range(3):
     right = in_numpy(host, right)
-assert np.allclose(result, right, atol=1e-3)
+assert np.allclose(answer_there, right, atol=1e-3)
 assert len([span for span in fed_back if span.kind == "wait"]) == 1
-print(f"{steps} steps, each on the output of the one before, and the host has waited once")
-fed_back.plot(title="Six steps, each on the output of the one before", lanes=("host", "streams"))
+if device.simulated:
+    assert fed_back.metrics().makespan < 0.75 * looped.metrics().makespan
+    work = fed_back.device_spans
+    assert max(after.start - before.end for before, after in pairwise(work)) < 5
 
 # %% [markdown] id=exercise-token-loop
 # ### Exercise: a token loop
 #
-# `graph` reads the device array `x`, and its launch yields an array on the host: the graph's own. Run it for each of the `tokens` (pinned arrays),
-# without blocking the event loop, and return a list of results, one for each token.
+# `graph` reads the device array `x`, and its launch yields an array on the host: the graph's own. Run it for each of the `tokens` (pinned arrays), without blocking the event loop, and return a list of results, one for each token.
 
 
 # %% id=09-token-loop starter
@@ -447,6 +538,7 @@ async def run_tokens(graph, x, tokens):
         results.append(answer.copy())
     return results
 
+
 # %% id=09-token-loop hints
 # Two things are missing. The graph reads `x`, and nobody has put the token there. And whose is the array that a launch yields?
 #
@@ -455,64 +547,29 @@ async def run_tokens(graph, x, tokens):
 # The array is the graph's, and the next launch writes to it: keep `answer.copy()`.
 
 # %% id=09-token-loop explanation
-# The update and the launch follow each other on the device, so one `await` for both is enough. The copy on the host is the price of fixed
-# addresses. Where a result is used at once, and not kept, you can do without.
+# The update and the launch follow each other on the device, so one `await` for both is enough. The copy on the host is the price of fixed addresses. Where a result is used at once, and not kept, you can do without.
 
 # %% id=09-token-loop-check
 check("09-token-loop", run_tokens)
 
-# %% [markdown] id=scope
-# ## Piece by piece
-#
-# Sometimes there is no single operation yet: a loop, an `if`, pieces from several modules. Then open a **scope**, and record one
-# piece after the other. After the block the graph is there.
-
-# %% id=scope-code
-slot = agt.pinned(64)
-
-with agt.CudaGraph.scope(stream, "by scope") as scope:
-    scope.record(agt.memcpy(x.borrow(), slot))
-    for w, a, b in zip(weights, arrays, arrays[1:]):
-        scope.record(layer(a.size, w.borrow(), a.borrow(), b.borrow().partition(64)))
-    handle = scope.record(agt.d2h(y.borrow(), out=result))
-
-graph = scope.graph
-print(graph)
-print("in the scope:", handle)
-assert graph.nodes == 10
-
-# %% [markdown] id=scope-read
-# Nothing runs in a scope. What `record` gives back are handles, to be passed on and not to be read. A launch yields a tuple of all that was recorded,
-# so here the array is the last entry. With `slot` as the input, a run is an assignment and one call:
-
-# %% id=scope-run
-for token in tokens:
-    slot[:] = token
-    answer = (await graph.launch())[-1]
-    assert np.allclose(answer, in_numpy(host, token), atol=1e-4)
-print("the same five answers")
-
 # %% [markdown] id=branches
-# ## Branches
+# ## Four at a time
 #
-# Work in a stream is in order, and so is what you have captured up to now. `agt.overlap` gives each arm a stream of its own, and joins them. In a capture its arms
-# become **branches** of the graph. Take four of our networks, each with weights and arrays of its own:
+# A small model leaves most of the GPU idle, even without gaps: one of our layers is a single block of 64 threads. So let four models run at once, each with weights and arrays of its own. They have nothing to do with each other:
 
 # %% id=four-networks
 nets = [make_network(layers=8, seed=i) for i in range(4)]
-arms = [network(w, a).named(f"network {i}") for i, (_, w, a) in enumerate(nets)]
+models = [network(w, a).named(f"model {i}") for i, (_, w, a) in enumerate(nets)]
 
-one_arm = arms[0].graph_on(stream)
-four_arms = agt.overlap(*arms).named("four networks").graph_on(stream)
-print(four_arms)
-assert four_arms.nodes == 4 * one_arm.nodes
+one = models[0].graph_on(stream).launch()
+four = agt.zip(*models).named("four models").graph_on(stream).launch()
 
 # %% id=predict-branches
 four_for = Prediction(
-    "A graph of four networks side by side, against a graph of one. How much longer does it take?",
-    four="about 4 times: it is four times the work",
-    some="1.5 to 3 times",
-    one="hardly longer: less than 1.5 times",
+    f"A graph of one model takes {graph_us:.0f} µs. A graph of four that do not need each other takes ...",
+    same=f"about {graph_us:.0f} µs: on a list, whatever need not wait can go at once",
+    some=f"about {2 * graph_us:.0f} µs",
+    all=f"about {4 * graph_us:.0f} µs: one after the other",
 )
 four_for
 
@@ -520,50 +577,58 @@ four_for
 four_for.commit(...)
 
 # %% id=run-branches
-four_trace = recorded(four_arms.launch())
-calls_trace = recorded(agt.overlap(*arms))
-agt.compare_timelines(
-    [calls_trace, four_trace],
-    ["overlap, by calls", "overlap, as a graph"],
-    lanes=("host", "streams"),
-)
-
-# %% id=reveal-branches
-one_launch, four_launch = one_arm.launch(), four_arms.launch()
-one_us, four_us = took(lambda: one_launch.sync_on(stream), lambda: four_launch.sync_on(stream))
+one_us, four_us = took(lambda: one.sync_on(stream), lambda: four.sync_on(stream))
 longer = four_us / one_us
 four_for.reveal(
-    "one" if longer < 1.5 else "some" if longer <= 3 else "four",
-    f"A graph of one network: {one_us:.0f} µs. Of four: {four_us:.0f} µs.",
+    "same" if longer < 1.5 else "all" if longer > 3 else "some",
+    f"One takes {one_us:.0f} µs, four take {four_us:.0f} µs.",
 )
 
 # %% [markdown] id=read-branches
-# There is the promise that streams alone could not keep. By calls, the four streams make the staircase that you know from chapter 7: whenever Python has
-# filled one, the one before is done. As a graph, all four are under way together, because no Python has to walk from one to the next. Each network
-# keeps one of the device's many multiprocessors busy, so there is room for all.
+# The list keeps the order in which it was written, and `zip` writes everything on one stream. Nobody looks at the arrays to find out who needs whom: neither the driver nor we. You have to say it, and you know how. `agt.overlap` gives each arm a stream of its own, and in a capture the
+# arms become **branches**:
 
-# %% id=check-branches
-assert four_trace.metrics().makespan < calls_trace.metrics().makespan
-if device.simulated:
-    assert longer < 1.5
-    assert four_trace.metrics().max_concurrency == 4
-    assert calls_trace.metrics().makespan > 3 * four_trace.metrics().makespan
-for weights_i, _, arrays_i in nets:
-    out = agt.d2h(arrays_i[-1].borrow()).sync()
-    assert np.allclose(out, in_numpy(weights_i, np.zeros(64)), atol=1e-4)
+# %% id=overlap-branches
+branched = agt.overlap(*models).named("four models").graph_on(stream).launch()
+(branched_us,) = took(lambda: branched.sync_on(stream))
+print(
+    f"as zip {four_us:.0f} µs, as overlap {branched_us:.0f} µs, and one model alone {one_us:.0f} µs"
+)
+agt.compare_timelines(
+    [recorded(agt.overlap(*models)), recorded(branched)],
+    ["overlap, by calls", "overlap, as a graph"],
+    lanes=("host", "streams"),
+    lesson="By calls the four streams are a staircase. As a graph all four begin at once.",
+)
 
-# %% [markdown] id=branches-h200-text
-# The simulated device even starts all four at once. A GPU is handed one branch after the other by the driver, as you see in a recording of an H200. (And CUPTI looks
-# at each node here, so the one call takes longer than it does without a recording.)
+# %% [markdown] id=overlap-read
+# By calls you get the staircase of chapter 7: when Python has filled one stream, the one before is done. As a graph all four are under way together.
+#
+# The simulated device even starts them in the same moment. A real driver hands out one branch after the other, as you see on the H200. (CUPTI looks at each node here, which is why the one call takes so long.)
 
 # %% id=branches-h200
 h200_branches = agt.Trace.load_recording("09_cuda_graphs_branches")
+h200_branches.plot(
+    title="Four models, one call, on an H200",
+    lanes=("host", "streams"),
+    lesson="Four rows of kernels, each a little behind the one above, and all together in the middle.",
+)
+
+# %% id=check-branches tags=asserts
+assert branched_us < four_us
+if device.simulated:
+    assert longer > 3
+    assert branched_us < 1.5 * one_us
+    assert recorded(branched).metrics().max_concurrency == 4
+    assert recorded(agt.overlap(*models)).metrics().makespan > 3 * branched_us
+for weights_i, _, arrays_i in nets:
+    out = agt.d2h(arrays_i[-1].borrow()).sync()
+    assert np.allclose(out, in_numpy(weights_i, np.zeros(64)), atol=1e-4)
 (only,) = [span for span in h200_branches if span.kind == "call"]
 assert only.name == "launch graph four networks"
 assert h200_branches.metrics().max_concurrency == 4
 firsts = [min(s.start for s in h200_branches.find("layer") if s.stream == n) for n in range(1, 5)]
 assert firsts == sorted(set(firsts))
-h200_branches.plot(title="Four networks, one call, on an H200", lanes=("host", "streams"))
 
 # %% [markdown] id=exercise-branches
 # ### Exercise: branches
@@ -580,25 +645,82 @@ def side_by_side(ops, stream):
 def side_by_side(ops, stream):
     return agt.overlap(*ops).graph_on(stream)
 
+
 # %% id=09-branches hints
 # `zip` is about results. Which combinator is about time?
 #
 # Arms of `agt.overlap` become branches of the graph.
 
 # %% id=09-branches explanation
-# `overlap` forks to a stream for each arm, and joins them. The capture notes who waits for whom, and that is all that a graph knows of
-# streams: its branches have no order between them.
+# `overlap` forks to a stream for each arm, and joins them. The capture notes who waits for whom, and that is all that a graph knows of streams: its branches have no order between them.
 
 # %% id=09-branches-check
 check("09-branches", side_by_side)
 
+# %% [markdown] id=twice-text
+# Do you need a second list at all, if you have a second stream? Take *one* graph, of one model, and launch it on both, one right after the other.
+
+# %% id=predict-twice
+twice = Prediction(
+    f"A launch takes {one_us:.0f} µs. The same graph, launched on two streams at once, takes ...",
+    one=f"about {one_us:.0f} µs: there is plenty of room",
+    two=f"nearly {2 * one_us:.0f} µs",
+    error="no time at all: it is refused",
+)
+twice
+
+# %% id=commit-twice
+twice.commit(...)
+
+# %% id=run-twice
+other = agt.create_stream()
+another = models[1].graph_on(stream).launch()
+
+
+def both(first, second):
+    first.async_on(stream)
+    second.async_on(other)
+    stream.synchronize()
+    other.synchronize()
+
+
+same_us, two_us = took(lambda: both(one, one), lambda: both(one, another))
+twice.reveal(
+    "one" if same_us < 1.5 * one_us else "two",
+    f"It takes {same_us:.0f} µs. Two graphs, one on each stream, take {two_us:.0f} µs.",
+)
+
+# %% [markdown] id=twice-read
+# A graph has one set of arrays, and two launches at once would write into the same. So CUDA lets the second launch wait until the first is done, on whatever stream it is. **For two at a time you need two graphs, with arrays of their own.**
+
+
+# %% id=twice-picture
+def launched_twice(first, second):
+    with agt.record() as trace:
+        both(first, second)
+    return trace
+
+
+agt.compare_timelines(
+    [launched_twice(one, one), launched_twice(one, another)],
+    ["the same graph twice", "two graphs"],
+    lanes=("host", "streams"),
+    lesson="The same graph twice: one after the other, on two streams. Two graphs: side by side.",
+)
+
+# %% id=twice-check tags=asserts
+assert two_us < same_us
+if device.simulated:
+    assert same_us > 1.7 * one_us
+    assert launched_twice(one, one).metrics().max_concurrency == 1
+    assert launched_twice(one, another).metrics().max_concurrency == 2
+
 # %% [markdown] id=refused
 # ## What a graph cannot hold
 #
-# Three things are refused. Each time the question is the same: would it still make sense at the hundredth launch?
+# This is a good place for a pause. When you are back: three things are refused, and each time the question is whether they would still make sense at the hundredth launch.
 #
-# **Memory is not allocated.** A capture writes down *addresses*. An array that is made for one run has an address that means nothing in the next one.
-# (CUDA itself knows nodes that allocate, from a pool that you do not see. We prefer that you see it.)
+# **No memory is allocated.** A list has addresses. An array that is made anew for each run has none that could be written down. (CUDA does know nodes that allocate, from a pool that you do not see. We prefer that you see it.)
 
 
 # %% id=refused-allocation
@@ -611,19 +733,29 @@ def refused(op):
         raise AssertionError("this should have been refused")
 
 
+slot = agt.pinned(64)
 refused(agt.h2d(slot))
-print()
-refused(agt.d2h(y.borrow()))
 
 # %% [markdown] id=refused-pageable-text
-# **Ordinary host memory is not read.** For a copy from an ordinary, pageable array the driver reads the array *at the call*, into a buffer of its own. A graph's copy runs much
-# later, with nobody there to do that. So it takes pinned memory, which the device can read by itself.
+# **No ordinary host memory is read.** A copy from an ordinary, pageable array is made in two steps: at the call the driver copies it into a buffer of its own. At a launch nobody is there to do that. Pinned memory the device can read by itself.
 
 # %% id=refused-pageable
 refused(agt.memcpy(x.borrow(), np.zeros(64, np.float32)))
 
 # %% [markdown] id=refused-waiting-text
-# **Nobody waits inside.** In a capture nothing runs, so there is nothing that could ever be done.
+# **Nobody waits.** In a capture nothing runs, so nothing will ever be done. To show that we need a capture with Python in it: a **scope**. It is the other way to write a list, for when there is no single operation, but a loop, or pieces from
+# several modules. Each `record` adds a piece:
+
+# %% id=scope
+with agt.CudaGraph.scope(stream, "by scope") as scope:
+    scope.record(agt.memcpy(x.borrow(), slot))
+    for w, (a, b) in zip(weights, pairwise(arrays)):
+        scope.record(layer(a.size, w.borrow(), a.borrow(), b.borrow().partition(64)))
+    scope.record(agt.d2h(y.borrow(), out=answer_there))
+
+slot[:] = tokens[3]
+*_, answer = scope.graph.launch().sync()  # a launch yields all that was recorded
+print(scope.graph, answer[:3])
 
 # %% id=refused-waiting
 try:
@@ -632,27 +764,28 @@ try:
         stream.synchronize()
 except agt.errors.NestedSyncError as error:
     print("NestedSyncError:", error)
-else:
-    raise AssertionError("waiting inside of a capture should have been refused")
 
 # %% [markdown] id=refused-after-text
-# For the same reason a graph has no `if` of Python's in it, and no `print`. They run when you capture, once, and what they decided is
-# what the graph does for ever. And a graph cannot be captured into another here: capture the operation that it was made of.
-#
-# Kernels, copies and fills are what is left. It is the whole menu, and it is a *law* of this package: graph-safe, or refused. A refusal does no harm. The
-# capture has touched nothing, and the stream works as before:
+# Kernels, copies and fills are what is left: that is the whole menu. A refusal does no harm. The capture has touched nothing, and the stream works as before.
 
-# %% id=refused-after
+# %% id=refused-check tags=asserts
+assert np.allclose(answer, in_numpy(host, tokens[3]), atol=1e-4)
+try:
+    with agt.CudaGraph.scope(stream):
+        stream.synchronize()
+except agt.errors.NestedSyncError:
+    pass
+else:
+    raise AssertionError("waiting inside of a capture should have been refused")
 agt.memcpy(x.borrow(), tokens[1]).sync_on(stream)
 network(weights, arrays).sync_on(stream)
 assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, tokens[1]), atol=1e-4)
-print("the stream is as good as new")
 
 # %% [markdown] id=exercise-no-allocation
 # ### Exercise: fit for a graph
 #
-# This pipeline copies `slot` to the device, applies ReLU, and copies the result back. It allocates three times. Rewrite it, so that it can be captured: it uses
-# the device arrays `x` and `y`, which are there already, reads the pinned array `slot`, and writes the pinned array `out`. (Keep `x` and `y`: lend them.)
+# This pipeline copies `slot` to the device, applies ReLU, and copies the result back. It allocates three times. Rewrite it, so that it can be captured: let it use the device arrays `x` and `y`, which are there already, read the pinned array `slot`, and write the pinned
+# array `out`. The caller goes on using `x` and `y`, so lend them.
 
 
 # %% id=09-no-allocation starter
@@ -674,6 +807,7 @@ def capturable(slot, x, y, out):
         agt.d2h(y.borrow(), out=out),
     )
 
+
 # %% id=09-no-allocation hints
 # Three steps make an array: `h2d`, `zeros` and `to_host`. For each of them there is one already: `x`, `y` and `out`.
 #
@@ -682,22 +816,19 @@ def capturable(slot, x, y, out):
 # `agt.zip` puts the three steps in order: copy, `agt.relu(n, x.borrow(), y.borrow().partition(256))`, copy.
 
 # %% id=09-no-allocation explanation
-# Nothing is made any more, so all addresses are known when the graph is captured. The slot is read at each launch, and the result is
-# always in `out`. `op.prepare().launch()` would have done it without rewriting, with arrays of its own.
+# Nothing is made any more, so all addresses are known when the graph is captured. The slot is read at each launch, and the result is always in `out`.
 
 # %% id=09-no-allocation-check
 check("09-no-allocation", capturable)
 
 # %% [markdown] id=prepared
-# ## When you did not write the pipeline
+# ## Somebody else's pipeline
 #
-# Rewriting is fine for ten lines. What about the MLP of chapter 7, which allocates in every batch, and was meant to? `op.prepare()` takes all decisions once: its functions run,
-# its arrays are allocated, its arguments are packed. What is left is a list of calls *and the memory that goes with it*. `prepared.launch()` makes these calls again. It is not a graph: the calls are
-# still made one by one, but without Python's part in them.
+# Rewriting is fine for ten lines. But what about the MLP of chapter 7? It allocates in every batch, and was meant to. You have met the way out there: `op.prepare()` runs the functions of an operation once, allocates its arrays and packs its arguments. What is left is a list of calls *and the memory that
+# goes with it*. `prepared.launch()` makes these calls again, one by one, without Python's part in them. And since such a launch allocates nothing, it can be captured:
 
 # %% id=prepare
 inputs = agt.data.seed_inputs(dim=64, batches=4)
-expected = np.maximum(inputs.batches @ inputs.w0 @ inputs.w1, 0)
 w0, w1 = upload(inputs).sync()
 slots = [agt.pin(batch) for batch in inputs.batches]
 
@@ -707,268 +838,291 @@ def four_batches():
 
 
 prepared = four_batches().prepare()
+mlp_graph = prepared.launch().graph_on(stream)
 print(prepared)
-answers = prepared.launch().sync()
-assert np.allclose(answers, expected, atol=1e-6)
-
-# %% [markdown] id=prepared-read
-# `forward` is the pipeline of chapter 7, as the package has it. The pinned arrays that it reads are its input slots. And as
-# nothing is allocated in a *launch* of it, that can be captured:
-
-# %% id=prepared-graph
-graph = prepared.launch().graph_on(stream)
-print(graph)
-
-slots[0][:] = inputs.batches[3]  # another request has come
-answers = graph.launch().sync()
-assert np.allclose(answers[0], expected[3], atol=1e-6)
-slots[0][:] = inputs.batches[0]
-assert np.allclose(graph.launch().sync(), expected, atol=1e-6)
+print(mlp_graph)
 
 # %% [markdown] id=three-ways-text
-# So there are three ways to run one pipeline. Each takes more out of the loop: `prepare` takes out Python's part, a graph takes out the calls as well.
-
+# The pinned arrays that the pipeline read from are its input slots now. So there are three ways to run it, and each takes more out of the loop:
 
 # %% id=three-ways
-launch_prepared, launch_graph = prepared.launch(), graph.launch()
+launch_prepared, launch_graph = prepared.launch(), mlp_graph.launch()
 ways = {
-    "built anew": lambda: four_batches().sync(),
+    "described anew": lambda: four_batches().sync(),
     "prepared": lambda: launch_prepared.sync(),
     "graph": lambda: launch_graph.sync(),
 }
-times = dict(zip(ways, took(*ways.values())))
-for name, us in times.items():
-    print(f"{name:>10}: {us:6.0f} µs")
-assert times["graph"] < times["prepared"] < times["built anew"]
-
-# %% id=three-ways-plot
-traces = [recorded(op) for op in (four_batches(), launch_prepared, launch_graph)]
-agt.compare_timelines(traces, list(ways), lanes=("host", "streams"))
+way_us = dict(zip(ways, took(*ways.values())))
+for name, us in way_us.items():
+    print(f"{name:>14}: {us:6.0f} µs")
+agt.compare_timelines(
+    [recorded(op) for op in (four_batches(), launch_prepared, launch_graph)],
+    list(ways),
+    lanes=("host", "streams"),
+    lesson="Prepared, the calls are shorter. As a graph there is one, and four streams work at once.",
+)
 
 # %% [markdown] id=measured
-# How close is that to the best one can do? We have measured it on an H200 (driver 580.159, CuPy 14.2, Python 3.12, 21 November 2026), against the same work written with CuPy by
-# hand. Four batches, in microseconds:
+# How near is that to the best one can do? Here are figures measured on an H200 (driver 580.159, CuPy 14.2, Python 3.12, 21 November 2026), next to the same work written by hand with CuPy. Four batches, in microseconds:
 #
-# | matrices | one batch, by hand | four streams, by hand | built anew | prepared | our graph | CuPy's graph |
+# | matrices | one batch, by hand | four streams, by hand | described anew | prepared | our graph | CuPy's graph |
 # |---|---|---|---|---|---|---|
 # | 64 x 64 | 35 | 118 to 140 | 650 | 115 to 120 | 41 to 50 | 39 to 42 |
 # | 256 x 256 | 79 | 180 | 620 | 181 | 132 | 129 |
 # | 512 x 512 | 185 | 429 | 765 | 425 | 424 | 416 |
 #
-# The first row keeps the promise: four batches in little more than the time of one. Read the last row as well. There, the graph brings nothing
-# over four streams. Which is what comes next.
+# In the first row, four batches take little more than one. In the last row the graph brings nothing over four streams, and that is the next question.
 
-# %% [markdown] id=large
-# ## When it does not pay: large kernels
+# %% id=prepared-check tags=asserts
+expected = np.maximum(inputs.batches @ inputs.w0 @ inputs.w1, 0)
+assert way_us["graph"] < way_us["prepared"] < way_us["described anew"]
+slots[0][:] = inputs.batches[3]  # another request has come
+assert np.allclose(mlp_graph.launch().sync()[0], expected[3], atol=1e-6)
+slots[0][:] = inputs.batches[0]
+assert np.allclose(mlp_graph.launch().sync(), expected, atol=1e-6)
+assert np.allclose(prepared.launch().sync(), expected, atol=1e-6)
+
+# %% [markdown] id=pays
+# ## Does it pay?
 #
-# A graph removes what the host adds between kernels. If kernels take longer than the calls, the host is ahead of the device, and what it adds
-# is hidden. Four layers, wider and wider, by calls and as a graph:
+# Our layers are 64 wide. Let them grow, to 128, 256, 512, 2048. A kernel gets longer, and a call does not.
 
-# %% id=predict-large
+# %% id=predict-wide
 wide = Prediction(
-    "Layers of 2048 x 2048. How much sooner is a graph than the calls?",
-    much="more than 3 times as soon, as before",
-    some="1.5 to 3 times as soon",
-    none="hardly: less than 1.5 times",
+    f"At a width of 64 the graph is {calls_us / graph_us:.1f} times faster. "
+    "At which width is it no longer 1.2 times faster?",
+    **{
+        "128": "twice as wide is enough",
+        "256": "four times as wide",
+        "512": "eight times as wide",
+        "2048": "even later",
+    },
 )
 wide
 
-# %% id=commit-large
+# %% id=commit-wide
 wide.commit(...)
 
-# %% id=run-large
-gains = {}
-print("    n    calls     graph   gain")
-for n in (64, 512, 2048):
+# %% id=run-wide
+gains, wide_traces = {}, {}
+print("width   by calls   as a graph    one layer    gain")
+for n in (64, 128, 256, 512, 2048):
     _, wide_weights, wide_arrays = make_network(layers=4, n=n)
-    wide_launch = network(wide_weights, wide_arrays).graph_on(stream).launch()
-    us, us_graph = took(
-        lambda: network(wide_weights, wide_arrays).sync_on(stream),
-        lambda: wide_launch.sync_on(stream),
-    )
-    gains[n] = us / us_graph
-    print(f"{n:5}  {us:5.0f} µs  {us_graph:5.0f} µs  {gains[n]:5.2f}")
+    wide_op = network(wide_weights, wide_arrays)
+    wide_launch = wide_op.graph_on(stream).launch()
+    us, us_graph = took(lambda: wide_op.sync_on(stream), lambda: wide_launch.sync_on(stream))
+    gains[n], wide_traces[n] = us / us_graph, [recorded(wide_op), recorded(wide_launch)]
+    print(f"{n:5} {us:7.0f} µs {us_graph:9.0f} µs {us_graph / 4:9.0f} µs {gains[n]:9.2f}")
 
-# %% id=reveal-large
-wide.reveal(
-    "much" if gains[2048] > 3 else "some" if gains[2048] >= 1.5 else "none",
-    f"It is {gains[2048]:.2f} times as soon with 2048, and {gains[64]:.1f} times with 64.",
+# %% id=reveal-wide
+over = [n for n in gains if gains[n] < 1.2] or [2048]
+wide.reveal(str(over[0]), f"There it is {gains[over[0]]:.2f} times faster.")
+
+# %% id=plot-wide
+agt.compare_timelines(
+    wide_traces[512],
+    ["512 wide, by calls", "512 wide, as a graph"],
+    lesson="By calls and as a graph the kernels fill the picture. There are no gaps to remove.",
 )
 
-# %% id=plot-large
-traces = [recorded(network(wide_weights, wide_arrays)), recorded(wide_launch)]
-agt.compare_timelines(traces, ["2048 x 2048, calls", "2048 x 2048, graph"])
-
-# %% id=check-large
-m = traces[0].metrics()
-assert m.device_active > m.makespan / 2
-assert gains[64] > gains[2048]
-if device.simulated:
-    assert gains[64] > gains[512] > gains[2048]
-    assert gains[64] > 2
-    assert gains[2048] < 1.5
-
-# %% [markdown] id=large-read
-# The kernels fill the picture from left to right, and with them the device is the limit. Nothing that the host does better can be seen any more. **A graph is for work that
-# is host-bound.** That is the question to put to a timeline, before you write any.
-
-# %% [markdown] id=exercise-layers
-# ### Exercise: the gain, layer by layer
+# %% [markdown] id=wide-read
+# It turns when a layer takes longer than its call, which is some 16 µs (as the first picture of the page showed, on an H200). From then on Python is ahead of the device, and what it does is hidden behind kernels that run anyway. **A graph is for work that is host-bound.** Look for gaps in a timeline before you write one.
 #
-# Does a graph bring more for a deep network than for a shallow one? Measure it. `make(count)` returns an operation with `count` small kernels. For each of the
-# `counts`, record a run of the operation and a run of its graph, both with `sync_on(stream)`, and divide their makespans. The capture should not be
-# in the recording. Return a dictionary: how many times as soon the graph is, by count.
+# And how *often* must the work come? The list has to be written first, and for that Python walks through the whole pipeline. Try it out: one model, several tokens, and the capture counts. (These runs are simulated, so you can have any of them at once.)
 
 
-# %% id=09-layers starter
-def speedups(make, counts, stream):
-    gains = {}
-    for count in counts:
-        gains[count] = 1.0
-    return gains
+# %% id=explore
+def many_tokens(tokens, how):
+    here = agt.create_stream()
+    w = agt.full((64, 64), 0.01).sync_on(here).share()
+    a, b = (agt.zeros(64).sync_on(here) for _ in range(2))
+    op = network([w] * 8, [a, b] * 4 + [a])
+    if how == "graph":
+        op = op.graph_on(here).launch()
+    for _ in range(tokens):
+        op.sync_on(here)
 
 
-# %% id=09-layers solution
-def speedups(make, counts, stream):
-    gains = {}
-    for count in counts:
-        op = make(count)
-        graph = op.graph_on(stream)
-        with agt.record() as by_calls:
-            op.sync_on(stream)
-        with agt.record() as by_graph:
-            graph.launch().sync_on(stream)
-        gains[count] = by_calls.metrics().makespan / by_graph.metrics().makespan
-    return gains
+explored = agt.explore(many_tokens, tokens=(1, 2, 3, 4, 5, 6), how=("calls", "graph"))
+explored
 
-# %% id=09-layers hints
-# Two recordings for each count: `with agt.record() as trace: ...`. The graph has to be there before the second begins.
-#
-# `trace.metrics().makespan` is the time from the first start to the last end, calls and waiting included.
-#
-# `gains[count] = by_calls.metrics().makespan / by_graph.metrics().makespan`
-
-# %% id=09-layers explanation
-# A run of the graph has a fixed part as well: its one call, the start, the wait. With one layer that is nearly all of its time. The more
-# layers there are, the less it counts, and the gain grows towards the ratio of one call to one small kernel.
-
-# %% id=09-layers-check
-check("09-layers", speedups)
-
-# %% [markdown] id=one-off
-# ## When it does not pay: work that runs once
-#
-# A capture is not free. Python walks through the whole recipe, as in a run, and the driver has to make its list ready besides. All that has to be *earned
-# back*, and each launch earns what it saves:
+# %% [markdown] id=explore-read
+# The lines cross between the first token and the second. The list costs about as much as one run by calls, and from then on each run saves two thirds. So a graph for work that comes once is a loss, and for work that comes ten times it is a bargain. In general:
 #
 # ```text
-#               cost of the capture
-# runs  =  --------------------------------
-#           time by calls - time by graph
+#                 cost of the capture
+# runs  =  ----------------------------------
+#           time by calls  -  time by graph
 # ```
+#
+# If kernels are long, the difference at the bottom is small, and the runs are many.
 
-# %% id=predict-even
-even = Prediction(
-    "Our network of eight thin layers: after how many runs has the graph earned its capture back?",
-    one="with the first: a launch is so much quicker",
-    few="with the second, or at most with the tenth",
-    many="later than that",
-)
-even
-
-# %% id=commit-even
-even.commit(...)
-
-# %% id=measure-even
-capture_us, calls_us, graph_us = took(
-    lambda: network(weights, arrays).graph_on(stream),
-    by_call,
-    lambda: launch.sync_on(stream),
-)
-
-
-def even_after(capture, slow, quick):
-    return capture / (slow - quick) if slow > quick else float("inf")
-
-
-runs = even_after(capture_us, calls_us, graph_us)
-print(f"capture {capture_us:.0f} µs, by calls {calls_us:.0f} µs, by graph {graph_us:.0f} µs")
-print(f"even after {runs:.1f} runs")
-
-# %% id=reveal-even
-even.reveal(
-    "one" if runs <= 1 else "few" if runs <= 10 else "many",
-    f"{capture_us:.0f} / ({calls_us:.0f} - {graph_us:.0f}) is {runs:.1f}.",
-)
-
-# %% [markdown] id=one-off-read
-# A capture costs about as much as a few runs by calls, since Python does about the same and more. So one run never pays, and a handful does. That is, against calls that are described anew
-# each time. Whoever compares with a *prepared* pipeline has less to save at each launch, and has to launch more often. (`inf` means that there is
-# nothing to save. On a real GPU, an operation that is kept and run again takes less than one that is described anew: its description has been paid for. The simulated device does not
-# tell these two apart.)
-
-# %% id=one-off-prepared
-assert graph_us < calls_us < capture_us + graph_us
-assert capture_us < 6 * calls_us
-thin_launch = network(weights, arrays).prepare().launch()
-prepared_us, kept_us, calls_us, graph_us = took(
-    lambda: thin_launch.sync_on(stream),
-    lambda: op.sync_on(stream),
-    by_call,
-    lambda: launch.sync_on(stream),
-)
-runs_prepared = even_after(capture_us, prepared_us, graph_us)
-print(f"prepared {prepared_us:.0f} µs: even after {runs_prepared:.0f} runs")
-print(f"kept     {kept_us:.0f} µs")
-assert prepared_us < calls_us
-assert kept_us < 1.05 * calls_us
-assert runs_prepared > even_after(capture_us, calls_us, graph_us)
+# %% id=pays-check tags=asserts
+assert gains[64] > 1.5
+assert gains[64] > gains[2048]
+assert gains[2048] < 1.2
+if device.simulated:
+    assert gains[64] > gains[128] > gains[256] > gains[512] > gains[2048] > 1
+    assert over[0] == 512
+m = wide_traces[2048][0].metrics()
+assert m.device_active > m.makespan / 2
+us = explored.makespans
+assert us[1, "calls"] < us[1, "graph"]
+assert us[2, "calls"] > us[2, "graph"]
+by_call_us, by_graph_us = (us[6, how] - us[5, how] for how in ("calls", "graph"))
+assert 0.6 < 1 - by_graph_us / by_call_us < 0.72
+assert 0.7 < (us[1, "graph"] - by_graph_us - us[1, "calls"] + by_call_us) / by_call_us < 1.3
 
 # %% [markdown] id=exercise-break-even
 # ### Exercise: from how many runs on?
 #
-# Given the cost of the capture, and the time of a run by calls and by graph: what is the smallest number of runs for which capturing and launching takes *less* time than
-# the calls? Return an `int`, or `None` if no number is large enough.
+# Measure it, for any operation. `make()` describes one anew each time, as a program without a graph would. Return the smallest number of runs, an `int`, from which on it is quicker to capture once and launch than to describe and run. `agt.current_device().now()` is the host's clock, in µs.
+#
+# The measuring is the exercise. When does a run end?
 
 
 # %% id=09-break-even starter
-def break_even(capture, by_calls, by_graph):
-    return capture / by_calls
+def break_even(make, stream):
+    clock = agt.current_device().now
+    start = clock()
+    make().async_on(stream)
+    by_calls = clock() - start
+    return round(by_calls)
 
 
 # %% id=09-break-even solution
-def break_even(capture, by_calls, by_graph):
-    saved = by_calls - by_graph
-    if saved <= 0:
-        return None
-    return int(capture // saved) + 1
+def break_even(make, stream):
+    clock = agt.current_device().now
+
+    start = clock()
+    graph = make().graph_on(stream)
+    capture = clock() - start
+
+    start = clock()
+    make().sync_on(stream)
+    by_calls = clock() - start
+
+    launch = graph.launch()
+    start = clock()
+    launch.sync_on(stream)
+    by_graph = clock() - start
+
+    return int(capture / (by_calls - by_graph)) + 1
+
 
 # %% id=09-break-even hints
-# After `runs` runs, the calls have taken `runs * by_calls`, and the graph `capture + runs * by_graph`.
+# You need three times: of the capture, of a run by calls, of a launch.
 #
-# Each run saves `by_calls - by_graph`. What if that is nothing, or less?
+# A run ends when the device is done: `sync_on(stream)`. What `async_on` takes is only Python's part.
 #
-# The saving has to be *more* than the capture: `int(capture // saved) + 1`.
+# After `runs` runs the calls have taken `runs * by_calls`, and the graph `capture + runs * by_graph`. The first whole number above `capture / (by_calls - by_graph)` is `int(...) + 1`.
 
 # %% id=09-break-even explanation
-# Rounding down and adding one gives the smallest whole number *above* `capture / saved`, also where that is a whole number itself. And
-# where a launch saves nothing, no number of runs earns the capture back.
+# If the work is short, two runs are enough. If it is long, a launch saves next to nothing, and you only see that if you wait for the device: by the time that `async_on` takes, a graph would always pay at once.
 
 # %% id=09-break-even-check
 check("09-break-even", break_even)
 
-# %% [markdown] id=shapes
-# ## Several shapes
+# %% [markdown] id=challenge
+# ## Challenge: four conversations
 #
-# One more thing is written down in a graph: sizes. The grid is fixed, the number of bytes of each copy is. So a graph answers requests of one shape. What do servers do that get others? They keep
-# a graph for each shape that has come up, and capture at the first request. That first one is slow, as you know why. (If there are too many shapes, round
-# them up: a request of 50 is put into a slot of 64, and the rest is padding.)
+# Four models talk at the same time. Each begins with a prompt and goes on for twelve tokens, each from the one before, and you want to read all of them. With calls, this takes 8435 µs: get below 2000.
+#
+# `talk(models, prompts, steps)` gets a list of four tuples `(op, x, y)`: `op` runs a model on arrays that are lent to it, from the device array `x` to the device array `y`. Prompts are pinned arrays. Return for each model the list of its `steps` answers, as arrays on the host. **Everything counts**, from the call of `talk` to its return: your capture as
+# well. So what goes on the list, and how long is it?
+#
+# The course's own answer takes 1153 µs. It is not the best one.
+
+
+# %% id=09-challenge starter
+def talk(models, prompts, steps):
+    said = []
+    for (op, x, y), prompt in zip(models, prompts):
+        agt.memcpy(x.borrow(), prompt).sync()
+        answers = []
+        for _ in range(steps):
+            op.sync()
+            answers.append(agt.d2h(y.borrow()).sync())
+            agt.memcpy(x.borrow(), y.borrow()).sync()
+        said.append(answers)
+    return said
+
+
+# %% id=09-challenge solution
+def talk(models, prompts, steps):
+    stream = agt.create_stream()
+    arms, places = [], []
+    for op, x, y in models:
+        place = agt.pinned(y.shape)
+        answer, feedback = agt.d2h(y.borrow(), out=place), agt.memcpy(x.borrow(), y.borrow())
+        arms.append(agt.zip(op, answer, feedback))
+        places.append(place)
+    launch = agt.overlap(*arms).graph_on(stream).launch()
+
+    for (_, x, _), prompt in zip(models, prompts):
+        agt.memcpy(x.borrow(), prompt).async_on(stream)
+    said = [[] for _ in models]
+    for _ in range(steps):
+        launch.sync_on(stream)
+        for answers, place in zip(said, places):
+            answers.append(place.copy())
+    return said
+
+
+# %% id=09-challenge hints
+# One token of one model is `op`, a copy of `y` to the host, and a copy of `y` into `x`. All three can be captured, if the first copy has a pinned array to go to.
+#
+# Four models are four branches of one graph. Writing down one token of each costs as much as running it once; twelve tokens would cost twelve times as much.
+#
+# `agt.overlap(*arms).graph_on(stream)`, and then twelve launches. After each of them, copy the four answers before the next one overwrites them.
+#
+# To get further: the capture takes 600 µs of it, and each step waits for the host. Does the host have to be there after each token? It has to keep the answers apart, or the device has to.
+
+# %% id=09-challenge explanation
+# One token of four models is written down once and launched twelve times. Everything is in it that comes again: the layers, the answer, the way back from `y` to `x`.
+
+# %% id=09-challenge-check
+check("09-challenge", talk)
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - Small kernels are host-bound: calls cost more than the work. A graph makes one call of many, and leaves the kernels as they are.
+# - `op.graph_on(stream)` captures, and nothing runs. `graph.launch()` is an operation.
+# - The list says *where*, not what is there. New input goes to the old place: into a pinned slot, or with `graph.update`.
+# - A result is lent until the next launch. Launches of one graph never overlap each other.
+# - A graph keeps the order of its capture. Arms of `overlap` become branches.
+# - Kernels, copies and fills, or refused. `op.prepare()` takes the memory along, and its launch can be captured.
+#
+# Before you write one, ask:
+#
+# | question | if the answer is no |
+# |---|---|
+# | Does the device have gaps, because the host is late? | leave it: work on the kernels |
+# | Does the same work come again? | leave it: `await op` |
+# | In the same shape? | a graph for each shape: see the encore |
+# | In memory that is there already? | `op.prepare()` first |
+#
+# The words of others for all of this are in the [glossary](../docs/glossary.md), and more mistakes to recognise are among the [misconceptions](../docs/misconceptions.md).
+#
+# **Next:** [10_build_it_yourself.ipynb](10_build_it_yourself.ipynb). You have used the machine for nine chapters. Now you build one.
+
+# %% id=score
+score(written, attempts, whole, four_for, twice, wide)
+
+# %% id=progress
+progress("09")
+
+# %% [markdown] id=shapes
+# ## Encore: requests of any shape
+#
+# The chapter is done. If you want to build a server on it, here is the one thing that is missing. Sizes are on the list, too: grids, and the number of bytes of each copy. So a graph answers requests of one shape. Servers that get others keep a graph for each shape that has come up, and capture when a shape is new. (If there are too many shapes, they round up: a
+# request of 50 goes into a slot of 64, and the rest is padding.)
 
 # %% [markdown] id=exercise-shapes
 # ### Exercise: a graph for each shape
 #
-# Write a small server. `make(slot)` returns an operation that reads the pinned array `slot`, can be captured, and yields an array on the host. `make_server(make, stream)`
-# returns a function `answer(x)`, which gives the result for `x`, an array of *any* shape. It captures when a shape comes up for the first time,
+# Write a small server. `make(slot)` returns an operation that reads the pinned array `slot`, can be captured, and yields an array on the host. `make_server(make, stream)` returns a function `answer(x)`, which gives the result for `x`, an array of *any* shape. It captures when a shape comes up for the first time,
 # and never again for that shape. What it returns belongs to the caller.
 
 
@@ -994,6 +1148,7 @@ def make_server(make, stream):
 
     return answer
 
+
 # %% id=09-shapes hints
 # A dictionary from shapes to graphs. Which array is the slot of a graph, and who keeps it?
 #
@@ -1002,18 +1157,15 @@ def make_server(make, stream):
 # `known[x.shape] = slot, make(slot).graph_on(stream)` if the shape is new; then `graph.launch().sync_on(stream).copy()`.
 
 # %% id=09-shapes explanation
-# The first request of a shape pays for the capture, all others only for a launch. The result is copied, as the graph's own array is
-# written again by the next request of the same shape.
+# The first request of a shape pays for the capture, all others only for a launch. The result is copied, as the graph's own array is written again by the next request of the same shape.
 
 # %% id=09-shapes-check
 check("09-shapes", make_server)
 
 # %% [markdown] id=server
-# ## All of it together: a server
+# ### And many at a time
 #
-# You have met each part by now: a pipeline that is prepared, a graph of it, a slot for its input, a result that is copied before the next launch, an `await` that lets others
-# go on. `agt.Server` puts them together. It has a few **lanes**, each a stream with a slot and a graph of its own. A request takes a free
-# lane, or waits for one.
+# Your server answers one request after the other. Two at a time need two graphs, as you have seen, each with a slot and arrays of its own. `agt.Server` is just that: a few **lanes**, each a stream with a slot and a graph. A request takes a free lane, or waits for one.
 
 # %% id=server-run
 requests = [batch for _ in range(3) for batch in inputs.batches]
@@ -1022,47 +1174,18 @@ async with agt.Server(lambda slot: forward(slot, w0, w1), (64, 64), lanes=4) as 
     with agt.record() as served:
         answers = [answer async for answer in server.map(requests)]
 
-served.plot(title=f"{len(requests)} requests on four lanes", lanes=("host", "streams"))
+served.plot(
+    title=f"{len(requests)} requests on four lanes",
+    lanes=("host", "streams"),
+    lesson="One short call for each request. Streams work side by side, and take the next one when free.",
+)
 
-# %% id=server-check
+# %% id=server-check tags=asserts
 calls = [span.name for span in served if span.kind == "call"]
 assert len([name for name in calls if name.startswith("launch graph")]) == len(requests)
 assert not [name for name in calls if name.startswith("malloc")]
 if device.simulated:
     assert len(served.streams) == 4
+    assert served.metrics().max_concurrency >= 3
 for i, answer in enumerate(answers):
     assert np.allclose(answer, expected[i % 4], atol=1e-6)
-print(f"{len(requests)} requests, {len(calls)} calls, and nothing allocated on the way")
-
-# %% [markdown] id=decide
-# ## Shall it be a graph?
-#
-# | ask | if no |
-# |---|---|
-# | Is the host the limit: does the device have gaps? | leave it: kernels are what to improve |
-# | Does the same work come again, many times? | leave it: `await op` |
-# | In the same shapes? | a graph for each shape, or padding |
-# | Does it only launch, copy and fill, in memory that is there? | rewrite it, or `op.prepare()` first |
-# | Can inputs and outputs stay in one place? | `op.prepare()` for each place, or `update` |
-#
-# The words of others for all of this are in the [glossary](../docs/glossary.md), and more mistakes to recognise are among the
-# [misconceptions](../docs/misconceptions.md).
-
-# %% [markdown] id=key-points
-# ## Key points
-#
-# - Small kernels are host-bound: the calls cost more than the work. A graph makes one call of many.
-# - `op.graph_on(stream)` or `CudaGraph.scope(stream)` captures. Nothing runs until `graph.launch()`, which is an operation.
-# - Arms of `overlap` become branches. They are under way together, since no Python has to walk from one to the next.
-# - Addresses and sizes are fixed. New input goes to the old place: with `update`, or from a pinned slot inside.
-# - Kernels, copies and fills, or refused. `op.prepare()` takes memory along, and its launch can be captured.
-# - A result is lent until the next launch.
-# - It pays for host-bound work that comes often. Large kernels have nothing to gain, and one-off work does not earn the capture back.
-#
-# **Next:** [10_build_it_yourself.ipynb](10_build_it_yourself.ipynb), for the machine itself: you write it.
-
-# %% id=score
-score(busy, sooner, four_for, wide, even)
-
-# %% id=progress
-progress()

@@ -189,7 +189,7 @@ def capturable(slot, x, y, out):
     )
 
 
-# %% id=09-no-allocation cause="in `out` after launch 0, element 0 is"
+# %% id=09-no-allocation cause="building the operation already ran something"
 def capturable(slot, x, y, out):
     n = slot.size
     agt.memcpy(x.borrow(), slot).sync()
@@ -219,125 +219,7 @@ def capturable(slot, x, y, out):
     )
 
 
-# %% id=09-layers cause="it is upside down"
-def speedups(make, counts, stream):
-    gains = {}
-    for count in counts:
-        op = make(count)
-        graph = op.graph_on(stream)
-        with agt.record() as by_calls:
-            op.sync_on(stream)
-        with agt.record() as by_graph:
-            graph.launch().sync_on(stream)
-        gains[count] = by_graph.metrics().makespan / by_calls.metrics().makespan
-    return gains
-
-
-# %% id=09-layers cause="the kernels alone"
-def speedups(make, counts, stream):
-    gains = {}
-    for count in counts:
-        op = make(count)
-        graph = op.graph_on(stream)
-        with agt.record() as by_calls:
-            op.sync_on(stream)
-        with agt.record() as by_graph:
-            graph.launch().sync_on(stream)
-        gains[count] = by_calls.metrics().serial / by_graph.metrics().serial
-    return gains
-
-
-# %% id=09-layers cause="with 1 layer, the gain is"
-def speedups(make, counts, stream):
-    gains = {}
-    for count in counts:
-        op = make(count)
-        with agt.record() as by_calls:
-            op.sync_on(stream)
-        with agt.record() as by_graph:
-            op.graph_on(stream).launch().sync_on(stream)
-        gains[count] = by_calls.metrics().makespan / by_graph.metrics().makespan
-    return gains
-
-
-# %% id=09-layers cause="with 1 layer, the gain is"
-def speedups(make, counts, stream):
-    gains = {}
-    for count in counts:
-        op = make(count)
-        graph = op.graph_on(stream)
-        with agt.record() as by_calls:
-            op.sync_on(stream)
-        with agt.record() as by_graph:
-            graph.launch().sync_on(stream)
-        gains[count] = by_calls.metrics().device_makespan / by_graph.metrics().device_makespan
-    return gains
-
-
-# %% id=09-layers cause="with 4 layers, the gain is"
-def speedups(make, counts, stream):
-    gains = {}
-    graph = make(counts[0]).graph_on(stream)
-    for count in counts:
-        with agt.record() as by_calls:
-            make(count).sync_on(stream)
-        with agt.record() as by_graph:
-            graph.launch().sync_on(stream)
-        gains[count] = by_calls.metrics().makespan / by_graph.metrics().makespan
-    return gains
-
-
-# %% id=09-layers cause="a number for each of the counts"
-def speedups(make, counts, stream):
-    gains = []
-    for count in counts:
-        op = make(count)
-        graph = op.graph_on(stream)
-        with agt.record() as by_calls:
-            op.sync_on(stream)
-        with agt.record() as by_graph:
-            graph.launch().sync_on(stream)
-        gains.append(by_calls.metrics().makespan / by_graph.metrics().makespan)
-    return gains
-
-
-# %% id=09-break-even cause="with a capture of 100 µs, 30 µs by calls and 10 µs by graph, 5 runs"
-def break_even(capture, by_calls, by_graph):
-    saved = by_calls - by_graph
-    if saved <= 0:
-        return None
-    return int(np.ceil(capture / saved))
-
-
-# %% id=09-break-even cause="ZeroDivisionError"
-def break_even(capture, by_calls, by_graph):
-    return int(capture // (by_calls - by_graph)) + 1
-
-
-# %% id=09-break-even cause="no number of runs is large enough"
-def break_even(capture, by_calls, by_graph):
-    saved = abs(by_calls - by_graph)
-    if saved == 0:
-        return None
-    return int(capture // saved) + 1
-
-
-# %% id=09-break-even cause="an `int`"
-def break_even(capture, by_calls, by_graph):
-    saved = by_calls - by_graph
-    if saved <= 0:
-        return None
-    return capture / saved
-
-
-# %% id=09-break-even cause="runs take"
-def break_even(capture, by_calls, by_graph):
-    if by_calls <= by_graph:
-        return None
-    return int(capture // by_calls) + 1
-
-
-# %% id=09-shapes cause="captured 6 times, and 3 shapes came up"
+# %% id=09-shapes cause="captured 10 times, and 7 shapes came up"
 def make_server(make, stream):
     def answer(x):
         slot = agt.pin(x)
@@ -346,7 +228,7 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-shapes cause="request 3, of shape (4, 8)"
+# %% id=09-shapes cause="at request 3, of shape (4, 8)"
 def make_server(make, stream):
     known = []
 
@@ -361,7 +243,7 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-shapes cause="request 3, of shape (4, 8)"
+# %% id=09-shapes cause="at request 4, of shape (64,)"
 def make_server(make, stream):
     known = {}
 
@@ -403,7 +285,7 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-shapes cause="launched 0 times, for 6 requests"
+# %% id=09-shapes cause="launched 0 times, for 10 requests"
 def make_server(make, stream):
     known = {}
 
@@ -416,11 +298,6 @@ def make_server(make, stream):
         return op.sync_on(stream).copy()
 
     return answer
-
-
-# %% id=09-layers cause="a gain should be a number, and one is None"
-def speedups(make, counts, stream):
-    return dict.fromkeys(counts)
 
 
 # %% id=09-branches cause="a launch should yield 3 results, and yields None"
@@ -457,3 +334,214 @@ def replay(op, stream, times):
         graph.launch().async_on(own)
     stream.synchronize()
     return graph
+
+
+# %% id=09-branches cause="is made to wait for `arm0`"
+def side_by_side(ops, stream):
+    first, second, *others = ops
+    both = agt.overlap(agt.zip(first, *others), second)
+    return both.map(lambda done: (done[0][0], done[1], *done[0][1:])).graph_on(stream)
+
+
+# %% id=09-no-allocation cause="`y` is gone, and its owner goes on using it"
+def capturable(slot, x, y, out):
+    n = slot.size
+    return (
+        agt.memcpy(x.borrow(), slot)
+        .and_then(lambda _: agt.relu(n, x.borrow(), y.partition(256)).output())
+        .and_then(lambda y: agt.d2h(y, out=out))
+    )
+
+
+# %% id=09-no-allocation cause="building the operation already ran something"
+def capturable(slot, x, y, out):
+    n = slot.size
+    mine, result = agt.zeros(n).sync(), agt.zeros(n).sync()
+    return agt.zip(
+        agt.memcpy(mine.borrow(), slot),
+        agt.relu(n, mine.borrow(), result.borrow().partition(256)),
+        agt.d2h(result.borrow(), out=out),
+    )
+
+
+# %% id=09-no-allocation cause="in `out` after launch 0, element 1 is"
+def capturable(slot, x, y, out):
+    n = slot.size
+    return agt.zip(
+        agt.memcpy(x.borrow(), slot),
+        agt.relu(n, x.borrow(), y.borrow().partition(256)),
+        agt.d2h(x.borrow(), out=out),
+    )
+
+
+# %% id=09-break-even cause="with 8 copies that take longer than a call, the answer is"
+def break_even(make, stream):
+    clock = agt.current_device().now
+    start = clock()
+    graph = make().graph_on(stream)
+    captured = clock()
+    make().async_on(stream)
+    called = clock()
+    graph.launch().async_on(stream)
+    launched = clock()
+    saved = (called - captured) - (launched - called)
+    return int((captured - start) / saved) + 1
+
+
+# %% id=09-break-even cause="with 8 small copies, the answer is 2, and not 1"
+def break_even(make, stream):
+    clock = agt.current_device().now
+    start = clock()
+    graph = make().graph_on(stream)
+    captured = clock()
+    make().sync_on(stream)
+    called = clock()
+    graph.launch().sync_on(stream)
+    launched = clock()
+    saved = (called - captured) - (launched - called)
+    return int((captured - start) / saved)
+
+
+# %% id=09-break-even cause="with 8 small copies, the answer is 2, and not"
+def break_even(make, stream):
+    clock = agt.current_device().now
+    start = clock()
+    make().graph_on(stream)
+    captured = clock()
+    make().sync_on(stream)
+    called = clock()
+    make().graph_on(stream).launch().sync_on(stream)
+    launched = clock()
+    saved = (called - captured) - (launched - called)
+    return int((captured - start) / saved) + 1
+
+
+# %% id=09-break-even cause="a number of runs is an `int`"
+def break_even(make, stream):
+    clock = agt.current_device().now
+    start = clock()
+    graph = make().graph_on(stream)
+    captured = clock()
+    make().sync_on(stream)
+    called = clock()
+    graph.launch().sync_on(stream)
+    launched = clock()
+    return (captured - start) / ((called - captured) - (launched - called))
+
+
+# %% id=09-shapes cause="at request 4, of shape (64,)"
+def make_server(make, stream):
+    known = {}
+
+    def answer(x):
+        h, w = x.shape
+        if (h, w) not in known:
+            slot = agt.pinned((h, w))
+            known[h, w] = slot, make(slot).graph_on(stream)
+        slot, graph = known[h, w]
+        slot[:] = x
+        return graph.launch().sync_on(stream).copy()
+
+    return answer
+
+
+# %% id=09-shapes cause="at the second one for request 8, of shape (4, 16), element (0, 0) is"
+everything = {}
+
+
+def make_server(make, stream):
+    def answer(x):
+        if x.shape not in everything:
+            slot = agt.pinned(x.shape)
+            everything[x.shape] = slot, make(slot).graph_on(stream)
+        slot, graph = everything[x.shape]
+        slot[:] = x
+        return graph.launch().sync_on(stream).copy()
+
+    return answer
+
+
+# %% id=09-shapes cause="at request 3, of shape (4, 8), could not broadcast"
+def make_server(make, stream):
+    known = {}
+
+    def answer(x):
+        if x.size not in known:
+            slot = agt.pinned(x.shape)
+            known[x.size] = slot, make(slot).graph_on(stream)
+        slot, graph = known[x.size]
+        slot[:] = x
+        return graph.launch().sync_on(stream).copy()
+
+    return answer
+
+
+# %% id=09-challenge cause="it is right, and takes"
+def talk(models, prompts, steps):
+    said = []
+    for (op, x, y), prompt in zip(models, prompts):
+        stream, place, answers = agt.create_stream(), agt.pinned(y.shape), []
+        feedback = agt.memcpy(x.borrow(), y.borrow())
+        step = agt.zip(op, agt.d2h(y.borrow(), out=place), feedback).graph_on(stream).launch()
+        agt.memcpy(x.borrow(), prompt).sync_on(stream)
+        for _ in range(steps):
+            step.sync_on(stream)
+            answers.append(place.copy())
+        said.append(answers)
+    return said
+
+
+# %% id=09-challenge cause="with model 0, token 0, element 0 is"
+def talk(models, prompts, steps):
+    stream, arms, places = agt.create_stream(), [], []
+    for op, x, y in models:
+        places.append(agt.pinned(y.shape))
+        feedback = agt.memcpy(x.borrow(), y.borrow())
+        arms.append(agt.zip(op, agt.d2h(y.borrow(), out=places[-1]), feedback))
+    launch = agt.overlap(*arms).graph_on(stream).launch()
+    for (_, x, _), prompt in zip(models, prompts):
+        agt.memcpy(x.borrow(), prompt).async_on(stream)
+    said = [[] for _ in models]
+    for _ in range(steps):
+        launch.sync_on(stream)
+        for answers, place in zip(said, places):
+            answers.append(place)
+    return said
+
+
+# %% id=09-challenge cause="with model 0, token 1, element 0 is"
+def talk(models, prompts, steps):
+    stream, arms, places = agt.create_stream(), [], []
+    for op, x, y in models:
+        places.append(agt.pinned(y.shape))
+        arms.append(agt.zip(op, agt.d2h(y.borrow(), out=places[-1])))
+    launch = agt.overlap(*arms).graph_on(stream).launch()
+    for (_, x, _), prompt in zip(models, prompts):
+        agt.memcpy(x.borrow(), prompt).async_on(stream)
+    said = [[] for _ in models]
+    for _ in range(steps):
+        launch.sync_on(stream)
+        for answers, place in zip(said, places):
+            answers.append(place.copy())
+    return said
+
+
+# %% id=09-challenge cause="`talk` should return a list of 4"
+def talk(models, prompts, steps):
+    said = []
+    op, x, y = models[0]
+    agt.memcpy(x.borrow(), prompts[0]).sync()
+    for _ in range(steps):
+        op.sync()
+        said.append(agt.d2h(y.borrow()).sync())
+    return said
+
+
+# %% id=09-challenge cause="`talk` should return a list of 12"
+def talk(models, prompts, steps):
+    said = []
+    for (op, x, y), prompt in zip(models, prompts):
+        agt.memcpy(x.borrow(), prompt).sync()
+        op.sync()
+        said.append([agt.d2h(y.borrow()).sync()])
+    return said

@@ -431,6 +431,106 @@ def _unequal_parts(process: Any, data: Any) -> Any:
     return [result.numpy() for result in results]
 
 
+def _prepared_first(op: Any, stream: Any, times: Any) -> Any:
+    graph = op.prepare().launch().graph_on(stream)
+    for _ in range(times - 1):
+        graph.launch().async_on(stream)
+    graph.launch().sync_on(stream)
+    return graph
+
+
+async def _two_awaits(graph: Any, x: Any, tokens: Any) -> Any:
+    results = []
+    for token in tokens:
+        await agt.memcpy(x.borrow(), token)
+        results.append(np.array(await graph.launch()))
+    return results
+
+
+async def _one_chain(graph: Any, x: Any, tokens: Any) -> Any:
+    fed = [agt.memcpy(x.borrow(), token).and_then(lambda _: graph.launch()) for token in tokens]
+    return [(await op).copy() for op in fed]
+
+
+def _named_arms(ops: Any, stream: Any) -> Any:
+    return agt.overlap(*[op.named("mine") for op in ops]).graph_on(stream)
+
+
+def _in_place(slot: Any, x: Any, y: Any, out: Any) -> Any:
+    n = slot.size
+    copied = agt.memcpy(x.borrow(), slot)
+    cut = copied.and_then(lambda _: agt.relu(n, x.borrow(), x.borrow().partition(64)))
+    return cut.and_then(lambda _: agt.d2h(x.borrow(), out=out))
+
+
+def _even_by_recordings(make: Any, stream: Any) -> int:
+    def us(run: Any) -> float:
+        with agt.record() as trace:
+            run()
+        return trace.metrics().makespan
+
+    graph = make().graph_on(stream)
+    capture = us(lambda: make().graph_on(stream))
+    saved = us(lambda: make().sync_on(stream)) - us(lambda: graph.launch().sync_on(stream))
+    return next(runs for runs in range(1, 1000) if runs * saved > capture)
+
+
+def _even_on_average(make: Any, stream: Any) -> Any:
+    now = agt.current_device().now
+
+    def us(run: Any) -> float:
+        begun = now()
+        for _ in range(10):
+            run()
+        return (now() - begun) / 10
+
+    launch = make().graph_on(stream).launch()
+    saved = us(lambda: make().sync_on(stream)) - us(lambda: launch.sync_on(stream))
+    return np.int64(us(lambda: make().graph_on(stream)) // saved + 1)
+
+
+class _Lanes:
+    def __init__(self, make: Any, stream: Any) -> None:
+        self.make, self.stream = make, stream
+        self.lanes: dict[Any, Any] = {}
+
+    def __call__(self, x: Any) -> Any:
+        if x.shape not in self.lanes:
+            slot = agt.pin(x)
+            self.lanes[x.shape] = slot, self.make(slot).named("mine").graph_on(self.stream).launch()
+        slot, launch = self.lanes[x.shape]
+        np.copyto(slot, x)
+        return np.array(launch.sync_on(self.stream))
+
+
+KEEP = r"""
+extern "C" __global__ void keep(unsigned int n, const float* y, float* x, unsigned int* turn, float* history)
+{
+    unsigned int i = threadIdx.x;
+    history[turn[i] * n + i] = y[i];
+    x[i] = y[i];
+    turn[i] += 1;
+}
+"""
+
+
+def _remembered_on_the_device(models: Any, prompts: Any, steps: Any) -> Any:
+    stream, keep = agt.create_stream(), agt.Kernel(KEEP)
+    arms, histories = [], []
+    for op, x, y in models:
+        n = y.size
+        turn = agt.zeros(n, np.uint32).sync_on(stream)
+        histories.append(agt.zeros((steps, n)).sync_on(stream))
+        kept = keep(n, y.borrow(), x.borrow(), turn, histories[-1].borrow(), grid=1, block=n)
+        arms.append(agt.zip(op, kept))
+    launch = agt.overlap(*arms).graph_on(stream).launch()
+    for (_, x, _), prompt in zip(models, prompts, strict=True):
+        agt.memcpy(x.borrow(), prompt).async_on(stream)
+    for _ in range(steps):
+        launch.async_on(stream)
+    return [list(agt.d2h(history.borrow()).sync_on(stream)) for history in histories]
+
+
 RIGHT: list[tuple[str, Any]] = [
     ("02-fork-join", _join_as_you_go),
     ("02b-chunked-overlap", _waits_for_each),
@@ -477,6 +577,15 @@ RIGHT: list[tuple[str, Any]] = [
     ("07-two-devices", _two_devices(_named)),
     ("07-two-devices", _two_devices(_zipped, _first)),
     ("07-two-devices", _two_devices(lambda op: agt.overlap(op, agt.value(0)), _first)),
+    ("09-first-graph", _prepared_first),
+    ("09-token-loop", _two_awaits),
+    ("09-token-loop", _one_chain),
+    ("09-branches", _named_arms),
+    ("09-no-allocation", _in_place),
+    ("09-break-even", _even_by_recordings),
+    ("09-break-even", _even_on_average),
+    ("09-shapes", _Lanes),
+    ("09-challenge", _remembered_on_the_device),
 ]
 
 

@@ -477,7 +477,7 @@ whole.reveal(nearest, f"They take {whole_us:.0f} µs.")
 
 # %% [markdown] id=whole-read
 # Inside a token nothing is left to gain. But *between* tokens there are gaps of more than 80 µs, and no graph fills those. There the result has to reach the host, the event loop has to wake the task, and Python has to copy the answer and hand over the next
-# token. When you have made one thing quick, look again at what is slow now.
+# token. (You find them in the picture of your own device as well, though they may be narrower.) When you have made one thing quick, look again at what is slow now.
 
 # %% id=whole-check tags=asserts
 assert 700 < h200_calls.metrics().makespan < 708
@@ -486,6 +486,9 @@ gaps = []
 for n in (1, 2):
     gaps.append(h200_graph.find("layer")[8 * n].start - h200_graph.find("d2h")[n - 1].end)
 assert min(gaps) > 80
+if device.simulated:
+    rows = sorted(looped.find("layer"), key=lambda span: span.start)
+    assert min(rows[8 * n].start - rows[8 * n - 1].end for n in (1, 2)) > 50
 
 # %% [markdown] id=feedback-text
 # Does Python need to be asked after each token? A language model feeds on its own words: what comes out goes in again. Then the host only has to keep the queue full, and wait once, at the end.
@@ -559,6 +562,8 @@ check("09-token-loop", run_tokens)
 
 # %% id=four-networks
 nets = [make_network(layers=8, seed=i) for i in range(4)]
+for _, _, a in nets:
+    agt.memcpy(a[0].borrow(), tokens[0]).sync()
 models = [network(w, a).named(f"model {i}") for i, (_, w, a) in enumerate(nets)]
 
 one = models[0].graph_on(stream).launch()
@@ -623,7 +628,7 @@ if device.simulated:
     assert recorded(agt.overlap(*models)).metrics().makespan > 3 * branched_us
 for weights_i, _, arrays_i in nets:
     out = agt.d2h(arrays_i[-1].borrow()).sync()
-    assert np.allclose(out, in_numpy(weights_i, np.zeros(64)), atol=1e-4)
+    assert np.allclose(out, in_numpy(weights_i, tokens[0]), atol=1e-4)
 (only,) = [span for span in h200_branches if span.kind == "call"]
 assert only.name == "launch graph four networks"
 assert h200_branches.metrics().max_concurrency == 4
@@ -908,10 +913,13 @@ gains, wide_traces = {}, {}
 print("width   by calls   as a graph    one layer    gain")
 for n in (64, 128, 256, 512, 2048):
     _, wide_weights, wide_arrays = make_network(layers=4, n=n)
-    wide_op = network(wide_weights, wide_arrays)
-    wide_launch = wide_op.graph_on(stream).launch()
-    us, us_graph = took(lambda: wide_op.sync_on(stream), lambda: wide_launch.sync_on(stream))
-    gains[n], wide_traces[n] = us / us_graph, [recorded(wide_op), recorded(wide_launch)]
+    wide_launch = network(wide_weights, wide_arrays).graph_on(stream).launch()
+    us, us_graph = took(
+        lambda: network(wide_weights, wide_arrays).sync_on(stream),
+        lambda: wide_launch.sync_on(stream),
+    )
+    gains[n] = us / us_graph
+    wide_traces[n] = [recorded(network(wide_weights, wide_arrays)), recorded(wide_launch)]
     print(f"{n:5} {us:7.0f} µs {us_graph:9.0f} µs {us_graph / 4:9.0f} µs {gains[n]:9.2f}")
 
 # %% id=reveal-wide
@@ -958,11 +966,11 @@ explored
 # If kernels are long, the difference at the bottom is small, and the runs are many.
 
 # %% id=pays-check tags=asserts
-assert gains[64] > 1.5
 assert gains[64] > gains[2048]
 assert gains[2048] < 1.2
 if device.simulated:
     assert gains[64] > gains[128] > gains[256] > gains[512] > gains[2048] > 1
+    assert gains[64] > 1.5
     assert over[0] == 512
 m = wide_traces[2048][0].metrics()
 assert m.device_active > m.makespan / 2

@@ -123,7 +123,7 @@ assert sorted(span.duration for span in two_steps.device_spans)[10] < 1.7
 # | `--capture-range=cudaProfilerApi` | records only what runs in `with cupyx.profiler.profile():`, and so no warm-up |
 # | `--cuda-graph-trace=node` | shows each kernel in a CUDA graph ([chapter 09](09_cuda_graphs.ipynb)). Without it, a graph is one bar |
 #
-# Looking has a price. The GPU's own work takes as long as ever, but noting each call takes the host some time: a program whose host is the bottleneck runs about a sixth longer under `nsys` ([measured](../docs/profiling.md#what-it-costs)).
+# Looking has a price. The GPU's own work takes as long as ever, but to note each call takes the host some time. A program whose host is the bottleneck took 40 percent longer with `agt.record()` on an H200, and less than that under `nsys` ([measured](../docs/profiling.md#what-it-costs)).
 #
 # Once read, a report is a trace like any other. You can plot it, and you can ask it questions, in SQL if you like:
 

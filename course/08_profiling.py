@@ -843,7 +843,7 @@ async def serve(requests, score):
 # No `settle()`, `agt.pin(x)` for each request, and a policy with a stream for each: `agt.StreamPoolRoundRobin(len(requests))`.
 
 # %% id=08-challenge explanation
-# Four profiles: 6191 µs, 2666 without the waits, 1197 with pinned memory, 880 with a stream for each request. Nobody could have seen in the first one that there were too few streams. (In a server that runs for long, pin a few buffers once and fill them
+# Four profiles: 6191 µs, 2666 without the waits, 1197 with pinned memory, 880 with a stream for each request. Nobody could have seen in the first one that there were too few streams; and the allocations that it complains of were only there because each request waited for the one before. (In a server that runs for long, pin a few buffers once and fill them
 # in turn, since pinning takes time.)
 
 # %% id=08-challenge-check

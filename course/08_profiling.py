@@ -52,11 +52,8 @@ device
 # %% id=predict-share
 share = Prediction(
     "The plate has 256 x 256 points. Take two steps from the middle of the run. "
-    "For how much of that time is the GPU at work?",
-    most="more than half of it",
-    third="about a third",
-    tenth="about a tenth",
-    hundredth="about a hundredth",
+    "For how many per cent of that time is the GPU at work?",
+    within=0.3,
 )
 share
 
@@ -76,10 +73,7 @@ two_steps.plot(
 # %% id=share-reveal
 m = two_steps.metrics()
 part = m.device_active / m.makespan
-share.reveal(
-    "most" if part > 0.5 else "third" if part > 0.2 else "tenth" if part > 0.04 else "hundredth",
-    f"It works for {m.device_active:.0f} of {m.makespan:.0f} µs.",
-)
+share.reveal(round(100 * part), f"It works for {m.device_active:.0f} of {m.makespan:.0f} µs.")
 
 # %% [markdown] id=share-read
 # The lower lane is the GPU. It gets ten small pieces of work in a step, most of them 1.5 µs long, and it waits before each. A GPU twice as fast would make these steps five percent shorter. A week of work on the kernels would hardly do more.
@@ -123,7 +117,7 @@ assert sorted(span.duration for span in two_steps.device_spans)[10] < 1.7
 # | `--capture-range=cudaProfilerApi` | records only what runs in `with cupyx.profiler.profile():`, and so no warm-up |
 # | `--cuda-graph-trace=node` | shows each kernel in a CUDA graph ([chapter 09](09_cuda_graphs.ipynb)). Without it, a graph is one bar |
 #
-# Looking has a price. The GPU's own work takes as long as ever, but noting each call takes the host some time: a program whose host is the bottleneck runs about a sixth longer under `nsys` ([measured](../docs/profiling.md#what-it-costs)).
+# Looking has a price. The GPU's own work takes as long as ever, but to note each call takes the host some time. A program whose host is the bottleneck took 40 percent longer with `agt.record()` on an H200, and less than that under `nsys` ([measured](../docs/profiling.md#what-it-costs)).
 #
 # Once read, a report is a trace like any other. You can plot it, and you can ask it questions, in SQL if you like:
 
@@ -553,11 +547,8 @@ assert min(span.start for span in report("E") if span.kind == "call") > 36_000
 
 # %% id=predict-busy
 room = Prediction(
-    "From the first kernel to the last, B took 479 µs on two streams. And on six?",
-    same="the same: the GPU was busy already",
-    quarter="about a quarter less",
-    third="about a third of it",
-    longer="more: six kernels get in each other's way",
+    "From the first kernel to the last, B took 479 µs on two streams. How many µs on six?",
+    within=0.1,
 )
 room
 
@@ -575,11 +566,7 @@ agt.compare_timelines(
 
 # %% id=busy-reveal
 took = [trace.metrics().device_makespan for trace in (report("B"), six)]
-less = took[1] / took[0]
-room.reveal(
-    "longer" if less > 1.03 else "same" if less > 0.9 else "quarter" if less > 0.5 else "third",
-    f"{took[0]:.0f} µs became {took[1]:.0f} µs.",
-)
+room.reveal(round(took[1]), "A quarter less. Not the same, and not a third of it.")
 
 # %% [markdown] id=busy-read
 # > **Misconception: the GPU is busy, so it cannot be made quicker.**
@@ -592,6 +579,7 @@ room.reveal(
 
 # %% id=busy-check tags=asserts
 assert abs(took[0] - 479) < 1
+assert 0.7 < took[1] / took[0] < 0.8
 assert report("B").metrics().device_idle == 0
 assert {tuple(span.detail["grid"]) for span in six.device_spans} == {(1, 1, 1)}
 assert six.metrics().max_concurrency == 4
@@ -843,7 +831,7 @@ async def serve(requests, score):
 # No `settle()`, `agt.pin(x)` for each request, and a policy with a stream for each: `agt.StreamPoolRoundRobin(len(requests))`.
 
 # %% id=08-challenge explanation
-# Four profiles: 6191 µs, 2666 without the waits, 1197 with pinned memory, 880 with a stream for each request. Nobody could have seen in the first one that there were too few streams. (In a server that runs for long, pin a few buffers once and fill them
+# Four profiles: 6191 µs, 2666 without the waits, 1197 with pinned memory, 880 with a stream for each request. Nobody could have seen in the first one that there were too few streams; and the allocations that it complains of were only there because each request waited for the one before. (In a server that runs for long, pin a few buffers once and fill them
 # in turn, since pinning takes time.)
 
 # %% id=08-challenge-check

@@ -21,9 +21,8 @@ __all__ = ["EXERCISES", "served"]
 
 
 # ------------------------------------------------------------------ ranges
-_SIZE = (
-    200_000  # and one more for each request, by which its copies are known: an answer may name them
-)
+# Each request is one longer than the one before. Its copies are known by that, since an answer may name them.
+_SIZE = 200_000
 
 
 def _look_up(_handle: object) -> object:

@@ -429,7 +429,7 @@ check("00-challenge", everything)
 score(built, share, meanwhile)
 
 # %% [markdown] id=progress-text
-# What you have solved is kept in a file beside the notebook, `progress.json`, and listed by `progress()`. (`reset()` forgets it all.)
+# What you have solved is kept in a file beside the notebook, `progress.json`, and listed by `progress()`. (`forget()`, from `asyncgpu_tutor.exercises`, forgets it all.)
 
 # %% id=progress
 progress("00")

@@ -1,4 +1,4 @@
-"""What a notebook calls: `check`, `hint`, `solution`, `progress`, `reset`."""
+"""What a notebook calls: `check`, `hint`, `solution`, `progress`, `forget`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.sandbox import one_line, private_device
 
-__all__ = ["check", "hint", "progress", "reset", "solution", "solved"]
+__all__ = ["check", "forget", "hint", "progress", "solution", "solved"]
 
 ADVERSARIES = (1, 2, 3, 4, 5)
 
@@ -150,7 +150,7 @@ def progress(chapter: str = "") -> Words:
     return Words("\n".join([f"Solved: {solved} of {len(listed)}.", "", *lines]))
 
 
-def reset(name: str | None = None) -> Words:
+def forget(name: str | None = None) -> Words:
     """Forget the progress of one exercise, or of all. Your answers stay where they are.
 
     Raises

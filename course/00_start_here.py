@@ -287,6 +287,9 @@ meanwhile.reveal(
 # The device does exactly what it did before. Look at the host instead. The job used to come *after* the device's work; now it lies *above* it. Nothing got
 # faster. Python stopped waiting.
 #
+# The same two programs, recorded on an H200 with half as many numbers: with `sync` the job and the device were never at work at the same time, and with `spawn` they were for 54 µs. The slower Python is with its calls, the less of the device's
+# work is left for the job to hide behind.
+#
 # Every picture can be had as text too, with numbers at the end: `makespan` is the time from start to end, and `host` says what Python spent its time on.
 
 # %% id=timeline-table
@@ -298,6 +301,12 @@ both_with_sync = blocking.overlap_between(job, blocking.device_spans)
 both_with_spawn = overlapped.overlap_between(job, overlapped.device_spans)
 if device.simulated:
     assert both_with_spawn > both_with_sync
+(before_job,), (after_job,) = blocking.find(job), overlapped.find(job)
+assert min(span.end for span in blocking if span.kind == "wait") <= before_job.start
+assert all(span.start >= after_job.end for span in overlapped if span.kind == "wait")
+assert all(span.end <= after_job.start for span in overlapped if span.kind == "call")
+h200 = [agt.Trace.load_recording(name) for name in ("00_start_here_sync", "00_start_here")]
+assert [round(trace.overlap_between(job, trace.device_spans)) for trace in h200] == [0, 54]
 assert len(overlapped.streams) == 1
 assert [s.name for s in blocking.device_spans] == [s.name for s in overlapped.device_spans]
 if device.simulated:
@@ -429,7 +438,7 @@ check("00-challenge", everything)
 score(built, share, meanwhile)
 
 # %% [markdown] id=progress-text
-# What you have solved is kept in a file beside the notebook, `progress.json`, and listed by `progress()`. (`reset()` forgets it all.)
+# What you have solved is kept in a file beside the notebook, `progress.json`, and listed by `progress()`. (`forget()`, from `asyncgpu_tutor.exercises`, forgets it all.)
 
 # %% id=progress
 progress("00")

@@ -1,7 +1,7 @@
 """What the notebooks ask of a learner: predictions, and exercises with checks.
 
 - `Prediction`: an answer before the reveal, scored against the trace.
-- `check`, `hint`, `solution`, `solved`, `progress`, `reset`: the exercises (`api`).
+- `check`, `hint`, `solution`, `solved`, `progress`, `forget`: the exercises (`api`).
 
 ::
 
@@ -16,7 +16,7 @@
     internals      what is imported from below `agt`
 """
 
-from asyncgpu_tutor.exercises.api import check, hint, progress, reset, solution, solved
+from asyncgpu_tutor.exercises.api import check, forget, hint, progress, solution, solved
 from asyncgpu_tutor.exercises.checks.interleavings import interleavings
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
 from asyncgpu_tutor.exercises.outcome import Outcome, Words
@@ -30,10 +30,10 @@ __all__ = [
     "Verdict",
     "Words",
     "check",
+    "forget",
     "hint",
     "interleavings",
     "progress",
-    "reset",
     "score",
     "solution",
     "solved",

@@ -1,10 +1,11 @@
-"""What a notebook calls: `check`, `hint`, `solution`, `progress`, `reset`."""
+"""What a notebook calls: `check`, `hint`, `solution`, `progress`, `forget`."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from contextvars import Context
 from typing import Any
 
 import asyncgpu_tutor as agt
@@ -13,8 +14,9 @@ from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.sandbox import one_line, private_device
+from asyncgpu_tutor.exercises.strays import strays
 
-__all__ = ["check", "hint", "progress", "reset", "solution", "solved"]
+__all__ = ["check", "forget", "hint", "progress", "solution", "solved"]
 
 ADVERSARIES = (1, 2, 3, 4, 5)
 
@@ -54,9 +56,10 @@ def check(name: str, answer: object) -> Outcome:
         unrun = agt.errors.NeverRunWarning
         warnings.filterwarnings("ignore", category=unrun, module=r".*asyncgpu_tutor\Wexercises")
         try:
-            score = _try(exercise, answer)
+            # In a context of its own: an open capture or `using` of an earlier cell is not the answer's.
+            score = Context().run(_try, exercise, answer)
         except Rejected as rejected:
-            return rejection(exercise.title, rejected)
+            return rejection(exercise.title, rejected, strays(answer))
     _right[name] = answer
     with progress_file.change() as records:
         record = records.setdefault(name, progress_file.Record())
@@ -150,7 +153,7 @@ def progress(chapter: str = "") -> Words:
     return Words("\n".join([f"Solved: {solved} of {len(listed)}.", "", *lines]))
 
 
-def reset(name: str | None = None) -> Words:
+def forget(name: str | None = None) -> Words:
     """Forget the progress of one exercise, or of all. Your answers stay where they are.
 
     Raises

@@ -100,13 +100,15 @@ def _counterparts(
     return found
 
 
-def rejection(title: str, rejected: Rejected) -> Outcome:
-    """The outcome of a wrong answer."""
+def rejection(title: str, rejected: Rejected, note: str = "") -> Outcome:
+    """The outcome of a wrong answer; a `note` stands below its cause."""
     lines = [f"**Not yet.** *{title}*: {rejected.cause}"]
     if rejected.got is not None and rejected.expected is not None:
         marked = " → ".join(f"`{span.name}`" for span in rejected.edge)
         if marked:
             lines.append(f"Marked in the picture is where it first goes wrong: {marked}.")
+    if note:
+        lines.append(note)
     return Outcome(
         "rejected",
         "\n\n".join(lines),

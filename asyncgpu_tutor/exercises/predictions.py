@@ -113,7 +113,7 @@ class Prediction:
         if isinstance(answer, EllipsisType):
             self.answer = next(iter(self.options), "")
             taken = f", so `{self.answer}` is taken for now" if self.options else ""
-            how = f"type one of {self._listed()}" if self.options else "type it"
+            how = f"type one of {self._listed()}" if self.options else "type it (words in quotes)"
             return Words(
                 f"No answer yet{taken}. To take part, {how} in place of `...` and run this cell again."
             )

@@ -1,4 +1,4 @@
-"""check, hint, solution, progress, reset: in any order, twice, and whatever became of the file."""
+"""check, hint, solution, progress, forget: in any order, twice, and whatever became of the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import UsageError
-from asyncgpu_tutor.exercises import check, hint, progress, progress_file, reset, solution, solved
+from asyncgpu_tutor.exercises import check, forget, hint, progress, progress_file, solution, solved
 from asyncgpu_tutor.exercises.answers import hints
 from asyncgpu_tutor.exercises.chapters import EXERCISES
 
@@ -179,16 +179,16 @@ def test_hints_start_again_after_the_last() -> None:
 def test_reset_forgets_one_or_all() -> None:
     check(NAME, right)
     check("01-relu", agt.relu.source)
-    reset(NAME)
+    forget(NAME)
     assert "open" in row()
     assert "solved" in row("01-relu")
     assert "an attempt of your own" in str(solution(NAME))
-    reset()
+    forget()
     assert "open" in row("01-relu")
-    reset()
+    forget()
 
 
-@pytest.mark.parametrize("call", [check, hint, solution, reset])
+@pytest.mark.parametrize("call", [check, hint, solution, forget])
 def test_an_unknown_name_is_told_the_known_ones(call: object) -> None:
     args = ("01-gird", ...) if call is check else ("01-gird",)
     with pytest.raises(
@@ -314,7 +314,7 @@ def test_where_nothing_can_be_written_progress_lasts_as_long_as_python(
     hint(NAME)
     assert "**solved**" in row()
     assert Path(progress_file.FILE).exists()
-    reset()
+    forget()
 
 
 def test_a_name_that_the_course_no_longer_has_is_kept_and_not_shown(folder: Path) -> None:

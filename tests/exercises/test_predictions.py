@@ -84,7 +84,8 @@ def test_a_typed_number_may_be_off_by_a_part_that_the_question_names() -> None:
 
 def test_a_typed_question_without_an_answer_tells_the_truth_and_scores_nothing() -> None:
     question = Prediction("In which order?")
-    assert "No answer yet. To take part, type it in place of `...`" in str(question.commit(...))
+    told = "No answer yet. To take part, type it (words in quotes) in place of `...` and run this cell again."
+    assert str(question.commit(...)) == told
 
     verdict = question.reveal("b a", "So says the trace.")
 

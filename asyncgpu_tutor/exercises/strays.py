@@ -1,0 +1,65 @@
+"""What an answer takes from other cells of its notebook: often a slip, and easily overlooked."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, cast
+
+__all__ = ["strays"]
+
+
+def strays(answer: object) -> str:
+    """What to tell of an answer that is not right: names of Python that its notebook hides, and its data.
+
+    Functions, kernels and modules of other cells are no slip, nor is a constant, with a name in capitals.
+    """
+    hidden: set[str] = set()
+    data: set[str] = set()
+    for function in _functions(answer):
+        for name in _global_names(function.__code__):
+            if name not in function.__globals__:
+                continue
+            value: object = function.__globals__[name]
+            if hasattr(builtins, name):
+                if value is not getattr(builtins, name):
+                    hidden.add(name)
+            elif not (callable(value) or isinstance(value, ModuleType) or name.isupper()):
+                data.add(name)
+    said: list[str] = []
+    if hidden:
+        said.append(
+            f"{_listed(hidden)} in your notebook is no longer what Python calls so: "
+            f"`del {', '.join(sorted(hidden))}` brings it back."
+        )
+    if data:
+        said.append(
+            f"It uses {_listed(data)} of another cell. What an answer needs should come in as an argument, "
+            "or be made in it."
+        )
+    return " ".join(said)
+
+
+def _listed(names: set[str]) -> str:
+    return " and ".join(f"`{name}`" for name in sorted(names))
+
+
+def _functions(answer: object) -> Iterator[FunctionType]:
+    if isinstance(answer, FunctionType):
+        yield answer
+    elif isinstance(answer, type):
+        yield from (f for f in vars(answer).values() if isinstance(f, FunctionType))
+    elif isinstance(answer, tuple | list):
+        for part in cast("tuple[Any, ...] | list[Any]", answer):
+            yield from _functions(part)
+
+
+def _global_names(code: CodeType) -> Iterator[str]:
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield str(instruction.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _global_names(inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from asyncgpu_tutor.commands.mlp import forward, upload
 from asyncgpu_tutor.commands.profile.programs import Body, recorded
 from asyncgpu_tutor.data import seed_inputs
 
-__all__ = ["chunk", "chunks", "matvec"]
+__all__ = ["BLOCK", "CHUNK", "chunk", "chunks", "narrow_kernels"]
 
 BLOCK = 256
 CHUNK = 1 << 20  # floats in one piece of a larger array: 4 MiB
@@ -56,15 +57,6 @@ def chunk(
         return agt.relu(n, part, part).output()
 
     return agt.h2d(x, array).and_then(work).and_then(agt.d2h).named(name)
-
-
-def matvec(
-    rows: int, columns: int, a: DeviceArray, x: DeviceArray, out: DeviceArray, name: str
-) -> DeviceOp[Any]:
-    """A kernel of few blocks that takes its time, on arrays that are lent."""
-    return agt.matvec_naive(
-        rows, columns, a.borrow(), x.borrow(), out.borrow().partition(BLOCK)
-    ).named(name)
 
 
 def doubled(x: np.ndarray[tuple[int], np.dtype[np.float32]]) -> DeviceOp[Any]:
@@ -188,36 +180,36 @@ async def diamond() -> Body:
     return body
 
 
-async def _scheduled(policy: agt.SchedulingPolicy) -> Body:
-    """The same four operations under some policy."""
+async def narrow_kernels(number: int, streams: int) -> Body:
+    """So many independent operations on so many streams: kernels of few blocks, which take their time."""
+    policy = agt.SingleStream() if streams == 1 else agt.StreamPoolRoundRobin(streams)
     rng = np.random.default_rng(5)
     rows, columns = 256, 1024
     a = agt.h2d(agt.pin(rng.random((rows, columns), np.float32)), "a").sync()
     x = agt.h2d(agt.pin(rng.random(columns, np.float32)), "x").sync()
-    outs = [agt.zeros(rows, name=f"out {i}").sync() for i in range(4)]
+    outs = [agt.zeros(rows, name=f"out {i}").sync() for i in range(number)]
 
     async def body() -> None:
         # A future submits its work when it is first awaited, so they are awaited together.
+        ops = [
+            agt.matvec_naive(rows, columns, a.borrow(), x.borrow(), y.borrow().partition(BLOCK))
+            for y in outs
+        ]
         await asyncio.gather(
-            *(
-                matvec(rows, columns, a, x, out, f"matvec {i}").schedule(policy)
-                for i, out in enumerate(outs)
-            )
+            *(op.named(f"matvec {i}").schedule(policy) for i, op in enumerate(ops))
         )
 
     return body
 
 
-@recorded("05_scheduling_single", "four independent operations under SingleStream")
-async def single() -> Body:
-    """Each waits for the one before it."""
-    return await _scheduled(agt.SingleStream())
+recorded("05_scheduling_single", "four independent operations under SingleStream")(
+    partial(narrow_kernels, 4, 1)
+)
 
 
-@recorded("05_scheduling", "four independent operations under StreamPoolRoundRobin(4)")
-async def round_robin() -> Body:
-    """Each on a stream of its own."""
-    return await _scheduled(agt.StreamPoolRoundRobin(4))
+recorded("05_scheduling", "four independent operations under StreamPoolRoundRobin(4)")(
+    partial(narrow_kernels, 4, 4)
+)
 
 
 @recorded(
@@ -253,16 +245,14 @@ async def _mlp(policy: agt.SchedulingPolicy) -> Body:
     return body
 
 
-@recorded("07_async_mlp", "four batches of the MLP, DIM 256, on four streams")
-async def mlp() -> Body:
-    """The program that the course leads to."""
-    return await _mlp(agt.StreamPoolRoundRobin(4))
+recorded("07_async_mlp", "four batches of the MLP, DIM 256, on four streams")(
+    lambda: _mlp(agt.StreamPoolRoundRobin(4))
+)
 
 
-@recorded("07_async_mlp_one_stream", "the same batches on one stream")
-async def mlp_one_stream() -> Body:
-    """What it is compared with."""
-    return await _mlp(agt.SingleStream())
+recorded("07_async_mlp_one_stream", "the same batches on one stream")(
+    lambda: _mlp(agt.SingleStream())
+)
 
 
 # ------------------------------------------------------------------ CUDA graphs: small kernels

@@ -10,13 +10,14 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
-from asyncgpu_tutor.commands.profile.chapters import BLOCK, CHUNK, chunk, chunks, matvec
+from asyncgpu_tutor.commands.profile.chapters import BLOCK, CHUNK, chunk, chunks, narrow_kernels
 from asyncgpu_tutor.commands.profile.programs import Body, recorded
 from asyncgpu_tutor.errors import PageableCopyWarning
 
@@ -44,16 +45,14 @@ async def _on_streams(*, null: bool) -> Body:
     return body
 
 
-@recorded("08_null_stream", "two of four chunks are on the null stream")
-async def null_stream() -> Body:
-    """Defect."""
-    return await _on_streams(null=True)
+recorded("08_null_stream", "two of four chunks are on the null stream")(
+    partial(_on_streams, null=True)
+)
 
 
-@recorded("08_null_stream_repaired", "all chunks are on streams of their own")
-async def null_stream_repaired() -> Body:
-    """Repaired."""
-    return await _on_streams(null=False)
+recorded("08_null_stream_repaired", "all chunks are on streams of their own")(
+    partial(_on_streams, null=False)
+)
 
 
 # ------------------------------------------------------------------ hidden synchronisation
@@ -70,14 +69,14 @@ async def hidden_synchronisation() -> Body:
     return body
 
 
-@recorded("08_hidden_synchronisation_repaired", "all chunks are asked for, then waited for")
-async def hidden_synchronisation_repaired() -> Body:
-    """Repaired."""
-    return await _on_streams(null=False)
+recorded("08_hidden_synchronisation_repaired", "all chunks are asked for, then waited for")(
+    partial(_on_streams, null=False)
+)
 
 
 # ------------------------------------------------------------------ pageable copy
-async def _copies(host: list[np.ndarray[tuple[int], np.dtype[np.float32]]]) -> Body:
+async def _copies(*, pinned: bool) -> Body:
+    host = [x if pinned else np.array(x) for x in chunks(4)]
     policy = agt.StreamPoolRoundRobin(4)
 
     async def body() -> None:
@@ -90,16 +89,14 @@ async def _copies(host: list[np.ndarray[tuple[int], np.dtype[np.float32]]]) -> B
     return body
 
 
-@recorded("08_pageable_copy", "chunks are copied from ordinary NumPy arrays")
-async def pageable_copy() -> Body:
-    """Defect."""
-    return await _copies([np.array(x) for x in chunks(4)])
+recorded("08_pageable_copy", "chunks are copied from ordinary NumPy arrays")(
+    partial(_copies, pinned=False)
+)
 
 
-@recorded("08_pageable_copy_repaired", "chunks are copied from pinned arrays")
-async def pageable_copy_repaired() -> Body:
-    """Repaired."""
-    return await _copies(chunks(4))
+recorded("08_pageable_copy_repaired", "chunks are copied from pinned arrays")(
+    partial(_copies, pinned=True)
+)
 
 
 # ------------------------------------------------------------------ lazy module loading
@@ -125,10 +122,9 @@ async def _rounds(kernel: Callable[[], agt.Kernel]) -> Body:
     return body
 
 
-@recorded("08_lazy_module_loading", "a kernel is compiled and loaded in the recording", cold=True)
-async def lazy_module_loading() -> Body:
-    """Defect."""
-    return await _rounds(_doubling)
+recorded("08_lazy_module_loading", "a kernel is compiled and loaded in the recording", cold=True)(
+    partial(_rounds, _doubling)
+)
 
 
 @recorded("08_lazy_module_loading_repaired", "the kernel was there before the recording")
@@ -179,31 +175,12 @@ async def allocation_in_the_loop_repaired() -> Body:
 
 
 # ------------------------------------------------------------------ too few streams
-async def _narrow(streams: int) -> Body:
-    rng = np.random.default_rng(8)
-    rows, columns = 256, 1024
-    a = agt.h2d(agt.pin(rng.random((rows, columns), np.float32)), "a").sync()
-    x = agt.h2d(agt.pin(rng.random(columns, np.float32)), "x").sync()
-    outs = [agt.zeros(rows, name=f"out {i}").sync() for i in range(6)]
-    policy = agt.StreamPoolRoundRobin(streams)
-
-    async def body() -> None:
-        operations = [matvec(rows, columns, a, x, y, f"matvec {i}") for i, y in enumerate(outs)]
-        await asyncio.gather(*(operation.schedule(policy) for operation in operations))
-
-    return body
+recorded("08_too_few_streams", "six narrow kernels on two streams")(partial(narrow_kernels, 6, 2))
 
 
-@recorded("08_too_few_streams", "six narrow kernels on two streams")
-async def too_few_streams() -> Body:
-    """Defect."""
-    return await _narrow(2)
-
-
-@recorded("08_too_few_streams_repaired", "six narrow kernels on six streams")
-async def too_few_streams_repaired() -> Body:
-    """Repaired."""
-    return await _narrow(6)
+recorded("08_too_few_streams_repaired", "six narrow kernels on six streams")(
+    partial(narrow_kernels, 6, 6)
+)
 
 
 # ------------------------------------------------------------------ one big kernel
@@ -230,13 +207,9 @@ async def _product(parts: int) -> Body:
     return body
 
 
-@recorded("08_one_big_kernel", "a product of two matrices in one launch")
-async def one_big_kernel() -> Body:
-    """Defect."""
-    return await _product(1)
+recorded("08_one_big_kernel", "a product of two matrices in one launch")(partial(_product, 1))
 
 
-@recorded("08_one_big_kernel_repaired", "the same product in four parts, whose copies overlap")
-async def one_big_kernel_repaired() -> Body:
-    """Repaired."""
-    return await _product(4)
+recorded("08_one_big_kernel_repaired", "the same product in four parts, whose copies overlap")(
+    partial(_product, 4)
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from asyncgpu_tutor.devices.simulated import DeviceSpec
-from asyncgpu_tutor.inspection.report import KernelReport, load_store_gb_s, peak_gflops
+from asyncgpu_tutor.inspection.kernel_report import KernelReport, load_store_gb_s, peak_gflops
 
 __all__ = ["render"]
 

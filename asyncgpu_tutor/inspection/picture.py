@@ -13,7 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from asyncgpu_tutor.devices.simulated import DeviceSpec
-from asyncgpu_tutor.inspection.report import KernelReport, load_store_gb_s, peak_gflops
+from asyncgpu_tutor.inspection.kernel_report import KernelReport, load_store_gb_s, peak_gflops
 from asyncgpu_tutor.traces.pictures.style import INK, OP_COLOURS, QUIET, RULE, darker
 
 __all__ = ["draw"]

@@ -5,7 +5,7 @@ Otherwise checks are written as a learner writes a program, with `agt`.
 
 from asyncgpu_tutor.devices.event_loop import completed
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice, find_spec
-from asyncgpu_tutor.ops.leaf_arrays import Make
+from asyncgpu_tutor.ops.array_operations import Make
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.pictures import compare_timelines as compare

@@ -1,9 +1,19 @@
 """Operations and combinators."""
 
+from asyncgpu_tutor.ops.array_operations import (
+    arange,
+    d2h,
+    dup,
+    full,
+    h2d,
+    memcpy,
+    ones,
+    randn,
+    zeros,
+)
 from asyncgpu_tutor.ops.graphs import CudaGraph, GraphScope, graph_on
 from asyncgpu_tutor.ops.group import overlap
 from asyncgpu_tutor.ops.group import zip_ops as zip
-from asyncgpu_tutor.ops.leaf_arrays import arange, d2h, dup, full, h2d, memcpy, ones, randn, zeros
 from asyncgpu_tutor.ops.leaves import Download, value, with_context
 from asyncgpu_tutor.ops.operation import DeviceOp, Makers
 from asyncgpu_tutor.ops.pinned import asarray, is_foreign, mapped, pin, pinned

@@ -16,8 +16,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU, SGEMM_NAIVE
-from asyncgpu_tutor.ops.fill import fill_source
-from asyncgpu_tutor.ops.randn import RANDN
+from asyncgpu_tutor.ops.fill_kernels import RANDN, fill_source
 
 CORPUS = Path(__file__).resolve().parents[1] / "cuda_c" / "corpus"
 F, I, U, B, D = np.float32, np.int32, np.uint32, np.uint8, np.float64

@@ -21,10 +21,9 @@ from asyncgpu_tutor.errors import (
     UsageError,
     UseAfterMoveError,
 )
-from asyncgpu_tutor.ops.fill import FillKernel, arange_source, fill_source
+from asyncgpu_tutor.ops.fill_kernels import RANDN, FillKernel, arange_source, fill_source
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
-from asyncgpu_tutor.ops.randn import RANDN
 from asyncgpu_tutor.run import ExecutionContext
 
 __all__ = ["arange", "d2h", "dup", "full", "h2d", "memcpy", "ones", "randn", "zeros"]

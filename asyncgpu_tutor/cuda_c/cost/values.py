@@ -7,7 +7,7 @@ from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile import record
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
-from asyncgpu_tutor.cuda_c.cost.prices import price_of
+from asyncgpu_tutor.cuda_c.cost.operator_prices import price_of
 from asyncgpu_tutor.cuda_c.cost.state import ANYWHERE, KNOWN, Facts, State
 from asyncgpu_tutor.cuda_c.types import DOUBLE, Scalar
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,11 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
-from asyncgpu_tutor.errors import NestedSyncError, NotReadyError
+from asyncgpu_tutor.errors import (
+    NestedSyncError,
+    NotReadyError,
+    UseAfterMoveError,
+)
 
 from .test_graphs import N, arrays, into
 
@@ -85,3 +92,28 @@ def test_a_device_array_is_lent(device: Device) -> None:
         handle = prepared.launch().async_on(stream)
         stream.synchronize()
         assert agt.d2h(handle).sync()[0] == 2.0
+
+
+def test_a_host_array_that_is_ready_can_be_changed_in_place(device: Device) -> None:
+    stream = agt.create_stream()
+    host = agt.ones((4,)).to_host().async_on(stream)
+    stream.synchronize()
+    host += 1
+    host *= host
+    assert np.asarray(host).tolist() == [4.0] * 4
+
+
+def test_a_loan_that_is_lent_on_ends_with_its_owner(device: Device) -> None:
+    x = agt.ones((4,), name="x").sync()
+    second = x.borrow().borrow()
+    agt.d2h(x).sync()
+    with pytest.raises(UseAfterMoveError, match="borrowed, and its owner was moved"):
+        agt.d2h(second)
+
+
+@pytest.mark.parametrize("copying", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_python_cannot_copy_an_array(device: Device, copying: Callable[[object], object]) -> None:
+    x = agt.ones((4,), name="x").sync().share()
+    with pytest.raises(agt.UsageError, match=r"'x' cannot be copied or pickled.*agt.dup"):
+        copying(x)
+    assert x.share_count == 1

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device, Stream
 
-from .kernels import scale
+from .kernels import add, scale
 from .programs import PROGRAMS, Program
 from .shape import structure
 
@@ -138,3 +139,26 @@ def test_the_same_stream_for_sync_on(device: Device) -> None:
         agt.ones((10,)).and_then(lambda a: scale(a, 3.0)).sync_on(stream)
     assert {span.stream for span in trace.device_spans} == {stream.number}
     assert [name for _, name, *_ in structure(trace)] == ["fill", "scale"]
+
+
+@pytest.mark.parametrize("streams", [1, 2, 3])
+def test_overlap_in_overlap_with_few_streams(device: Device, streams: int) -> None:
+    source = agt.full((40,), 2).shared()
+
+    def tree(depth: int) -> agt.DeviceOp[agt.DeviceArray]:
+        if depth == 0:
+            return source.and_then(lambda a: add(a, a, 40))
+        both = agt.overlap(tree(depth - 1), tree(depth - 1))
+        return both.and_then(lambda pair: add(pair[0], pair[1], 40))
+
+    result = tree(3).to_host().sync(agt.StreamPoolRoundRobin(streams, device))
+    assert result.tolist() == [32.0] * 40
+
+
+def test_arms_on_a_given_stream_ask_the_current_policy(device: Device) -> None:
+    stream, policy = agt.create_stream(), agt.SingleStream(agt.create_stream())
+    op = agt.overlap(agt.ones((3,)), agt.ones((3,)))
+    with agt.using(policy=policy), agt.record() as trace:
+        op.sync_on(stream)
+        op.async_on(stream)
+    assert trace.streams == [policy.next_stream().number]

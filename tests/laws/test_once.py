@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import UseAfterMoveError
+from asyncgpu_tutor.errors import (
+    NotReadyError,
+    UseAfterMoveError,
+)
 
 from .kernels import add, scale
+from .test_waiting import slow
 
 
 @given(users=st.integers(1, 6), streams=st.integers(1, 4))
@@ -100,3 +105,48 @@ def test_an_entry_that_was_given_away_says_so(device: Device) -> None:
         UseAfterMoveError, match=r"runs at most once.*'ones' went to an earlier run"
     ):
         op.sync()
+
+
+def test_a_user_of_a_shared_host_result_does_not_wait_for_the_first_user(device: Device) -> None:
+    source = agt.ones((4,)).to_host().shared()
+
+    async def main() -> list[float]:
+        first = agt.spawn(source.and_then(lambda _: slow(1024)))
+        second = agt.spawn(source.map(lambda host: host))
+        result = await second
+        assert type(result) is np.ndarray
+        await first
+        return result.tolist()
+
+    assert asyncio.run(main()) == [1.0] * 4
+
+
+def test_a_shared_host_result_cannot_be_read_early_by_any_user(device: Device) -> None:
+    source = agt.ones((4,)).to_host().shared()
+    source.sync()
+    with pytest.raises(NotReadyError, match="'second'"):
+        source.map(np.asarray).named("second").sync()
+
+
+def test_a_shared_operation_that_needs_itself_says_so(device: Device) -> None:
+    ops: list[agt.DeviceOp[int]] = []
+    ops.append(agt.value(1).and_then(lambda _: ops[0]).shared().named("loop"))
+    for _ in range(2):
+        with pytest.raises(agt.UsageError, match="'loop' needs its own result"):
+            ops[0].sync()
+
+
+def test_arrays_in_lists_and_dicts_come_out_shared_too(device: Device) -> None:
+    source = agt.ones((3,)).map(lambda a: {"arrays": [a]}).shared()
+    for _ in range(2):
+        assert source.and_then(lambda d: agt.d2h(d["arrays"][0])).sync().tolist() == [1.0] * 3
+
+
+def test_a_source_that_ran_in_an_arm_that_failed_is_good(device: Device) -> None:
+    def bug(_: agt.DeviceArray) -> agt.DeviceOp[int]:
+        raise LookupError("after the source")
+
+    source = agt.ones((4,)).and_then(lambda a: scale(a, 3.0)).shared()
+    with pytest.raises(LookupError):
+        agt.overlap(agt.ones((4,)), source.and_then(bug)).sync()
+    assert source.and_then(agt.d2h).sync().tolist() == [3.0] * 4

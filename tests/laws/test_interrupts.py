@@ -1,0 +1,106 @@
+"""Law 18: an interrupt ends what the simulated device does, and leaves it usable."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import SimDevice
+
+from .kernels import scale
+
+
+def test_an_interrupted_kernel_counts_as_failed(
+    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from asyncgpu_tutor.cuda_c import Program
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    x = agt.ones((8,)).sync()
+    stream = agt.create_stream()
+    op = scale(x, 2.0).to_host()
+    with monkeypatch.context() as patch:
+        patch.setattr(Program, "begin", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            op.sync_on(stream)
+    with pytest.raises(agt.DeviceError, match="interrupted by KeyboardInterrupt"):
+        stream.synchronize()
+    assert agt.ones((2,)).to_host().sync_on(stream).tolist() == [1.0, 1.0]
+
+
+LONG = agt.Kernel(
+    """extern "C" __global__ void endless(int* x) {
+    for (long long i = 0; i >= 0; i++) x[threadIdx.x] += 1;
+}"""
+)
+
+
+class TestInterrupts:
+    """A signal arrives when the interpreter has taken its first look at the clock."""
+
+    @pytest.fixture(autouse=True)
+    def interrupted(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        from asyncgpu_tutor.cuda_c.lockstep.team import Launch
+
+        def look(launch: Launch) -> None:
+            if not launch.told:
+                launch.told = True
+                signal.raise_signal(signal.SIGINT)
+
+        monkeypatch.setattr(Launch, "look", look)
+        # What was started in the background ignores the signal until told otherwise.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+        signal.signal(signal.SIGINT, before)
+
+    def test_a_blocking_call_ends_and_leaves_nothing(self, sim: SimDevice) -> None:
+        before = agt.in_flight()
+        stream = agt.create_stream()
+        with pytest.raises(KeyboardInterrupt) as caught:
+            LONG(agt.zeros(32, np.int32), grid=1, block=32).sync_on(stream)
+        assert "kernel 'endless'" in caught.value.__notes__[0]
+        assert "line 2" in caught.value.__notes__[0]
+        assert agt.in_flight() <= before
+        with pytest.raises(agt.DeviceError, match="KeyboardInterrupt"):
+            stream.synchronize()
+        assert agt.ones((2,)).to_host().sync_on(stream).tolist() == [1.0, 1.0]
+
+    def test_an_await_ends_with_the_cause(self, sim: SimDevice) -> None:
+        async def main() -> list[float]:
+            with pytest.raises(agt.DeviceError, match="KeyboardInterrupt") as caught:
+                await LONG(agt.zeros(32, np.int32), grid=1, block=32)
+            assert isinstance(caught.value.__cause__, BaseException)
+            assert any("kernel 'endless'" in note for note in _notes(caught.value))
+            return (await agt.ones((2,)).to_host()).tolist()
+
+        before = agt.in_flight()
+        handler = signal.getsignal(signal.SIGINT)
+        assert asyncio.run(main()) == [1.0, 1.0]
+        assert signal.getsignal(signal.SIGINT) is handler
+        assert agt.in_flight() <= before
+
+
+def _notes(error: BaseException | None) -> list[str]:
+    return [] if error is None else [*getattr(error, "__notes__", ()), *_notes(error.__cause__)]
+
+
+def test_long_interpretation_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:
+    from asyncgpu_tutor.cuda_c import Limits
+    from tests.cuda_c.support import launch
+
+    source = (
+        """extern "C" __global__ void slow(int* x) { for (int i = 0; i < 100; i++) x[0] += 1; }"""
+    )
+    launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=Limits(patience=0.0))
+    said = capsys.readouterr().err
+    assert said.count("kernel 'slow' has been interpreted") == 1
+    assert "1 of 1 blocks" in said
+    launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=Limits(patience=3600.0))
+    assert capsys.readouterr().err == ""

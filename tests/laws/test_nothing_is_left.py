@@ -1,0 +1,94 @@
+"""Whatever is cancelled, raised or forgotten, no memory and no submission is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import gc
+import weakref
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.errors import (
+    OutOfMemoryError,
+)
+
+from .kernels import scale
+
+
+def test_memory_of_completed_work_is_there_for_the_next(sim: SimDevice) -> None:
+    small = SimDevice(0, dataclasses.replace(sim.spec, memory_bytes=1_000_000), Machine())
+    with agt.using(small):
+        stream = agt.create_stream()
+        for _ in range(30):  # nobody looks at the results, which are 100 kB each
+            agt.zeros((25_000,)).async_on(stream)
+            agt.work(100.0)
+        with pytest.raises(OutOfMemoryError):  # what is still at work is not taken away
+            agt.zip(*[agt.zeros((25_000,)) for _ in range(12)]).sync()
+
+
+@given(cancelled=st.lists(st.integers(0, 19), max_size=20), patience=st.integers(0, 30))
+def test_a_storm_of_cancellations_leaves_nothing(cancelled: list[int], patience: int) -> None:
+    before = agt.in_flight()
+    own = SimDevice(machine=Machine())
+
+    async def one(number: int) -> list[float]:
+        op = agt.full((64,), number).and_then(lambda a: scale(a, 2.0)).to_host()
+        return (await op).tolist()
+
+    async def main() -> list[object]:
+        tasks = [asyncio.create_task(one(n)) for n in range(20)]
+        for _ in range(patience):
+            await asyncio.sleep(0)
+        for number in cancelled:
+            tasks[number].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    with agt.using(own):
+        for number, result in enumerate(asyncio.run(main())):
+            assert isinstance(result, asyncio.CancelledError) or result == [2.0 * number] * 64
+        agt.synchronize()
+    assert agt.in_flight() <= before
+    assert own.heap.live == 0
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, RecursionError])
+def test_whatever_a_function_raises_arrives_and_leaves_nothing(
+    sim: SimDevice, kind: type[BaseException]
+) -> None:
+    def fail(_: agt.DeviceArray) -> agt.DeviceOp[int]:
+        raise kind("on purpose")
+
+    before = agt.in_flight()
+    for op in (
+        agt.ones((100,)).and_then(fail),
+        agt.overlap(agt.ones((3,)), agt.ones((100,)).and_then(fail)),
+        agt.ones((100,)).and_then(fail).shared(),
+    ):
+        with pytest.raises(kind, match="on purpose"):
+            op.sync()
+    agt.synchronize()
+    del op
+    gc.collect()
+    assert agt.in_flight() <= before
+    assert sim.heap.live == 0
+
+
+def test_the_handles_of_async_on_go_without_the_garbage_collector(device: Device) -> None:
+    stream = agt.create_stream()
+    gc.collect()
+    gc.disable()
+    try:
+        host = agt.ones((8,)).to_host().async_on(stream)
+        stream.synchronize()
+        agt.synchronize()
+        gone = weakref.ref(host)
+        del host
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -133,6 +133,8 @@ class Context:
         Whether the kernel has to do with addresses as numbers.
     numbers : Origin
         What addresses point into that have been cast to integers.
+    waiting : set of str
+        In a kernel whose threads may wait for each other: the functions in which they may.
     resumable : Call, optional
         The call in the statement at hand in which threads may wait.
     """
@@ -154,6 +156,7 @@ class Context:
     meetings: int = 0
     resumable: Expression | None = None
     follows: bool = False
+    waiting: set[str] = field(default_factory=set[str])
     numbers: Origin = field(default_factory=Origin)
     spins: bool = False
     cooperative: bool = False

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.declarations import parameter_entry, shared_variable
+from asyncgpu_tutor.cuda_c.compile.hoisting import waiting_functions
 from asyncgpu_tutor.cuda_c.compile.record import Declare, Record
 from asyncgpu_tutor.cuda_c.compile.statements import sequence
 from asyncgpu_tutor.cuda_c.compile.storage import has_pointer, read_variable
@@ -75,8 +76,15 @@ def compile_kernel(
     c.frame.namespace = function.namespace
     parameters = [_parameter(c, param, entry) for param in function.params]
     assert function.body is not None
-    waits = may_wait(function, c.called) or parts_at_barriers(function, c.called)
+    members = {
+        field.name
+        for struct in c.classes
+        for field in struct.fields
+        if isinstance(field.type, Pointer) and field.type.volatile
+    }
+    waits = may_wait(function, c.called, members) or parts_at_barriers(function, c.called)
     c.waits = c.may_wait = waits
+    c.waiting = waiting_functions(c.called) if waits else set()
     body = sequence(c, function.body.body)
     for site, origin in c.watched:
         site.relaxed = origin.compared

@@ -179,7 +179,8 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
         before: list[Any] | None = None
         while True:
             turns += 1
-            if often and not turns % often:
+            # Of a turn that was begun before the threads waited, nothing tells what it has changed.
+            if often and not turns % often and not (turns == 1 and resume > head):
                 changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
             if test is not None and not first:
                 meter.charge(test_point, m)

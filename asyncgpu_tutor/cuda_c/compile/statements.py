@@ -11,6 +11,7 @@ from asyncgpu_tutor.cuda_c.compile.braces import converted
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import condition, decay
 from asyncgpu_tutor.cuda_c.compile.declarations import nothing
+from asyncgpu_tutor.cuda_c.compile.hoisting import hoisted
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Branch, Followed, Selection
 from asyncgpu_tutor.cuda_c.compile.storage import use
@@ -31,6 +32,8 @@ def sequence(c: Context, statements: Sequence[ast.Statement]) -> Execute:
     """Statements one after the other."""
     body: list[Execute] = []
     marks = [c.places]
+    if c.waits:
+        statements = [part for node in statements for part in hoisted(c, node)]
     for node in statements:
         part = c.statement(node)
         if part is not nothing:

@@ -28,18 +28,20 @@ _LOOKS = ("atomic", "__ldcg", "__ldcv", "__ldca", "__ldlu", "__nanosleep")
 _LONG = 1 << 30  # turns
 
 
-def may_wait(function: ast.Function, functions: dict[str, list[ast.Function]]) -> bool:
+def may_wait(
+    function: ast.Function, functions: dict[str, list[ast.Function]], members: set[str]
+) -> bool:
     """Whether a loop of a kernel, or of a function that it calls, may wait for another thread.
 
     Such a loop counts no turns, or sleeps in each, and looks at memory by an atomic, a volatile or an
-    uncached load.
+    uncached load. `members` are those of structs that lead to volatile memory.
     """
     reached = _reached(function, functions)
     if any(
         isinstance(p, ast.Call) and p.name == "this_grid" for f in reached for p in ast.parts_of(f)
     ):
         return True
-    volatile = {
+    volatile = members | {
         item.name
         for body in reached
         for item in ast.parts_of(body)
@@ -163,7 +165,7 @@ def _look(item: object, volatile: set[str], looking: set[str]) -> bool:
         return item.name.startswith(_LOOKS) or item.name in looking
     if isinstance(item, ast.TypeName):
         return item.volatile
-    return isinstance(item, ast.Name) and item.name in volatile
+    return isinstance(item, ast.Name | ast.Member) and item.name in volatile
 
 
 def parts_at_barriers(function: ast.Function, functions: dict[str, list[ast.Function]]) -> bool:
@@ -199,7 +201,7 @@ def waiting_statement(
     place = c.places
     c.places += 1
     meetings = c.meetings
-    outer, c.resumable = c.resumable, _call_of(node)
+    outer, c.resumable = c.resumable, call_of(node)
     run = rule(c, node)
     c.resumable = outer
     if c.places == place + 1 and c.meetings == meetings:
@@ -224,7 +226,7 @@ def waiting_statement(
     return attempt
 
 
-def _call_of(node: ast.Statement) -> ast.Expression | None:
+def call_of(node: ast.Statement) -> ast.Expression | None:
     """The call that is all of a statement, but for an assignment of its value to a variable."""
     expression = None
     if isinstance(node, ast.ExpressionStatement):

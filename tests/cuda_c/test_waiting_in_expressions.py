@@ -63,7 +63,7 @@ def test_values(text: str, wanted: list[int]) -> None:
 
 
 def test_what_stands_left_of_the_call_is_computed_before_it() -> None:
-    assert waited("o[i] = (atomicAdd(f, 0) + 1) * 10 + last(f);") == [15] * 4
+    assert waited("o[i] = (atomicAdd(f, 0) + 1) * 10 + last(f);", "atomicExch(f, 5);") == [15] * 4
 
 
 def test_a_side_that_is_not_taken_does_not_wait() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from asyncgpu_tutor.cuda_c.compile.builtins.xorwow import jump
+
 __all__ = ["CASES", "Case", "source"]
 
 Array = np.ndarray[Any, Any]
@@ -280,7 +282,85 @@ def sums(per_block: int, kind: Any) -> Callable[..., dict[int, Any]]:
     return expect
 
 
+def by_table(a: Array, b: Array, which: Array, o: Array, n: Any) -> dict[int, Any]:
+    return {3: np.choose(which, [a + b, a * b, np.maximum(a, b)])}
+
+
+def folded(x: Array, o: Array, rows: Any, columns: Any) -> dict[int, Any]:
+    odd = np.arange(rows) % 2 == 1
+    return {1: np.stack([x.max(1), np.where(odd, x.prod(1, D), x.sum(1, D))], 1)}
+
+
+def swapped(x: Array, columns: Any) -> dict[int, Any]:
+    for c in range(columns):
+        a, b = c % 4, (c + 1) % 4
+        x[a::4, c], x[b::4, c] = x[b::4, c].copy(), x[a::4, c].copy()
+    return {0: x}
+
+
+def list_sums(values: Array, o: Array) -> dict[int, Any]:
+    blocks = values.reshape(-1, 64)
+    return {1: np.stack([blocks[:, t % 3 : t + 1 : 3].sum(1) for t in range(64)], 1).reshape(-1)}
+
+
+def searched(keys: Array, count: Any, wanted: Array, steps: Array) -> dict[int, Any]:
+    depth: dict[int, int] = {}
+    for key in (
+        keys.tolist()
+    ):  # as deep as the deeper of its neighbours that are there already, and one more
+        below = max((k for k in depth if k < key), default=None)
+        above = min((k for k in depth if k > key), default=None)
+        depth[key] = max((depth[k] for k in (below, above) if k is not None), default=-1) + 1
+    return {3: [depth.get(w, -1) for w in wanted.tolist()]}
+
+
+def xorwow(seed: int, sequence: int, offset: int, count: int) -> list[int]:
+    """Marsaglia's generator from the state that cuRAND begins with; whole sequences are jumped over."""
+    low, high = (int(w) for w in np.array([seed], np.uint64).view(U))
+    low, high = 1099087573 * (low ^ 0xAAD26B49), 2591861531 * (high ^ 0xF7DCEFDD)
+    words = [123456789 + low, 362436069 ^ low, 521288629 + high, 88675123 ^ high, 5783321 + low]
+    state = np.array([[w & 0xFFFFFFFF for w in words]], U)
+    words = jump(state, np.array([sequence], np.uint64), 67)[0].tolist()
+    d, out = 6615241 + low + high, []
+    for _ in range(offset + count):
+        t = words[0] ^ (words[0] >> 2)
+        words = [*words[1:], (words[4] ^ (words[4] << 4) ^ t ^ (t << 1)) & 0xFFFFFFFF]
+        d += 362437
+        out.append((words[4] + d) & 0xFFFFFFFF)
+    return out[offset:]
+
+
+def philox_from(seed: int, sequence: int, offset: int) -> list[int]:
+    """Four numbers of a sequence, from the one of number `offset` on."""
+    drawn = [n for block in range(offset // 4 + 2) for n in philox(seed, sequence, block)]
+    return drawn[offset : offset + 4]
+
+
+def philox(seed: int, sequence: int, block: int) -> list[int]:
+    """A block of four numbers of a sequence."""
+    c, k = [block, 0, sequence, 0], [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [b >> 32 ^ c[1] ^ k[0], b & 0xFFFFFFFF, a >> 32 ^ c[3] ^ k[1], a & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def uniform(states: Array, o: Array, d: Array) -> dict[int, Any]:
+    drawn = np.array([xorwow(7, k, 0, 3) for k in range(64)], np.uint64)
+    bits = drawn[:, 1] ^ (drawn[:, 2] << np.uint64(21))
+    return {1: drawn[:, 0].astype(F) * F(2.0**-32) + F(2.0**-33), 2: bits * 2.0**-53 + 2.0**-54}
+
+
+def normal(o: Array) -> dict[int, Any]:
+    drawn = np.array([philox(7, k, 0) for k in range(64)], D)
+    far = np.sqrt(-2 * np.log(drawn[:, 0] * 2.0**-32 + 2.0**-33))
+    turn = 2 * np.pi * (drawn[:, 1] * 2.0**-32 + 2.0**-33)
+    return {0: far * (np.sin(turn) + np.cos(turn))}
+
+
 E_, R, M, S, N, X = "elementwise", "reduction", "matrix", "scan_sort", "stencil", "irregular"
+P, Z = "pointers", "random"
 CASES = [
     Case(E_, "saxpy", (8,), (128,), lambda r: [1000, F(2.5), f(r, 1000), f(r, 1000)], saxpy),
     Case(E_, "saxpy_stride", (2,), (96,), lambda r: [1000, F(2.5), f(r, 1000), f(r, 1000)], saxpy),
@@ -364,5 +444,22 @@ CASES = [
          lambda r: [np.array([3, 5, 0, 0, 3, 3, 2, 0], I), 4, i(r, -50, 50, 100), zeros(I, 100), 100],
          lambda p, n, x, o, m: {3: (x + 5) * 3}),
     Case(X, "collatz", (2,), (64,), lambda r: [r.integers(1, 100000, 100), zeros(I, 100), 100], collatz),
+    Case(P, "by_table", (3,), (64,), lambda r: [f(r, 150), f(r, 150), i(r, 0, 3, 150), zeros(F, 150), 150], by_table),
+    Case(P, "fold_rows", (2,), (32,), lambda r: [f(r, 50, 12), zeros(F, 50, 2), 50, 12], folded, tolerance=1e-5),
+    Case(P, "swap_rows", (3,), (32,), lambda r: [f(r, 12, 70), 70], swapped),
+    Case(P, "padded", (1,), (16, 16), lambda r: [f(r, 16, 16), zeros(F, 16, 16)], lambda x, o: {1: x.T}),
+    Case(P, "list_sums", (2,), (64,), lambda r: [i(r, -9, 9, 128), zeros(I, 128)], list_sums),
+    Case(P, "tree_search", (2,), (32,),
+         lambda r: [r.permutation(40)[:25].astype(I), 25, i(r, 0, 40, 64), zeros(I, 64)], searched),
+    Case(P, "chained", (20,), (1,), lambda r: [i(r, 0, 99, 20), zeros(I, 20), zeros(I, 20)],
+         lambda x, o, flags: {1: x.cumsum()}),
+    Case(P, "aligned", (1,), (32,), lambda r: [np.arange(32, dtype=F), zeros(I, 32)],
+         lambda x, o: {1: np.arange(32) % 4 * 4 + np.arange(32) // 4 * 4}),
+    Case(Z, "xorwow_numbers", (2,), (32,), lambda r: [np.uint64(0x123456789ABCDEF), zeros(U, 64, 4)],
+         lambda seed, o: {1: [xorwow(int(seed), k, 3 * k, 4) for k in range(64)]}),
+    Case(Z, "philox_numbers", (2,), (32,), lambda r: [np.uint64(0x123456789ABCDEF), zeros(U, 64, 4)],
+         lambda seed, o: {1: [philox_from(int(seed), k, k % 5) for k in range(64)]}),
+    Case(Z, "uniform_numbers", (2,), (32,), lambda r: [zeros(B, 64, 48), zeros(F, 64), zeros(D, 64)], uniform),
+    Case(Z, "normal_numbers", (2,), (32,), lambda r: [zeros(F, 64)], normal, tolerance=1e-5),
     Case(X, "count_primes", (4,), (128,), lambda r: [zeros(I, 1), 500], primes),
 ]  # fmt: skip

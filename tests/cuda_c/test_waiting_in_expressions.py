@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asyncgpu_tutor.errors import DeadlockError
+from asyncgpu_tutor.errors import DeadlockError, RunawayKernelError
 
 from .support import launch
 
@@ -50,10 +50,13 @@ def waited(text: str, write: str = "f[0] = 5;") -> list[int]:
         ("o[i] = 3 * (i > 1 ? last(f) : i == 1 ? 2 + next(f) : 9.5f);", [28, 24, 15, 15]),
         ("i > 1 ? both(f) : (void)0; o[i] = 1;", [1] * 4),
         ("switch (last(f)) { case 5: o[i] = 3; break; default: o[i] = 4; }", [3] * 4),
+        ("o[i] = last(f) + (i > 1 ? last(f) : 2);", [7, 7, 10, 10]),
         ("int s = 0; while (last(f) > s) s++; o[i] = s;", [5] * 4),
         ("int s = 0; do { s += 2; } while (s < last(f)); o[i] = s;", [6] * 4),
         ("int s = 0; for (int k = 0; k < last(f); k++) { if (k == 1) continue; s += k; } o[i] = s;", [9] * 4),
         ("int s = 0; for (;;) { s += 2; int r = last(f); if (s >= r) break; } o[i] = s;", [6] * 4),
+        ("int s = 0; for (int k = 0; k < (k > 1 ? last(f) : 3); k++) s++; o[i] = s;", [5] * 4),
+        ("int a = 2, b = a + (i > 1 ? last(f) : a), *c = &b; o[i] = *c;", [4, 4, 7, 7]),
         ("through(f); o[i] = 1;", [1] * 4),
         ("last(f); o[i] = 2 * block_sum(i) + block_sum(1);", [16] * 4),
     ],
@@ -76,3 +79,8 @@ def test_a_side_that_is_not_taken_does_not_wait() -> None:
 def test_who_waits_in_vain_is_told() -> None:
     with pytest.raises(DeadlockError, match="waits for ever in this loop"):
         waited("o[i] = 10 * last(f) + i;", ";")
+
+
+def test_what_cannot_be_taken_out_says_what_to_write() -> None:
+    with pytest.raises(RunawayKernelError, match="give its result to a variable first"):
+        waited("int s = 0; for (int k = 0; k < 9; k += last(f)) s++; o[i] = s;")

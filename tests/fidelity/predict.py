@@ -56,6 +56,9 @@ class Kept:
     def signals(self, name: str) -> Any:
         return self.program.signals(name)
 
+    def follows(self, name: str) -> bool:
+        return False
+
     def begin(self, *args: Any, **more: Any) -> Ended:
         return Ended(self._launch(*args, **more))
 

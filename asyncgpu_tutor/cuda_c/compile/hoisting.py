@@ -8,7 +8,7 @@ stands to the left of the call in a sum or product is computed before it, as com
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +17,7 @@ from asyncgpu_tutor.cuda_c.compile.waiting import call_of, counts_none
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import INT, CType, Void
+from asyncgpu_tutor.errors import KernelCompileError
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.cuda_c.compile.context import Context
@@ -43,11 +44,19 @@ def _waits(item: ast.Node, found: set[str]) -> bool:
     return isinstance(item, ast.For) and counts_none(item)
 
 
-def hoisted(c: Context, node: ast.Statement) -> Sequence[ast.Statement]:
-    """A statement as several, in each of which a call that may wait is all, or all that a variable gets."""
+def hoisted(c: Context, node: ast.Statement) -> Iterator[ast.Statement]:
+    """A statement as several, in each of which a call that may wait is all, or all that a variable gets.
+
+    Each is to be compiled before the next one is asked for, which may name what it has declared.
+    """
+    if isinstance(node, ast.Declaration) and len(node.items) > 1:
+        for item in node.items:
+            yield from hoisted(c, replace(node, items=[item]))
+        return
     out: list[ast.Statement] = []
     rest = _Hoister(c, out).statement(node)
-    return [*out, *rest] if out or len(rest) != 1 else rest
+    yield from out
+    yield from rest
 
 
 class _Hoister:
@@ -67,18 +76,11 @@ class _Hoister:
             return [replace(node, value=self.expression(value))]
         if isinstance(node, ast.ExpressionStatement) and self._inside(node.expression):
             return [replace(node, expression=self._top(node.expression, call_of(node)))]
-        if (
-            isinstance(node, ast.Declaration)
-            and self._inside(node)
-            and "typedef" not in node.storage
-        ):
-            for item in node.items:
-                alone = ast.Declaration(at=item.at, storage=node.storage, items=[item])
-                init = item.init
-                if init is not None and self._inside(init) and not item.type.reference:
-                    alone.items = [replace(item, init=self._top(init, call_of(alone)))]
-                self.out.append(alone)
-            return []
+        if isinstance(node, ast.Declaration) and "typedef" not in node.storage:
+            (item,) = node.items
+            if item.init is not None and self._inside(item.init) and not item.type.reference:
+                item = replace(item, init=self._top(item.init, call_of(node)))
+                return [replace(node, items=[item])]
         if isinstance(node, ast.If) and not node.constexpr and self._inside(node.test):
             return [replace(node, test=self.expression(node.test))]
         if isinstance(node, ast.Switch) and self._inside(node.subject):
@@ -154,14 +156,17 @@ class _Hoister:
         return result
 
     def _conditional(self, node: ast.Conditional) -> ast.Expression:
-        at, early = node.at, not self.out
+        at = node.at
         test = self.expression(node.test)
-        if not (early and self._inside([node.yes, node.no])):
-            return replace(
-                node, test=test
-            )  # sides with a wait stay where they are, and say so if they do
-        with self.c.recording():  # the record is dropped, because only the type is wanted
-            ctype = self.c.expression(node).type
+        if not self._inside([node.yes, node.no]):
+            return replace(node, test=test)
+        c, known = self.c, (self.c.frame, self.c.waits, list(self.c.calls))
+        try:
+            with c.recording():  # the record is dropped, because only the type is wanted
+                ctype = c.expression(node).type
+        except KernelCompileError:  # it names what the loop declares of which it is the test
+            c.frame, c.waits, c.calls = known
+            return replace(node, test=test)  # for now: it is looked at again in the loop's body
         void = isinstance(ctype, Void)
         result = None if void else self._kept(ast.Braces(at=at, items=[]), self._named(at, ctype))
         sides: list[ast.Statement] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,10 @@ def sequence(c: Context, statements: Sequence[ast.Statement]) -> Execute:
     """Statements one after the other."""
     body: list[Execute] = []
     marks = [c.places]
+    nodes: Iterable[ast.Statement] = statements
     if c.waits:
-        statements = [part for node in statements for part in hoisted(c, node)]
-    for node in statements:
+        nodes = (part for node in statements for part in hoisted(c, node))
+    for node in nodes:
         part = c.statement(node)
         if part is not nothing:
             body.append(part)

@@ -331,6 +331,7 @@ class Program:
         dynamic_shared: int = 0,
         limits: Limits | None = None,
         sample: Sequence[int] | None = None,
+        find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> LaunchResult:
         """Run a kernel to its end; parameters as of `begin`.
 
@@ -341,7 +342,14 @@ class Program:
             then stays written.
         """
         execution = self.begin(
-            name, grid, block, args, dynamic_shared=dynamic_shared, limits=limits, sample=sample
+            name,
+            grid,
+            block,
+            args,
+            dynamic_shared=dynamic_shared,
+            limits=limits,
+            sample=sample,
+            find=find,
         )
         return execution.finish()
 

@@ -222,7 +222,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (
         lambda: agt.zip([agt.ones(4), agt.ones(4)]),
         NotAnOperationError,
-        r"\(list\), where a DeviceOp is needed: agt.zip\(\*these\) is one",
+        r"\(list\), where a DeviceOp is needed: agt.zip\(\*these\) makes one of them",
     ),
     (
         lambda: list(agt.ones(4)),

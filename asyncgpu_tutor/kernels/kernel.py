@@ -191,11 +191,11 @@ class Kernel:
             shared_mem = int(shared_mem)  # a narrow NumPy integer would overflow in sums
         frame = sys._getframe(1)
         try:
-            return self._launch(frame, grid, block, shared_mem, *args)
+            return self._launch(frame, grid, block, shared_mem, args)
         except HasNullError:
             kernel = self._without(tuple([i for i, arg in enumerate(args) if arg is None]))
             try:
-                return kernel._launch(frame, grid, block, shared_mem, *args)
+                return kernel._launch(frame, grid, block, shared_mem, args)
             except HasOperationError:
                 return _Deferred(kernel, args, cast(Any, (grid, block)), shared_mem, frame)
         except HasOperationError:
@@ -411,7 +411,7 @@ class _Deferred(Launch):
             for arg in self._args
         ]
         try:
-            launch: Launch = kernel._launch(sys._getframe(0), *self._how, *args)
+            launch: Launch = kernel._launch(sys._getframe(0), *self._how, args)
         except HasOperationError:
             raise UsageError(
                 f"{kernel.name}() got an operation that yields another operation: let the first go on with "

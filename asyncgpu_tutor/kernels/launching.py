@@ -48,8 +48,8 @@ def launcher(
     Returns
     -------
     callable
-        Called with the frame of the caller, grid, block, shared memory and the arguments, which are no
-        operations. Nothing is taken where it raises.
+        Called with the frame of the caller, grid, block, shared memory and a sequence of the arguments, which
+        are no operations. Nothing is taken where it raises.
     """
     parameters = signature.parameters
     place = {parameter.name: index for index, parameter in enumerate(parameters)}
@@ -72,7 +72,7 @@ def launcher(
     }
     given = _listed("p", range(len(parameters)))
     # `part` is the one partition among the arguments; where there are more, they have to agree.
-    lines = ["part = None", "shared = ()"]
+    lines = [f"[{given}] = args", "part = None", "shared = ()"]
     for index, parameter in enumerate(parameters):
         space[f"accept{index}"] = acceptors[index]
         lines += (_array if parameter.pointer else _scalar)(index, parameter, space)
@@ -102,7 +102,7 @@ def launcher(
         f"if moves: note(where, ({taken}))",
         f"return launch(kernel, frame, asked, ({given}), ({taken}), shared)",
     ]
-    return _compiled("call", f"frame, grid, block, shared_mem, {given}", lines, space)
+    return _compiled("call", "frame, grid, block, shared_mem, args", lines, space)
 
 
 def gatherer(signature: Signature) -> Callable[..., tuple[Any, ...]]:

@@ -207,7 +207,7 @@ def test_it_says_what_the_general_functions_say_one_by_one(case: Case) -> None:
     try:
         with noting_moves(noted):
             kernel, frame, how, args, taken, shared = call(
-                "frame", case.grid, case.block, case.shared_mem, *case.args
+                "frame", case.grid, case.block, case.shared_mem, case.args
             )
     except (UsageError, HasOperationError) as error:
         refused = error

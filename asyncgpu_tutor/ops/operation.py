@@ -92,6 +92,10 @@ class DeviceOp(Generic[T]):
         self._at = frame.f_lasti
         self._used = False
 
+    def _origin(self) -> tuple[CodeType, int]:
+        """The code that built it, and which of its instructions."""
+        return self._where, self._at
+
     # ------------------------------------------------------------------ for subclasses
     @abstractmethod
     def _enqueue(self, context: ExecutionContext) -> T:
@@ -141,7 +145,7 @@ class DeviceOp(Generic[T]):
         except AttributeError:  # its constructor has raised something, so nothing was built
             return
         if not sys.is_finalizing():
-            warn_never_run(self._label, self._where, self._at)
+            warn_never_run(self._label, *self._origin())
 
     if not TYPE_CHECKING:  # a checker says by itself that there is no such thing
 
@@ -345,17 +349,21 @@ class Bind(DeviceOp[U]):
                 f"and_then and map take a function, and got {_brief(function)}: write "
                 ".and_then(lambda result: ...), or agt.zip(a, b) for two operations in order"
             )
-        # In place of a call of DeviceOp's constructor: chains are made of these. A chain was built where it
-        # begins.
+        # In place of a call of DeviceOp's constructor: chains are made of these.
         self._label = source._label
-        self._where = source._where
-        self._at = source._at
         self._used = False
         source._used = True
         self._source = source
         self._function = function
         self._maps = maps
         self._with_context = with_context
+
+    def _origin(self) -> tuple[CodeType, int]:
+        # A chain was built where it begins.
+        source: DeviceOp[Any] = self._source
+        while type(source) is Bind:
+            source = source._source
+        return source._origin()
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         return (self._source,)

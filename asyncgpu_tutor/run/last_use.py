@@ -34,11 +34,6 @@ class LastUse:
         self.stream = stream
         self._event: Event | None = None
 
-    @property
-    def unmarked(self) -> bool:
-        """Whether nobody on another stream has waited for it."""
-        return self._event is None
-
     def mark(self) -> None:
         """Whoever comes next waits for what is enqueued by now, and for nothing that follows."""
         self._event = self.stream.record()
@@ -77,7 +72,7 @@ def come_after(stream: Stream, used: Sequence[UsedMemory]) -> None:
     for memory in used:
         last = memory.last
         if last is not None:
-            if last.stream is stream and last.unmarked:
+            if last.stream is stream and last._event is None:
                 continue  # what comes on this stream comes after it, and is its last use in its place
             last.hold_back(stream)
         if captured:

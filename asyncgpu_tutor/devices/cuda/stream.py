@@ -46,17 +46,15 @@ class CupyEvent:
     def done(self) -> bool:
         """Whether the device has passed it, or has failed."""
         # CuPy's own `done` stays False for ever after a fault; the status itself tells the two apart.
-        return bool(runtime.eventQuery(self.ptr) != NOT_READY)
+        status: int = runtime.eventQuery(self.ptr)
+        return status != NOT_READY
 
     @property
     def succeeded(self) -> bool:
         """Whether the device has passed it, and has not failed."""
         return bool(runtime.eventQuery(self.ptr) == 0)
 
-    @property
-    def retired(self) -> bool:
-        """As `done`."""
-        return self.done
+    retired = done
 
     def synchronize(self) -> None:
         """Block the host until the device has passed it."""

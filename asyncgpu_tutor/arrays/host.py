@@ -141,12 +141,16 @@ def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
 
     Looks into tuples (named ones too), lists and dicts, and into what is derived from those two.
     """
-    kind = cast(Any, type(result))
+    kind: Any = result.__class__  # not type(result), which would narrow what a checker knows
     if kind is HostArray:
         return function(result)
     if isinstance(result, tuple):
-        entries = [in_containers(function, part) for part in cast(tuple[Any, ...], result)]
-        return kind(*entries) if hasattr(kind, "_fields") else tuple(entries)
+        entries: list[Any] = [
+            function(part) if part.__class__ is HostArray else in_containers(function, part)
+            for part in cast(tuple[Any, ...], result)
+        ]
+        # A plain tuple is not asked for what it lacks: that takes longer than all of its entries.
+        return tuple(entries) if kind is tuple or not hasattr(kind, "_fields") else kind(*entries)
     if issubclass(kind, (list, dict)):
         filled: Any = copy.copy(result)
         for place in list(filled) if issubclass(kind, dict) else range(len(filled)):
@@ -162,8 +166,4 @@ def buffers(result: Any) -> Any:
 
 def deliver(result: Any) -> Any:
     """A result as its receiver gets it: NumPy arrays in place of their handles."""
-    if type(result) is HostArray:
-        return result.numpy()
-    if type(result) is tuple:
-        return tuple([deliver(entry) for entry in cast("tuple[Any, ...]", result)])
     return in_containers(_plain, result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 
@@ -101,8 +101,7 @@ class Download(DeviceOp[npt.NDArray[Any]]):
         if context._run.captures:
             context.on_failed_capture(self._undo)
         context._keep.append(self)  # and with it the array, and what counts a shared one
-        handle = context._download(array, self._out)
-        return cast("npt.NDArray[Any]", handle)  # the receiver gets the array itself
+        return context._download(array, self._out)
 
     def _undo(self) -> None:
         self._ran = False

@@ -120,7 +120,7 @@ class Replayed(ABC, Generic[T]):
             for array in self._arrays:  # other libraries ask an array for its stream
                 array._buffer.stream = stream
         context._run.kernels.extend(self.kernels)
-        return cast(T, in_containers(context.seen, self._lent))
+        return in_containers(context.seen, self._lent)
 
     def _fill(self, capture: Capture, handles: T) -> None:
         """It has been captured, and yields these."""

@@ -65,7 +65,7 @@ class _Once(DeviceOp[T]):
         context.keep(self._handles)
         if mine:
             return cast(T, self._handles)
-        return cast(T, in_containers(context.seen, self._handles))
+        return in_containers(context.seen, self._handles)
 
     def _follow(self, use: LastUse, context: ExecutionContext) -> None:
         """The source ran on another stream: wait for it there."""
@@ -126,7 +126,7 @@ class SharedOp(_Once[T]):
     __slots__ = ()
 
     def _adopt(self, handles: T) -> T:
-        return cast(T, in_containers(_as_shared, handles))
+        return in_containers(_as_shared, handles)
 
     def _mark(self, use: LastUse) -> None:
         use.mark()  # others are likely, and are to wait for this and not for what follows it here

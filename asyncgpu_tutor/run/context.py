@@ -232,8 +232,11 @@ class ExecutionContext:
         self._touch(array)
         return self._download(array, out)
 
-    def _download(self, array: DeviceArray, out: npt.NDArray[Any] | None) -> HostArray:
-        """As `copy_to_host`, by what has taken the array and is kept alive itself."""
+    def _download(self, array: DeviceArray, out: npt.NDArray[Any] | None) -> Any:
+        """As `copy_to_host`, by what has taken the array and is kept alive itself.
+
+        A `HostArray`; an operation that yields it is typed by what the receiver gets, which is the array.
+        """
         buffer = array._buffer
         if buffer.device is not self.device or array._owner is not None:
             self._touch(array, taken=True)

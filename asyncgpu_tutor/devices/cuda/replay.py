@@ -51,7 +51,7 @@ class CupyReplay:
     def enqueue(self, streams: Sequence[Stream]) -> None:
         """Make all calls."""
         device = self._device
-        pointers = tuple([cast(CupyStream, stream).ptr for stream in streams])
+        pointers = tuple([stream.ptr for stream in cast("Sequence[CupyStream]", streams)])
         bound = self._bound.get(pointers)
         if bound is None:
             for stream in streams:

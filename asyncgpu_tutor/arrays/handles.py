@@ -206,21 +206,23 @@ class DeviceArray:
 
     def _check(self) -> None:
         """Raise `UseAfterMoveError` unless this handle is still good."""
+        if self._gone is None:
+            owner = self._owner
+            if owner is not None and owner._gone is not None:
+                raise UseAfterMoveError(
+                    f"array {self.name!r} is borrowed, and its owner was moved {owner.gone}. "
+                    "Borrow it again from the new owner, or pass x.share() instead."
+                )
+            return
         if self._gone == _BY_SHARE:
             raise UseAfterMoveError(
                 f"array {self.name!r} was moved by share(), which makes a shared handle of it. Keep "
                 "that one, as in x = x.share(), and pass it on as often as you like."
             )
-        if self._gone is not None:
-            raise UseAfterMoveError(
-                f"array {self.name!r} was moved {self._gone}. Use what that operation returns, or "
-                "pass x.share() or x.borrow() instead of x where x is needed again."
-            )
-        if self._owner is not None and self._owner.moved:
-            raise UseAfterMoveError(
-                f"array {self.name!r} is borrowed, and its owner was moved {self._owner.gone}. "
-                "Borrow it again from the new owner, or pass x.share() instead."
-            )
+        raise UseAfterMoveError(
+            f"array {self.name!r} was moved {self._gone}. Use what that operation returns, or "
+            "pass x.share() or x.borrow() instead of x where x is needed again."
+        )
 
     # ------------------------------------------------------------------ handles
     def _take(self, where: str) -> DeviceArray:

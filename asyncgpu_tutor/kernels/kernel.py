@@ -363,10 +363,11 @@ class Launch(DeviceOp[Any]):
     def _all(self) -> tuple[Any, ...]:
         """Its arrays as they were given, under new handles; one that was given twice is given back twice."""
         given = [self._args[place] for place in self._kernel._places]
-        yields = {id(one): one for one in given}
-        for key, one in yields.items():
-            parted = type(one) is Partition
-            yields[key] = one._of(one.array._again()) if parted else one._again()
+        yields: dict[int, Any] = {}
+        for one in given:
+            if id(one) not in yields:
+                parted = type(one) is Partition
+                yields[id(one)] = one._of(one.array._again()) if parted else one._again()
         return tuple([yields[id(one)] for one in given])
 
     def _undo(self) -> None:

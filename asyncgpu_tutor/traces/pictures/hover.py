@@ -11,8 +11,6 @@ from asyncgpu_tutor.traces.pictures.panel import Panel
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, count
 
-__all__ = ["tips"]
-
 _MOST_NAMES = 4
 
 

@@ -12,8 +12,6 @@ from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.protocol import Device, Stream
 
-__all__ = ["SchedulingPolicy", "SingleStream", "StreamPoolRoundRobin"]
-
 
 class SchedulingPolicy(ABC):
     """Decides which stream an operation runs on.

@@ -26,18 +26,6 @@ from asyncgpu_tutor.errors import (
     UseAfterMoveError,
 )
 
-__all__ = [
-    "Buffer",
-    "DeviceArray",
-    "Mode",
-    "Partition",
-    "Share",
-    "as_shape",
-    "borrowed_in",
-    "noted_moves",
-    "noting_moves",
-]
-
 Mode = Literal["owned", "shared", "borrowed"]
 _BY_SHARE = "by share()"  # where an owned array went that has become a shared one
 noted_moves: dict[int, list[DeviceArray]] = {}  # by thread: see `noting_moves`

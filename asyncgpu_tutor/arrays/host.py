@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.errors import NotReadyError
 
-__all__ = ["HostArray", "Writer", "buffers", "deliver", "in_containers"]
-
 
 class Writer(Protocol):
     """An operation under way."""

@@ -16,8 +16,6 @@ from asyncgpu_tutor.data.inputs import MlpInputs
 from asyncgpu_tutor.data.quality import Quality
 from asyncgpu_tutor.errors import ArrayShapeError
 
-__all__ = ["LICENCE", "SOURCE", "THRESHOLD", "Digits", "Samples", "load_digits", "load_samples"]
-
 SOURCE: Final = (
     "E. Alpaydin and C. Kaynak (1998), Optical Recognition of Handwritten Digits, UCI Machine "
     "Learning Repository, https://doi.org/10.24432/C50P49; its test part, as shipped with "

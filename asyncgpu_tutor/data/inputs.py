@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.errors import ArrayShapeError
 
-__all__ = ["MlpInputs", "reference_forward", "seed_inputs"]
-
 
 @dataclass(frozen=True, eq=False)
 class MlpInputs:

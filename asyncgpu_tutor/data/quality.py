@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.errors import ArrayShapeError
 
-__all__ = ["Quality"]
-
 
 @dataclass(frozen=True, slots=True)
 class Quality:

@@ -19,8 +19,6 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Exercise
 from asyncgpu_tutor.exercises.sandbox import private_device
 
-__all__ = ["explanation", "hints", "model", "solution_text", "untouched"]
-
 
 @cache
 def _stored() -> dict[str, dict[str, str]]:

@@ -9,8 +9,6 @@ from typing import Any, cast
 
 import asyncgpu_tutor as agt
 
-__all__ = ["Exercise", "Rejected", "case", "compared", "meant_to_fail"]
-
 
 @dataclass(frozen=True)
 class Exercise:

@@ -8,8 +8,6 @@ from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.types import Span
 
-__all__ = ["EXHIBITS", "ROUNDS", "report", "rounds"]
-
 EXHIBITS: Mapping[str, str] = {
     "A": "08_hidden_synchronisation",
     "B": "08_too_few_streams",

@@ -10,8 +10,6 @@ from types import EllipsisType
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.outcome import Words
 
-__all__ = ["Prediction", "Verdict", "score"]
-
 
 @dataclass(frozen=True)
 class Verdict:

@@ -12,18 +12,6 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import Machine, SimDevice, completed
 
-__all__ = [
-    "Observed",
-    "call",
-    "call_plain",
-    "neighbour",
-    "observe",
-    "on_fresh_device",
-    "one_line",
-    "private_device",
-    "tried",
-]
-
 T = TypeVar("T")
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 import asyncgpu_tutor as agt
 
-__all__ = ["Range", "RangeLog", "watched"]
-
 
 @dataclass(frozen=True, slots=True)
 class Range:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from asyncgpu_tutor.cuda_c import Counts, LineCounts
 
-__all__ = ["annotate"]
-
 
 def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
     """The source with numbers in front, summed over `launches`.

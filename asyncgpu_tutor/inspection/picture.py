@@ -16,8 +16,6 @@ from asyncgpu_tutor.devices.simulated import DeviceSpec
 from asyncgpu_tutor.inspection.kernel_report import KernelReport, load_store_gb_s, peak_gflops
 from asyncgpu_tutor.traces.pictures.style import INK, OP_COLOURS, QUIET, RULE, darker
 
-__all__ = ["draw"]
-
 # Kernels can be told apart by these shapes, without colour.
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 

@@ -14,8 +14,6 @@ from asyncgpu_tutor.inspection.listing import annotate
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Report"]
-
 
 class Report:
     """What the kernels of a run did. Made by `microscope`.

@@ -11,8 +11,6 @@ from asyncgpu_tutor.inspection.report import Report
 from asyncgpu_tutor.run import current_device
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
-__all__ = ["microscope"]
-
 
 @contextmanager
 def microscope() -> Generator[Report]:

@@ -22,8 +22,6 @@ from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures.style import THEME
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
-__all__ = ["Threads", "show_threads"]
-
 _WIDTH, _TALL, _ROOM = 760, 330, 130  # pixels: the picture; the grid, and an array, at most
 _SIZES = (20, 16, 13, 11, 9, 7, 6, 5, 4, 3)  # of a cell
 _GAP, _LABEL = 8, 16

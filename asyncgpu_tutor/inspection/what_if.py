@@ -23,8 +23,6 @@ from asyncgpu_tutor.traces.spans.shown import Lines
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["Exploration", "explore"]
-
 _MOST = 100  # runs
 _STILLS = 3  # timelines in the still picture
 

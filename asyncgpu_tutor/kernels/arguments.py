@@ -14,20 +14,6 @@ from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, 
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.ops import DeviceOp, asarray, is_foreign
 
-__all__ = [
-    "Acceptor",
-    "HasNullError",
-    "HasOperationError",
-    "array_acceptor",
-    "check_shapes",
-    "forbid_rerun",
-    "null_acceptor",
-    "scalar_acceptor",
-    "settle",
-    "shape_check",
-    "take",
-]
-
 Acceptor = Callable[[Any], Any]
 
 

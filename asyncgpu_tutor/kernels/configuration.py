@@ -11,8 +11,6 @@ from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.devices.protocol import Dim3, Limits
 from asyncgpu_tutor.errors import LaunchConfigError
 
-__all__ = ["as_dim3", "check_limits", "configuration", "differ"]
-
 
 def as_dim3(what: str, given: int | tuple[int, ...]) -> Dim3:
     """One to three integers as (x, y, z); `LaunchConfigError` if they are none."""

@@ -13,8 +13,6 @@ from asyncgpu_tutor.devices.protocol import Device, Function
 from asyncgpu_tutor.errors import ArrayShapeError, UsageError
 from asyncgpu_tutor.run import current_device
 
-__all__ = ["Constants"]
-
 
 class Constants:
     """The variables of a kernel's file, by name, on the current device.

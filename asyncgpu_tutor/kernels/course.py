@@ -9,8 +9,6 @@ from asyncgpu_tutor.kernels.sgemm_naive import SGEMM_NAIVE
 from asyncgpu_tutor.kernels.sgemm_tiled import SGEMM_TILED
 from asyncgpu_tutor.kernels.softmax import SOFTMAX
 
-__all__ = ["matvec_naive", "relu", "sgemm_naive", "sgemm_tiled", "softmax"]
-
 sgemm_naive = Kernel(SGEMM_NAIVE)
 matvec_naive = Kernel(MATVEC_NAIVE)
 relu = Kernel(RELU)

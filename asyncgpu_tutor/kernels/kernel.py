@@ -35,8 +35,6 @@ from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.ops.operation import evaluate
 from asyncgpu_tutor.run import ExecutionContext, current_device
 
-__all__ = ["Kernel", "Launch"]
-
 
 class Kernel:
     """CUDA C source, and what the host knows of it.

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["KernelSource"]
-
 
 @dataclass(frozen=True, eq=False)
 class KernelSource:

@@ -22,8 +22,6 @@ from asyncgpu_tutor.run import (
 )
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
-__all__ = ["CudaGraph", "GraphScope", "graph_on"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

@@ -13,8 +13,6 @@ from asyncgpu_tutor.errors import ArrayDTypeError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.run import ExecutionContext, check_out
 
-__all__ = ["Download", "Value", "WithContext", "value", "with_context"]
-
 T = TypeVar("T")
 
 

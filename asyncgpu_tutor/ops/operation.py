@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.ops.prepared import Prepared
     from asyncgpu_tutor.ops.shared import SharedOp
 
-__all__ = ["Bind", "DeviceOp", "Makers", "as_op", "choose", "evaluate", "warn_never_run"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 A = TypeVar("A")

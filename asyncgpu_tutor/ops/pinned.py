@@ -11,8 +11,6 @@ from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, as_shape
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.run import current_device
 
-__all__ = ["asarray", "is_foreign", "mapped", "pin", "pinned"]
-
 
 def pinned(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
     """A host array in page-locked memory, not initialised: copies from and to it are asynchronous."""

@@ -26,8 +26,6 @@ from asyncgpu_tutor.run import (
     in_turn,
 )
 
-__all__ = ["Prepared", "Replayed", "prepare"]
-
 T = TypeVar("T")
 
 

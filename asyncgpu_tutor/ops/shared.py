@@ -13,8 +13,6 @@ from asyncgpu_tutor.errors import CaptureError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run import CaptureStream, ExecutionContext, LastUse
 
-__all__ = ["SharedOp", "entry", "once_lock", "unzip"]
-
 T = TypeVar("T")
 
 

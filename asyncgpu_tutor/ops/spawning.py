@@ -12,8 +12,6 @@ from asyncgpu_tutor.run import borrowed_message
 from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 
-__all__ = ["borrowed_arrays", "spawn"]
-
 T = TypeVar("T")
 
 

@@ -11,8 +11,6 @@ from asyncgpu_tutor.errors import CaptureError
 if TYPE_CHECKING:
     from asyncgpu_tutor.run.capture import Capture
 
-__all__ = ["CaptureEvent", "CaptureStream", "later"]
-
 
 class CaptureEvent:
     """A point in the work of a stream of a capture."""

@@ -39,8 +39,6 @@ from asyncgpu_tutor.run.pageable import warn_pageable
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import Tag
 
-__all__ = ["ExecutionContext", "Run", "borrowed_message", "check_out"]
-
 _numbers = itertools.count(1)
 
 

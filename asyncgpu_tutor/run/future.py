@@ -17,8 +17,6 @@ from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import current_tag
 
-__all__ = ["LOOK_US", "DeviceFuture", "FutureState", "passes"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

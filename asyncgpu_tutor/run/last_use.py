@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.run.capture_stream import CaptureStream
 
-__all__ = ["LastUse", "UsedMemory", "come_after", "in_turn"]
-
 # Held from the moment in which a run is put behind those before it until it is enqueued itself. There is one
 # for all: a run may be behind several others, and locks of their own would have to be taken in one order.
 in_turn = threading.RLock()

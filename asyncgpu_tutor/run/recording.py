@@ -16,8 +16,6 @@ from asyncgpu_tutor.traces.spans import Span, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["Source", "record"]
-
 Source = Literal["auto", "cupti", "all", "events"]
 
 

@@ -20,8 +20,6 @@ from asyncgpu_tutor.ops.operation import as_op, evaluate
 from asyncgpu_tutor.run import create_stream
 from asyncgpu_tutor.run.future import DeviceFuture, FutureState
 
-__all__ = ["Host", "Lane", "Request"]
-
 T = TypeVar("T")
 Host = npt.NDArray[Any]
 

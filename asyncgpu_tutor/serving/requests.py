@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterable, Coroutine, Iterable
 from typing import Any
 
-__all__ = ["END", "Arriving", "Ready"]
-
 # Follows the last request. None would not do, because a source may yield it by mistake.
 END: Any = object()
 

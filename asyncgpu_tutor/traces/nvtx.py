@@ -25,21 +25,6 @@ from typing import Any, Protocol, cast
 
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = [
-    "DOMAIN",
-    "Domain",
-    "Token",
-    "across",
-    "disable",
-    "enable",
-    "enabled",
-    "end",
-    "into",
-    "push",
-    "span",
-    "start",
-]
-
 DOMAIN = "asyncgpu_tutor"  # profilers show and filter our ranges by it
 
 _VARIABLE = "ASYNCGPU_NVTX"

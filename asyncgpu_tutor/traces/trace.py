@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.traces.formats.sql import Rows
     from asyncgpu_tutor.traces.pictures import Timeline
 
-__all__ = ["Trace"]
-
 
 @dataclass(repr=False)
 class Trace:

@@ -15,8 +15,6 @@ from asyncgpu_tutor.run import resolve
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
-__all__ = ["add_arguments", "run"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor calibrate``."""

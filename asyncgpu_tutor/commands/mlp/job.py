@@ -15,8 +15,6 @@ from asyncgpu_tutor import DeviceArray, DeviceOp, SchedulingPolicy
 from asyncgpu_tutor.commands.mlp.pipeline import network_forward
 from asyncgpu_tutor.types import Device, Stream
 
-__all__ = ["Array", "Job", "Shares", "Side"]
-
 Array = npt.NDArray[np.float32]
 Shares = dict[tuple[str, str], int]  # how many handles there are, by device and weight
 

@@ -14,8 +14,6 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run import resolve
 
-__all__ = ["add_arguments", "devices_of", "network_of", "new_policy", "streams_of"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor mlp``."""

@@ -6,8 +6,6 @@ that ordinary numbers take, in single precision. Where a function has several su
 
 from __future__ import annotations
 
-__all__ = ["ISSUED"]
-
 ISSUED = {
     "/": 11, "%": 23,
     "sqrt": 10, "rsqrt": 4, "cbrt": 16, "exp": 10, "exp2": 4, "exp10": 10, "expm1": 29,

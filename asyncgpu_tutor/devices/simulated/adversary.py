@@ -12,8 +12,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-__all__ = ["Adversary", "Whim"]
-
 
 @dataclass(frozen=True, slots=True)
 class Whim:

@@ -11,8 +11,6 @@ from asyncgpu_tutor.devices.simulated.interrupts import interruptible
 from asyncgpu_tutor.devices.simulated.model import KernelTime
 from asyncgpu_tutor.devices.simulated.queues import Work
 
-__all__ = ["Waiting"]
-
 # What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
 _IDLE = 1e-9
 

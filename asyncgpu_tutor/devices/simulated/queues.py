@@ -9,8 +9,6 @@ from typing import Literal, Protocol
 
 from asyncgpu_tutor.errors import DeviceError
 
-__all__ = ["Command", "EngineEvent", "Paused", "Queue", "Resource", "Work"]
-
 Resource = Literal["compute", "h2d", "d2h", "none"]
 
 

@@ -15,8 +15,6 @@ from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag, forb
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.simulated.device import SimDevice
 
-__all__ = ["SimEvent", "SimStream"]
-
 
 class SimEvent:
     """A point in the work of a simulated stream."""

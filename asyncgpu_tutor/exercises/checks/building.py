@@ -10,8 +10,6 @@ from asyncgpu_tutor.exercises.checks.schedule import lazy
 from asyncgpu_tutor.exercises.exercise import Rejected, compared
 from asyncgpu_tutor.exercises.sandbox import observe
 
-__all__ = ["built"]
-
 
 def built(
     name: str, answer: Callable[..., Any], expected: agt.Trace, *args: Any, cure: str = ""

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["Database", "Value", "opened"]
-
 _MOST_BYTES = 8 * 2**30
 _MOST_TEXT = 1_000_000  # bytes of one value
 _STEPS = 100_000  # instructions of SQLite between two calls of the progress handler

@@ -15,8 +15,6 @@ from asyncgpu_tutor.traces.formats._database import Database, Value
 from asyncgpu_tutor.traces.spans.intervals import Interval, union
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind
 
-__all__ = ["WAITS", "Call", "Export", "Key", "Range", "Work", "collect"]
-
 # A process and a correlation in it: each process counts its own calls from 1 on.
 Key = tuple[int, int]
 

@@ -11,8 +11,6 @@ from asyncgpu_tutor.traces.formats import own_json
 from asyncgpu_tutor.traces.spans.span import Span
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
 
-__all__ = ["Parts", "spans_of"]
-
 # What a trace is made of: spans, clock, device, and facts.
 Parts = tuple[list[Span], str, str, dict[str, object]]
 

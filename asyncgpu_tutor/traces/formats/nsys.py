@@ -22,8 +22,6 @@ from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, call_name
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
-__all__ = ["CLOCK", "built", "read"]
-
 CLOCK = "Nsight Systems"
 _MOST_BRANCHES = 128  # as many as a device has hardware queues
 _WHAT = "an export of Nsight Systems (nsys export --type sqlite)"

@@ -19,17 +19,6 @@ from typing import Any, NoReturn, cast
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans.span import KINDS, Span, SpanKind
 
-__all__ = [
-    "FORMAT",
-    "MOST_BYTES",
-    "MOST_SPANS",
-    "parsed",
-    "read",
-    "read_body",
-    "read_text",
-    "write",
-]
-
 FORMAT = "asyncgpu_tutor.trace/1"
 
 MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans

@@ -19,8 +19,6 @@ from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
 
-__all__ = ["OURS", "PROVENANCE", "nested", "write"]
-
 OURS = "asyncgpu_tutor"  # who wrote a file
 
 _SEQUENCE = 1  # all packets are of one writer

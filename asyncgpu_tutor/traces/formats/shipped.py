@@ -7,8 +7,6 @@ from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["FOLDER", "beside", "names", "recording"]
-
 FOLDER = Path(__file__).resolve().parents[1] / "recordings"
 
 

@@ -10,8 +10,6 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans.shown import html_table
 from asyncgpu_tutor.traces.spans.span import Span
 
-__all__ = ["Rows", "ask"]
-
 _COLUMNS = (
     "id", "kind", "name", "start", "end", "duration", "device", "stream", "op", "label", "call", "bytes",
     "detail",

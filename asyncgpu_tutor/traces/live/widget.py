@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["show"]
-
 
 def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict[str, Any]:
     """What a cell displays, by MIME type: the live view where there can be one, and a still for elsewhere.

@@ -18,8 +18,6 @@ from matplotlib.transforms import ScaledTranslation
 
 from asyncgpu_tutor.traces.pictures.layout import Bar
 
-__all__ = ["BarName", "Subtitle", "text_width"]
-
 _LARGEST, _SMALLEST = 8.0, 4.5  # points
 _SHORTEST = 4  # letters of a name that is cut off
 

@@ -9,8 +9,6 @@ from html import escape
 from asyncgpu_tutor.traces.pictures.style import OP_COLOURS, THEME, darker
 from asyncgpu_tutor.traces.pictures.svg import ticks
 
-__all__ = ["Curve"]
-
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 34, 44  # pixels around the curves
 _RADIUS = 4  # pixels, of a point
 

@@ -37,8 +37,6 @@ from asyncgpu_tutor.traces.pictures.style import (
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
 
-__all__ = ["UNIT", "draw_figure", "draw_panel"]
-
 # The sizes of a figure are in inches.
 UNIT = 0.31  # the height of a lane
 _ABOVE = 0.58  # title and subtitle

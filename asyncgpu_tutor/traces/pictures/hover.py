@@ -12,8 +12,6 @@ from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, count
 
-__all__ = ["tips"]
-
 _MOST_NAMES = 4
 
 

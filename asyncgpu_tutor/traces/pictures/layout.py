@@ -11,8 +11,6 @@ from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows
 from asyncgpu_tutor.traces.spans.merging import Stretch, merged
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["Arrow", "ArrowKind", "Band", "Bar", "Layout", "arrange"]
-
 ArrowKind = Literal["event", "launch", "sync"]
 
 _ROW = 0.62  # height of a row where a lane has several

@@ -24,8 +24,6 @@ from asyncgpu_tutor.traces.spans.lanes import packed
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["Row", "nsight_window", "window_rows"]
-
 _ROW = 0.34  # inches
 _MEMORY = ("h2d", "d2h", "d2d", "memset")
 _START_END = "Start & End"

@@ -7,21 +7,6 @@ from dataclasses import dataclass
 
 from asyncgpu_tutor.traces.spans import SpanKind
 
-__all__ = [
-    "EVENT",
-    "INK",
-    "KIND_LOOKS",
-    "OP_COLOURS",
-    "PAPER",
-    "QUIET",
-    "RULE",
-    "THEME",
-    "UNOWNED",
-    "Look",
-    "darker",
-    "lighter",
-]
-
 INK = "#222222"  # lines, and text that counts
 EVENT = "#B00040"  # the arrow where a stream waits for another: nobody should miss it
 QUIET = "#666666"  # text that need not be seen first

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["ColourBy", "Dependencies", "Timeline", "Window", "compare_timelines", "plot"]
-
 ColourBy = Literal["kind", "op"]
 Dependencies = bool | Literal["all"]
 Window = tuple[float, float]

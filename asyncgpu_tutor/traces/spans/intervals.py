@@ -9,8 +9,6 @@ from itertools import pairwise
 
 import numpy as np
 
-__all__ = ["Interval", "common", "gaps", "histogram", "length", "union", "within"]
-
 Interval = tuple[float, float]
 
 

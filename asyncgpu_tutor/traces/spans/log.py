@@ -9,8 +9,6 @@ from itertools import count
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind
 from asyncgpu_tutor.traces.spans.tag import Name
 
-__all__ = ["Draft", "SpanLog"]
-
 
 @dataclass(slots=True)
 class Draft:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind
 
-__all__ = ["Stretch", "merged"]
-
 
 @dataclass(slots=True)
 class Stretch:

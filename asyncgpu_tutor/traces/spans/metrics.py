@@ -21,8 +21,6 @@ from asyncgpu_tutor.traces.spans.shown import html_table
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
 
-__all__ = ["Metrics", "measure", "scope_of"]
-
 _StreamKey = tuple[str, int]  # device, stream
 _EngineKey = tuple[str, Engine]  # device, engine
 

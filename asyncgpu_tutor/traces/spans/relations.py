@@ -13,8 +13,6 @@ from asyncgpu_tutor.traces.spans.intervals import common, length, union
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.spans.span import Span
 
-__all__ = ["Spans", "happens_before", "overlap_between", "runs_before", "select"]
-
 Spans = Span | str | Iterable[Span]
 
 

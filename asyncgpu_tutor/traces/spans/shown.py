@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["NOTHING", "Lines", "html_table"]
-
 NOTHING = (
     "Nothing was recorded. A trace is filled when its block, with agt.record() as trace:, ends. In it is "
     "what ran inside of the block: by op.sync(), await op or agt.spawn(op)."

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-__all__ = ["DEVICE_KINDS", "KINDS", "UNIFIED_MEMORY", "Span", "SpanKind", "call_name"]
-
 SpanKind = Literal[
     "kernel",  # a kernel runs
     "h2d",  # a copy, host to device

@@ -28,8 +28,6 @@ from asyncgpu_tutor.traces.spans.vocabulary import (
     count,
 )
 
-__all__ = ["key", "render", "strips"]
-
 _COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
 _LONGEST_PATH = 12  # steps that are named one by one
 _NO_ROOM = ":"  # where a kernel waits for its first place, which is no work

@@ -10,8 +10,6 @@ from contextvars import ContextVar
 
 from asyncgpu_tutor.errors import NestedSyncError
 
-__all__ = ["CURRENT", "Name", "Tag", "current_operation", "current_tag", "forbid_nested_wait"]
-
 
 class Name(str):
     """A label that the program gave, and that is not just what the operation does.

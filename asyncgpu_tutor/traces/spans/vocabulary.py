@@ -7,18 +7,6 @@ from typing import Literal
 
 from asyncgpu_tutor.traces.spans.span import SpanKind
 
-__all__ = [
-    "ENGINES",
-    "ENGINE_OF",
-    "ENGINE_WORDS",
-    "KIND_LETTERS",
-    "KIND_WORDS",
-    "Engine",
-    "clock_words",
-    "count",
-    "device_words",
-]
-
 Engine = Literal["h2d", "d2h", "compute"]
 
 ENGINES: tuple[Engine, ...] = ("h2d", "d2h", "compute")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import asyncgpu_tutor as agt
 from asyncgpu_tutor.cuda_c import compile_source
+from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import KernelCompileError, KernelFault, UnsupportedFeatureError
 
 from .support import body, ints, launch
@@ -154,3 +156,18 @@ def test_a_function_that_reaches_itself_by_its_address_is_recursion() -> None:
     )
     with pytest.raises(UnsupportedFeatureError, match="recursion"):
         body("x[i] = loop(x[i]);", before=before)
+
+
+def test_on_either_device(device: Device) -> None:
+    source = BEFORE + "__global__ void k(op_t f, const int* which, float* x) {\n"
+    source += (
+        "int i = threadIdx.x; x[i] = f(i, 5) + 100 * table[which[i]](i, 2) + apply(square, i); }"
+    )
+    kernel, which = agt.Kernel(source, "k"), np.array([0, 1, 1, 0], np.int32)
+    for number, first in enumerate((lambda i: i + 5, lambda i: 5 * i)):
+        address = kernel.constants["table"][number]
+        op = kernel(address, agt.h2d(which), agt.zeros((4,)), grid=1, block=4)
+        second = [100 * (2 * i if w else i + 2) for i, w in enumerate(which.tolist())]
+        assert op.output().to_host().sync().tolist() == [
+            first(i) + s + i * i for i, s in enumerate(second)
+        ]

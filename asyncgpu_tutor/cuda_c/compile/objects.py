@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from asyncgpu_tutor.cuda_c.compile.calls import call_with, choose, expand
+from asyncgpu_tutor.cuda_c.compile.calls import call_with, expand
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import value
 from asyncgpu_tutor.cuda_c.compile.declarations import local_memory, zero_of
+from asyncgpu_tutor.cuda_c.compile.overloads import choose
 from asyncgpu_tutor.cuda_c.compile.places import as_base
 from asyncgpu_tutor.cuda_c.compile.record import Declare
 from asyncgpu_tutor.cuda_c.compile.storage import put, read_variable, use

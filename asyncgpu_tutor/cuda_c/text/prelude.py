@@ -2,7 +2,8 @@
 
 NVRTC and the simulated device have no such headers, while published kernels are compiled where they are at
 hand: nvcc brings <climits>, <cmath> and <cstdint> along by itself. Values: C17, clauses 5.2.4.2 and 7.12, for
-a 64-bit Linux host; `int64_t` is `long long`, as in NVIDIA's own cuda_stdint.h.
+a 64-bit Linux host; `int64_t` and `intptr_t` are `long long`, as in NVIDIA's
+own headers for NVRTC, which may be included behind these.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ typedef signed char int8_t; typedef unsigned char uint8_t;
 typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t;
 typedef long long int64_t; typedef unsigned long long uint64_t;
-typedef long long intptr_t; typedef unsigned long long uintptr_t;
+typedef int64_t intptr_t; typedef uint64_t uintptr_t;
 typedef unsigned char uchar; typedef unsigned short ushort;
 typedef unsigned int uint; typedef unsigned long ulong;
 #define CHAR_BIT 8

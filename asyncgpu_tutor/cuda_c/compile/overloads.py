@@ -1,0 +1,111 @@
+"""Which of several functions of one name a call means: that with parameters nearest to its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.templates import bind_template, specialised
+from asyncgpu_tutor.cuda_c.compile.type_names import param_type
+from asyncgpu_tutor.cuda_c.compile.typed import Class, Expr, Scope
+from asyncgpu_tutor.cuda_c.syntax import ast
+from asyncgpu_tutor.cuda_c.types import (
+    Array,
+    CType,
+    FunctionPointer,
+    Pointer,
+    Scalar,
+    Struct,
+    promoted,
+    spelled,
+)
+from asyncgpu_tutor.errors import KernelCompileError
+
+_IMPOSSIBLE = 1_000_000  # for arguments that do not fit at all
+
+
+def choose(
+    c: Context,
+    node: ast.Call,
+    functions: Sequence[ast.Function],
+    types: list[CType],
+    known: Class | None = None,
+    this: Expr | None = None,
+) -> tuple[ast.Function, Scope] | None:
+    """The function whose parameters are nearest to arguments of these types; None if none fits."""
+    outer = c.file_scope if known is None else known.scope
+    fitting: list[tuple[tuple[int, bool], ast.Function, Scope]] = []
+    bodies = [f for f in functions if f.body is not None]
+    if not bodies:
+        c.fail(node.at, f"'{node.name}' is declared, but has no body in this file")
+    constant = this is not None and this.place is not None and this.place.const
+    for function in bodies:
+        least = sum(p.default is None for p in function.params)
+        if not least <= len(types) <= len(function.params):
+            continue
+        if function.template is not None and not function.template.params:
+            continue  # found by way of its template
+        try:
+            names = bind_template(c, function, types, node.templates, node.at, outer)
+            if names is None:
+                continue
+            with c.seen_from(names):
+                score = _score(c, function, types)
+        except KernelCompileError:
+            if len(bodies) == 1:
+                raise
+            continue  # a template that these arguments do not fit
+        if score < _IMPOSSIBLE:
+            score += function.const != constant if this is not None else 0
+            fitting.append(((score, function.template is not None), function, names))
+    if not fitting:
+        refused = next((f.refusal for f in bodies if f.refusal is not None), None)
+        if refused is not None:
+            raise refused
+        return None
+    best = min(rank for rank, _, _ in fitting)
+    chosen = [(f, n) for rank, f, n in fitting if rank == best]
+    if len(chosen) > 1:
+        c.fail(node.at, f"the call of '{node.name}' is ambiguous: cast the arguments")
+    function, names = chosen[0]
+    return specialised(c, function, names, bodies, node.at), names
+
+
+def _score(c: Context, function: ast.Function, types: list[CType]) -> int:
+    """How far the arguments are from the parameters."""
+    score = 0
+    for param, given in zip(function.params, types, strict=False):
+        target, source = param_type(c, param), given
+        if isinstance(source, Array):
+            source = Pointer(source.element, source.const, source.volatile)
+        if source == target:
+            continue
+        if isinstance(source, FunctionPointer):
+            score += _IMPOSSIBLE
+            continue
+        if c.derives(source, target):
+            score += 5
+        elif isinstance(source, Struct) or isinstance(target, Struct):
+            score += 50 if _converts(c, source, target) else _IMPOSSIBLE
+        elif isinstance(source, Scalar) and isinstance(target, Scalar):
+            score += 1 if promoted(source) == target else 10
+        elif isinstance(source, Pointer) and isinstance(target, Pointer):
+            score += 1 if source.target == target.target else 100
+        else:
+            score += 100
+    return score
+
+
+def _converts(c: Context, source: CType, target: CType) -> bool:
+    """Whether a struct is made of, or into, something else without a cast."""
+    into, out_of = c.class_of(target), c.class_of(source)
+    made = into is not None and any(
+        len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1
+        for f in into.constructors
+    )
+    vector = isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar)
+    return (
+        made
+        or vector
+        or (out_of is not None and out_of.having(f"operator {spelled(target)}") is not None)
+    )

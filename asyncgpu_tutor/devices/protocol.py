@@ -7,7 +7,7 @@ in the order of their stream; errors of the work itself surface where something 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -173,6 +173,8 @@ class Call:
         Which of the streams that the calls are made on; 0 is the one where they begin and end.
     fresh : tuple of Memory
         What was allocated for these calls, and is touched here first: what it held before is of no account.
+    named : str
+        The name of the part that it was captured in, if that had one.
     """
 
     verb: Literal[
@@ -187,6 +189,7 @@ class Call:
     args: tuple[Any, ...]
     stream: int
     fresh: tuple[Memory, ...] = ()
+    named: str = field(default="", compare=False)
 
     @property
     def is_work(self) -> bool:

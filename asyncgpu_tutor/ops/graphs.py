@@ -161,4 +161,4 @@ def graph_on(op: DeviceOp[T], stream: object) -> CudaGraph[T]:
     mine = adopt_stream(stream)
     capture = Capture(op.label, mine, allocates=False)
     handles = capture.run(partial(evaluate, op))
-    return CudaGraph[T](op.label, mine)._captured(capture, handles)
+    return CudaGraph[T](capture.label, mine)._captured(capture, handles)

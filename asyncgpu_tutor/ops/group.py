@@ -51,7 +51,7 @@ class Zip(_Group):
     __slots__ = ()
 
     def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
-        return tuple([arm._enqueue(context) for arm in self._arms])
+        return tuple([evaluate(arm, context) for arm in self._arms])
 
 
 class Overlap(_Group):

@@ -19,6 +19,7 @@ from asyncgpu_tutor.devices.protocol import Stream
 from asyncgpu_tutor.errors import NeverRunWarning, NotAnOperationError, NotDataError
 from asyncgpu_tutor.run import (
     ExecutionContext,
+    Run,
     adopt_stream,
     current_device,
     current_policy,
@@ -122,8 +123,11 @@ class DeviceOp(Generic[T]):
     def named(self, label: str) -> DeviceOp[T]:
         """Give it a name for messages, traces and NVTX ranges; returns itself.
 
-        In a timeline it stands on the bars of all that the operation is made of. Where the operation is
-        itself a part of another, that one's name stands there instead.
+        In a timeline it stands on the bars of all that the operation is made of, before the kernel's own
+        name. Where parts of it have names as well, each bar has the innermost; the whole operation's is in
+        the hover. So in ``agt.zip(a.named("layer 1"), b).named("network")`` the bars of `a` are called
+        "layer 1" and those of `b` "network". What a chain goes on with is no part of what was named before:
+        name the chain, at its end.
         """
         self._label = Name(label)
         return self
@@ -374,18 +378,33 @@ class Bind(DeviceOp[U]):
 
 
 def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
-    """Enqueue an operation. Chains of any length need no more stack than short ones."""
+    """Enqueue an operation. Chains of any length need no more stack than short ones.
+
+    Whatever is enqueued takes its name from the label of the run, which says here what part of it that is.
+    """
+    run = context._run
     pending: list[Bind[Any]] = []
+    # What has a name of its own: it ends when as few steps are pending as at its begin, and then the label is
+    # again what it was.
+    named: list[tuple[int, str]] = []
     current: Any = cast(Any, op)
+    if current._label is run.label and _only_begins_named(current):
+        run.label = str(run.label)
     while True:
         current._used = True
         while (
             current.__class__ is Bind
         ):  # not type(current), which would narrow what a checker knows
+            if current._label.__class__ is Name and not _only_begins_named(current):
+                _enter(current, run, named, len(pending))
             pending.append(current)
             current = current._source
+        if current._label.__class__ is Name:
+            _enter(current, run, named, len(pending))
         handles: Any = current._enqueue(context)
         while True:
+            while named and named[-1][0] >= len(pending):
+                run.label = named.pop()[1]
             if not pending:
                 return handles
             bind = pending.pop()
@@ -395,6 +414,18 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
         follow = bind._function
         next_op: Any = follow(context, handles) if bind._with_context else follow(handles)
         current = next_op if isinstance(next_op, DeviceOp) else as_op(next_op, follow)  # pyright: ignore[reportUnknownVariableType] - whatever it yields
+
+
+def _only_begins_named(op: Any) -> bool:
+    """Whether its name is that of what it begins with: a chain is called so until it gets a name itself."""
+    return op.__class__ is Bind and op._label is op._source._label
+
+
+def _enter(op: DeviceOp[Any], run: Run, named: list[tuple[int, str]], depth: int) -> None:
+    """What is enqueued from here on belongs to `op`, which has a name."""
+    if op._label is not run.label:
+        named.append((depth, run.label))
+        run.label = Name(run.label, op._label)
 
 
 def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp[Any]:

@@ -31,7 +31,7 @@ from asyncgpu_tutor.errors import CaptureError
 from asyncgpu_tutor.run.capture_stream import CaptureEvent, CaptureStream, later
 from asyncgpu_tutor.run.context import ExecutionContext, Run
 from asyncgpu_tutor.scheduling import SchedulingPolicy
-from asyncgpu_tutor.traces.spans.tag import CURRENT, Tag, forbid_nested_wait
+from asyncgpu_tutor.traces.spans.tag import CURRENT, Name, Tag, forbid_nested_wait
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.run.last_use import LastUse, UsedMemory
@@ -161,7 +161,12 @@ class Capture(Run):
         return stream
 
     def add(
-        self, verb: Any, args: tuple[Any, ...], stream: Stream, fresh: tuple[Memory, ...] = ()
+        self,
+        verb: Any,
+        args: tuple[Any, ...],
+        stream: Stream,
+        fresh: tuple[Memory, ...] = (),
+        named: str = "",
     ) -> None:
         """Write down one call."""
         if self.closed:
@@ -175,7 +180,9 @@ class Capture(Run):
         touched = args[3] if verb == "launch" else args
         first = [m for m in self._untouched if any(arg is m for arg in touched)]
         self._untouched = [m for m in self._untouched if not any(m is f for f in first)]
-        call = Call(verb, args, mine.index, (*fresh, *first))
+        if not named and isinstance(self.label, Name):
+            named = self.label.part
+        call = Call(verb, args, mine.index, (*fresh, *first), named)
         if call.is_work:
             number = _at(mine.seen, mine.index) + 1
             mine.seen = later(mine.seen, [0] * mine.index + [number])
@@ -313,7 +320,7 @@ class CaptureContext(ExecutionContext):
             elif call.verb == "wait_event":
                 stream.wait_event(events[call.args[0]])
             else:
-                self._capture.add(call.verb, call.args, stream, call.fresh)
+                self._capture.add(call.verb, call.args, stream, call.fresh, call.named)
 
     def fork(self) -> ExecutionContext:
         """The same capture, on a new stream: arms of an `overlap` become branches."""

@@ -137,7 +137,8 @@ def test_an_outline_drafts_the_order_that_was_captured() -> None:
     host = np.zeros(4, np.float32)
 
     def kernel(stream: int) -> Call:
-        return Call("launch", (function, (2, 1, 1), (64, 1, 1), (), 0), stream)
+        args = (function, (2, 1, 1), (64, 1, 1), (), 0)
+        return Call("launch", args, stream, named="right" if stream else "")
 
     calls = [
         Call("copy_from_host_async", ("memory", host), 0),
@@ -158,6 +159,8 @@ def test_an_outline_drafts_the_order_that_was_captured() -> None:
     assert (copy.after, left.after) == ((99,), (copy.id, 99))
     assert right.after == (copy.id, 99)
     assert back.after == (left.id, right.id, 99)
-    assert right.detail == {"grid": [2, 1, 1], "block": [64, 1, 1], "graph": "net", "node": 2}
+    shape = {"grid": [2, 1, 1], "block": [64, 1, 1], "graph": "net"}
+    assert left.detail == {**shape, "node": 1}
+    assert right.detail == {**shape, "named": "right", "node": 2}
     again = outline.draft(log, 4, op=6, label="net", call=100)
     assert again[2].after == (right.id, again[0].id, 100)

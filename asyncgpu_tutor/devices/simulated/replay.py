@@ -117,6 +117,8 @@ def _made(device: SimDevice, call: Call) -> tuple[float, Step]:
     if call.verb == "wait_event":
         return spec.call_event_us, (call.stream, None, None, cast(int, call.args[0]))
     piece = _piece(device, call)
+    if call.named:
+        piece = replace(piece, detail={**piece.detail, "named": call.named})
     fresh = [sim_memory(memory) for memory in call.fresh]
     again = replace(piece, cost=spec.replay_us, fresh=fresh)
     return piece.cost, (call.stream, again, None, None)

@@ -37,7 +37,9 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
         if span.waited_for_room:
             lines.append(f"waited {duration(span.waited_for_room)} for room on the device")
         if span.op is not None:
-            lines.append(f"operation #{span.op} {span.label}".rstrip())
+            part = span.detail.get("named")
+            inside = f", in it {part}" if part and part != span.label else ""
+            lines.append(f"operation #{span.op} {span.label}".rstrip() + inside)
         waited = [name(i) for i in span.after if i in by_id]
         if waited:
             more = f" and {len(waited) - _MOST_NAMES} more" if len(waited) > _MOST_NAMES else ""

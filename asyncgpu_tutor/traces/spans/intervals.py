@@ -77,9 +77,8 @@ def histogram(lanes: Iterable[Sequence[Interval]], begin: float, end: float) -> 
 
     Each lane is a result of `union`. The last entry is positive, unless nothing is.
     """
-    found = [np.array(lane).reshape(-1, 2) for lane in lanes]
-    stops = np.concatenate([lane[:, 1] for lane in found] or [[]])
-    starts = np.concatenate([lane[:, 0] for lane in found] or [[]])
+    found = np.array([edge for lane in lanes for edge in lane], np.float64).reshape(-1, 2)
+    starts, stops = found[:, 0], found[:, 1]
     edges = np.concatenate((stops, starts))
     order = np.argsort(edges, kind="stable")  # of two at one time, what ends comes first
     times = np.concatenate(([begin], edges[order], [end]))

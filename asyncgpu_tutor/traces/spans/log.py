@@ -75,7 +75,8 @@ class SpanLog:
             gave them.
         """
         if isinstance(label, Name):
-            label, detail = str(label), {**(detail or {}), "named": True}
+            # What was captured under a name of its own has that already.
+            label, detail = str(label), {"named": label.on_bar, **(detail or {})}
         after = waits_for if call is None else (*waits_for, call)
         number = next(self.numbers)
         if stream is not None:

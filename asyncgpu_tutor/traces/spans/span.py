@@ -94,14 +94,15 @@ class Span:
     def title(self) -> str:
         """What is written on its bar.
 
-        The name that the program gave to the operation, if it gave one; a host's call in one word. The whole
-        of it is in `name`.
+        The name that the program gave to the operation, or to the innermost part of it that has one; a host's
+        call in one word. The whole of it is in `name`.
         """
         if self.kind == "wait":
             return "wait"
         if self.kind == "call":
             return self.name.removeprefix("enqueue ").partition(" ")[0]
-        return f"{self.label}: {self.name}" if self.detail.get("named") else self.name
+        given = self.detail.get("named")
+        return f"{given}: {self.name}" if given else self.name
 
 
 def call_name(kind: SpanKind, name: str) -> str:

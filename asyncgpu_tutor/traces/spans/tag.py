@@ -14,9 +14,26 @@ __all__ = ["CURRENT", "Name", "Tag", "current_operation", "current_tag", "forbid
 
 
 class Name(str):
-    """A label that the program gave, and that is not just what the operation does."""
+    """A label that the program gave, and that is not just what the operation does.
 
-    __slots__ = ()
+    Attributes
+    ----------
+    part : str
+        The name of that part of the operation which is being enqueued; empty where it has none of its own.
+    """
+
+    __slots__ = ("part",)
+
+    def __new__(cls, label: str, part: str = "") -> Name:
+        """As for a string."""
+        name = super().__new__(cls, label)
+        name.part = part
+        return name
+
+    @property
+    def on_bar(self) -> str:
+        """What stands on the bars: the innermost name."""
+        return self.part or str(self)
 
 
 class Tag:

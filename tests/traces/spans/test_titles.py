@@ -73,3 +73,64 @@ def test_an_event_costs_what_the_model_says(sim: SimDevice) -> None:
         agt.create_stream().record()
     (call,) = trace.find("record")
     assert call.duration == pytest.approx(sim.spec.call_event_us)
+
+
+def _titles(trace: agt.Trace) -> list[str]:
+    return [span.title for span in trace.device_spans]
+
+
+def test_of_several_names_the_innermost_is_on_the_bar(device: Device) -> None:
+    """Arms, links of chains and functions' results; a name ends where what was named ends."""
+    x = agt.zeros(4).sync()
+
+    def filled(name: str) -> agt.DeviceOp[object]:
+        return agt.memcpy(x.borrow(), x.borrow()).named(name)
+
+    inner = filled("first").and_then(lambda _: agt.d2h(x.borrow())).named("layer")
+    chain = inner.and_then(lambda _: agt.d2h(x.borrow())).and_then(lambda _: filled("last"))
+    with agt.record() as trace:
+        agt.zip(chain, agt.d2h(x.borrow())).named("network").sync()
+    copy, fetch = trace.device_spans[0].name, trace.device_spans[1].name
+    assert _titles(trace) == [
+        f"first: {copy}",
+        f"layer: {fetch}",
+        f"network: {fetch}",
+        f"last: {copy}",
+        f"network: {fetch}",
+    ]
+    assert {span.label for span in trace.device_spans} == {"network"}
+    assert "operation #" in trace.plot().svg()
+    assert "network, in it layer" in trace.plot().svg()
+
+
+def test_what_a_chain_goes_on_with_is_not_called_as_what_it_begins_with(device: Device) -> None:
+    x = agt.zeros(4).sync()
+    with agt.record() as trace:
+        agt.d2h(x.borrow()).named("load").and_then(lambda _: agt.d2h(x.borrow())).sync()
+        agt.d2h(x.borrow()).sync()
+    name = trace.device_spans[2].name
+    assert _titles(trace) == [f"load: {name}", name, name]
+
+
+@pytest.mark.parametrize("way", ["prepared", "graph", "a capture in a capture"])
+def test_what_was_captured_keeps_the_names_of_its_parts(device: Device, way: str) -> None:
+    x, out = agt.zeros(4).sync(), agt.pinned(4)
+
+    def fetch() -> agt.DeviceOp[object]:
+        return agt.d2h(x.borrow(), out=out)
+
+    op = agt.overlap(fetch().named("left"), fetch()).named("both")
+    stream = agt.create_stream()
+    if way == "graph":
+        launch = op.graph_on(stream).launch()
+    elif way == "prepared":
+        launch = op.prepare().launch()
+    else:
+        launch = agt.zip(op.prepare().launch()).graph_on(stream).launch()
+    with agt.record() as trace:
+        launch.named("run 1").sync()
+    titles = _titles(trace)
+    if len(titles) > 1:  # a recording by events sees a graph as one
+        name = trace.device_spans[0].name
+        outer = "both" if way == "a capture in a capture" else "run 1"
+        assert sorted(titles) == sorted([f"left: {name}", f"{outer}: {name}"])

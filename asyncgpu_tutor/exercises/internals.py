@@ -10,6 +10,7 @@ from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.pictures import compare_timelines as compare
 from asyncgpu_tutor.traces.spans import happens_before, overlap_between
+from asyncgpu_tutor.traces.spans.lanes import lane_name, lane_of, stream_numbers
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
 __all__ = [
@@ -23,5 +24,8 @@ __all__ = [
     "count",
     "find_spec",
     "happens_before",
+    "lane_name",
+    "lane_of",
     "overlap_between",
+    "stream_numbers",
 ]

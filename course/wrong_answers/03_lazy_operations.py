@@ -292,7 +292,7 @@ def load_and_fetch(load, fetch, job, stream):
     return fetch.sync_on(stream)
 
 
-# %% id=03-which-way cause="and the stream that was given is number"
+# %% id=03-which-way cause="which is not the stream that was given"
 def load_and_fetch(load, fetch, job, stream):
     mine = agt.create_stream()
     load.async_on(mine)

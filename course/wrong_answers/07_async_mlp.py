@@ -622,7 +622,7 @@ def chain(x, w0, w1, gemm, matvec, relu):
     return room.and_then(stages).to_host()
 
 
-# %% id=07-chain cause="nothing makes `relu` (stream 3) wait for `matvec_naive` (stream 3)"
+# %% id=07-chain cause="nothing makes `relu` (stream 1) wait for `matvec_naive` (stream 1)"
 def chain(x, w0, w1, gemm, matvec, relu):
     n = len(x)
     room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))

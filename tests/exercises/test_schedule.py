@@ -106,3 +106,19 @@ def test_a_rejection_carries_its_case_and_both_timelines() -> None:
     assert no.value.cause.startswith("with n=1, the host waited")
     assert no.value.got is RUN
     assert no.value.expected == Trace()
+
+
+def test_words_call_a_stream_as_the_picture_does() -> None:
+    """A device counts all streams that were ever made; lanes are numbered by first use."""
+    one, other = (span(i, "kernel", "ab"[i], (i, i + 1), stream=14 - i) for i in (0, 1))
+    trace = Trace([one, other])
+    lanes = {bar.span.id: bar.lane.name for bar in trace.plot().panels[0].layout.bars[:2]}
+
+    with pytest.raises(Rejected) as no:
+        one_stream(trace)
+    assert f"`b` ran on {lanes[1]}, and `a` on {lanes[0]}" in str(no.value)
+    with pytest.raises(Rejected, match=f"belongs on {lanes[1]}"):
+        on_stream(trace, "a", 13)
+    with pytest.raises(Rejected, match="belongs on another one, on which nothing ran"):
+        on_stream(trace, "a", 12)
+    assert "kernel, stream 1 (number 14 of sim:0)" in trace.plot().svg()

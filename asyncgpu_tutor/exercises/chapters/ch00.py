@@ -18,7 +18,7 @@ from asyncgpu_tutor.exercises.checks import (
     waits,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
-from asyncgpu_tutor.exercises.internals import count, happens_before
+from asyncgpu_tutor.exercises.internals import count, happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
 __all__ = ["EXERCISES"]
@@ -69,7 +69,7 @@ def _free(trace: agt.Trace, sizes: tuple[int, ...]) -> None:
     for early, late in ((one, other), (other, one)):
         if happens_before(trace, early, late):
             raise Rejected(
-                f"both operations are on stream {late.stream}, one behind the other: start each by itself",
+                f"both operations are on {lane_of(trace, late)}, one behind the other: start each by itself",
                 early,
                 late,
             )

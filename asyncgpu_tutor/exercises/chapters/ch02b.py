@@ -19,7 +19,7 @@ from asyncgpu_tutor.exercises.checks import (
     overlapping,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
-from asyncgpu_tutor.exercises.internals import happens_before
+from asyncgpu_tutor.exercises.internals import happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
 
 __all__ = ["EXERCISES"]
@@ -131,9 +131,9 @@ def _dealt_out(trace: agt.Trace) -> None:
     for early, late in pairwise(trace.find("weigh")):
         if happens_before(trace, early, late):
             raise Rejected(
-                f"a chunk on stream {late.stream} has to wait for the one before it, on stream "
-                f"{early.stream}: deal the chunks out in turn, and have each stream wait for the table and "
-                "for nothing else",
+                f"a chunk on {lane_of(trace, late)} has to wait for the one before it, on "
+                f"{lane_of(trace, early)}: deal the chunks out in turn, and have each stream wait for the "
+                "table and for nothing else",
                 early,
                 late,
             )
@@ -156,10 +156,12 @@ def check_chunked(mine: Any, model: Any) -> None:
         with tried(_pipeline, mine, model, *sizes, words=words) as (run, given, right):
             launches(run.trace, "h2d", number + 1)
             _waits_come_last(run.trace)
-            others = set(run.trace.streams) - {stream.number for stream in given}
-            if others:
+            numbers = {stream.number for stream in given}
+            stray = [s for s in run.trace.device_spans if s.stream not in numbers]
+            if stray:
                 raise Rejected(
-                    f"work was put on stream {min(others)}, which is none of the given ones"
+                    f"work was put on {lane_of(run.trace, stray[0])}, which is none of the given ones",
+                    stray[0],
                 )
             _dealt_out(run.trace)
         _chunks(run.result, right)

@@ -23,7 +23,7 @@ from asyncgpu_tutor.exercises.checks import (
     waits,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
-from asyncgpu_tutor.exercises.internals import Download, Make, count
+from asyncgpu_tutor.exercises.internals import Download, Make, count, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, neighbour, observe
 
 __all__ = ["EXERCISES"]
@@ -149,8 +149,8 @@ def check_which_way(mine: Any, model: Any) -> None:
             for span in trace.device_spans:
                 if span.stream != number:
                     raise Rejected(
-                        f"`{span.name}` ran on stream {span.stream}, and the stream that was given is "
-                        f"number {number}",
+                        f"`{span.name}` ran on {lane_of(trace, span)}, which is not the stream that was "
+                        "given",
                         span,
                     )
             launches(trace, "h2d", 1)

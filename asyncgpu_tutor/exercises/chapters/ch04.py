@@ -26,7 +26,7 @@ from asyncgpu_tutor.exercises.checks import (
     unordered,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
-from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.internals import count, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device
 
 __all__ = ["EXERCISES"]
@@ -292,7 +292,7 @@ def _diamond(mine: Any, model: Any, x: Any) -> None:
             launches(run.trace, name, 1)
         (left,), (right,) = run.trace.find("left"), run.trace.find("right")
         if left.stream == right.stream:
-            cause = f"`left` and `right` both ran on stream {left.stream}: give each one of its own"
+            cause = f"`left` and `right` both ran on {lane_of(run.trace, left)}: give each one of its own"
             raise Rejected(cause, left, right)
         unordered(run.trace, "left", "right")
     with case(f"{n} x {n} numbers"):

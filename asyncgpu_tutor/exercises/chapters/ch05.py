@@ -12,7 +12,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import below, is_number, launches
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
-from asyncgpu_tutor.exercises.internals import count, find_spec
+from asyncgpu_tutor.exercises.internals import count, find_spec, lane_of
 from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
 
 __all__ = ["EXERCISES"]
@@ -226,8 +226,8 @@ def check_express(mine: Any, model: Any) -> None:
                 if ahead:
                     us = steps[jobs.index(job)]
                     raise Rejected(
-                        f"`{job.name}` takes {us} µs, which is not more than the limit, and shares stream "
-                        f"{job.stream} with `{ahead[0].name}`, which is long",
+                        f"`{job.name}` takes {us} µs, which is not more than the limit, and shares "
+                        f"{lane_of(trace, job)} with `{ahead[0].name}`, which is long",
                         ahead[0],
                         job,
                     )

@@ -10,7 +10,14 @@ from itertools import pairwise
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected
-from asyncgpu_tutor.exercises.internals import count, happens_before, overlap_between
+from asyncgpu_tutor.exercises.internals import (
+    count,
+    happens_before,
+    lane_name,
+    lane_of,
+    overlap_between,
+    stream_numbers,
+)
 
 __all__ = [
     "all_in_flight",
@@ -61,20 +68,20 @@ def one_stream(trace: agt.Trace) -> None:
         first = spans[0]
         if span.stream != first.stream:
             raise Rejected(
-                f"`{span.name}` ran on stream {span.stream}, and `{first.name}` on stream "
-                f"{first.stream}: one chain belongs on one stream",
+                f"`{span.name}` ran on {lane_of(trace, span)}, and `{first.name}` on "
+                f"{lane_of(trace, first)}: one chain belongs on one stream",
                 first,
                 span,
             )
 
 
 def on_stream(trace: agt.Trace, name: str, stream: int) -> None:
-    """The first span of this name was on the stream of this number."""
+    """The first span of this name was on the stream to which the device has given this number."""
     span = _first(trace, name)
     if span.stream != stream:
-        raise Rejected(
-            f"`{name}` ran on stream {span.stream}, and belongs on stream {stream}", span
-        )
+        number = stream_numbers(trace).get((span.device, stream))
+        right = "another one, on which nothing ran" if number is None else lane_name(number)
+        raise Rejected(f"`{name}` ran on {lane_of(trace, span)}, and belongs on {right}", span)
 
 
 def ordered(trace: agt.Trace, *names: str) -> None:
@@ -83,8 +90,8 @@ def ordered(trace: agt.Trace, *names: str) -> None:
         before, after = _first(trace, early), _first(trace, late)
         if not happens_before(trace, before, after):
             raise Rejected(
-                f"nothing makes `{late}` (stream {after.stream}) wait for `{early}` (stream "
-                f"{before.stream})",
+                f"nothing makes `{late}` ({lane_of(trace, after)}) wait for `{early}` "
+                f"({lane_of(trace, before)})",
                 before,
                 after,
             )
@@ -96,8 +103,8 @@ def unordered(trace: agt.Trace, one: str, other: str) -> None:
         before, after = _first(trace, early), _first(trace, late)
         if happens_before(trace, before, after):
             raise Rejected(
-                f"`{late}` (stream {after.stream}) is made to wait for `{early}` (stream "
-                f"{before.stream}), and does not need it",
+                f"`{late}` ({lane_of(trace, after)}) is made to wait for `{early}` "
+                f"({lane_of(trace, before)}), and does not need it",
                 before,
                 after,
             )

@@ -9,6 +9,7 @@ from asyncgpu_tutor.traces.pictures.alternative_text import duration
 from asyncgpu_tutor.traces.pictures.layout import Bar
 from asyncgpu_tutor.traces.pictures.panel import Panel
 from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, count
 
 __all__ = ["tips"]
@@ -19,7 +20,7 @@ _MOST_NAMES = 4
 def tips(panel: Panel) -> Callable[[Bar], str]:
     """A function from a bar to lines: its name, when, how much, and what it waited for."""
     by_id = {span.id: span for span in panel.trace}
-
+    numbers = stream_numbers(panel.trace)
     lane_of = {b.span.id: b.lane.name for b in panel.layout.bars if b.lane.group != "engines"}
 
     def name(number: int) -> str:
@@ -28,7 +29,10 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
 
     def tip(bar: Bar) -> str:
         span = bar.span
-        stream = "" if span.stream is None else f", stream {span.stream} of {span.device}"
+        stream = ""
+        if span.stream is not None:
+            own = f" (number {span.stream} of {span.device})"
+            stream = f", {stream_name(span, numbers)}{own}"
         when = f"{span.start:.1f} to {span.end:.1f} \u00b5s: {duration(span.duration)}"
         if bar.number > 1:
             many = f"{count(bar.number, 'span')}, most of it {KIND_WORDS[span.kind]}"

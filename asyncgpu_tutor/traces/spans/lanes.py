@@ -17,6 +17,7 @@ __all__ = [
     "Lane",
     "StreamKey",
     "lane_name",
+    "lane_of",
     "lanes",
     "packed",
     "rows",
@@ -86,6 +87,11 @@ def lane_name(number: int) -> str:
 def stream_name(span: Span, numbers: Mapping[StreamKey, int]) -> str:
     """The name of the lane that a span is drawn on, without the device."""
     return "host" if span.stream is None else lane_name(numbers[span.device, span.stream])
+
+
+def lane_of(trace: Iterable[Span], span: Span) -> str:
+    """As `stream_name`, for a single span of a trace: what is said of a picture has to agree with it."""
+    return stream_name(span, stream_numbers(trace))
 
 
 def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lane]:

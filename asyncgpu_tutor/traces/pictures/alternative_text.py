@@ -1,28 +1,20 @@
-"""A picture in a sentence or two, for those who cannot see it."""
+"""A picture in two sentences, for those who cannot see it: what one would see in it, and no inventory."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
-from asyncgpu_tutor.traces.spans import Metrics, SpanKind, measure
+from asyncgpu_tutor.traces.spans import Metrics, Span, measure
+from asyncgpu_tutor.traces.spans.intervals import gaps, union
+from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count, device_words
 from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["alt_text", "duration"]
 
-_NOUNS: Mapping[SpanKind, str] = {
-    "h2d": "host-to-device transfer",
-    "kernel": "kernel",
-    "d2h": "device-to-host transfer",
-    "d2d": "on-device transfer",
-    "memset": "fill",
-    "graph": "CUDA graph",
-    "call": "host call",
-    "wait": "host wait",
-    "work": "host task",
-    "range": "named range",
-}
+_MOST = 8000  # spans: in a picture of more, nobody could read a name either
 
 
 def duration(time: float) -> str:
@@ -32,6 +24,9 @@ def duration(time: float) -> str:
 
 def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
     """What the timeline of `trace` shows: to be used as the picture's alternative text.
+
+    The first sentence says what ran at the same time, the second one what waited for what on another stream,
+    and when the device stood still for longest.
 
     Examples
     --------
@@ -43,18 +38,73 @@ def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
     if not trace.spans:
         return head + "nothing was recorded."
     metrics = metrics or measure(trace)
-    kinds = Counter(span.kind for span in trace)
-    parts = [count(kinds[kind], words) for kind, words in _NOUNS.items() if kinds[kind]]
-    listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    took = duration(metrics.makespan)
+    work = sorted(trace.device_spans, key=attrgetter("start"))
+    if not work:
+        return f"{head}{took} of the host, in which the device did nothing."
+    busy = f"in {took} the device is busy for {duration(metrics.device_active)}"
+    pauses = list(_pauses(trace, work))
+    told = "; ".join(pauses)
+    return f"{head}{busy}, and {_together(work, metrics)}. {told[0].upper()}{told[1:]}."
+
+
+def _together(work: Sequence[Span], metrics: Metrics) -> str:
+    """What ran at the same time."""
     streams = len(metrics.stream_busy)
-    where = f" in {count(streams, 'stream')}" if streams else ""
-    text = f"{head}{listed}{where}, {duration(metrics.makespan)} from start to end."
     if streams > 1 and metrics.overlap:
+        names = _longest_pair(work) if len(work) <= _MOST else "streams"
         return (
-            f"{text} Streams overlap for {duration(metrics.overlap)}, "
-            f"{metrics.overlap_fraction:.0%} of the time in which the device is busy, "
-            f"with at most {metrics.max_concurrency} at once."
+            f"{names} run at the same time: streams overlap for {duration(metrics.overlap)}, "
+            f"{metrics.overlap_fraction:.0%} of that, at most {metrics.max_concurrency} at once"
         )
+    if len(work) == 1:
+        return f"{work[0].title} is all that runs"
     if streams > 1:
-        return f"{text} The streams do not overlap."
-    return text
+        return f"nothing on its {streams} streams runs at the same time"
+    return f"{count(len(work), 'piece')} of work run one after the other on one stream"
+
+
+def _longest_pair(work: Sequence[Span]) -> str:
+    """The names of two spans on different streams that are at work together for longest."""
+    best, pair = 0.0, (work[0], work[0])
+    running: list[Span] = []
+    for span in work:  # by start
+        running = [other for other in running if other.end > span.start]
+        for other in running:
+            together = min(other.end, span.end) - span.start
+            if together > best and (other.device, other.stream) != (span.device, span.stream):
+                best, pair = together, (other, span)
+        running.append(span)
+    one, other = (span.title for span in pair)
+    return f"{one} and {other}" if one != other else f"two of {one}"
+
+
+def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
+    """What waited for another stream, and the longest pause of the device."""
+    by_id = {span.id: span for span in work}
+    edges = [
+        (by_id[i], late)
+        for late in work
+        for i in late.after
+        if i in by_id and by_id[i].stream != late.stream
+    ]
+    if edges:
+        numbers = stream_numbers(work)
+        # Of all waits, the one that most clearly held something up: what it waited for had just ended.
+        early, late = min(edges, key=lambda edge: edge[1].start - edge[0].end)
+        more = len({late.id for _, late in edges}) - 1
+        also = f", and {count(more, 'more piece')} of work for other streams" if more else ""
+        yield (
+            f"on {stream_name(late, numbers)} {late.title} waits for {early.title} of "
+            f"{stream_name(early, numbers)}{also}"
+        )
+    idle = gaps(union((span.start, span.end) for span in work))
+    if not idle:
+        yield "the device never pauses between its first work and its last"
+        return
+    start, end = max(idle, key=lambda gap: gap[1] - gap[0])
+    first = work[bisect_left(work, end, key=attrgetter("start"))]
+    yield (
+        f"the longest pause of the device, {duration(end - start)} from {duration(start)} on, is before "
+        f"{first.title}"
+    )

@@ -21,24 +21,42 @@ def test_nothing() -> None:
 
 def test_one_span() -> None:
     assert alt_text(Trace([kernel(0, 1, 0, 5)], "CUDA events", "NVIDIA H200")) == (
-        "Timeline of NVIDIA H200 (clock: CUDA events, measured): "
-        "1 kernel in 1 stream, 5.0 µs from start to end."
+        "Timeline of NVIDIA H200 (clock: CUDA events, measured): in 5.0 µs the device is busy for 5.0 µs, "
+        "and k is all that runs. The device never pauses between its first work and its last."
     )
 
 
-def test_overlap_is_told(mlp: Trace) -> None:
-    assert alt_text(mlp) == (
-        "Timeline of NVIDIA H200 (simulated clock: modelled, not measured): "
-        "3 host-to-device transfers, 4 kernels, 2 device-to-host transfers, 9 host calls "
-        "and 1 host wait in 3 streams, 76.0 µs from start to end. "
-        "Streams overlap for 28.0 µs, 40% of the time in which the device is busy, "
-        "with at most 2 at once."
+def test_the_host_alone() -> None:
+    assert alt_text(Trace([Span(0, "work", "job", 0, 5, "sim:0")])).endswith(
+        ": 5.0 µs of the host, in which the device did nothing."
     )
+
+
+def test_what_runs_together_what_waits_and_the_longest_pause_are_told() -> None:
+    spans = [
+        kernel(0, 7, 0, 10),
+        Span(1, "h2d", "x", 4, 8, "sim:0", 9),
+        Span(2, "kernel", "late", 10.5, 12, "sim:0", 9, after=(0, 1)),
+        Span(3, "d2h", "y", 15, 16, "sim:0", 7),
+    ]
+    assert alt_text(Trace(spans)).partition("): ")[2] == (
+        "in 16.0 µs the device is busy for 12.5 µs, and k and x run at the same time: streams overlap for "
+        "4.0 µs, 32% of that, at most 2 at once. On stream 2 late waits for k of stream 1; the longest pause "
+        "of the device, 3.0 µs from 12.0 µs on, is before y."
+    )
+
+
+def test_overlap_of_a_program_is_told(mlp: Trace) -> None:
+    told = alt_text(mlp)
+    assert "streams overlap for 28.0 µs, 40% of that, at most 2 at once." in told
+    assert told.count(". ") == 1
 
 
 def test_that_nothing_overlaps_is_told() -> None:
     text = alt_text(Trace([kernel(0, 1, 0, 5), kernel(1, 2, 5, 9)]))
-    assert text.endswith("The streams do not overlap.")
+    assert "nothing on its 2 streams runs at the same time. The device never pauses" in text
+    text = alt_text(Trace([kernel(0, 1, 0, 5), kernel(1, 1, 5, 9)]))
+    assert "2 pieces of work run one after the other on one stream" in text
 
 
 def test_long_times_are_in_ms() -> None:

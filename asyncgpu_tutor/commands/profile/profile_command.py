@@ -8,7 +8,6 @@ from pathlib import Path
 from asyncgpu_tutor import Trace, analyse
 from asyncgpu_tutor.commands.profile import nsys
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.types import Analysis
 
 __all__ = ["add_arguments", "run"]
 
@@ -75,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         trace.to_perfetto(args.out / "trace.pftrace")
         print(f"\nThe trace, and a file for https://ui.perfetto.dev, are in {args.out}")
     if args.plot is not None:
-        _draw(analysis, args.plot)
+        analysis.plot().save(args.plot, dpi=150)
         print(f"Picture: {args.plot}")
     return 0
 
@@ -170,11 +169,3 @@ def _of_export(source: Path, args: argparse.Namespace) -> Trace:
         return Trace.from_nsys(source, limit=args.limit)
     print(f"Only what agt.record() has marked (the range {OURS!r}); --whole has the rest.\n")
     return trace
-
-
-def _draw(analysis: Analysis, path: Path) -> None:
-    import matplotlib.pyplot as plt  # matplotlib is slow to import, and other commands need none
-
-    figure = analysis.plot()
-    figure.savefig(path, dpi=150)  # pyright: ignore[reportUnknownMemberType] - as in timeline.draw
-    plt.close(figure)

@@ -1,7 +1,7 @@
 """What a trace tells about its program: why the device was idle, what is wrong, and how two runs differ.
 
-- `idle`, `host_late`, `depth`, `sums` compute; `overview` puts their results together, and
-  `overview_picture` draws them. `evidence` is what several of them ask of one trace.
+- `idle`, `host_late`, `depth`, `sums` compute, from what `facts` and `evidence` work out once; `overview`
+  puts their results together.
 - `defects` is the detective, with one function for each suspect, and `limits` finds what holds a program
   back without being a mistake; a `finding` is what both return.
 - `comparison` lays traces side by side: simulated, recorded, live.

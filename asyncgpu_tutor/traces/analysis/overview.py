@@ -32,7 +32,7 @@ from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asyncgpu_tutor.traces.pictures import Timeline
 
 __all__ = ["Analysis", "analyse", "by_cause"]
 
@@ -122,26 +122,26 @@ class Analysis:
             (f"{c}: {CAUSE_WORDS[c]}", f"{us:.1f}") for c, us in self.idle_by_cause.items() if us
         ]
         idle = html_table(causes, head=("Why the device stood still", "us"))
-        path = self.trace.plot(
-            title="Timeline, and its critical path",
-            lanes=("host", "streams"),
-            highlight="critical path",
-        )
-        return told + self.metrics._repr_html_() + (idle if causes else "") + path._repr_html_()
+        path = self.plot()._repr_html_()
+        return told + self.metrics._repr_html_() + (idle if causes else "") + path
 
     @uncollected()
     def table(self) -> Lines:
         """All of it as text. Times are in us."""
         return Lines("\n".join(self._lines()))
 
-    def plot(self, *, width: float = 10.0) -> Figure:
-        """Draw the timeline with its critical path, the queue depth, idle time by cause, and the overlaps."""
-        # Only now, because matplotlib is slow to import.
-        from asyncgpu_tutor.traces.analysis._overview_picture import draw
+    def plot(self, *, width: float = 10.0) -> Timeline:
+        """The timeline, in which the critical path stands out; its words begin with what was found first.
 
-        idle = {"device": self.idle_by_cause}
-        idle |= {name: self.stream_idle_by_cause(n) for n, name in self._names().items()}
-        return draw(self.trace, self.depth, idle, self.overlap, width=width)
+        What else was computed is in `table`.
+        """
+        return self.trace.plot(
+            title="Timeline, and its critical path",
+            lanes=("host", "streams"),
+            highlight="critical path" if self.trace.spans else None,
+            width=width,
+            lesson=self.findings[0].sentence if self.findings else "",
+        )
 
     def _names(self) -> dict[int, str]:
         """What the lane of each stream is called."""

@@ -8,7 +8,7 @@ from typing import Any
 from asyncgpu_tutor.devices.protocol import Call
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 
-__all__ = ["Outline", "span_facts"]
+__all__ = ["Outline", "call_facts", "span_facts"]
 
 Facts = tuple[SpanKind, str, dict[str, object]]
 
@@ -34,10 +34,7 @@ class Outline:
 
     def __init__(self, graph: str, calls: Sequence[Call], branches: Sequence[int]) -> None:
         self._branches = tuple(branches)
-        self._steps = [
-            (call, span_facts(call.verb, call.args, call.named) if call.is_work else None)
-            for call in calls
-        ]
+        self._steps = [(call, call_facts(call)) for call in calls]
         self._graph = graph
         self.nodes = sum(call.is_work for call in calls)
 
@@ -63,16 +60,23 @@ class Outline:
         return drafts
 
 
-def span_facts(verb: str, args: Sequence[Any], named: str = "") -> Facts:
-    """Kind, name and details of a call, which takes these and a stream; `named` is its part of a capture."""
-    known: dict[str, object] = {"named": named} if named else {}
+def span_facts(verb: str, args: Sequence[Any]) -> Facts:
+    """Kind, name and details of a call, which takes these and a stream."""
     if verb == "launch":
         function, grid, block = args[:3]
-        return "kernel", function.name, {"grid": list(grid), "block": list(block), **known}
+        return "kernel", function.name, {"grid": list(grid), "block": list(block)}
     if verb == "memset_async":
-        return "memset", "memset", {"bytes": args[2], **known}
+        return "memset", "memset", {"bytes": args[2]}
     if verb == "copy_from_host_async":
-        return "h2d", "h2d", {"bytes": args[1].nbytes, **known}
+        return "h2d", "h2d", {"bytes": args[1].nbytes}
     if verb == "copy_to_host_async":
-        return "d2h", "d2h", {"bytes": args[0].nbytes, **known}
-    return "d2d", "d2d", {"bytes": args[2], **known}
+        return "d2h", "d2h", {"bytes": args[0].nbytes}
+    return "d2d", "d2d", {"bytes": args[2]}
+
+
+def call_facts(call: Call) -> Facts | None:
+    """As `span_facts`, with the name of the part that it was captured in; None where it is no work."""
+    if not call.is_work:
+        return None
+    kind, name, known = span_facts(call.verb, call.args)
+    return kind, name, {**known, "named": call.named} if call.named else known

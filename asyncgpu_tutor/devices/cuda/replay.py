@@ -10,7 +10,7 @@ from cupy.cuda import runtime
 
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal
-from asyncgpu_tutor.devices.cuda.nodes import Outline, span_facts
+from asyncgpu_tutor.devices.cuda.nodes import Outline, call_facts
 from asyncgpu_tutor.devices.cuda.packing import Packer
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import TRANSFERS, Bound
@@ -30,9 +30,7 @@ class CupyReplay:
     def __init__(self, device: CupyDevice, calls: Sequence[Call]) -> None:
         self._device = device
         self._calls = tuple(calls)  # they keep memory, host arrays and functions alive
-        self._facts = [
-            span_facts(call.verb, call.args, call.named) if call.is_work else None for call in calls
-        ]
+        self._facts = [call_facts(call) for call in calls]
         self._packed: dict[int, Packer] = {}
         self._events: dict[int, CupyEvent] = {}
         # A policy may choose one stream for two: then nothing has to be waited for.

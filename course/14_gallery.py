@@ -3,13 +3,9 @@
 # %% [markdown] id=title
 # # A gallery
 #
-# **After this page you can**
+# Six programs that people write again and again, from the Mandelbrot set to the attention of a language model. They seem to have nothing in common, and yet one question settles the speed of each: **who waits for whom?**
 #
-# - say what decides how long a kernel takes whose threads have unequal work;
-# - add up what many streams have counted, and have Python wait once;
-# - let a warp agree on who writes where, with one atomic for all of its lanes;
-# - keep a simulation on the device, and pick the right piece of it for a graph;
-# - recognise the ideas of this course in six programs that everybody writes sooner or later.
+# After this page you can say how long a kernel takes whose threads have unequal work, tell what a single wait saves and what a graph saves, let a warp agree on who writes where, choose the right piece of a simulation for a graph, and recognise the ideas of this course when you meet them outside of it.
 #
 # | | |
 # |---|---|
@@ -25,7 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -291,35 +287,70 @@ assert abs(4 * hits / inside.size - np.pi) < 0.01
 # %% [markdown] id=darts-read
 # The grey funnel is what chance allows. It becomes half as wide when you throw four times as many darts. That is slow, and it is why this method wants a machine that throws thousands at once.
 #
-# Here are the players at work, with a wait for each of them, and as branches of a graph with one wait:
+# And on the clock? First with a wait for each player:
 
-# %% id=darts-timeline
+# %% id=darts-clock
 boards = [agt.zeros(THREADS // 32, np.uint32).sync() for _ in range(PLAYERS)]
 throws = [
     darts(k * PER_PLAYER, EACH, boards[k].borrow(), grid=2, block=THREADS // 2)
     for k in range(PLAYERS)
 ]
-all_throw = agt.overlap(*throws).named("all players").graph_on(stream).launch()
-all_throw.sync_on(stream)  # once for practice
+side_by_side = agt.overlap(*throws).named("all players")
+for op in (*throws, side_by_side):
+    op.sync_on(stream)  # once for practice
 
 with agt.record() as one_by_one:
     for throw_darts in throws:
         throw_darts.sync_on(stream)
-with agt.record() as side_by_side:
+print(f"a wait for each player: {one_by_one.metrics().makespan:.0f} µs")
+
+# %% id=predict-darts
+one_wait = Prediction(
+    "And all eight in one `overlap`, with a single wait?",
+    eighth="less than a quarter of that: they play side by side",
+    half="about half of it",
+    most="more than two thirds of it",
+)
+one_wait
+
+# %% id=commit-darts
+one_wait.commit(...)
+
+# %% id=darts-timeline
+with agt.record() as overlapped:
+    side_by_side.sync_on(stream)
+all_throw = side_by_side.graph_on(stream).launch()
+all_throw.sync_on(stream)  # once for practice
+with agt.record() as as_graph:
     all_throw.sync_on(stream)
 
 agt.compare_timelines(
-    [one_by_one, side_by_side],
-    ["a wait for each player", "one wait"],
+    [one_by_one, overlapped, as_graph],
+    ["a wait for each player", "overlap, one wait", "overlap as a graph, one wait"],
     lanes=("host", "streams"),
-    lesson="Above, the players take turns, and Python waits eight times. Below they throw at the same time, "
-    "and Python waits once.",
+    lesson="With one wait the players still take turns, on four streams. As a graph they throw at once.",
 )
+
+# %% id=reveal-darts
+left = overlapped.metrics().makespan / one_by_one.metrics().makespan
+one_wait.reveal(
+    "most" if left > 2 / 3 else "half" if left > 1 / 4 else "eighth",
+    f"It takes {overlapped.metrics().makespan:.0f} µs, and {as_graph.metrics().makespan:.0f} as a graph.",
+)
+
+# %% [markdown] id=darts-answer
+# One wait in place of eight saves seven waits, and no more. They are on four streams now, and still they take turns: a game is over before Python has called the next player. Only when one call starts all of them do they throw at the same time. `overlap` says that they *may*.
 
 # %% id=darts-timeline-check tags=asserts
 assert sum(span.kind == "wait" for span in one_by_one) == PLAYERS
-assert sum(span.kind == "wait" for span in side_by_side) == 1
-assert side_by_side.metrics().makespan < 0.7 * one_by_one.metrics().makespan
+assert sum(span.kind == "wait" for span in overlapped) == 1
+assert sum(span.kind == "wait" for span in as_graph) == 1
+assert as_graph.metrics().makespan < 0.7 * one_by_one.metrics().makespan
+if device.simulated:
+    assert overlapped.metrics().max_concurrency == 1
+    assert len(overlapped.streams) == 4
+    assert as_graph.metrics().max_concurrency == PLAYERS
+    assert as_graph.metrics().makespan < 0.2 * overlapped.metrics().makespan
 
 # %% [markdown] id=grep-door
 # ## Room 3: A page from far away
@@ -329,7 +360,36 @@ assert side_by_side.metrics().makespan < 0.7 * one_by_one.metrics().makespan
 # Our text is a file of this course, the one with all its error messages. Every letter gets a thread, and the thread looks whether the word begins here. That is easy. But then it has to write its place into a list, and thousands of others
 # want to do the same. Who writes where?
 #
-# A counter that everybody adds one to would do: `slot = atomicAdd(count, 1)`. It works, and it is a queue with one counter at its head. Here is a better way. The lanes of a warp **vote**:
+# A counter that everybody adds one to would do: `slot = atomicAdd(count, 1)`. Here is that at work, for one letter in a short text. Go through the three steps, and look at the second.
+
+# %% id=grep-crowd
+CROWD = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    if (yes) {
+        int slot = atomicAdd(count, 1);
+        places[slot] = i;
+    }
+}
+"""
+SHORT = b"the warp votes, and the first lane writes down where the rest may write"
+
+
+def watched(grep):
+    """What the threads do that look for every e in a short text, in blocks of one warp."""
+    grep = agt.Kernel(grep) if isinstance(grep, str) else grep
+    text, places = np.frombuffer(SHORT, np.uint8), np.zeros(16, np.int32)
+    count = np.zeros(1, np.int32)
+    return agt.show_threads(grep, text.size, text, ord("e"), places, count, grid=3, block=32)
+
+
+watched(CROWD)
+
+# %% [markdown] id=grep-vote
+# Ten threads crowd around one counter, and each has to wait until it is served. There is a better way. The lanes of a warp **vote**:
 #
 # | | what every lane gets |
 # |---|---|
@@ -340,10 +400,13 @@ assert side_by_side.metrics().makespan < 0.7 * one_by_one.metrics().makespan
 #
 # So a warp can ask the counter for all its places at once, and share them out.
 
+# %% id=grep-crowd-check tags=asserts
+assert "10 threads write count" in watched(CROWD).step(1)
+
 # %% [markdown] id=exercise-grep
 # ### Exercise: one atomic for a warp
 #
-# To keep it short, the exercise looks for a single letter. The version below asks the counter once for each match. Change it: the first lane of a warp with a match asks for all of the warp, and each match takes the slot that is its own. The matches of a warp
+# The version below asks the counter once for each match. Change it: the first lane of a warp with a match asks for all of the warp, and each match takes the slot that is its own. The matches of a warp
 # should stay in order.
 
 # %% id=14-grep starter
@@ -388,6 +451,15 @@ extern "C" __global__ void grep(
 
 # %% id=14-grep-check
 check("14-grep", GREP)
+
+# %% [markdown] id=grep-yours-text
+# Watch your own at the same work. How many are at the counter now?
+
+# %% id=grep-yours
+watched(GREP)
+
+# %% id=grep-yours-check tags=asserts
+assert "3 threads write count" in watched(solved("14-grep")).step(1)
 
 # %% [markdown] id=grep-words-text
 # Now for whole words, and for three of them at once. The text goes up once. Three searches read it, each on a stream of its own.
@@ -786,7 +858,42 @@ agt.compare_timelines(
     lesson="Above, the device waits for the host between two steps. Below, the steps follow each other.",
 )
 
+# %% [markdown] id=galaxies-longer-text
+# Ten launches are still ten calls. So put all twenty steps into the graph, and launch it once?
+
+# %% id=predict-longer
+whole = Prediction(
+    f"Ten launches took {launched.metrics().makespan:.0f} µs. One launch of a graph of all twenty steps?",
+    half="about half of that, or less",
+    some="ten to forty percent less",
+    same="about the same: less than ten percent off",
+)
+whole
+
+# %% id=commit-longer
+whole.commit(...)
+
+# %% id=run-longer
+by_one = fresh()
+twenty = agt.zip(*list(steps(by_one)) * 10).named("twenty steps").graph_on(stream)
+with agt.record() as in_one:
+    twenty.launch().sync_on(stream)
+
+fewer = 1 - in_one.metrics().makespan / launched.metrics().makespan
+whole.reveal(
+    "half" if fewer > 0.4 else "some" if fewer > 0.1 else "same",
+    f"It takes {in_one.metrics().makespan:.0f} µs.",
+)
+
+# %% [markdown] id=galaxies-longer-read
+# In the lower picture the device was busy from beginning to end, so there was nothing left for fewer calls to save. And the longer list costs more to write: twenty calls of Python's, where two will do. Take the smallest piece that comes again.
+
 # %% id=galaxies-timeline-check tags=asserts
+assert twenty.nodes == 20
+assert np.allclose(agt.d2h(by_one[0]).sync(), ends[1])
+if device.simulated:
+    assert abs(fewer) < 0.05
+    assert launched.metrics().device_active > 0.9 * launched.metrics().makespan
 assert (ends[0] == ends[1]).all()
 assert np.allclose(ends[0].reshape(STARS, 2), film[10], atol=1e-6)
 assert len(called.find("galaxy_step")) == len(launched.find("galaxy_step")) == 20
@@ -933,7 +1040,7 @@ for name, trace in (("in turn", turns), ("at once", branches)):
 print(f"{gain:.1f} times as quick")
 quicker.reveal(
     "four" if gain >= 3.5 else "three" if gain >= 2 else "two",
-    "The heads themselves take a quarter of the time. The launch and the wait are as long as before.",
+    "The heads may overlap. The launch before them and the end of the wait are as long as before.",
 )
 
 # %% id=attention-timeline-check tags=asserts
@@ -1084,12 +1191,12 @@ flight.plot(
 # - `__ballot_sync` tells a whole warp how its lanes have voted, and one lane can ask for all.
 # - If nobody can know beforehand when a loop ends, let the threads decide.
 # - What many threads read, a block reads once. What is the same each time, a graph repeats.
-# - Pieces of work that do not need each other may overlap, as long as there are places for them.
+# - Pieces of work that do not need each other *may* overlap. For that there must be places for them, and somebody who starts them fast enough.
 #
 # That was the course. **Next:** a problem of your own. Write it down, draw its timeline, and ask who waits for whom.
 
 # %% id=score
-score(six, longer, quicker)
+score(six, one_wait, longer, whole, quicker)
 
 # %% id=progress
 progress("14")

@@ -3,13 +3,9 @@
 # %% [markdown] id=title
 # # The GPU decides
 #
-# **After this page you can**
+# Many programs go round and round until nothing changes any more, and after each round Python asks the GPU: *are we there yet?* **What does it cost to ask? And what if nobody had to?**
 #
-# - move a loop, and the decision that ends it, from Python into a kernel, and say what that saves;
-# - let a warp, a block or the whole grid agree that it is over;
-# - write a barrier for the grid, and work out how many blocks may meet there;
-# - feed a kernel that stays, from a queue of jobs;
-# - name the cases in which none of this pays.
+# After this page you can move a loop, and the decision that ends it, from Python into a kernel, let a warp, a block or the whole grid agree that it is over, write a barrier for the grid, feed a kernel that stays from a queue of jobs, and name the cases in which none of this pays.
 #
 # | | |
 # |---|---|
@@ -167,8 +163,8 @@ for n in (1024, 8192, 65_536):
 change = ratios[65_536] / ratios[1024]
 larger.reveal(
     "same" if 2 / 3 < change < 3 / 2 else "more" if change > 1 else "less",
-    "A round of 65,536 divisions is still a matter of microseconds. The conversation is what you pay for, "
-    "and it does not get longer.",
+    "The GPU has room for all these threads at the same time, so a round takes hardly longer. The "
+    "conversation is what you pay for, and it is the same for any number.",
 )
 
 # %% [markdown] id=ask-less-text
@@ -748,7 +744,7 @@ def can_meet(blocks):
         agt.Kernel(everybody)(agt.zeros(1, np.uint32), grid=blocks, block=1024).sync()
         return True
     except agt.errors.DeadlockError as error:
-        print(f"{blocks}:", str(error).partition("\n")[0][:330])
+        print(f"{blocks}:", str(error).partition(". Launch")[0])
         return False
 
 
@@ -809,7 +805,9 @@ assert all_together(16) == 16
 # >
 # > - *What you see:* right numbers as long as there is one block, and now and then with more.
 # > - *Why:* it is a barrier of the block. The others may not even have begun.
-# > - *What helps:* a barrier of the grid, or two launches. Here a block reads what its neighbour has just "finished":
+# > - *What helps:* a barrier of the grid, or two launches.
+#
+# Here each block writes a number, and then reads what its neighbour has just "finished". Go to the second step. What is red are two blocks at one place, and nothing says which of them comes first:
 
 # %% id=misconception-block-code
 neighbours = r"""
@@ -820,6 +818,11 @@ extern "C" __global__ void neighbours(int* x, int* y)
     if (threadIdx.x == 0) y[blockIdx.x] = x[(blockIdx.x + 1) % gridDim.x];
 }
 """
+agt.show_threads(
+    agt.Kernel(neighbours), np.zeros(4, np.int32), np.zeros(4, np.int32), grid=4, block=4
+)
+
+# %% id=misconception-block-check tags=asserts
 with agt.using("sim"):
     try:
         agt.Kernel(neighbours)(

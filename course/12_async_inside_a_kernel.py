@@ -3,13 +3,9 @@
 # %% [markdown] id=title
 # # Async inside a kernel
 #
-# **After this page you can**
+# In chapter 6 a single thread of Python waited for many things at once. It had an event loop, tasks and `await`. **What if you have none of these, because you are inside a kernel?** Then you build them, and find out what they are made of.
 #
-# - write a future for the GPU: a struct that can be polled, and says `PENDING` or `READY`;
-# - turn a function with several waits into a state machine, as a compiler does with `async def`;
-# - write an executor, a join and a select in CUDA C;
-# - let a warp wait without falling apart;
-# - send messages between blocks: one with a oneshot, many with a channel.
+# After this page you can write a future for the GPU, turn a function with several waits into a state machine, as a compiler does with `async def`, write an executor, a join and a select in CUDA C, let a warp wait without falling apart, and send messages between blocks.
 #
 # | | |
 # |---|---|
@@ -591,6 +587,24 @@ takers.reveal(
     "The other 31 would wait for a message that never comes. So one looks, and all learn.",
 )
 
+# %% [markdown] id=take-threads-text
+# Step by step: 32 lanes put their hand into the box, and in the second step one of them reads.
+
+
+# %% id=take-threads
+def watched(kernel):
+    """What a warp does with a mailbox in which there is one message."""
+    mail = np.array([1, 42], np.uint32)
+    return agt.show_threads(kernel, mail, np.zeros(32, np.int32), grid=1, block=32)
+
+
+watched(everybody_takes)
+
+# %% id=take-threads-check tags=asserts
+told = [watched(everybody_takes).step(k) for k in (0, 1)]
+assert "32 threads write mail" in told[0]
+assert "1 thread reads mail" in told[1]
+
 # %% [markdown] id=exercise-warp
 # ### Exercise: the warp learns
 #
@@ -629,6 +643,19 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 
 # %% id=12-warp-check
 check("12-warp", WARP_TAKE)
+
+# %% [markdown] id=warp-threads-text
+# And yours? Look at the first step.
+
+# %% id=warp-threads
+watched(agt.Kernel(TAKE + WARP_TAKE + r"""
+extern "C" __global__ void the_warp_takes(unsigned int* mail, int* got)
+{
+    unsigned int message = 0;
+    Poll state = warp_take(mail, message);
+    got[threadIdx.x] = state == READY ? message : 0;
+}
+"""))
 
 # %% [markdown] id=oneshot-text
 # ## A letter

@@ -3,13 +3,9 @@
 # %% [markdown] id=title
 # # The GPU asks, the host answers
 #
-# **After this page you can**
+# Some things only the host can do: open a file, ask a database, put a line on your screen. So far a kernel had to end before it got any of them. **Does it have to?**
 #
-# - let a kernel and Python talk while the kernel runs, through memory that both of them see;
-# - write both sides of such a talk, and say why the flag comes last;
-# - hand out packets to many blocks from a stack without locks, and test it in every possible order;
-# - call Python from a kernel with `agt.hostcalls`, and know what happens when the host is slow, fails or goes away;
-# - say when a call pays, and when a new launch is as good.
+# After this page you can let a kernel and Python talk while the kernel runs, write both sides of such a talk, hand out packets from a stack without locks and try it in every possible order, call Python from a kernel with `agt.hostcalls`, and say when such a call pays, and when a new launch is as good.
 #
 # | | |
 # |---|---|

@@ -87,7 +87,7 @@ class Threads:
         step = self.steps[number]
         code = self.watched.source.splitlines()[step.line - 1].strip()
         idle = self.watched.threads - len(step.threads)
-        verb = "write" if step.write else "read"
+        verb = ("write" if step.write else "read") + "s" * (len(step.threads) == 1)
         return (
             f"Step {number + 1} of {len(self.steps)}, line {step.line}: {code}\n"
             f"{count(len(step.threads), 'thread')} {verb} {step.array}, {idle:,} idle"

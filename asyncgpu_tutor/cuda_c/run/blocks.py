@@ -187,9 +187,10 @@ class Blocks:
         why = "whoever could change that has ended, or waits itself, be it a thread or the host"
         if left:
             resident = self._launch.limits.resident_blocks
+            others_begin = "other one begins" if left == 1 else f"{left} others begin"
             why = (
-                f"{resident} blocks fit on the device at once, all of them wait, and the {left} others "
-                "begin only when one of these ends. Launch no more blocks than fit, or let blocks wait only "
+                f"{resident} blocks fit on the device at once, all of them wait, and the {others_begin} "
+                "only when one of these ends. Launch no more blocks than fit, or let blocks wait only "
                 "for such as have begun before, by numbers from an atomic counter"
             )
         team.fault(

@@ -50,7 +50,7 @@ print(f"A layer takes {usual:.1f} µs, and the next one begins {apart:.0f} µs a
 print(f"The GPU is at work for {share:.0%} of the time.")
 
 # %% [markdown] id=question-read
-# For five sixths of the time one of the fastest machines there are does nothing. It waits for Python to say "and now the next layer", and "now the next token". You have met this in chapter 7, and chapter 8 gave it a name: the program is **host-bound**.
+# For five sixths of the time, one of the fastest machines on earth does nothing. It waits for Python to say "and now the next layer", and "now the next token". You have met this in chapter 7, and chapter 8 gave it a name: the program is **host-bound**.
 #
 # A faster GPU would not help. More streams would not help either, since the same Python would have to fill them. And nobody can make the kernels larger: a token is what it is. So what is left?
 
@@ -303,7 +303,7 @@ def replay(op, stream, times):
 # `graph = op.graph_on(stream)`; in the loop `graph.launch().async_on(stream)`; then `stream.synchronize()` and `return graph`.
 
 # %% id=09-first-graph explanation
-# The capture costs about as much as a run by calls, once. After that each run is one call, and the stream keeps the runs in order, so one wait at the end is enough.
+# The capture costs about as much as a run or two by calls, once. After that each run is one call, and the stream keeps the runs in order, so one wait at the end is enough.
 
 # %% id=09-first-graph-check
 check("09-first-graph", replay)
@@ -311,7 +311,7 @@ check("09-first-graph", replay)
 # %% [markdown] id=fixed
 # ## What does the list say?
 #
-# A list that says the same each time is of little use, unless something can change. To see what, here is the smallest graph with an input that one can think of: a number goes up, is multiplied, and comes back.
+# A list that says the same each time is of little use, unless something can change. To see what, here is about the smallest graph that has an input: a number goes up, is multiplied, and comes back.
 
 # %% id=tiny-graph
 times = agt.Kernel(r"""
@@ -366,9 +366,9 @@ yielded = float(tiny_graph.launch().sync()[0])
 attempts.reveal(f"{yielded:.0f}", f"The launch yields {yielded:.0f}.")
 
 # %% [markdown] id=fixed-read
-# One attempt of three came through. The list says *where*, and not *what is there*:
+# Only one of the three got through. The list says *where*, and not *what is there*:
 #
-# - `factor` was packed into the kernel's arguments when the list was written: it says 2 for ever. So do grids and sizes, and so would an `if` of Python's, which ran once, during the capture.
+# - `factor` was packed into the kernel's arguments when the list was written: it says 2 for ever. Grids and sizes are fixed in the same way, and so is whatever an `if` of Python's decided: it ran once, during the capture.
 # - `here` did get its 30. Then the launch came, and the first thing on the list is to copy `number` over it.
 # - `number` is read anew by each launch. The list has its address, and what lies at that address is up to you.
 #
@@ -742,13 +742,13 @@ slot = agt.pinned(64)
 refused(agt.h2d(slot))
 
 # %% [markdown] id=refused-pageable-text
-# **No ordinary host memory is read.** A copy from an ordinary, pageable array is made in two steps: at the call the driver copies it into a buffer of its own. At a launch nobody is there to do that. Pinned memory the device can read by itself.
+# **No ordinary host memory is read.** A copy from an ordinary, pageable array takes two steps: at the call, the driver copies it into a buffer of its own, and from there it goes to the device. At a launch there is nobody to do the first step. Pinned memory can be read by the device itself.
 
 # %% id=refused-pageable
 refused(agt.memcpy(x.borrow(), np.zeros(64, np.float32)))
 
 # %% [markdown] id=refused-waiting-text
-# **Nobody waits.** In a capture nothing runs, so nothing will ever be done. To show that we need a capture with Python in it: a **scope**. It is the other way to write a list, for when there is no single operation, but a loop, or pieces from
+# **Nobody waits.** In a capture nothing runs, so nothing will ever be done. To show that, we need a capture with room for Python: a **scope**. It is the other way to write a list, for when there is not one operation but a loop, or pieces from
 # several modules. Each `record` adds a piece:
 
 # %% id=scope
@@ -955,7 +955,7 @@ explored = agt.explore(many_tokens, tokens=(1, 2, 3, 4, 5, 6), how=("calls", "gr
 explored
 
 # %% [markdown] id=explore-read
-# The lines cross between the first token and the second. The list costs about as much as one run by calls, and from then on each run saves two thirds. So a graph for work that comes once is a loss, and for work that comes ten times it is a bargain. In general:
+# Here the lines cross between the first token and the second: the list costs about as much as one run by calls, and from then on each run saves two thirds. (On a real GPU the driver may take longer to get the list ready, and it may be a few tokens more.) So a graph for work that comes once is a loss, and for work that comes ten times it is a bargain. In general:
 #
 # ```text
 #                 cost of the capture
@@ -1080,7 +1080,7 @@ def talk(models, prompts, steps):
 # %% id=09-challenge hints
 # One token of one model is `op`, a copy of `y` to the host, and a copy of `y` into `x`. All three can be captured, if the first copy has a pinned array to go to.
 #
-# Four models are four branches of one graph. Writing down one token of each costs as much as running it once; twelve tokens would cost twelve times as much.
+# Four models are four branches of one graph. Writing down one token of each costs about as much as running it once by calls; writing down twelve costs twelve times as much.
 #
 # `agt.overlap(*arms).graph_on(stream)`, and then twelve launches. After each of them, copy the four answers before the next one overwrites them.
 #

@@ -545,3 +545,16 @@ def talk(models, prompts, steps):
         op.sync()
         said.append([agt.d2h(y.borrow()).sync()])
     return said
+
+
+# %% id=09-shapes cause="should return the function `answer`, and returned None"
+def make_server(make, stream):
+    known = {}
+
+    def answer(x):
+        if x.shape not in known:
+            slot = agt.pinned(x.shape)
+            known[x.shape] = slot, make(slot).graph_on(stream)
+        slot, graph = known[x.shape]
+        slot[:] = x
+        return graph.launch().sync_on(stream).copy()

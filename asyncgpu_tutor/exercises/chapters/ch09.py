@@ -268,10 +268,15 @@ def _serve(answer: Any) -> tuple[Observed[list[Any]], list[Array]]:
 
     def serve() -> list[Any]:
         stream = agt.create_stream()
-        first, second = (
-            cast(Callable[[Array], Any], answer(maker(name, factor), stream))
+        servers = [
+            answer(maker(name, factor), stream)
             for name, factor in [("doubled", 2.0), ("tripled", 3.0)]
-        )
+        ]
+        if not callable(servers[0]):
+            raise Rejected(
+                f"`make_server` should return the function `answer`, and returned {brief(servers[0])}"
+            )
+        first, second = cast(list[Callable[[Array], Any]], servers)
         results: list[Any] = []
         for server, x in [(first, x) for x in requests] + [(second, x) for x in requests[:SECOND]]:
             try:

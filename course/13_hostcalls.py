@@ -841,7 +841,12 @@ with agt.record() as in_one_go:
     await one_launch(log, folder / "LOUD.TXT")
 
 titles = ["six launches", "one launch that calls"]
-agt.compare_timelines([to_and_fro, in_one_go], titles, lanes=("host", "streams"))
+agt.compare_timelines(
+    [to_and_fro, in_one_go],
+    titles,
+    lanes=("host", "streams"),
+    lesson="Above, six rounds of copies and calls. Below, one kernel that stays until the file is done.",
+)
 
 # %% id=final-check tags=asserts
 assert (folder / "LOUD.TXT").read_text() == log.read_text().upper()
@@ -867,4 +872,4 @@ assert len(in_one_go.find("pipeline")) == 1
 score(busy, aba, pressure)
 
 # %% id=progress
-progress()
+progress("13")

@@ -497,7 +497,7 @@ async def _looks_and_lets_others_go_on(graph: Any, x: Any, tokens: Any) -> Any:
     for token in tokens:
         graph.update(agt.memcpy(x.borrow(), token))
         answer = graph.launch().async_on(stream)
-        while not stream.done:
+        while not stream.done:  # noqa: ASYNC110 - to look again and again is what is tried here
             await asyncio.sleep(0)
         results.append(np.array(answer.numpy()))
     return results

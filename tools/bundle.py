@@ -9,6 +9,7 @@ once more from the folder alone.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -106,6 +107,8 @@ def resolved(course: Path, system: str, python: str, *where: object) -> str:
         input=asked,
         stdout=subprocess.PIPE,
         text=True,
+        # The machine's certificates, as pip takes them: a network's proxy may have one of its own.
+        env={"UV_SYSTEM_CERTS": "1", **os.environ},
         check=True,
     )
     lines = done.stdout.splitlines()

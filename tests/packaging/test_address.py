@@ -15,7 +15,13 @@ from tests.tools import tool
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ADDRESS = SETTINGS["project"]["urls"]["Repository"]
-FILES = ["pyproject.toml", "CITATION.cff", "docs/from_cupy.md", "docs/kernels_in_ci.md"]
+FILES = [
+    "README.md",
+    "pyproject.toml",
+    "CITATION.cff",
+    "docs/from_cupy.md",
+    "docs/kernels_in_ci.md",
+]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -24,6 +30,13 @@ def test_every_place_names_the_same_address(name: str) -> None:
     named = re.findall(r"https://github\.com/[\w.-]*asyncgpu[\w.-]*/\w+", text)
     assert named
     assert set(named) == {ADDRESS}
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/instructors.md"])
+def test_every_place_names_the_same_site(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    named = re.findall(r"https://[\w.-]+\.github\.io/\w+/", text)
+    assert set(named) == {SETTINGS["project"]["urls"]["Documentation"]}
 
 
 def test_links_of_the_readme_are_absolute_on_an_index() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -41,6 +42,34 @@ def test_the_picture_shows_what_its_alt_text_says() -> None:
     assert (len(zipped.streams), len(overlapped.streams)) == (1, 4)
     assert overlapped.metrics().max_concurrency >= 2
     assert overlapped.metrics().makespan < 0.8 * zipped.metrics().makespan
+
+
+def test_the_figures_are_those_of_the_pages_behind_them() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+    def said(pattern: str) -> tuple[int, ...]:
+        (found,) = re.findall(pattern, text)
+        return tuple(int(n) for n in ([found] if isinstance(found, str) else found))
+
+    fidelity = (ROOT / "docs/fidelity.md").read_text(encoding="utf-8")
+    (median,) = re.findall(r"\| mlp \| held out \| \d+ \| ([\d.]+)% \|", fidelity)
+    assert said(r"(\d+) % in the median") == (round(float(median)),)
+
+    hazards = (ROOT / "docs/hazards.md").read_text(encoding="utf-8").count("\n### ")
+    assert abs(said(r"some (\d+) kinds of mistakes")[0] - hazards) < 5
+
+    pipeline = json.loads((ROOT / "benchmarks/results/peers.json").read_text("utf-8"))["pipeline"]
+    us = {row["way"]: round(row["us"]) for row in pipeline if row["dim"] == 64}
+    assert said(r"take (\d+) µs by hand .*?and (\d+) µs as a graph .*? takes (\d+) \(") == (
+        us["CuPy by hand, four streams"],
+        us["ours, a graph"],
+        us["CuPy, captured graph"],
+    )
+
+    instructors = (ROOT / "docs/instructors.md").read_text(encoding="utf-8")
+    (counts,) = re.findall(r"\| all \|.*\| (\d+) \| (\d+) \| \|", instructors)
+    exercises, predictions = said(r"(\d+) exercises are checked .*? (\d+) predictions are held")
+    assert (predictions, exercises) == tuple(int(count) for count in counts)
 
 
 @pytest.mark.parametrize("page", ["README.md", "course/00_start_here.py"])

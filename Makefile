@@ -51,7 +51,7 @@ $(TEST_STAMP): $(VENV_STAMP) pyproject.toml
 
 $(LAB_STAMP): $(VENV_STAMP) pyproject.toml
 	@extra="$$($(CUPY_EXTRA_HERE))"; \
-	echo "Installing the course ($(VENV), extras: lab$${extra:+,$$extra}) ..."; \
+	echo "Installing the course ($(VENV), extras: lab$${extra:+,$$extra}): some 44 MB, a minute or two in silence ..."; \
 	$(PIP) install --editable ".[lab$${extra:+,$$extra}]"
 	@touch $@
 

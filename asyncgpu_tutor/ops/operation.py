@@ -411,7 +411,7 @@ def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp
     origin = f"function {name!r} returned" if function is not None else "got"
     cure = "wrap a plain value in agt.value(...), or use map for a function that does no GPU work"
     if isinstance(thing, list | tuple) and any(isinstance(t, DeviceOp) for t in cast(Any, thing)):
-        cure = "agt.zip(*these) is one operation, which yields the results of all"
+        cure = "agt.zip(*these) makes one of them, in order on one stream; agt.overlap(*these) side by side"
     elif _has_launch(cast(Any, thing)):
         cure = "its launch() makes one"
     elif isinstance(thing, MethodType) and thing.__name__ == "launch":

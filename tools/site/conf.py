@@ -40,6 +40,9 @@ html_theme = "furo"
 html_title = "asyncgpu_tutor"
 html_copy_source = False
 html_show_sphinx = False
+pygments_dark_style = "github-dark"  # the usual one underlines modules, as if they were links
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "source_repository": ADDRESS,
     "source_branch": "main",

@@ -102,11 +102,11 @@ _DARK = _page(
     "--agt-grid:#33383F;--agt-call:#4A4F57;--agt-work:#5C626B;--agt-event:#FF8FAE;--agt-bad:#FF6B7D",
 )
 
-# The page decides: the system's preference, unless JupyterLab or VS Code says something else.
+# The page decides: the system's preference, unless JupyterLab, VS Code or a site says something else.
 THEME = (
     f".agt{{{_LIGHT}}}@media(prefers-color-scheme:dark){{.agt{{{_DARK}}}}}"
-    f"[data-jp-theme-light=true] .agt,.vscode-light .agt{{{_LIGHT}}}"
-    f"[data-jp-theme-light=false] .agt,.vscode-dark .agt{{{_DARK}}}"
+    f"[data-jp-theme-light=true] .agt,.vscode-light .agt,[data-theme=light] .agt{{{_LIGHT}}}"
+    f"[data-jp-theme-light=false] .agt,.vscode-dark .agt,[data-theme=dark] .agt{{{_DARK}}}"
     ".agt{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}"
     ".agt text{fill:var(--agt-ink);font-size:11px}"
     ".agt-paper{fill:var(--agt-paper)}.agt-band{fill:var(--agt-band)}.agt-none{fill:none}"

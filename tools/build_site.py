@@ -97,8 +97,8 @@ def main() -> int:
         str(SITE),
     ]
     done = subprocess.run(command, env=environment, check=False)
-    (SITE / ".nojekyll").touch()
     if done.returncode == 0:
+        (SITE / ".nojekyll").touch()
         for part in ("deck", "lite"):
             build = [sys.executable, ROOT / f"tools/build_{part}.py", SITE / part]
             subprocess.run(build, env=environment, check=True)

@@ -68,8 +68,11 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
 
     instructors = (ROOT / "docs/instructors.md").read_text(encoding="utf-8")
     (counts,) = re.findall(r"\| all \|.*\| (\d+) \| (\d+) \| \|", instructors)
-    exercises, predictions = said(r"(\d+) exercises are checked .*? (\d+) predictions are held")
-    assert (predictions, exercises) == tuple(int(count) for count in counts)
+    exercises, predictions = said(
+        r"More than (\d+) exercises are .*? some (\d+) predictions are held"
+    )
+    assert 0 < int(counts[1]) - exercises < 30
+    assert abs(int(counts[0]) - predictions) < 8
 
 
 @pytest.mark.parametrize("page", ["README.md", "course/00_start_here.py"])

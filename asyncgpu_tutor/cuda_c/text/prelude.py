@@ -2,8 +2,8 @@
 
 NVRTC and the simulated device have no such headers, while published kernels are compiled where they are at
 hand: nvcc brings <climits>, <cmath> and <cstdint> along by itself. Values: C17, clauses 5.2.4.2 and 7.12, for
-a 64-bit Linux host; `int64_t` and `intptr_t` are `long long`, as in NVIDIA's
-own headers for NVRTC, which may be included behind these.
+a 64-bit Linux host; `int64_t` and `intptr_t` are `long long`, as in NVIDIA's own headers for NVRTC, which may
+be included behind these.
 """
 
 from __future__ import annotations

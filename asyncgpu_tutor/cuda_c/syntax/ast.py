@@ -452,6 +452,8 @@ def parts_of(node: object) -> Iterator[Node]:
     todo = [node]
     while todo:
         item = todo.pop()
+        if item is None or item.__class__ is str:  # which most fields are, and asking costs least
+            continue
         if isinstance(item, Node):
             yield item
             todo += vars(item).values()

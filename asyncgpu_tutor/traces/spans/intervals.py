@@ -7,8 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-import numpy as np
-
 Interval = tuple[float, float]
 
 
@@ -75,6 +73,8 @@ def histogram(lanes: Iterable[Sequence[Interval]], begin: float, end: float) -> 
 
     Each lane is a result of `union`. The last entry is positive, unless nothing is.
     """
+    import numpy as np  # whoever only has a trace's type needs no arrays
+
     found = np.array([edge for lane in lanes for edge in lane], np.float64).reshape(-1, 2)
     starts, stops = found[:, 0], found[:, 1]
     edges = np.concatenate((stops, starts))

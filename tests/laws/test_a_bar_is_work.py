@@ -86,3 +86,18 @@ def test_it_is_told_apart() -> None:
     assert "occupancy" in causes
     assert ": = no room yet" in trace.table()
     assert ": = no room yet" not in recorded([(64, 30)]).table()
+
+
+@pytest.mark.parametrize(("blocks", "waits"), [(64, True), (8, False)])
+def test_a_fill_queues_for_a_place_as_kernels_do(blocks: int, waits: bool) -> None:
+    """In recordings of an H200 a fill comes when the blocks of all kernels before it have places."""
+    with agt.using(SimDevice(machine=Machine(), spec=SMALL)) as device:
+        array, one, two = agt.zeros((256 * blocks,)).sync(), *(agt.create_stream() for _ in "12")
+        with agt.record() as trace:
+            SPIN(array, 30, grid=blocks, block=256).async_on(one)
+            agt.zeros(16).async_on(two)
+            device.synchronize()
+    (spin,), (fill,) = trace.find("spin"), trace.find("memset")
+    assert fill.start < spin.end
+    assert (fill.waited_for_room > spin.duration / 4) is waits
+    assert bool(fill.waited_for_room) is waits

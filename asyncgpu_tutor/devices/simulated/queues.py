@@ -38,7 +38,7 @@ class Work:
     us : float
         How long it takes when it gets all that it demands.
     places : float
-        Which part of the device's places for blocks it fills, 0 to 1. Only kernels have one.
+        Which part of the device's places for blocks it fills, 0 to 1. Only kernels and fills have one.
     demand : float
         Which part of the device's throughput it uses meanwhile, 0 to 1, and above 0 for what has places.
     drain : float

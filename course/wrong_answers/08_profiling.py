@@ -313,21 +313,3 @@ async def serve(requests, score):
         ops = [agt.h2d(agt.pin(x), "request").and_then(score).to_host() for x in requests]
         tasks = [agt.spawn(op) for op in ops]
         return [await task for task in asyncio.as_completed(tasks)]
-
-
-# %% id=08-kernel cause="and the file says (CUDA's stream, us)"
-def longest(trace, name):
-    span = max(trace.find(name), key=lambda span: span.duration)
-    return span.stream, span.duration
-
-
-# %% id=08-kernel cause="and the file says (CUDA's stream, us)"
-def longest(trace, name):
-    span = trace.find(name)[0]
-    return span.detail["cuda_stream"], span.duration
-
-
-# %% id=08-kernel cause="and the file says (CUDA's stream, us)"
-def longest(trace, name):
-    span = max(trace.find(name), key=lambda span: span.duration)
-    return span.detail["cuda_stream"], span.end

@@ -347,7 +347,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 }
 """
 
-# %% id=12-oneshot cause="waits here for another thread"
+# %% id=12-oneshot cause="waits for ever in this loop"
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
 {

@@ -781,7 +781,7 @@ whole.reveal(
 # Sixty steps of 190 µs (a mean; 177 was a median) are a hundredth of a second. The rest of the half second is the start: CUDA wakes up, memory is made ready, kernels are loaded. How much did the repair gain, then? *That depends on what you run.* With sixty steps, nothing: 4 percent between two single runs may be chance. With a million, three minutes become
 # half a minute (under the profiler), and six times is no chance.
 #
-# So this is your answer to the colleague. First change the line with `float`: it takes 84 of 177 µs, mostly in calls, and nobody needs its number in each step. Then make one kernel of the step. And if sixty steps are all you ever need, change nothing.
+# So this is your answer to the colleague. First change the line with `float`: it takes 84 of 177 µs, few of them waiting, and nobody needs its number in each step. Then make one kernel of the step. And if sixty steps are all you ever need, change nothing.
 
 # %% id=plate-check tags=asserts
 assert 13 < typical(annotated, "step") / typical(fused, "step") < 15

@@ -170,6 +170,6 @@ REPORTS = (
     Exercise("08-typical", "A typical step", "typical", reads("typical", "us", _ranges)),
     Exercise("08-suspects", "Six suspects", "suspects", check_suspects),
     Exercise("08-rate", "GB/s of the bus", "rate", reads("rate", "GB/s", _copies)),
-    Exercise("08-gain", "What a repair has brought", "gain",
+    Exercise("08-gain", "How much a fix gained", "gain",
              reads("gain", "how many times as fast", _pairs)),
 )  # fmt: skip

@@ -112,10 +112,10 @@ class Prediction:
         self.verdict = None
         if isinstance(answer, EllipsisType):
             self.answer = next(iter(self.options), "")
-            taken = f"so `{self.answer}` is taken for now. " if self.options else ""
+            taken = f", so `{self.answer}` is taken for now" if self.options else ""
             how = f"type one of {self._listed()}" if self.options else "type it"
             return Words(
-                f"No answer yet, {taken}To take part, {how} in place of `...` and run this cell again."
+                f"No answer yet{taken}. To take part, {how} in place of `...` and run this cell again."
             )
         self.answer = self._known(answer)
         meaning = f", {self.options[self.answer]}" if self.options else ""

@@ -492,6 +492,17 @@ async def _one_chain(graph: Any, x: Any, tokens: Any) -> Any:
     return [(await op).copy() for op in fed]
 
 
+async def _looks_and_lets_others_go_on(graph: Any, x: Any, tokens: Any) -> Any:
+    stream, results = agt.create_stream(), []
+    for token in tokens:
+        graph.update(agt.memcpy(x.borrow(), token))
+        answer = graph.launch().async_on(stream)
+        while not stream.done:  # noqa: ASYNC110 - to look again and again is what is tried here
+            await asyncio.sleep(0)
+        results.append(np.array(answer.numpy()))
+    return results
+
+
 def _named_arms(ops: Any, stream: Any) -> Any:
     return agt.overlap(*[op.named("mine") for op in ops]).graph_on(stream)
 
@@ -626,6 +637,7 @@ RIGHT: list[tuple[str, Any]] = [
     ("09-first-graph", _prepared_first),
     ("09-token-loop", _two_awaits),
     ("09-token-loop", _one_chain),
+    ("09-token-loop", _looks_and_lets_others_go_on),
     ("09-branches", _named_arms),
     ("09-no-allocation", _in_place),
     ("09-break-even", _even_by_recordings),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise
@@ -109,14 +110,31 @@ def check_first_graph(mine: Any, model: Any) -> None:
 
 
 # ------------------------------------------------------------------ the token loop
-def _token_loop(answer: Any, number: int) -> tuple[Observed[Any], list[Array]]:
+def _token_loop(answer: Any, number: int) -> tuple[Observed[Any], list[Array], bool]:
+    """Run an answer beside another task; the last thing returned is whether that got a turn meanwhile."""
     x, y = _zeros(64, "x"), _zeros(64, "y")
     out = agt.pinned(64)
     out[:] = 0
     op = agt.zip(step("model", 3.0, 1.0, x, y), agt.d2h(y.borrow(), out=out)).last()
     graph = op.graph_on(agt.create_stream())
     tokens = [agt.pin(noise(seed, 64)) for seed in range(number)]
-    return observe(answer, graph, x, tokens), [3 * token + 1 for token in tokens]
+    right = [3 * token + 1 for token in tokens]
+    turn, turns = asyncio.Event(), list[bool]()
+
+    async def neighbour() -> None:
+        turn.set()
+
+    async def beside() -> Any:
+        task = asyncio.create_task(neighbour())
+        results: Any = answer(graph, x, tokens)
+        if asyncio.iscoroutine(cast(object, results)):
+            results = await results
+        turns.append(turn.is_set())
+        await task
+        return results
+
+    run = observe(cast(Callable[[], Any], beside))
+    return run, right, turns[0]
 
 
 def _tokens(results: object, expected: list[Array]) -> None:
@@ -126,8 +144,8 @@ def _tokens(results: object, expected: list[Array]) -> None:
 def check_token_loop(mine: Any, model: Any) -> None:
     """Each token has an update and a launch, the host never blocks, and each result is kept."""
     for number in (5, 2):
-        expected, _ = on_fresh_device(_token_loop, model, number)
-        run, right = _token_loop(mine, number)
+        expected, *_ = on_fresh_device(_token_loop, model, number)
+        run, right, let_in = _token_loop(mine, number)
         with case(f"{number} tokens"), compared(run.trace, expected.trace):
             never_blocks(run.trace)
             launches(run.trace, "h2d", number)
@@ -136,12 +154,17 @@ def check_token_loop(mine: Any, model: Any) -> None:
                 raise Rejected(
                     f"the graph was launched {count(launched, 'time')}, for {count(number, 'token')}"
                 )
+            if not let_in:
+                raise Rejected(
+                    "no other task got a turn while the tokens were under way: `await` each launch, and do "
+                    "not ask in a loop whether it is done"
+                )
         _tokens(run.result, right)
 
 
 def hostile_token_loop(mine: Any, _model: Any) -> None:
     """Each result belongs to its own token, however long anything takes."""
-    run, right = _token_loop(mine, 4)
+    run, right, _ = _token_loop(mine, 4)
     _tokens(run.result, right)
 
 

@@ -344,14 +344,7 @@ print("10 times 2 is", tiny_graph.launch().sync()[0])
 
 # %% id=predict-fixed
 attempts = Prediction(
-    "After these three lines, what does a launch of `tiny_graph` yield?",
-    **{
-        "20": "10 times 2: everything is fixed",
-        "60": "30 times 2",
-        "80": "40 times 2",
-        "150": "30 times 5",
-        "200": "40 times 5",
-    },
+    "The first launch has yielded 20. After these three lines, what does the next one yield?", within=0.01
 )
 attempts
 
@@ -363,7 +356,7 @@ factor = 5.0
 agt.memcpy(here.borrow(), thirty).sync()
 number[:] = 40
 yielded = float(tiny_graph.launch().sync()[0])
-attempts.reveal(f"{yielded:.0f}", f"The launch yields {yielded:.0f}.")
+attempts.reveal(f"{yielded:.0f}", "That is 40 times 2.")
 
 # %% [markdown] id=fixed-read
 # Only one of the three got through. The list says *where*, and not *what is there*:
@@ -449,13 +442,8 @@ assert graph.nodes == 9
 
 # %% id=predict-whole
 whole = Prediction(
-    "By calls the three tokens took 704 µs. What do they take with a graph, in a loop like the one above?",
-    **{
-        "120": "three times 40 µs",
-        "200": "about 200 µs: it all shrinks as the layers do",
-        "450": "about 450 µs: a third less",
-        "650": "about 650 µs: hardly less",
-    },
+    "By calls the three tokens took 704 µs. With a graph, in a loop like the one above, they take ... µs?",
+    within=0.15,
 )
 whole
 
@@ -472,8 +460,7 @@ agt.compare_timelines(
 
 # %% id=reveal-whole
 whole_us = h200_graph.metrics().makespan
-nearest = min(whole.options, key=lambda option: abs(float(option) - whole_us))
-whole.reveal(nearest, f"They take {whole_us:.0f} µs.")
+whole.reveal(f"{whole_us:.0f}", "That is a third less, and the layers take less than a third.")
 
 # %% [markdown] id=whole-read
 # Inside a token nothing is left to gain. But *between* tokens there are gaps of more than 80 µs, and no graph fills those. There the result has to reach the host, the event loop has to wake the task, and Python has to copy the answer and hand over the next
@@ -571,10 +558,8 @@ four = agt.zip(*models).named("four models").graph_on(stream).launch()
 
 # %% id=predict-branches
 four_for = Prediction(
-    f"A graph of one model takes {graph_us:.0f} µs. A graph of four that do not need each other takes ...",
-    same=f"about {graph_us:.0f} µs: on a list, whatever need not wait can go at once",
-    some=f"about {2 * graph_us:.0f} µs",
-    all=f"about {4 * graph_us:.0f} µs: one after the other",
+    f"A graph of one model takes {graph_us:.0f} µs. A graph of four that do not need each other: ... µs?",
+    within=0.15,
 )
 four_for
 
@@ -584,10 +569,7 @@ four_for.commit(...)
 # %% id=run-branches
 one_us, four_us = took(lambda: one.sync_on(stream), lambda: four.sync_on(stream))
 longer = four_us / one_us
-four_for.reveal(
-    "same" if longer < 1.5 else "all" if longer > 3 else "some",
-    f"One takes {one_us:.0f} µs, four take {four_us:.0f} µs.",
-)
+four_for.reveal(f"{four_us:.0f}", f"That is {longer:.1f} times as long as for one.")
 
 # %% [markdown] id=read-branches
 # The list keeps the order in which it was written, and `zip` writes everything on one stream. Nobody looks at the arrays to find out who needs whom: neither the driver nor we. You have to say it, and you know how. `agt.overlap` gives each arm a stream of its own, and in a capture the
@@ -667,10 +649,8 @@ check("09-branches", side_by_side)
 
 # %% id=predict-twice
 twice = Prediction(
-    f"A launch takes {one_us:.0f} µs. The same graph, launched on two streams at once, takes ...",
-    one=f"about {one_us:.0f} µs: there is plenty of room",
-    two=f"nearly {2 * one_us:.0f} µs",
-    error="no time at all: it is refused",
+    f"A launch takes {one_us:.0f} µs. Two launches of the same graph, on two streams at once: ... µs?",
+    within=0.15,
 )
 twice
 
@@ -690,10 +670,7 @@ def both(first, second):
 
 
 same_us, two_us = took(lambda: both(one, one), lambda: both(one, another))
-twice.reveal(
-    "one" if same_us < 1.5 * one_us else "two",
-    f"It takes {same_us:.0f} µs. Two graphs, one on each stream, take {two_us:.0f} µs.",
-)
+twice.reveal(f"{same_us:.0f}", f"Two graphs, one on each stream, take {two_us:.0f} µs.")
 
 # %% [markdown] id=twice-read
 # A graph has one set of arrays, and two launches at once would write into the same. So CUDA lets the second launch wait until the first is done, on whatever stream it is. **For two at a time you need two graphs, with arrays of their own.**

@@ -63,7 +63,7 @@ assert "host-bound" in {finding.name for finding in agt.diagnose(h200_calls)}
 # %% [markdown] id=network-text
 # ## The model
 #
-# First we need a model of our own, here on this device. A layer multiplies a matrix with a vector and takes the `tanh`. One thread computes one element.
+# First we need a model of our own. A layer multiplies a matrix with a vector and takes the `tanh`. One thread computes one element.
 
 # %% id=kernel
 layer = agt.Kernel(r"""
@@ -210,7 +210,7 @@ written.reveal(
 )
 
 # %% [markdown] id=capture-read
-# Nothing ran. `agt.record()` watches work that is being done, for a timeline; a **capture** writes down work that is *not* being done. The stream takes notes for a moment, in place of working. There are three steps in the life of a graph:
+# Nothing ran. `agt.record()` watches work that is being done, for a timeline; a **capture** writes down work that is *not* being done. There are three steps in the life of a graph:
 #
 # | | what happens | how often |
 # |---|---|---|
@@ -704,7 +704,7 @@ if device.simulated:
 # %% [markdown] id=refused
 # ## What a graph cannot hold
 #
-# This is a good place for a pause. When you are back: three things are refused, and each time the question is whether they would still make sense at the hundredth launch.
+# A good place for a pause. Then: three things are refused, and each time the question is whether they would still make sense at the hundredth launch.
 #
 # **No memory is allocated.** A list has addresses. An array that is made anew for each run has none that could be written down. (CUDA does know nodes that allocate, from a pool that you do not see. We prefer that you see it.)
 
@@ -752,7 +752,7 @@ except agt.errors.NestedSyncError as error:
     print("NestedSyncError:", error)
 
 # %% [markdown] id=refused-after-text
-# Kernels, copies and fills are what is left: that is the whole menu. A refusal does no harm. The capture has touched nothing, and the stream works as before.
+# Kernels, copies and fills are what is left. A refusal does no harm. The capture has touched nothing, and the stream works as before.
 
 # %% id=refused-check tags=asserts
 assert np.allclose(answer, in_numpy(host, tokens[3]), atol=1e-4)
@@ -919,7 +919,7 @@ agt.compare_timelines(
 # %% [markdown] id=wide-read
 # The balance tips when a layer takes longer than its call, which is some 16 µs (as the first picture of the page showed, on an H200). From then on Python is ahead of the device, and what it does is hidden behind kernels that run anyway. **A graph is for work that is host-bound.** Look for gaps in a timeline before you write one.
 #
-# How many runs before it pays? The list has to be written first, and for that Python walks through the whole pipeline. Try it out: one model, several tokens, and the capture counts. (These runs are simulated, so you can have any of them at once.)
+# How many runs before it pays? The list has to be written first, and for that Python walks through the whole pipeline. Try it out: one model, several tokens, and the capture counts. (These runs are simulated.)
 
 
 # %% id=explore

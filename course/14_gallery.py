@@ -359,7 +359,7 @@ if device.simulated:
 #
 # *Where in a text does a word stand?*
 #
-# Our text is a file of this course, the one with all its error messages. Every letter gets a thread, and the thread checks whether the word begins here. That is easy. But then it has to write its place into a list, and thousands of others
+# Our text is a file of this course, the one with all its error messages. Every letter gets a thread, and the thread checks whether the word begins here. Then it has to write its place into a list, and thousands of others
 # want to do the same. Who writes where?
 #
 # A counter that everybody adds one to would do: `slot = atomicAdd(count, 1)`. Here is that at work, for one letter in a short text. Go through the three steps, and look at the second.
@@ -464,7 +464,7 @@ watched(GREP)
 assert "3 threads write count" in watched(solved("14-grep")).step(1)
 
 # %% [markdown] id=grep-words-text
-# Now for whole words, and for three of them at once. The text goes up once. Three searches read it, each on a stream of its own.
+# Now for three whole words at once. The text goes up once. Three searches read it, each on a stream of its own.
 
 # %% id=grep-kernel
 find_word = agt.Kernel(r"""
@@ -561,7 +561,7 @@ trace.plot(
 #
 # *Who is important in a village of pages?*
 #
-# A page is important when important pages link to it. That sounds like a circle, and it is one. So you go round it: begin with equal ranks, let each page share its rank among those it links to, and repeat until
+# A page is important when important pages link to it. That is a circle, so you go round it: begin with equal ranks, let each page share its rank among those it links to, and repeat until
 # nothing moves. (This is PageRank, and a well-known company began with it.)
 #
 # You met it in the challenge of [chapter 11](11_the_gpu_decides.ipynb). Our village fits into one block, a thread for each page, so the block can decide by itself. `__syncthreads_or` asks everybody, "did yours move?", and it is the barrier as well. On the way, the kernel keeps a diary:

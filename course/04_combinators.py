@@ -28,7 +28,7 @@ device
 # ## Who drew the arrows?
 #
 # A large matrix is copied to the device. Two products are computed with it. In the end the two are added. These are the bricks: two kernels of ours, and one operation for each
-# product.
+# product. (`agt.matvec_naive(rows, columns, matrix, vector, out)` is a kernel of the package. `partition(128)` cuts `out` into pieces for blocks of 128 threads; any size would do here.)
 
 # %% id=bricks
 scale = agt.Kernel(r"""
@@ -349,7 +349,7 @@ assert trace.find("d2h") == []
 # ### Exercise: pass the baton
 #
 # A **residual connection** is a way around a layer: the result is `x + relu(x)`. So the second stage needs what the first one got, too. Write
-# `residual(x, add)`: an operation that uploads the host array `x` *once*, applies `agt.relu`, adds with `add` (the kernel from above), and
+# `residual(x, add)`: an operation that uploads the host array `x` *once*, applies the kernel `agt.relu(n, input, output)`, adds with `add` (the kernel from above), and
 # yields the result on the host.
 
 
@@ -407,7 +407,7 @@ print([span.name for span in flat])
 print([span.name for span in nested])
 
 # %% [markdown] id=laws-read
-# (`agt.value` fits in as zero does into sums: `agt.value(x).and_then(f)` is `f(x)`, and `op.and_then(agt.value)` is `op`. Whoever likes big words may call these three the laws of a *monad*.)
+# (`agt.value` changes nothing: `agt.value(x).and_then(f)` is `f(x)`, and `op.and_then(agt.value)` is `op`. These three are the laws of a *monad*.)
 
 # %% id=laws-check tags=asserts
 x = agt.pin(np.arange(1000, dtype=np.float32))
@@ -795,7 +795,7 @@ print(a)
 
 
 # %% id=first-code
-matrix_there = agt.h2d(matrix).sync().share()
+matrix_there = agt.h2d(matrix).sync().share()  # an array for two readers: see the end of the page
 numbers = agt.pin(np.arange(1000, dtype=np.float32))
 
 
@@ -823,6 +823,10 @@ ends = sorted((span for span in a_first.device_spans if span.name in letter), ke
 first.reveal(" ".join(letter[span.name] for span in ends), "Look at the upper picture.")
 
 # %% id=first-picture
+for name, trace in [("overlap(a, b)", a_first), ("overlap(b, a)", b_first)]:
+    (back,) = trace.find("d2h")
+    print(f"{name}: B is done after {back.end - trace.spans[0].start:.0f} µs, all after {took(trace):.0f} µs")
+
 agt.compare_timelines(
     [a_first, b_first],
     ["overlap(a, b)", "overlap(b, a)"],
@@ -832,8 +836,8 @@ agt.compare_timelines(
 
 # %% [markdown] id=first-read
 # Python submits arm A first. It comes to the table, nobody has run it yet, and so A runs it: on A's stream, and *behind the product*. Then comes B, finds the table taken care of, and waits for A's event. Nothing is wrong
-# here, and B is late for no reason. **Whoever is submitted first runs the shared source.** If B is the one in a hurry, put B first, as in the lower picture. (A starts later
-# there, and so the whole takes a little longer. You choose who waits.)
+# here, and B is late for no reason. **Whoever is submitted first runs the shared source.** If B is the one in a hurry, put B first, as in the lower picture. It has its price: A is submitted
+# after B, and the whole takes a little longer. You choose who waits.
 
 # %% id=shared-check tags=asserts
 assert len(twice.find("h2d")) == 2
@@ -933,7 +937,8 @@ check("04-diamond", diamond)
 # %% [markdown] id=ownership
 # ## Whose array is it?
 #
-# One thing is left to sort out. Memory on the device has to live until the last kernel that uses it is done, and then it should go. So who keeps an array, and for how long?
+# One thing is left to sort out. Memory on the device has to live until the last kernel that uses it is done, and then it should go. So who keeps an array, and for how long? Think of
+# the baton: it is in one hand at a time.
 
 # %% id=owned-make
 mine = agt.ones(4).sync()
@@ -945,8 +950,7 @@ owner = Prediction(
     "`agt.d2h(mine)`, and run it. What comes of it?",
     ones="ones: `mine` was not changed, `doubled` is a new array",
     twos="twos: both are names of the same array",
-    error="an error in that very line, before anything runs",
-    later="an error when it runs",
+    error="an error",
 )
 owner
 
@@ -965,8 +969,8 @@ except agt.errors.UseAfterMoveError as error:
 owner.reveal(found, "You gave it away in the line above. `doubled` has what became of it.")
 
 # %% [markdown] id=ownership-table
-# The rule: **an array has one owner, and to pass it to an operation is to give it away.** What an operation yields is yours. The error says where the array went, and it comes in the line that uses it once too often,
-# not somewhere on the device later. When you need an array again, there are two other ways to pass it:
+# The rule: **an array has one owner, and to pass it to an operation is to give it away.** What an operation yields is yours. The error says where the array went (into `partition()`, which `scaled` calls). Who owns what is checked
+# while you *build*, so it comes in the line that uses the array once too often, before anything runs. When you need an array again, there are two other ways to pass it:
 #
 # | | you write | the operation gets | and you? |
 # |---|---|---|---|
@@ -974,7 +978,7 @@ owner.reveal(found, "You gave it away in the line above. `doubled` has what beca
 # | **shared** | `x = x.share()`, once, and then `x` | a handle to it, *for reading* | you have such a handle, too; the array lives until the last is gone |
 # | **borrowed** | `x.borrow()` | the right to use it | you keep it, and may not give it away meanwhile |
 #
-# None of the three copies anything. (Two words to keep apart: `op.shared()` runs an *operation* once. `x.share()` is about an *array* and who owns it.)
+# None of the three copies anything. Two words to keep apart: `op.shared()` runs an *operation* once; `x.share()` is about an *array* and who owns it.
 #
 # A borrower may write; it is *your* array that it writes to. Lend an array of ones to `scaled`, and you find twos in it:
 
@@ -996,7 +1000,8 @@ else:
     raise AssertionError("to write to a shared array should have been refused")
 
 # %% [markdown] id=handles-text
-# A shared array counts its handles: `x.share_count`. Here is a matrix with one handle, ours, and three operations that read it.
+# A shared array counts its handles: `x.share_count`. (`a` and `b` above were two names of one handle, hence `x1`.) And an operation can run again, so it keeps what it needs for that. Here is a matrix with one handle,
+# ours, and three operations that read it.
 
 # %% id=handles-code
 matrix_of_ones = agt.ones((4, 4)).sync().share()
@@ -1025,7 +1030,7 @@ readers.clear()
 handles.reveal(ran, f"Built: {built}. Run: {ran}. When the list is empty: {matrix_of_ones.share_count}.")
 
 # %% [markdown] id=handles-read
-# An operation is a description that can run again, so it keeps the handles that it was built with, before it runs and after. It lets go of them when *it* goes. If you keep a list of old operations, you keep their arrays as well.
+# Each operation keeps its handle, before it runs and after, and lets go when *it* goes. If you keep a list of old operations, you keep their arrays as well. (An *owned* array goes into one run. An operation that was given one cannot run again, and says so.)
 
 # %% id=handles-check tags=asserts
 assert (built, ran, matrix_of_ones.share_count) == (4, 4, 1)

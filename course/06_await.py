@@ -109,6 +109,7 @@ if device.simulated:
 # A **task** is a coroutine that somebody has put on the list of things to run.
 # The **event loop** has that list: it takes the first task that can go on, and runs it until it comes to an `await` at which it has to wait.
 # Then it takes the next one; nobody is ever interrupted in between.
+# Who sleeps needs two more turns: when the time is over, the loop sees it at its next turn, and puts the task on the list for the turn after.
 # `asyncio.gather` makes a task of each thing that it is given, and waits for all of them.
 #
 # Here are two functions to make coroutines of. Each says three things, and awaits something after each. `asyncio.sleep(0)` waits until the others have had a turn. `nod()` is a coroutine of our own, which returns a number.
@@ -184,13 +185,13 @@ steps = future.__await__()
 print("before the first poll:", future.state.value)
 
 token = next(steps)
-while token is None:  # a real GPU is asked again for half a millisecond, in case it is done soon
+while token is None:  # not on the simulated device: see below
     await asyncio.sleep(0)
     token = next(steps)
 print("after it:             ", future.state.value)
 print("what the poll gave us:", token)
 
-woken = asyncio.Event()
+woken = asyncio.Event()  # this cell is no task, so let an event stand for one
 token.add_done_callback(lambda token: woken.set())
 await woken.wait()  # anybody else could run now
 print("after the wake:       ", future.state.value)
@@ -198,8 +199,8 @@ print("after the wake:       ", future.state.value)
 # %% [markdown] id=poll-read
 # The first poll has submitted the work and has come back without a result. What it gives us is a token that says "pending": do not ask again until this is done.
 #
-# So the loop puts the task aside. It leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else. Nobody looks at the GPU in the meantime, and no thread spins. When the device is done, it *wakes* the loop, and the loop calls the callback. (Ours has no task to
-# put back, so it only notes that it was called.)
+# So the loop puts the task aside. It leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else. From then on nobody looks at the GPU, and no thread spins. When the device is done, it *wakes* the loop, and the loop calls the callback. (A real
+# GPU is asked for half a millisecond first, at each turn, in case it is done soon: hence the `while`.)
 
 # %% [markdown] id=poll-last-text
 # So here is the second poll. It finds the result, and the iterator ends with it:
@@ -302,7 +303,7 @@ if device.simulated:
 # |---|---|---|
 # | `op.sync()` | at once | the whole program stands still |
 # | `await op` | at once | this task waits, others have turns |
-# | `op.into_future()` | when it is first awaited | nobody waits |
+# | `op.into_future()` | when it is first awaited | whoever awaits it waits, others have turns |
 # | `agt.spawn(op)` | at the task's first turn | nobody waits, until somebody awaits the task |
 
 # %% id=ways-check tags=asserts
@@ -362,7 +363,7 @@ agt.compare_timelines(
     [with_sync, with_await, together],
     titles,
     lanes=("host", "streams"),
-    lesson="The first two are equally long. In the third, copies to the device and back overlap in pairs.",
+    lesson="The first two are about equally long. In the third, copies to the device and back overlap in pairs.",
 )
 
 # %% id=reveal-difference
@@ -373,7 +374,7 @@ quicker.reveal(
 )
 
 # %% [markdown] id=read-difference
-# The second program does not block anybody. But there *is* nobody else: one task, which says four times "I do not go on without this result".
+# The second program does not block anybody. But there *is* nobody else: one task, which says four times "I do not go on without this result". (It may take a little longer than the first: to wake a task takes time.)
 #
 # In the third, all four tasks submit their work before anybody waits. While one batch is on its way back, the next is on its way there. Why not four times as fast? The device has one **engine** for copies in each direction, so
 # two copies at a time is the most that this work allows. And the first way there and the last way back have nobody beside them: eight copies take the time of five.
@@ -516,7 +517,7 @@ assert while_busy > 0
 # %% [markdown] id=responsive
 # ## Who stops the heart?
 #
-# You know now why `sync` does. Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece, the second in twenty.
+# You know now why `sync` does. Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece, the second in twenty. (How a sleeper wakes was said in "Coroutines, tasks, and the loop".)
 
 
 # %% id=one-piece
@@ -532,7 +533,7 @@ async def in_pieces():
 
 # %% id=predict-beats
 beats = Prediction(
-    "The heart wants to beat every 100 µs. How often does it beat during the sums of `in_one_piece`, and "
+    "The heart beats for 10 µs, and sleeps for 100. How often does it beat during the sums of `in_one_piece`, and "
     "during those of `in_pieces`? Type two numbers.",
     within=0.2,
 )
@@ -562,7 +563,7 @@ none, some = beats_during_sums(one_piece), beats_during_sums(pieces)
 beats.reveal(f"{none} {some}", f"{none} beats in one piece, and {some} in twenty.")
 
 # %% [markdown] id=misconception-async
-# During one long piece nobody else gets a turn. Between short pieces the heart does. But whenever it is due, the sums have the thread, so every beat comes late. (On a GPU it beats less often still: Python's own timers are no finer than a millisecond.)
+# During one long piece nobody else gets a turn. Between short pieces the heart does, and comes late: its sleep lasts for one piece; during the next the loop has not seen it yet; during one more it stands on the list. Three pieces go by from beat to beat, so there are 6 beats, not 20. (That is the simulated device. On a GPU there may be fewer: Python's own timers are coarse.)
 #
 # > **Misconception: a function with `async def` runs in the background.**
 # >
@@ -622,7 +623,7 @@ check("06-responsive", with_heartbeat)
 # | handle | you write | afterwards you have | may be spawned |
 # |---|---|---|---|
 # | owned | `w` | nothing: it went into the operation, and comes out with its result | yes |
-# | shared | `w = w.share()`, once, and then `w` | `w`, a shared handle now, as everybody else has | yes |
+# | shared | `w`, after `w = w.share()` | `w`, a handle as everybody else has | yes |
 # | borrowed | `w.borrow()` | `w`, as before | **no** |
 #
 # To borrow is to promise: *I keep `w` until you are done.* But a spawned task may still run when you, and your `w`, are gone. So a borrowed
@@ -923,6 +924,7 @@ stopped.reveal(
 )
 
 # %% id=plot-cancel
+print(f"in B, when the wait was over: {in_use[0]} in flight, {in_use[1]} handles of `shared`")
 cancelled.plot(
     title="A batch that nobody waits for",
     lanes=("host", "streams"),
@@ -932,8 +934,8 @@ cancelled.plot(
 # %% [markdown] id=read-cancel
 # In A the task was cancelled before it had a turn, so nothing was ever submitted. (When that `unwanted` is collected, Python warns that nobody ever ran it.) In B it had a turn, and cancelling took away the one who waits. The device has not noticed: what is in the queue of a stream cannot be taken out again. There is nothing in between.
 #
-# So everything that the work uses has to stay alive until it is done. It does: while it was under way, the
-# cancelled operation held its own handle to the array `shared`. When the device is done, it lets go.
+# So everything that the work uses has to stay alive until it is done. It does: the operation was still in flight (`agt.in_flight()` counts
+# those), and one of the two handles was its own. When the device is done, it lets go.
 
 # %% id=check-cancel tags=asserts
 while agt.in_flight() > before:
@@ -1068,7 +1070,7 @@ check("06-limited", run_limited)
 # %% [markdown] id=challenge
 # ## The challenge
 #
-# Now all of it at once. `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches, in any order, and memory for *two* in flight. The plain loop below takes 2156 µs on the simulated
+# Now all of it at once. `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches, to be used in any order, each once, and memory for *two* in flight. The plain loop below takes 2156 µs on the simulated
 # device of the check. **Get below 1500.** The course's own answer takes 1395, and your best time is kept in `progress()`.
 
 
@@ -1113,7 +1115,7 @@ check("06-feed", feed)
 # ## Key points
 #
 # - One task runs at a time, until an `await` at which it has to wait. If it does not let go, everybody waits.
-# - Poll, callback, wake, poll: while a task waits nobody looks at the GPU.
+# - Poll, callback, wake, poll: once a task is put aside, nobody looks at the GPU.
 # - A spawned task starts at its first turn, not at once.
 # - To gain time, start everything first and wait later. One `await` after the other gains nothing.
 # - What a spawned operation uses has to be owned or shared. Borrowed is refused.

@@ -99,8 +99,7 @@ diamond.plot(
 # Now for the strange part. **The author of this program created no stream, recorded no event, and waited for nothing.** So who chose the streams? Who drew the arrows? And how can one be sure that
 # none is missing?
 #
-# The author used **combinators**: functions that make one operation out of several. There are not many of them. Before this page is over you will have written the hidden part yourself, and
-# at the end there is a program to make faster.
+# The author used **combinators**: functions that make one operation out of several. Before this page is over you will have written the hidden part yourself.
 
 # %% id=question-check tags=asserts
 (source_copy,) = diamond.find("h2d")
@@ -139,7 +138,7 @@ times_six(agt.pin(np.arange(6, dtype=np.float32))).sync()
 # Copy it to the device, and then double it, and then triple it, and then copy it back. (`agt.d2h` takes an array and returns an operation, so it can stand there by itself. `op.to_host()` is short for
 # `op.and_then(agt.d2h)`.)
 #
-# Here is such a chain again, with four megabytes this time. Two functions in it say their names, and so does the program around them.
+# Here is such a chain with four megabytes. Two functions in it say their names, and so does the program around them.
 
 
 # %% id=when-code
@@ -238,7 +237,7 @@ loop.reveal(" ".join(map(str, firsts)), "They were filled with 2, 3 and 5, and a
 # >
 # > - *What you see:* operations from a loop all do what the last one should do.
 # > - *Why:* `agt.full(4, factor)` is called in the loop, and gets the number that `factor` is. `lambda array: scaled(array, factor)` knows only the *name*, and looks it up when it is called: when the operation
-# >   runs. By then the loop is over, and `factor` is 5. This is Python's own rule, and lazy code meets it every day.
+# >   runs. By then the loop is over, and `factor` is 5. This is Python's own rule.
 # > - *What helps:* a function with `factor` as a parameter. Each call of it has a `factor` of its own.
 
 # %% id=loop-cure
@@ -301,7 +300,7 @@ print(x, y, z, sep="\n")
 # Three arrays went in, and three come out, in the order of the parameters and in the form in which they came. The last one is still cut into blocks, so it is a `Partition`. (As you see, a kernel takes
 # operations in place of arrays. They are submitted first, on the same stream.)
 #
-# Mostly you want only the array that the kernel writes. `launch.output()` yields that one, whole again, and drops the others. When a later stage needs them, do not drop them.
+# Mostly you want only the array that the kernel writes. `launch.output()` yields that one, whole again, and drops the others.
 
 # %% id=baton-launch-check tags=asserts
 assert [type(array) for array in (x, y, z)] == [agt.DeviceArray, agt.DeviceArray, agt.types.Partition]
@@ -389,8 +388,7 @@ check("04-baton", residual)
 # %% [markdown] id=laws
 # ### You may cut a chain anywhere
 #
-# One remark before we go on. `op.and_then(f).and_then(g)` can also be written `op.and_then(lambda x: f(x).and_then(g))`. It is the same work in the same order: the *traces* are equal, to the last span. So you may
-# cut a long chain wherever you like, and give a piece of it a name and a test of its own.
+# `op.and_then(f).and_then(g)` can also be written `op.and_then(lambda x: f(x).and_then(g))`. The *traces* are equal, to the last span. So a piece of a long chain can have a name and a test of its own.
 
 # %% id=laws-run
 def double(array):
@@ -427,7 +425,7 @@ for one, other in pairs:
 # ## A whole program
 #
 # **SAXPY** is the *hello world* of this trade: `y = a * x + y`, for a number `a` and two vectors (**s**ingle precision, **a** times **x**
-# **p**lus **y**). Every CUDA course has it. Yours comes in two parts: the kernel, and the lazy program around it.
+# **p**lus **y**). Yours comes in two parts: the kernel, and the lazy program around it.
 
 # %% [markdown] id=exercise-saxpy-kernel
 # ### Exercise: SAXPY, the kernel
@@ -835,9 +833,8 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=first-read
-# Python submits arm A first. It comes to the table, nobody has run it yet, and so A runs it: on A's stream, and *behind the product*. Then comes B, finds the table taken care of, and waits for A's event. Nothing is wrong
-# here, and B is late for no reason. **Whoever is submitted first runs the shared source.** If B is the one in a hurry, put B first, as in the lower picture. It has its price: A is submitted
-# after B, and the whole takes a little longer. You choose who waits.
+# Python submits arm A first. It comes to the table, nobody has run it yet, and so A runs it: on A's stream, and *behind the product*. Then comes B, finds the table taken care of, and waits for A's event. B is late for no reason. **Whoever is submitted first runs the shared source.** If B is the one in a hurry, put B first, as in the lower picture. It has its price: A is submitted
+# after B, and the whole takes a little longer.
 
 # %% id=shared-check tags=asserts
 assert len(twice.find("h2d")) == 2
@@ -937,7 +934,7 @@ check("04-diamond", diamond)
 # %% [markdown] id=ownership
 # ## Whose array is it?
 #
-# One thing is left to sort out. Memory on the device has to live until the last kernel that uses it is done, and then it should go. So who keeps an array, and for how long? Think of
+# Memory on the device has to live until the last kernel that uses it is done, and then it should go. So who keeps an array, and for how long? Think of
 # the baton: it is in one hand at a time.
 
 # %% id=owned-make
@@ -950,7 +947,7 @@ owner = Prediction(
     "`agt.d2h(mine)`, and run it. What comes of it?",
     ones="ones: `mine` was not changed, `doubled` is a new array",
     twos="twos: both are names of the same array",
-    error="an error",
+    error="an error in place of numbers",
 )
 owner
 

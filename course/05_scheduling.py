@@ -190,7 +190,7 @@ decisions.reveal(str(counting.asked), "The operation asks, and each of its arms.
 # %% [markdown] id=policy-knows
 # A chain stays on the stream that it was given, however long it is; so does a `zip`. Only `overlap` asks for more. Its arms fork from the operation's own stream and join there again. This one carries no work here, but what comes before or after an `overlap` in a chain is on it.
 #
-# And look at what `next_stream` is *not* told: which operation it is, or how long it will take. A policy can remember what it did, and it can look at its streams. That is all, unless somebody tells it more.
+# And look at what `next_stream` is *not* told: which operation it is, or how long it will take. A policy can remember what it did and look at its streams, and that is all.
 
 # %% id=decisions-check tags=asserts
 assert counting.asked == 4
@@ -259,8 +259,7 @@ of_five.plot(
 )
 
 # %% [markdown] id=five-read
-# Much better. But look at the streams with a long job: a short one stands *behind* it. Its own work takes half a pace, and it waits for several, while other streams have nothing to do. You know that from the supermarket:
-# you have a bottle of milk, the person in front of you has a trolley, and the next checkout is empty. It is called **head-of-line blocking**.
+# Much better. But look at the streams with a long job: a short one stands *behind* it. Its own work takes half a pace, and it waits for several, while other streams have nothing to do. It is called **head-of-line blocking**.
 #
 # How long do the short jobs wait? A span knows what it had to come after (`span.after`), and its own call is part of that.
 
@@ -296,7 +295,7 @@ if device.simulated:
 # %% [markdown] id=looking
 # ### A policy that looks
 #
-# What do you do in a supermarket? You look. A policy can look, too: `stream.done` says whether a stream has nothing left to do.
+# A policy can look: `stream.done` says whether a stream has nothing left to do.
 
 # %% id=idle-first
 class IdleFirst(agt.SchedulingPolicy):
@@ -361,8 +360,7 @@ for name, trace in [("pool of five", of_five), ("idle first", looking)]:
     print(f"{name:12} job 8 comes at {handed_over(trace, 8):.0f} µs, and takes {LONG:.0f} µs")
 
 # %% [markdown] id=job-8-read
-# The program cannot end before that job has come and gone. So the pool of five is already as quick as this program can be, in this order; it found by luck what the other one found by looking. With other jobs the luck
-# would be elsewhere. Keep two things in mind for later: looking has a price, and all of this was *in this order*.
+# The program cannot end before that job has come and gone. So the pool of five is already as quick as this program can be, in this order; it found by luck what the other one found by looking. Looking has a price, and all of this was *in this order*.
 
 # %% id=idle-first-check tags=asserts
 assert len({span.stream for span in looking.device_spans[::4]}) > 1
@@ -437,8 +435,7 @@ explored = agt.explore(eight_jobs, streams=(1, 2, 3, 4, 6, 8), length=(30, 70, 1
 explored
 
 # %% [markdown] id=explore-read
-# Each curve falls until it is flat. For jobs of 30 µs it is flat from the start, for 70 from 2 streams on, for 130 from 4, and for 270 somewhere after 6: always `length / pace`, rounded up. In the flat part, look at the host's lane: Python
-# is what everybody waits for.
+# Each curve falls until it is flat. For jobs of 30 µs it is flat from the start, for 70 from 2 streams on, for 130 from 4, and for 270 somewhere after 6: always `length / pace`, rounded up. There, everybody waits for Python.
 #
 # There is a second limit: *room*. What computes on a GPU are its **SMs**, *streaming multiprocessors*, and each has places for so many blocks. Our hunts have a single block each, so there is room for all of them. A job that fills a third of
 # the device leaves room for two more like it, and no more: a fourth stream would have nowhere to put its job.
@@ -632,7 +629,7 @@ order.reveal(
 # Each stream gets one long job, and the short ones fill up the ends. If you know all jobs beforehand, sort them. With the longest first,
 # even the greedy rule of the last exercise never takes more than a third longer than the best schedule there is (Graham, 1969).
 #
-# It has a price, and you have just seen it: the bottles of milk come last. If each of them is a user who waits, you want something else.
+# It has a price: the short ones come last. If each of them is a user who waits, you want something else.
 
 # %% id=order-check tags=asserts
 assert len({span.stream for span in longest_first.device_spans[:3]}) == 3

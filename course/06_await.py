@@ -53,7 +53,7 @@ await long_one();  # for practice: a GPU is slow the first time
 
 # %% [markdown] id=heart-text
 # A server has to answer, a window has to react, a notebook has to notice its stop button. Let a *heart* stand for all of them: a piece of code that beats every 100 µs or so, and shows in the trace when it does.
-# Here it beats while `long_one` runs, twice. The first time Python waits for the result with `sync`, and the second time with `await`.
+# Here it beats while `long_one` runs, twice: first Python waits with `sync`, then with `await`.
 
 
 # %% id=heart
@@ -89,9 +89,9 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=heart-read
-# The device has the same to do and takes as long. But in the upper picture the heart stands still, and in the lower one it beats. And both programs have only one thread!
+# The device takes as long in both, and both programs have only one thread.
 #
-# How does one thread wait and beat at the same time? That is the question of this page.
+# How does one thread wait and beat at the same time?
 
 # %% id=check-heart tags=asserts
 in_blocked, in_awaited = (len(trace.find("beat")) - 1 for trace in (blocked, awaited))
@@ -109,7 +109,7 @@ if device.simulated:
 # A **task** is a coroutine that somebody has put on the list of things to run.
 # The **event loop** has that list: it takes the first task that can go on, and runs it until it comes to an `await` at which it has to wait.
 # Then it takes the next one; nobody is ever interrupted in between.
-# Who sleeps needs two more turns: when the time is over, the loop sees it at its next turn, and puts the task on the list for the turn after.
+# A task that sleeps needs two more turns: when its time is over, the loop sees that at its next turn, and puts the task on the list for the turn after.
 # `asyncio.gather` makes a task of each thing that it is given, and waits for all of them.
 #
 # Here are two functions to make coroutines of. Each says three things, and awaits something after each. `asyncio.sleep(0)` waits until the others have had a turn. `nod()` is a coroutine of our own, which returns a number.
@@ -203,7 +203,7 @@ print("after the wake:       ", future.state.value)
 # GPU is asked for half a millisecond first, at each turn, in case it is done soon: hence the `while`.)
 
 # %% [markdown] id=poll-last-text
-# So here is the second poll. It finds the result, and the iterator ends with it:
+# The second poll finds the result, and the iterator ends with it:
 
 # %% id=poll-last
 try:
@@ -363,7 +363,7 @@ agt.compare_timelines(
     [with_sync, with_await, together],
     titles,
     lanes=("host", "streams"),
-    lesson="The first two are about equally long. In the third, copies to the device and back overlap in pairs.",
+    lesson="The first two take about as long. In the third, copies to the device and back overlap in pairs.",
 )
 
 # %% id=reveal-difference
@@ -406,7 +406,7 @@ if device.simulated:
 # %% [markdown] id=exercise-difference
 # ### Exercise: measure the difference
 #
-# Make a measuring tool of it. `make(i)` makes operation i. Run all `n` of them one after the other with `sync`, and record it. Make
+# `make(i)` makes operation i. Run all `n` of them one after the other with `sync`, and record it. Make
 # them anew, run them all together without blocking, and record that. Return how many times as long the first took. Take
 # the times from the traces (`trace.metrics().makespan`): a stopwatch would measure your computer as well.
 
@@ -442,7 +442,7 @@ check("06-difference", difference)
 # %% [markdown] id=meanwhile
 # ## Work for the host meanwhile
 #
-# There is another way to use the wait. Somebody has to read, decode and arrange the batches, and that is the host. While the device works on one batch, the host can prepare the next one.
+# The host has to read, decode and arrange the batches. While the device works on one batch, the host can prepare the next one.
 
 # %% [markdown] id=exercise-prepare
 # ### Exercise: one batch ahead
@@ -517,7 +517,7 @@ assert while_busy > 0
 # %% [markdown] id=responsive
 # ## Who stops the heart?
 #
-# You know now why `sync` does. Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece, the second in twenty. (How a sleeper wakes was said in "Coroutines, tasks, and the loop".)
+# You know now why `sync` does. Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece, the second in twenty. (Remember how a sleeper wakes.)
 
 
 # %% id=one-piece
@@ -533,8 +533,8 @@ async def in_pieces():
 
 # %% id=predict-beats
 beats = Prediction(
-    "The heart beats for 10 µs, and sleeps for 100. How often does it beat during the sums of `in_one_piece`, and "
-    "during those of `in_pieces`? Type two numbers.",
+    "The heart beats for 10 µs, and sleeps for 100. How often does it beat during the sums of "
+    "`in_one_piece`, and during those of `in_pieces`? Type two numbers.",
     within=0.2,
 )
 beats
@@ -563,7 +563,7 @@ none, some = beats_during_sums(one_piece), beats_during_sums(pieces)
 beats.reveal(f"{none} {some}", f"{none} beats in one piece, and {some} in twenty.")
 
 # %% [markdown] id=misconception-async
-# During one long piece nobody else gets a turn. Between short pieces the heart does, and comes late: its sleep lasts for one piece; during the next the loop has not seen it yet; during one more it stands on the list. Three pieces go by from beat to beat, so there are 6 beats, not 20. (That is the simulated device. On a GPU there may be fewer: Python's own timers are coarse.)
+# During one long piece nobody else gets a turn. Between short pieces the heart does, and comes late: its sleep lasts for a piece, one more goes by until the loop sees that, and one until its turn. Three pieces from beat to beat: 6 beats, not 20. (On a GPU there may be fewer, as Python's own timers are coarse.)
 #
 # > **Misconception: a function with `async def` runs in the background.**
 # >
@@ -617,7 +617,7 @@ check("06-responsive", with_heartbeat)
 # %% [markdown] id=ownership
 # ## Who keeps the array alive?
 #
-# With `sync` the caller stands there until all is done, and so do the caller's arrays. A task may go on long after the function that
+# A task may go on long after the function that
 # spawned it has returned. So whoever spawns has to say who owns what the task uses:
 #
 # | handle | you write | afterwards you have | may be spawned |
@@ -932,7 +932,7 @@ cancelled.plot(
 )
 
 # %% [markdown] id=read-cancel
-# In A the task was cancelled before it had a turn, so nothing was ever submitted. (When that `unwanted` is collected, Python warns that nobody ever ran it.) In B it had a turn, and cancelling took away the one who waits. The device has not noticed: what is in the queue of a stream cannot be taken out again. There is nothing in between.
+# In A the task was cancelled before it had a turn, so nothing was ever submitted. (When that `unwanted` is collected, Python warns that nobody ever ran it.) In B it had a turn, and cancelling took away the one who waits. The device has not noticed: what is in the queue of a stream cannot be taken out again.
 #
 # So everything that the work uses has to stay alive until it is done. It does: the operation was still in flight (`agt.in_flight()` counts
 # those), and one of the two handles was its own. When the device is done, it lets go.
@@ -953,7 +953,7 @@ if device.simulated:
 # %% [markdown] id=exercise-cancel
 # ### Exercise: wait, but not for ever
 #
-# Users do not wait for long. Return the result of `op` as soon as it is there, if that is within `us` microseconds. Otherwise give up when the time is over: return `None`, and leave
+# Return the result of `op` as soon as it is there, if that is within `us` microseconds. Otherwise give up when the time is over: return `None`, and leave
 # nobody behind who still waits. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of
 # several tasks is done.)
 

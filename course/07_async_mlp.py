@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Project: an asynchronous MLP
 #
-# Everything so far leads to this page. You will write a program that reads 256 handwritten digits on a GPU, in four batches, and you will not stop before all
+# You will write a program that reads 256 handwritten digits on a GPU, in four batches, and you will not stop before all
 # four are on their way at the same time.
 #
 # **After this page you can**
@@ -108,7 +108,7 @@ print(agt.sgemm_naive.source)
 
 # %% [markdown] id=stage-gemm-text
 # One thread computes one element of `c`: it finds its `row` and its `col` and adds up `k` products. The kernel is called *naive* because it fetches every number from the device's memory
-# again and again. Hold that thought: you will write a better one.
+# again and again. You will write a better one.
 #
 # A **stage** of our network is a function. It gets handles of arrays and returns an operation. Here is the first:
 
@@ -281,7 +281,7 @@ print(w1)
 # %% [markdown] id=one-batch
 # ## One batch, alone
 #
-# Time to run it. The device has seven pieces of work: a copy, two fills with zeros, three kernels, a copy.
+# The device has seven pieces of work: a copy, two fills with zeros, three kernels, a copy.
 
 # %% id=run-one
 for _ in range(4):
@@ -337,7 +337,7 @@ async def run_all(ops):
 check("07-in-flight", run_all)
 
 # %% [markdown] id=predict-four-text
-# Here we go. The default policy deals out streams in turn, so each batch gets a stream of its own.
+# The default policy deals out streams in turn, so each batch gets a stream of its own.
 
 # %% id=predict-four
 four = Prediction(
@@ -402,7 +402,7 @@ busy.reveal(
 # The kernels take a few microseconds each. Between them the stream is empty, and the device waits for Python's next call. And it is the same with four batches: the host's lane is full from end to end. Python makes its calls for batch 0, then those for batch 1.
 # By the time it gets to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps against that.
 #
-# Two numbers decide. The **pace** is the time from the start of one batch to the start of the next, which is what Python needs to submit one. (In chapter 5 it was that of a single job. A batch has seven.) The **length** is what the device needs
+# Two numbers decide. The **pace** is the time from the start of one batch to the start of the next, which is what Python needs to submit one. (In chapter 5 it was that of a single job. A batch has seven pieces.) The **length** is what the device needs
 # for a batch, without the gaps. Batches overlap well if they are longer than the pace, and hardly otherwise.
 
 
@@ -506,7 +506,7 @@ for before, after in pairwise(long_ones):
 #
 # What do the streams gain, then? They fill gaps. Three batches are copied while a GEMM of another one runs. And the `matvec_naive`s, which have few threads and leave most of the device idle, no longer run one by one: they run next to each other, or next to the end of a GEMM. That is where the time was won.
 #
-# Try it out. These runs are always simulated, so that you can have any number of streams at any size:
+# These runs are always simulated, so that you can have any number of streams at any size:
 
 
 # %% id=explore
@@ -559,7 +559,7 @@ if device.simulated:  # a GPU may be done with some of them
 # %% [markdown] id=graph
 # ## The other way out: fewer calls
 #
-# Our digits are 64 x 64, and they do not get larger because we would like them to. So we attack the other number, the pace. Python makes the same calls each time: the same kernels, the same grids, the same arrays. Why not write
+# Our digits stay 64 x 64, so we attack the other number, the pace. Python makes the same calls each time. Why not write
 # them down once?
 #
 # That is a **CUDA graph**: a list of calls that one call starts. [Chapter 9](09_cuda_graphs.ipynb) is all about graphs. Today three words will do:
@@ -602,7 +602,7 @@ def capture(ops, stream):
 check("07-capture", capture)
 
 # %% [markdown] id=graph-text
-# And now the moment that we came for: your stages, your chain, your weights, your graph.
+# Now all of yours together: stages, chain, weights, graph.
 
 # %% id=graph-run
 capture = solved("07-capture", capture)
@@ -709,7 +709,7 @@ print(f"Its warps ask global memory {asked:,} times.")
 # ### Exercise: GEMM with tiles
 #
 # Compute `c = a @ b`, with tiles of 16 x 16 and blocks of 16 x 16 threads. `a` has `m` rows of `k` numbers, `b` has `k` rows of `n`. The check uses sizes that
-# are no multiples of 16, watches for threads that do not wait for each other, and counts how often global memory is asked. It is the hardest exercise of the page. Take a break first.
+# are no multiples of 16, watches for threads that do not wait for each other, and counts how often global memory is asked. It is the hardest exercise of the page.
 
 # %% id=07-tiled starter
 sgemm_tiled = agt.Kernel(r"""
@@ -982,7 +982,7 @@ progress("07")
 # %% [markdown] id=encores
 # ## Encores
 #
-# The project is done. Here are two ways to take it further, for another day.
+# Two ways to take it further, for another day.
 
 # %% [markdown] id=exercise-softmax
 # ### Exercise: softmax

@@ -28,7 +28,7 @@ device
 # ## Who drew the arrows?
 #
 # A large matrix is copied to the device. Two products are computed with it. In the end the two are added. These are the bricks: two kernels of ours, and one operation for each
-# product.
+# product. (`agt.matvec_naive(rows, columns, matrix, vector, out)` is a kernel of the package. `partition(128)` cuts `out` into pieces for blocks of 128 threads; any size would do here.)
 
 # %% id=bricks
 scale = agt.Kernel(r"""
@@ -99,8 +99,7 @@ diamond.plot(
 # Now for the strange part. **The author of this program created no stream, recorded no event, and waited for nothing.** So who chose the streams? Who drew the arrows? And how can one be sure that
 # none is missing?
 #
-# The author used **combinators**: functions that make one operation out of several. There are not many of them. Before this page is over you will have written the hidden part yourself, and
-# at the end there is a program to make faster.
+# The author used **combinators**: functions that make one operation out of several. Before this page is over you will have written the hidden part yourself.
 
 # %% id=question-check tags=asserts
 (source_copy,) = diamond.find("h2d")
@@ -139,7 +138,7 @@ times_six(agt.pin(np.arange(6, dtype=np.float32))).sync()
 # Copy it to the device, and then double it, and then triple it, and then copy it back. (`agt.d2h` takes an array and returns an operation, so it can stand there by itself. `op.to_host()` is short for
 # `op.and_then(agt.d2h)`.)
 #
-# Here is such a chain again, with four megabytes this time. Two functions in it say their names, and so does the program around them.
+# Here is such a chain with four megabytes. Two functions in it say their names, and so does the program around them.
 
 
 # %% id=when-code
@@ -238,7 +237,7 @@ loop.reveal(" ".join(map(str, firsts)), "They were filled with 2, 3 and 5, and a
 # >
 # > - *What you see:* operations from a loop all do what the last one should do.
 # > - *Why:* `agt.full(4, factor)` is called in the loop, and gets the number that `factor` is. `lambda array: scaled(array, factor)` knows only the *name*, and looks it up when it is called: when the operation
-# >   runs. By then the loop is over, and `factor` is 5. This is Python's own rule, and lazy code meets it every day.
+# >   runs. By then the loop is over, and `factor` is 5. This is Python's own rule.
 # > - *What helps:* a function with `factor` as a parameter. Each call of it has a `factor` of its own.
 
 # %% id=loop-cure
@@ -301,7 +300,7 @@ print(x, y, z, sep="\n")
 # Three arrays went in, and three come out, in the order of the parameters and in the form in which they came. The last one is still cut into blocks, so it is a `Partition`. (As you see, a kernel takes
 # operations in place of arrays. They are submitted first, on the same stream.)
 #
-# Mostly you want only the array that the kernel writes. `launch.output()` yields that one, whole again, and drops the others. When a later stage needs them, do not drop them.
+# Mostly you want only the array that the kernel writes. `launch.output()` yields that one, whole again, and drops the others.
 
 # %% id=baton-launch-check tags=asserts
 assert [type(array) for array in (x, y, z)] == [agt.DeviceArray, agt.DeviceArray, agt.types.Partition]
@@ -349,7 +348,7 @@ assert trace.find("d2h") == []
 # ### Exercise: pass the baton
 #
 # A **residual connection** is a way around a layer: the result is `x + relu(x)`. So the second stage needs what the first one got, too. Write
-# `residual(x, add)`: an operation that uploads the host array `x` *once*, applies `agt.relu`, adds with `add` (the kernel from above), and
+# `residual(x, add)`: an operation that uploads the host array `x` *once*, applies the kernel `agt.relu(n, input, output)`, adds with `add` (the kernel from above), and
 # yields the result on the host.
 
 
@@ -389,8 +388,7 @@ check("04-baton", residual)
 # %% [markdown] id=laws
 # ### You may cut a chain anywhere
 #
-# One remark before we go on. `op.and_then(f).and_then(g)` can also be written `op.and_then(lambda x: f(x).and_then(g))`. It is the same work in the same order: the *traces* are equal, to the last span. So you may
-# cut a long chain wherever you like, and give a piece of it a name and a test of its own.
+# `op.and_then(f).and_then(g)` can also be written `op.and_then(lambda x: f(x).and_then(g))`. The *traces* are equal, to the last span. So a piece of a long chain can have a name and a test of its own.
 
 # %% id=laws-run
 def double(array):
@@ -407,7 +405,7 @@ print([span.name for span in flat])
 print([span.name for span in nested])
 
 # %% [markdown] id=laws-read
-# (`agt.value` fits in as zero does into sums: `agt.value(x).and_then(f)` is `f(x)`, and `op.and_then(agt.value)` is `op`. Whoever likes big words may call these three the laws of a *monad*.)
+# (`agt.value` changes nothing: `agt.value(x).and_then(f)` is `f(x)`, and `op.and_then(agt.value)` is `op`. These three are the laws of a *monad*.)
 
 # %% id=laws-check tags=asserts
 x = agt.pin(np.arange(1000, dtype=np.float32))
@@ -427,7 +425,7 @@ for one, other in pairs:
 # ## A whole program
 #
 # **SAXPY** is the *hello world* of this trade: `y = a * x + y`, for a number `a` and two vectors (**s**ingle precision, **a** times **x**
-# **p**lus **y**). Every CUDA course has it. Yours comes in two parts: the kernel, and the lazy program around it.
+# **p**lus **y**). Yours comes in two parts: the kernel, and the lazy program around it.
 
 # %% [markdown] id=exercise-saxpy-kernel
 # ### Exercise: SAXPY, the kernel
@@ -795,7 +793,7 @@ print(a)
 
 
 # %% id=first-code
-matrix_there = agt.h2d(matrix).sync().share()
+matrix_there = agt.h2d(matrix).sync().share()  # an array for two readers: see the end of the page
 numbers = agt.pin(np.arange(1000, dtype=np.float32))
 
 
@@ -823,6 +821,10 @@ ends = sorted((span for span in a_first.device_spans if span.name in letter), ke
 first.reveal(" ".join(letter[span.name] for span in ends), "Look at the upper picture.")
 
 # %% id=first-picture
+for name, trace in [("overlap(a, b)", a_first), ("overlap(b, a)", b_first)]:
+    (back,) = trace.find("d2h")
+    print(f"{name}: B is done after {back.end - trace.spans[0].start:.0f} µs, all after {took(trace):.0f} µs")
+
 agt.compare_timelines(
     [a_first, b_first],
     ["overlap(a, b)", "overlap(b, a)"],
@@ -831,9 +833,8 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=first-read
-# Python submits arm A first. It comes to the table, nobody has run it yet, and so A runs it: on A's stream, and *behind the product*. Then comes B, finds the table taken care of, and waits for A's event. Nothing is wrong
-# here, and B is late for no reason. **Whoever is submitted first runs the shared source.** If B is the one in a hurry, put B first, as in the lower picture. (A starts later
-# there, and so the whole takes a little longer. You choose who waits.)
+# Python submits arm A first. It comes to the table, nobody has run it yet, and so A runs it: on A's stream, and *behind the product*. Then comes B, finds the table taken care of, and waits for A's event. B is late for no reason. **Whoever is submitted first runs the shared source.** If B is the one in a hurry, put B first, as in the lower picture. It has its price: A is submitted
+# after B, and the whole takes a little longer.
 
 # %% id=shared-check tags=asserts
 assert len(twice.find("h2d")) == 2
@@ -933,7 +934,8 @@ check("04-diamond", diamond)
 # %% [markdown] id=ownership
 # ## Whose array is it?
 #
-# One thing is left to sort out. Memory on the device has to live until the last kernel that uses it is done, and then it should go. So who keeps an array, and for how long?
+# Memory on the device has to live until the last kernel that uses it is done, and then it should go. So who keeps an array, and for how long? Think of
+# the baton: it is in one hand at a time.
 
 # %% id=owned-make
 mine = agt.ones(4).sync()
@@ -945,8 +947,7 @@ owner = Prediction(
     "`agt.d2h(mine)`, and run it. What comes of it?",
     ones="ones: `mine` was not changed, `doubled` is a new array",
     twos="twos: both are names of the same array",
-    error="an error in that very line, before anything runs",
-    later="an error when it runs",
+    error="an error in place of numbers",
 )
 owner
 
@@ -965,8 +966,8 @@ except agt.errors.UseAfterMoveError as error:
 owner.reveal(found, "You gave it away in the line above. `doubled` has what became of it.")
 
 # %% [markdown] id=ownership-table
-# The rule: **an array has one owner, and to pass it to an operation is to give it away.** What an operation yields is yours. The error says where the array went, and it comes in the line that uses it once too often,
-# not somewhere on the device later. When you need an array again, there are two other ways to pass it:
+# The rule: **an array has one owner, and to pass it to an operation is to give it away.** What an operation yields is yours. The error says where the array went (into `partition()`, which `scaled` calls). Who owns what is checked
+# while you *build*, so it comes in the line that uses the array once too often, before anything runs. When you need an array again, there are two other ways to pass it:
 #
 # | | you write | the operation gets | and you? |
 # |---|---|---|---|
@@ -974,7 +975,7 @@ owner.reveal(found, "You gave it away in the line above. `doubled` has what beca
 # | **shared** | `x = x.share()`, once, and then `x` | a handle to it, *for reading* | you have such a handle, too; the array lives until the last is gone |
 # | **borrowed** | `x.borrow()` | the right to use it | you keep it, and may not give it away meanwhile |
 #
-# None of the three copies anything. (Two words to keep apart: `op.shared()` runs an *operation* once. `x.share()` is about an *array* and who owns it.)
+# None of the three copies anything. Two words to keep apart: `op.shared()` runs an *operation* once; `x.share()` is about an *array* and who owns it.
 #
 # A borrower may write; it is *your* array that it writes to. Lend an array of ones to `scaled`, and you find twos in it:
 
@@ -996,7 +997,8 @@ else:
     raise AssertionError("to write to a shared array should have been refused")
 
 # %% [markdown] id=handles-text
-# A shared array counts its handles: `x.share_count`. Here is a matrix with one handle, ours, and three operations that read it.
+# A shared array counts its handles: `x.share_count`. (`a` and `b` above were two names of one handle, hence `x1`.) And an operation can run again, so it keeps what it needs for that. Here is a matrix with one handle,
+# ours, and three operations that read it.
 
 # %% id=handles-code
 matrix_of_ones = agt.ones((4, 4)).sync().share()
@@ -1025,7 +1027,7 @@ readers.clear()
 handles.reveal(ran, f"Built: {built}. Run: {ran}. When the list is empty: {matrix_of_ones.share_count}.")
 
 # %% [markdown] id=handles-read
-# An operation is a description that can run again, so it keeps the handles that it was built with, before it runs and after. It lets go of them when *it* goes. If you keep a list of old operations, you keep their arrays as well.
+# Each operation keeps its handle, before it runs and after, and lets go when *it* goes. If you keep a list of old operations, you keep their arrays as well. (An *owned* array goes into one run. An operation that was given one cannot run again, and says so.)
 
 # %% id=handles-check tags=asserts
 assert (built, ran, matrix_of_ones.share_count) == (4, 4, 1)

@@ -76,7 +76,7 @@ def run_all(ops, policy, lengths=()):
 
 
 # %% [markdown] id=pace-text
-# Two measurements, and we can make jobs to order. How long is a step? And what is the **pace** of the host: how long does Python need from one job to the next?
+# Two measurements, and we can make jobs to order. How long is a step? And what is the **pace** of the host: how long does Python need from one job to the next? (Each program has a pace of its own.)
 
 # %% id=pace-run
 one_job = run_all([hunting(0, 2000)], agt.SingleStream())
@@ -142,7 +142,7 @@ if device.simulated:
 # %% [markdown] id=policy
 # ## Who decides
 #
-# Whoever names no stream leaves the choice to a **policy**. It has one method, `next_stream()`, and each call answers one question: *which stream is next?* The usual policy is
+# Whoever names no stream leaves the choice to a **policy**. It has one method, `next_stream()`, and each call answers one question: *which stream is next?* Whoever runs an operation begins with that question, before looking what is in it. The usual policy is
 # `StreamPoolRoundRobin(4)`: four streams, in turn.
 #
 # You can write your own: subclass `agt.SchedulingPolicy`, and write that one method. This one has a single stream, and counts how often it is asked.
@@ -185,12 +185,12 @@ counting = Counting()
 with agt.using(policy=counting):
     agt.overlap(arm(0), arm(1), arm(2)).sync()
 
-decisions.reveal(str(counting.asked), "The arms fork from the operation's own stream, and join there again.")
+decisions.reveal(str(counting.asked), "The operation asks, and each of its arms.")
 
 # %% [markdown] id=policy-knows
-# A chain stays on the stream that it was given, however long it is; so does a `zip`. Only `overlap` asks for more.
+# A chain stays on the stream that it was given, however long it is; so does a `zip`. Only `overlap` asks for more. Its arms fork from the operation's own stream and join there again. This one carries no work here, but what comes before or after an `overlap` in a chain is on it.
 #
-# And look at what `next_stream` is *not* told: which operation it is, or how long it will take. A policy can remember what it did, and it can look at its streams. That is all, unless somebody tells it more.
+# And look at what `next_stream` is *not* told: which operation it is, or how long it will take. A policy can remember what it did and look at its streams, and that is all.
 
 # %% id=decisions-check tags=asserts
 assert counting.asked == 4
@@ -259,8 +259,7 @@ of_five.plot(
 )
 
 # %% [markdown] id=five-read
-# Much better. But look at the streams with a long job: a short one stands *behind* it. Its own work takes half a pace, and it waits for several, while other streams have nothing to do. You know that from the supermarket:
-# you have a bottle of milk, the person in front of you has a trolley, and the next checkout is empty. It is called **head-of-line blocking**.
+# Much better. But look at the streams with a long job: a short one stands *behind* it. Its own work takes half a pace, and it waits for several, while other streams have nothing to do. It is called **head-of-line blocking**.
 #
 # How long do the short jobs wait? A span knows what it had to come after (`span.after`), and its own call is part of that.
 
@@ -270,7 +269,7 @@ def waits_of_short_jobs(trace):
     handed_over = {span.id: span.end for span in trace if span.kind == "call"}
     waits = []
     for span in trace.device_spans:
-        (call,) = [i for i in span.after if i in handed_over]
+        (call,) = [i for i in span.after if i in handed_over]  # the call that launched it
         waits.append(max(0.0, span.start - handed_over[call]))
     return [wait for wait, us in zip(waits, mixed) if us == SHORT]
 
@@ -296,7 +295,7 @@ if device.simulated:
 # %% [markdown] id=looking
 # ### A policy that looks
 #
-# What do you do in a supermarket? You look. A policy can look, too: `stream.done` says whether a stream has nothing left to do.
+# A policy can look: `stream.done` says whether a stream has nothing left to do.
 
 # %% id=idle-first
 class IdleFirst(agt.SchedulingPolicy):
@@ -361,8 +360,7 @@ for name, trace in [("pool of five", of_five), ("idle first", looking)]:
     print(f"{name:12} job 8 comes at {handed_over(trace, 8):.0f} µs, and takes {LONG:.0f} µs")
 
 # %% [markdown] id=job-8-read
-# The program cannot end before that job has come and gone. So the pool of five is already as quick as this program can be, in this order; it found by luck what the other one found by looking. With other jobs the luck
-# would be elsewhere. Keep two things in mind for later: looking has a price, and all of this was *in this order*.
+# The program cannot end before that job has come and gone. So the pool of five is already as quick as this program can be, in this order; it found by luck what the other one found by looking. Looking has a price, and all of this was *in this order*.
 
 # %% id=idle-first-check tags=asserts
 assert len({span.stream for span in looking.device_spans[::4]}) > 1
@@ -380,13 +378,7 @@ if device.simulated:
 # %% id=predict-pool
 pool = Prediction(
     "Eight jobs of 3.5 paces each, taking turns on 1, 2, 3, 4, ... streams. "
-    "At how many streams do extra ones stop helping?",
-    **{
-        "2": "one to work, one to be filled",
-        "3": "three and a half, rounded down",
-        "4": "three and a half, rounded up",
-        "8": "one for each job",
-    },
+    "At how many streams do extra ones stop helping? Type a number."
 )
 pool
 
@@ -402,7 +394,7 @@ for size in (1, 2, 3, 4, 5, 8):
 # %% id=reveal-pool
 least = min(trace.metrics().makespan for trace in by_size.values())
 enough = min(n for n, trace in by_size.items() if trace.metrics().makespan < 1.05 * least)
-pool.reveal(str(enough if enough != 5 else 4), f"Within 5 percent of the best with {enough} streams.")
+pool.reveal(enough, f"Within 5 percent of the best with {enough} streams.")
 
 # %% id=pool-picture
 agt.compare_timelines(
@@ -424,8 +416,7 @@ if device.simulated:
     assert abs(by_size[8].metrics().makespan - by_size[4].metrics().makespan) < 0.02 * least
 
 # %% [markdown] id=explore-text
-# Is that a law? `agt.explore` runs a program for each value of its parameters, on a simulated device. Below are eight jobs again. Each of these needs an array of its own, so Python takes about 40 µs from one to the
-# next. Move the sliders. For each length, how many streams are enough?
+# Is that a law? `agt.explore` runs a program for each value of its parameters, on a simulated device. Below are eight jobs again. Each of these needs an array of its own, so the pace of this program is about 40 µs. Move the sliders. For each length, how many streams are enough?
 
 # %% id=explore-run
 STEP = 0.162  # µs, on the simulated H200
@@ -444,8 +435,7 @@ explored = agt.explore(eight_jobs, streams=(1, 2, 3, 4, 6, 8), length=(30, 70, 1
 explored
 
 # %% [markdown] id=explore-read
-# Each curve falls until it is flat. For jobs of 30 µs it is flat from the start, for 70 from 2 streams on, for 130 from 4, and for 270 somewhere after 6: always `length / pace`, rounded up. In the flat part, look at the host's lane: Python
-# is what everybody waits for.
+# Each curve falls until it is flat. For jobs of 30 µs it is flat from the start, for 70 from 2 streams on, for 130 from 4, and for 270 somewhere after 6: always `length / pace`, rounded up. There, everybody waits for Python.
 #
 # There is a second limit: *room*. What computes on a GPU are its **SMs**, *streaming multiprocessors*, and each has places for so many blocks. Our hunts have a single block each, so there is room for all of them. A job that fills a third of
 # the device leaves room for two more like it, and no more: a fourth stream would have nowhere to put its job.
@@ -592,7 +582,7 @@ class LeastLoaded(agt.SchedulingPolicy):
 check("05-least-loaded", LeastLoaded)
 
 # %% [markdown] id=board-text
-# How does yours do on the jobs above? It is on the board:
+# How does yours do on the jobs above? It is on the board. (Until you write it, that is the starter.)
 
 # %% id=board
 yours = run_all(hunts(heavy), LeastLoaded(3), heavy)
@@ -639,7 +629,7 @@ order.reveal(
 # Each stream gets one long job, and the short ones fill up the ends. If you know all jobs beforehand, sort them. With the longest first,
 # even the greedy rule of the last exercise never takes more than a third longer than the best schedule there is (Graham, 1969).
 #
-# It has a price, and you have just seen it: the bottles of milk come last. If each of them is a user who waits, you want something else.
+# It has a price: the short ones come last. If each of them is a user who waits, you want something else.
 
 # %% id=order-check tags=asserts
 assert len({span.stream for span in longest_first.device_spans[:3]}) == 3
@@ -716,7 +706,7 @@ check("05-express", Express)
 # |---|---|
 # | hunts | our narrow jobs, three paces each |
 # | full | `relu` on 80,000 numbers, in blocks of a single thread: silly, but it needs every place on the device |
-# | uploads | 4 MB each, from pinned memory |
+# | uploads | 4 MB each, from pinned memory; the device has one copy engine for each direction |
 # | tiny | `relu` on 64 numbers |
 
 # %% id=cannot-programs
@@ -777,9 +767,9 @@ who_gains.reveal(
 
 # %% id=full-picture
 agt.compare_timelines(
-    runs["full"],
-    ["full: one stream", "full: four streams"],
-    lesson="On four streams the full kernels still run one after the other. Each waits until there is room.",
+    [*runs["full"], runs["uploads"][1]],
+    ["full: one stream", "full: four streams", "uploads: four streams"],
+    lesson="On four streams full kernels still run one after the other, and so do copies in one direction.",
 )
 
 # %% [markdown] id=tiny-text

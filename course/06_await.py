@@ -53,7 +53,7 @@ await long_one();  # for practice: a GPU is slow the first time
 
 # %% [markdown] id=heart-text
 # A server has to answer, a window has to react, a notebook has to notice its stop button. Let a *heart* stand for all of them: a piece of code that beats every 100 µs or so, and shows in the trace when it does.
-# Here it beats while `long_one` runs, twice. The first time Python waits for the result with `sync`, and the second time with `await`.
+# Here it beats while `long_one` runs, twice: first Python waits with `sync`, then with `await`.
 
 
 # %% id=heart
@@ -89,9 +89,9 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=heart-read
-# The device has the same to do and takes as long. But in the upper picture the heart stands still, and in the lower one it beats. And both programs have only one thread!
+# The device takes as long in both, and both programs have only one thread.
 #
-# How does one thread wait and beat at the same time? That is the question of this page.
+# How does one thread wait and beat at the same time?
 
 # %% id=check-heart tags=asserts
 in_blocked, in_awaited = (len(trace.find("beat")) - 1 for trace in (blocked, awaited))
@@ -109,6 +109,7 @@ if device.simulated:
 # A **task** is a coroutine that somebody has put on the list of things to run.
 # The **event loop** has that list: it takes the first task that can go on, and runs it until it comes to an `await` at which it has to wait.
 # Then it takes the next one; nobody is ever interrupted in between.
+# A task that sleeps needs two more turns: when its time is over, the loop sees that at its next turn, and puts the task on the list for the turn after.
 # `asyncio.gather` makes a task of each thing that it is given, and waits for all of them.
 #
 # Here are two functions to make coroutines of. Each says three things, and awaits something after each. `asyncio.sleep(0)` waits until the others have had a turn. `nod()` is a coroutine of our own, which returns a number.
@@ -184,13 +185,13 @@ steps = future.__await__()
 print("before the first poll:", future.state.value)
 
 token = next(steps)
-while token is None:  # a real GPU is asked again for half a millisecond, in case it is done soon
+while token is None:  # not on the simulated device: see below
     await asyncio.sleep(0)
     token = next(steps)
 print("after it:             ", future.state.value)
 print("what the poll gave us:", token)
 
-woken = asyncio.Event()
+woken = asyncio.Event()  # this cell is no task, so let an event stand for one
 token.add_done_callback(lambda token: woken.set())
 await woken.wait()  # anybody else could run now
 print("after the wake:       ", future.state.value)
@@ -198,11 +199,11 @@ print("after the wake:       ", future.state.value)
 # %% [markdown] id=poll-read
 # The first poll has submitted the work and has come back without a result. What it gives us is a token that says "pending": do not ask again until this is done.
 #
-# So the loop puts the task aside. It leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else. Nobody looks at the GPU in the meantime, and no thread spins. When the device is done, it *wakes* the loop, and the loop calls the callback. (Ours has no task to
-# put back, so it only notes that it was called.)
+# So the loop puts the task aside. It leaves a **callback** with the token, which will put the task back on the list, and turns to somebody else. From then on nobody looks at the GPU, and no thread spins. When the device is done, it *wakes* the loop, and the loop calls the callback. (A real
+# GPU is asked for half a millisecond first, at each turn, in case it is done soon: hence the `while`.)
 
 # %% [markdown] id=poll-last-text
-# So here is the second poll. It finds the result, and the iterator ends with it:
+# The second poll finds the result, and the iterator ends with it:
 
 # %% id=poll-last
 try:
@@ -302,7 +303,7 @@ if device.simulated:
 # |---|---|---|
 # | `op.sync()` | at once | the whole program stands still |
 # | `await op` | at once | this task waits, others have turns |
-# | `op.into_future()` | when it is first awaited | nobody waits |
+# | `op.into_future()` | when it is first awaited | whoever awaits it waits, others have turns |
 # | `agt.spawn(op)` | at the task's first turn | nobody waits, until somebody awaits the task |
 
 # %% id=ways-check tags=asserts
@@ -362,7 +363,7 @@ agt.compare_timelines(
     [with_sync, with_await, together],
     titles,
     lanes=("host", "streams"),
-    lesson="The first two are equally long. In the third, copies to the device and back overlap in pairs.",
+    lesson="The first two take about as long. In the third, copies to the device and back overlap in pairs.",
 )
 
 # %% id=reveal-difference
@@ -373,7 +374,7 @@ quicker.reveal(
 )
 
 # %% [markdown] id=read-difference
-# The second program does not block anybody. But there *is* nobody else: one task, which says four times "I do not go on without this result".
+# The second program does not block anybody. But there *is* nobody else: one task, which says four times "I do not go on without this result". (It may take a little longer than the first: to wake a task takes time.)
 #
 # In the third, all four tasks submit their work before anybody waits. While one batch is on its way back, the next is on its way there. Why not four times as fast? The device has one **engine** for copies in each direction, so
 # two copies at a time is the most that this work allows. And the first way there and the last way back have nobody beside them: eight copies take the time of five.
@@ -405,7 +406,7 @@ if device.simulated:
 # %% [markdown] id=exercise-difference
 # ### Exercise: measure the difference
 #
-# Make a measuring tool of it. `make(i)` makes operation i. Run all `n` of them one after the other with `sync`, and record it. Make
+# `make(i)` makes operation i. Run all `n` of them one after the other with `sync`, and record it. Make
 # them anew, run them all together without blocking, and record that. Return how many times as long the first took. Take
 # the times from the traces (`trace.metrics().makespan`): a stopwatch would measure your computer as well.
 
@@ -441,7 +442,7 @@ check("06-difference", difference)
 # %% [markdown] id=meanwhile
 # ## Work for the host meanwhile
 #
-# There is another way to use the wait. Somebody has to read, decode and arrange the batches, and that is the host. While the device works on one batch, the host can prepare the next one.
+# The host has to read, decode and arrange the batches. While the device works on one batch, the host can prepare the next one.
 
 # %% [markdown] id=exercise-prepare
 # ### Exercise: one batch ahead
@@ -516,7 +517,7 @@ assert while_busy > 0
 # %% [markdown] id=responsive
 # ## Who stops the heart?
 #
-# You know now why `sync` does. Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece, the second in twenty.
+# You know now why `sync` does. Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece, the second in twenty. (Remember how a sleeper wakes.)
 
 
 # %% id=one-piece
@@ -532,8 +533,8 @@ async def in_pieces():
 
 # %% id=predict-beats
 beats = Prediction(
-    "The heart wants to beat every 100 µs. How often does it beat during the sums of `in_one_piece`, and "
-    "during those of `in_pieces`? Type two numbers.",
+    "The heart beats for 10 µs, and sleeps for 100. How often does it beat during the sums of "
+    "`in_one_piece`, and during those of `in_pieces`? Type two numbers.",
     within=0.2,
 )
 beats
@@ -562,7 +563,7 @@ none, some = beats_during_sums(one_piece), beats_during_sums(pieces)
 beats.reveal(f"{none} {some}", f"{none} beats in one piece, and {some} in twenty.")
 
 # %% [markdown] id=misconception-async
-# During one long piece nobody else gets a turn. Between short pieces the heart does. But whenever it is due, the sums have the thread, so every beat comes late. (On a GPU it beats less often still: Python's own timers are no finer than a millisecond.)
+# During one long piece nobody else gets a turn. Between short pieces the heart does, and comes late: its sleep lasts for a piece, one more goes by until the loop sees that, and one until its turn. Three pieces from beat to beat: 6 beats, not 20. (On a GPU there may be fewer, as Python's own timers are coarse.)
 #
 # > **Misconception: a function with `async def` runs in the background.**
 # >
@@ -616,13 +617,13 @@ check("06-responsive", with_heartbeat)
 # %% [markdown] id=ownership
 # ## Who keeps the array alive?
 #
-# With `sync` the caller stands there until all is done, and so do the caller's arrays. A task may go on long after the function that
+# A task may go on long after the function that
 # spawned it has returned. So whoever spawns has to say who owns what the task uses:
 #
 # | handle | you write | afterwards you have | may be spawned |
 # |---|---|---|---|
 # | owned | `w` | nothing: it went into the operation, and comes out with its result | yes |
-# | shared | `w = w.share()`, once, and then `w` | `w`, a shared handle now, as everybody else has | yes |
+# | shared | `w`, after `w = w.share()` | `w`, a handle as everybody else has | yes |
 # | borrowed | `w.borrow()` | `w`, as before | **no** |
 #
 # To borrow is to promise: *I keep `w` until you are done.* But a spawned task may still run when you, and your `w`, are gone. So a borrowed
@@ -923,6 +924,7 @@ stopped.reveal(
 )
 
 # %% id=plot-cancel
+print(f"in B, when the wait was over: {in_use[0]} in flight, {in_use[1]} handles of `shared`")
 cancelled.plot(
     title="A batch that nobody waits for",
     lanes=("host", "streams"),
@@ -930,10 +932,10 @@ cancelled.plot(
 )
 
 # %% [markdown] id=read-cancel
-# In A the task was cancelled before it had a turn, so nothing was ever submitted. (When that `unwanted` is collected, Python warns that nobody ever ran it.) In B it had a turn, and cancelling took away the one who waits. The device has not noticed: what is in the queue of a stream cannot be taken out again. There is nothing in between.
+# In A the task was cancelled before it had a turn, so nothing was ever submitted. (When that `unwanted` is collected, Python warns that nobody ever ran it.) In B it had a turn, and cancelling took away the one who waits. The device has not noticed: what is in the queue of a stream cannot be taken out again.
 #
-# So everything that the work uses has to stay alive until it is done. It does: while it was under way, the
-# cancelled operation held its own handle to the array `shared`. When the device is done, it lets go.
+# So everything that the work uses has to stay alive until it is done. It does: the operation was still in flight (`agt.in_flight()` counts
+# those), and one of the two handles was its own. When the device is done, it lets go.
 
 # %% id=check-cancel tags=asserts
 while agt.in_flight() > before:
@@ -951,7 +953,7 @@ if device.simulated:
 # %% [markdown] id=exercise-cancel
 # ### Exercise: wait, but not for ever
 #
-# Users do not wait for long. Return the result of `op` as soon as it is there, if that is within `us` microseconds. Otherwise give up when the time is over: return `None`, and leave
+# Return the result of `op` as soon as it is there, if that is within `us` microseconds. Otherwise give up when the time is over: return `None`, and leave
 # nobody behind who still waits. Use `agt.sleep` as the clock. (`asyncio.wait([...], return_when=asyncio.FIRST_COMPLETED)` waits until the first of
 # several tasks is done.)
 
@@ -1068,7 +1070,7 @@ check("06-limited", run_limited)
 # %% [markdown] id=challenge
 # ## The challenge
 #
-# Now all of it at once. `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches, in any order, and memory for *two* in flight. The plain loop below takes 2156 µs on the simulated
+# Now all of it at once. `prepare(i)` keeps the host busy for 100 µs and returns batch i. `process(x)` makes an operation of a batch. `use(result)` keeps the host busy for 60 µs. There are `n` batches, to be used in any order, each once, and memory for *two* in flight. The plain loop below takes 2156 µs on the simulated
 # device of the check. **Get below 1500.** The course's own answer takes 1395, and your best time is kept in `progress()`.
 
 
@@ -1113,7 +1115,7 @@ check("06-feed", feed)
 # ## Key points
 #
 # - One task runs at a time, until an `await` at which it has to wait. If it does not let go, everybody waits.
-# - Poll, callback, wake, poll: while a task waits nobody looks at the GPU.
+# - Poll, callback, wake, poll: once a task is put aside, nobody looks at the GPU.
 # - A spawned task starts at its first turn, not at once.
 # - To gain time, start everything first and wait later. One `await` after the other gains nothing.
 # - What a spawned operation uses has to be owned or shared. Borrowed is refused.

@@ -94,7 +94,7 @@ class Hostcalls:
         self._looked_at = states
         self._states, self._stopped = states[::PER_STATE], states[1::PER_STATE]
         self._packets: Words = rows.reshape(packets, PER_PACKET)
-        # To take some out of one column is several times as quick as to take rows.
+        # Taking entries of one column is several times as quick as taking rows.
         self._columns: list[Words] = list(self._packets.T)
         self._data: npt.NDArray[np.uint8] = data.view(np.uint8).reshape(packets, nbytes)
         self._numbers = np.arange(packets)

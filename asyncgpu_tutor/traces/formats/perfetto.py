@@ -16,7 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed
-from asyncgpu_tutor.traces.spans.span import Span, SpanKind
+from asyncgpu_tutor.traces.spans.span import Span, SpanKind, call_name
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
 
 OURS = "asyncgpu_tutor"  # who wrote a file
@@ -279,6 +279,15 @@ _CATEGORIES: Mapping[SpanKind, str] = {
     "range": "user_annotation",
 }  # fmt: skip
 
+# And their names, by the kind of work: those tools tell copies from kernels by them, and find launches.
+_WORK_NAMES: Mapping[SpanKind, str] = {
+    "h2d": "Memcpy HtoD", "d2h": "Memcpy DtoH", "d2d": "Memcpy DtoD", "memset": "Memset"
+}  # fmt: skip
+_CALL_NAMES = {
+    call_name(kind, kind): "cudaMemsetAsync" if kind == "memset" else "cudaMemcpyAsync"
+    for kind in _WORK_NAMES
+}
+
 
 def _chrome(
     title: str, tracks: list[_Track], flows: Iterable[_Flow], facts: Mapping[str, object]
@@ -320,10 +329,11 @@ def _slice(span: Span, track: int, asked: Mapping[int, int]) -> dict[str, object
     args |= {
         "stream": -1 if span.stream is None else span.stream,
         "correlation": asked.get(span.id, -1),
+        "name": span.name,
     }
     return {
         "ph": "X",
-        "name": span.name,
+        "name": _kineto_name(span),
         "cat": _CATEGORIES[span.kind],
         "pid": _PROCESS,
         "tid": track,
@@ -331,6 +341,15 @@ def _slice(span: Span, track: int, asked: Mapping[int, int]) -> dict[str, object
         "dur": span.duration,
         "args": {**args, "grid": span.detail["grid"]} if "grid" in span.detail else args,
     }
+
+
+def _kineto_name(span: Span) -> str:
+    if span.kind != "call":
+        return _WORK_NAMES.get(span.kind, span.name)
+    if span.name.startswith("launch graph "):
+        return "cudaGraphLaunch"
+    launches = span.name.startswith("launch ")
+    return "cudaLaunchKernel" if launches else _CALL_NAMES.get(span.name, span.name)
 
 
 def _named(what: str, track: int, name: str) -> dict[str, object]:

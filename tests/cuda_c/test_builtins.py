@@ -38,3 +38,10 @@ def test_atomics_on_a_part_of_a_shared_array() -> None:
     text = """__shared__ int s[48]; s[i] = 0; if (i < 16) s[i + 32] = 0; __syncthreads();
         int* p = s + 8; atomicAdd(&p[i], i + 1); __syncthreads(); o[i] = s[i + 8] - s[i & 7];"""
     assert body(text)[1].tolist() == [k + 1 for k in range(32)]
+
+
+@pytest.mark.parametrize(
+    ("select", "taken"), [("0x7531", 0x07050301), ("0x0246", 0x00020406), ("0x3333", 0x03030303)]
+)
+def test_byte_perm_takes_the_bytes_that_its_selector_names(select: str, taken: int) -> None:
+    assert set(ints(f"__byte_perm(0x03020100u, 0x07060504u, {select}u)")) == {taken}

@@ -56,7 +56,7 @@ def check(name: str, answer: object) -> Outcome:
         unrun = agt.errors.NeverRunWarning
         warnings.filterwarnings("ignore", category=unrun, module=r".*asyncgpu_tutor\Wexercises")
         try:
-            # In a context of its own: an open capture or `using` of an earlier cell is not the answer's.
+            # The check has its own context: an open capture or `using` is an earlier cell's affair.
             score = Context().run(_try, exercise, answer)
         except Rejected as rejected:
             return rejection(exercise.title, rejected, strays(answer))

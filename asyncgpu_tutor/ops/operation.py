@@ -351,7 +351,7 @@ class Bind(DeviceOp[U]):
                 f"and_then and map take a function, and got {_brief(function)}: write "
                 ".and_then(lambda result: ...), or agt.zip(a, b) for two operations in order"
             )
-        # In place of a call of DeviceOp's constructor: chains are made of these.
+        # This stands in for DeviceOp's constructor, because chains are made of these.
         self._label = source._label
         self._used = False
         source._used = True

@@ -226,28 +226,25 @@ class Hostcalls:
         if looked.find(_ASKED, first + 1) < 0:
             if packet in self._at_work:
                 return 0
-            self._answer_service(int(self._columns[0][packet]), slice(packet, packet + 1), 1)
+            self._answer_service(int(self._columns[0][packet]), slice(packet, packet + 1))
             return 1
         ready = (self._states == ASKED).nonzero()[0]
         if self._at_work:
             ready = np.array([p for p in ready.tolist() if p not in self._at_work], np.int64)
         asked = self._columns[0][ready]
         if len(ready) and asked.tobytes() == asked[:1].tobytes() * len(ready):  # nearly always
-            self._answer_service(int(asked[0]), ready, len(ready))
+            self._answer_service(int(asked[0]), ready)
         else:
             for service in np.unique(asked).tolist():
-                several = ready[asked == service]
-                self._answer_service(service, several, len(several))
+                self._answer_service(service, ready[asked == service])
         return len(ready)
 
-    def _answer_service(
-        self, service: int, which: slice | npt.NDArray[np.int64], number: int
-    ) -> None:
+    def _answer_service(self, service: int, which: slice | npt.NDArray[np.int64]) -> None:
         together = self._batch_handlers.get(service)
         try:
             if together is not None:
-                a, b, c = self._columns[1:ANSWER]
-                self._hand_over(which, together(a[which], b[which], c[which]), number)
+                a, b, c = (column[which] for column in self._columns[1:ANSWER])
+                self._hand_over(which, together(a, b, c), len(a))
                 return
             for packet in self._numbers[which].tolist():
                 self._answer_one(service, packet)

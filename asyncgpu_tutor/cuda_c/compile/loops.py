@@ -179,7 +179,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
         before: list[Any] | None = None
         while True:
             turns += 1
-            # Of a turn that was begun before the threads waited, nothing tells what it has changed.
+            # Nothing tells what a turn has changed that was begun before the threads waited.
             if often and not turns % often and not (turns == 1 and resume > head):
                 changes, before = t.launch.changes, [t.slots[slot] for slot in watched]
             if test is not None and not first:

@@ -61,7 +61,7 @@ def _chrome(path: Path, events: list[dict[str, Any]], body: Mapping[str, Any]) -
     other = body.get("otherData")
     ours = cast(dict[str, Any], other).get(OURS) if isinstance(other, dict) else None
     if isinstance(ours, dict):
-        given = [_times(e) | _args(e) for e in events if e.get("ph") == "X"]
+        given = [_args(e) | _times(e) for e in events if e.get("ph") == "X"]
         return spans_of(given, cast(dict[str, Any], ours))
     # Only now, because what an export of Nsight Systems is made of is what this is made of.
     from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
@@ -90,4 +90,6 @@ def _times(event: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(
             f"this trace is damaged: an event is at {start!r:.40} for {duration!r:.40}"
         )
-    return {"name": event.get("name"), "start": start, "end": start + duration}
+    # A copy is shown under the profiler's name for it, and has its own among its arguments.
+    name = _args(event).get("name", event.get("name"))
+    return {"name": name, "start": start, "end": start + duration}

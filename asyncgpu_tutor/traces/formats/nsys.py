@@ -258,7 +258,7 @@ class _Operations:
             key=lambda r: (r.start, -r.end),
         )
         self.number = {found.id: index for index, found in enumerate(nested, 1)}
-        # By thread: its ranges, and when each began.
+        # Each thread has its ranges here, and when each began.
         self._of_thread: dict[int, tuple[list[int], list[Range]]] = {}
         self._around: dict[int, Range] = {}  # the range that each range (by id) began in
         open_ranges: dict[int, list[Range]] = {}

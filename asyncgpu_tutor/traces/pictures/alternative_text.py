@@ -90,7 +90,7 @@ def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
     ]
     if edges:
         numbers = stream_numbers(work)
-        # Of all waits, the one that most clearly held something up: what it waited for had just ended.
+        # We tell the wait that most clearly held something up: what it waited for had just ended.
         early, late = min(edges, key=lambda edge: edge[1].start - edge[0].end)
         more = len({late.id for _, late in edges}) - 1
         also = f", and {count(more, 'more piece')} of work for other streams" if more else ""

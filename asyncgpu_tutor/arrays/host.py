@@ -134,6 +134,24 @@ def _buffer(thing: Any) -> Any:
     return thing.buffer if isinstance(thing, HostArray) else thing
 
 
+class Lent:
+    """What each run of a prepared pipeline yields: the same handles, to arrays that the run has written again.
+
+    A run of it alone hands this on, since whoever waits for it gets the arrays themselves: handles of its
+    own, made and read again, took as long as its launch (benchmarks/peers, "ours, a graph").
+
+    Attributes
+    ----------
+    handles : Any
+        As the capture has made them.
+    """
+
+    __slots__ = ("handles",)
+
+    def __init__(self, handles: Any) -> None:
+        self.handles = handles
+
+
 def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
     """`function` of a result, or of each entry of it, in containers of the same kind.
 
@@ -157,11 +175,22 @@ def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
     return function(result)
 
 
+def written_by(writer: Writer, result: Any) -> Any:
+    """A result with handles of `writer`'s own to what it holds on the host."""
+
+    def other(thing: Any) -> Any:
+        return HostArray(thing.buffer, writer) if type(thing) is HostArray else thing
+
+    return in_containers(other, result)
+
+
 def buffers(result: Any) -> Any:
     """NumPy arrays in place of their handles, whatever they hold; see `HostArray.buffer`."""
     return in_containers(_buffer, result)
 
 
 def deliver(result: Any) -> Any:
-    """A result as its receiver gets it: NumPy arrays in place of their handles."""
+    """The result of a run that is over, as its receiver gets it: NumPy arrays in place of their handles."""
+    if type(result) is Lent:
+        return in_containers(_buffer, result.handles)
     return in_containers(_plain, result)

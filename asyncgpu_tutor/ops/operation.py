@@ -18,6 +18,7 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.protocol import Stream
 from asyncgpu_tutor.errors import NeverRunWarning, NotAnOperationError, NotDataError
 from asyncgpu_tutor.run import (
+    Body,
     ExecutionContext,
     Run,
     adopt_stream,
@@ -99,6 +100,10 @@ class DeviceOp(Generic[T]):
     @abstractmethod
     def _enqueue(self, context: ExecutionContext) -> T:
         """Enqueue the work on the context's stream, and return handles to its results."""
+
+    def _body(self) -> Body[T]:
+        """What a run of it alone enqueues."""
+        return partial(evaluate, self)
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         """The operations that this one is made of."""
@@ -271,12 +276,12 @@ class DeviceOp(Generic[T]):
         """
         forbid_nested_wait("sync()")
         stream, policy = choose(policy)
-        return wait(submit(partial(evaluate, self), stream, policy, self._label, "sync()", True))
+        return wait(submit(self._body(), stream, policy, self._label, "sync()", True))
 
     def sync_on(self, stream: object) -> T:
         """Run on this stream, and block until it is done. Also takes a `cupy.cuda.Stream`."""
         mine = adopt_stream(stream)
-        return wait(submit(partial(evaluate, self), mine, None, self._label, "sync_on()", True))
+        return wait(submit(self._body(), mine, None, self._label, "sync_on()", True))
 
     def async_on(self, stream: object) -> T:
         """Submit to this stream and return handles at once.
@@ -285,14 +290,14 @@ class DeviceOp(Generic[T]):
         result can be read after `stream.synchronize()`.
         """
         mine = adopt_stream(stream)
-        submission = submit(partial(evaluate, self), mine, None, self._label)
+        submission = submit(self._body(), mine, None, self._label)
         submission.forsaken = True
         return submission.release()
 
     def schedule(self, policy: SchedulingPolicy | None = None) -> DeviceFuture[T]:
         """Let the policy, or the current one, choose the stream now; run when the future is first awaited."""
         stream, policy = choose(policy)
-        return DeviceFuture(partial(evaluate, self), stream, policy, self._label)
+        return DeviceFuture(self._body(), stream, policy, self._label)
 
     def into_future(self) -> DeviceFuture[T]:
         """`schedule` with the current policy."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.arrays.host import in_containers
+from asyncgpu_tutor.arrays.host import Lent, in_containers
 from asyncgpu_tutor.devices.protocol import Device, Replay
 from asyncgpu_tutor.errors import (
     CaptureError,
@@ -17,6 +17,7 @@ from asyncgpu_tutor.errors import (
 )
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run import (
+    Body,
     Capture,
     CaptureStream,
     ExecutionContext,
@@ -36,7 +37,7 @@ class Replayed(ABC, Generic[T]):
         self.label = label
         self.device = device
         self.kernels: list[str] = []
-        self._lent: Any = None  # the handles that each run yields
+        self._lent = Lent(None)  # what each run yields
         self._output: list[Any] | None = None  # those for take_output
         self._arrays: list[DeviceArray] = []  # the device arrays among them
         # Its own memory, and that of whatever else is launched in it.
@@ -94,7 +95,7 @@ class Replayed(ABC, Generic[T]):
             )
         return cast(T, self._output.pop())
 
-    def _enqueue(self, context: ExecutionContext) -> T:
+    def _enqueue(self, context: ExecutionContext) -> Lent:
         """Enqueue one run: what the operation of `launch` does."""
         if context.device is not self.device:
             raise DeviceMismatchError(
@@ -107,8 +108,8 @@ class Replayed(ABC, Generic[T]):
                     f"{self.label!r} was captured with array {owner.name!r} borrowed, whose owner was moved "
                     f"{owner.gone} since: keep the owner for as long as it is launched, or capture it again"
                 )
-        context.keep(self)
-        stream = context.stream
+        run, stream = context._run, context.stream
+        run.keep.append(self)
         with in_turn:
             come_after(stream, self._used)
             self._run(context)
@@ -117,8 +118,8 @@ class Replayed(ABC, Generic[T]):
         else:
             for array in self._arrays:  # other libraries ask an array for its stream
                 array._buffer.stream = stream
-        context._run.kernels.extend(self.kernels)
-        return in_containers(context.seen, self._lent)
+        run.kernels.extend(self.kernels)
+        return self._lent
 
     def _fill(self, capture: Capture, handles: T) -> None:
         """It has been captured, and yields these."""
@@ -126,7 +127,7 @@ class Replayed(ABC, Generic[T]):
         self._used += tuple(capture.uses)
         self._owners = tuple([owner for owner in capture.owners if not owner.moved])
         self._output = [handles]
-        self._lent = in_containers(self._lend, handles)
+        self._lent = Lent(in_containers(self._lend, handles))
 
     def _lend(self, handle: Any) -> Any:
         if isinstance(handle, Partition):
@@ -182,8 +183,15 @@ class _Launch(DeviceOp[T]):
         super().__init__(what.label)
         self._what = what
 
-    def _enqueue(self, context: ExecutionContext) -> T:
+    def _body(self) -> Body[T]:
+        return self._alone
+
+    def _alone(self, context: ExecutionContext) -> Any:
+        self._used = True
         return self._what._enqueue(context)
+
+    def _enqueue(self, context: ExecutionContext) -> T:
+        return context.seen(self._what._enqueue(context).handles)
 
 
 def prepare(op: DeviceOp[T]) -> Prepared[T]:

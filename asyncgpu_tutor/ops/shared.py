@@ -63,7 +63,7 @@ class _Once(DeviceOp[T]):
         context.keep(self._handles)
         if mine:
             return cast(T, self._handles)
-        return in_containers(context.seen, self._handles)
+        return context.seen(self._handles)
 
     def _follow(self, use: LastUse, context: ExecutionContext) -> None:
         """The source ran on another stream: wait for it there."""

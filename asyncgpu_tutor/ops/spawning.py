@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Any, TypeVar
 
 from asyncgpu_tutor.errors import BorrowedSpawnError, NotAnOperationError, UsageError
-from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose, evaluate
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose
 from asyncgpu_tutor.run import borrowed_message
 from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.scheduling import SchedulingPolicy
@@ -47,7 +46,7 @@ def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Ta
             "spawn() needs a running event loop: call it in an async function, or use op.sync()"
         ) from None
     stream, chosen = choose(policy)
-    future = DeviceFuture(partial(evaluate, op), stream, chosen, op.label, spawned=True)
+    future = DeviceFuture(op._body(), stream, chosen, op.label, spawned=True)
     return loop.create_task(_drive(future), name=op.label)
 
 

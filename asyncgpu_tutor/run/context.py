@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, as_shape
-from asyncgpu_tutor.arrays.host import HostArray
+from asyncgpu_tutor.arrays.host import HostArray, written_by
 from asyncgpu_tutor.devices.protocol import (
     Call,
     Device,
@@ -143,15 +143,13 @@ class ExecutionContext:
         """Keep these alive until the operation has completed."""
         self._keep.extend(things)
 
-    def seen(self, handle: Any) -> Any:
-        """The handle as this run yields it, where another has made it.
+    def seen(self, handles: Any) -> Any:
+        """The handles as this run yields them, where another has made them.
 
         The copy to the host belongs to whoever runs first, which may go on long after it. Others wait for the
         copy only, so what they get becomes readable when they themselves are done.
         """
-        if type(handle) is HostArray:
-            return HostArray(handle.buffer, self._run)
-        return handle
+        return written_by(self._run, handles)
 
     def on_failed_capture(self, undo: Callable[[], None]) -> None:
         """Call `undo` if this is a capture that fails: then nothing has run, and operations are as before."""

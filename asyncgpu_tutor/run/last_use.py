@@ -66,14 +66,13 @@ def come_after(stream: Stream, used: Sequence[UsedMemory]) -> None:
 
     A capture remembers them: whoever launches what was captured uses the same memory.
     """
-    captured = isinstance(stream, CaptureStream)
     for memory in used:
         last = memory.last
         if last is not None:
             if last.stream is stream and last._event is None:
                 continue  # what comes on this stream comes after it, and is its last use in its place
             last.hold_back(stream)
-        if captured:
+        if isinstance(stream, CaptureStream):
             inside = stream.capture.uses.get(memory)
             if inside is not None:
                 inside.hold_back(stream)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from asyncgpu_tutor.arrays.host import deliver
+from asyncgpu_tutor.arrays.host import Lent, deliver, written_by
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, KernelFault, UpstreamError
 from asyncgpu_tutor.run.context import ExecutionContext, Run
@@ -74,14 +74,16 @@ class Submission(Run, Generic[T]):
 
     def deliver(self) -> T:
         """The result, with host arrays in place of handles. Once."""
-        return deliver(self.release())
+        handles, self.handles = self.handles, None
+        return deliver(handles)
 
     def release(self) -> Any:
         """The handles of the result. Once."""
         # A HostArray asks its submission whether it is ready. Were it kept here as well, only the garbage
         # collector would part the two, and pinned memory is too dear to wait for that.
-        handles, self.handles = self.handles, None
-        return handles
+        handles: Any = self.handles
+        self.handles = None
+        return written_by(self, handles.handles) if type(handles) is Lent else handles
 
     def reclaim(self) -> None:
         """Memory is short: let go of what has completed without anybody looking."""

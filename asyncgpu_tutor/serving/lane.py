@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.ops import DeviceOp, overlap, pinned
 from asyncgpu_tutor.ops import zip as in_order
-from asyncgpu_tutor.ops.operation import as_op, evaluate
+from asyncgpu_tutor.ops.operation import as_op
 from asyncgpu_tutor.run import create_stream
 from asyncgpu_tutor.run.future import DeviceFuture, FutureState
 
@@ -126,7 +125,7 @@ class Lane(Generic[T]):
         """Launch what reads the first inputs; the run."""
         op = self._launches[count - 1]
         self._count = count
-        self.run = DeviceFuture.started(partial(evaluate, op), self._stream, op.label)
+        self.run = DeviceFuture.started(op._body(), self._stream, op.label)
         return self.run
 
     def taken(self) -> list[T]:

@@ -12,11 +12,9 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import answers, progress_file
 from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.names_of_other_cells import strays
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.sandbox import one_line, private_device
-from asyncgpu_tutor.exercises.strays import strays
-
-__all__ = ["check", "forget", "hint", "progress", "solution", "solved"]
 
 ADVERSARIES = (1, 2, 3, 4, 5)
 
@@ -47,9 +45,8 @@ def check(name: str, answer: object) -> Outcome:
             f"*{exercise.title}*: not attempted yet. Change the cell above, run it, and run this one "
             f'again. Stuck? `hint("{name}")` helps a little, and a little more each time.',
         )
-    with (
-        progress_file.change() as records
-    ):  # before the check, since an attempt that is interrupted is one
+    # Before the check, since an attempt that is interrupted is one.
+    with progress_file.change() as records:
         records.setdefault(name, progress_file.Record()).attempts += 1
     with warnings.catch_warnings():
         # An operation that a check hands to an answer may stay unrun; the check says what is wrong with it.

@@ -12,8 +12,6 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.builtins.xorwow import jump
 
-__all__ = ["CASES", "Case", "source"]
-
 Array = np.ndarray[Any, Any]
 FOLDER = Path(__file__).with_name("corpus")
 
@@ -305,9 +303,8 @@ def list_sums(values: Array, o: Array) -> dict[int, Any]:
 
 def searched(keys: Array, count: Any, wanted: Array, steps: Array) -> dict[int, Any]:
     depth: dict[int, int] = {}
-    for key in (
-        keys.tolist()
-    ):  # as deep as the deeper of its neighbours that are there already, and one more
+    # As deep as the deeper of its neighbours that are there already, and one more.
+    for key in keys.tolist():
         below = max((k for k in depth if k < key), default=None)
         above = min((k for k in depth if k > key), default=None)
         depth[key] = max((depth[k] for k in (below, above) if k is not None), default=-1) + 1

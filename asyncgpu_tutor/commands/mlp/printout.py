@@ -11,24 +11,12 @@ import numpy.typing as npt
 from asyncgpu_tutor import DeviceArray, Trace
 from asyncgpu_tutor.commands.mlp.job import Shares
 from asyncgpu_tutor.commands.mlp.measuring import Outcome
-from asyncgpu_tutor.commands.mlp.verdict import output_ok
+from asyncgpu_tutor.commands.mlp.verification import output_ok
 from asyncgpu_tutor.commands.mlp.ways import WAYS
 from asyncgpu_tutor.data import Digits
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans.table import key, strips
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
-
-__all__ = [
-    "Row",
-    "batch_lines",
-    "best",
-    "quality_lines",
-    "rows",
-    "shares_line",
-    "table_lines",
-    "timeline_lines",
-    "weight_line",
-]
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 WIDTH = 60  # columns of a timeline

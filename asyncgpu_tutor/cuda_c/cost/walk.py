@@ -40,7 +40,7 @@ def walk(kernel: record.Record) -> Costs:
     """What the pieces and accesses of a kernel are charged."""
     s = State(kernel.points, kernel.sites)
     _steps(s, kernel.steps)
-    s.waiting.finish()
+    s.loads.finish()
     for charge in s.charges:
         charge.latency += charge.slack
     for site in s.sites:
@@ -102,7 +102,7 @@ def _bind(s: State, step: record.Bind) -> None:
 def _note(s: State, step: record.Assign | record.Bind) -> None:
     value = s.of(step.value)
     s.path.assign(step.variable, value.when)
-    s.waiting.assign(step.variable, value.reads, value.rounds > 0, s.around.nesting)
+    s.loads.assign(step.variable, value.reads, value.rounds > 0, s.around.nesting)
 
 
 def _declare(s: State, step: record.Declare) -> None:
@@ -242,9 +242,8 @@ def _loop(s: State, loop: record.Loop) -> None:
         s.rolled.append(True)
     _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1)
     if s.path.rings.isdisjoint(handed):
-        for charge in s.passed[
-            since:
-        ]:  # nothing of it is handed on to the next turn of the outer loop
+        # Nothing of it is handed on to the next turn of the outer loop.
+        for charge in s.passed[since:]:
             charge.latency, charge.slack = 0.0, charge.latency + charge.slack
     s.path.rings = rings | (s.path.rings & handed)
     s.path.changed = handed

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.cuda_c.lockstep.masks import Layout, Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Meter, Site
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
-from asyncgpu_tutor.cuda_c.lockstep.waiting import ENDLESS, NOWHERE, Apart, Waiters, some
+from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import ENDLESS, NOWHERE, Apart, Waiters, some
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.errors import FaultSite, KernelFault, RunawayKernelError
 
@@ -165,7 +165,7 @@ class Team:
         loop that is entered again counts its turns, and has counted for very long.
     turns, turn, rows : int, int, dict
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
-        (`compile.turns`).
+        (`compile.summing_loops`).
     fenced, fetched : ndarray or None
         When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """

@@ -19,11 +19,11 @@ from cupy.cuda import PinnedMemoryPointer, runtime
 
 from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.devices.cuda.compile import compile_function
+from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal, open_recorder
-from asyncgpu_tutor.devices.cuda.nodes import span_facts
 from asyncgpu_tutor.devices.cuda.packing import Packer
-from asyncgpu_tutor.devices.cuda.replay import CupyReplay
+from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import D2D, D2H, H2D, TRANSFERS, address
 from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
@@ -42,8 +42,6 @@ from asyncgpu_tutor.devices.protocol import (
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
-
-__all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]
 
 # While kernels may call the host, the event loop has a turn so often: it costs each call some 0.5 us, and is
 # how late others, such as who awaits the kernel, notice anything.

@@ -17,11 +17,10 @@ import numpy as np
 
 from asyncgpu_tutor.devices.event_loop import nothing_ready
 from asyncgpu_tutor.devices.protocol import HostBuffer
-from asyncgpu_tutor.devices.simulated.engine import Command, Engine, EngineEvent
+from asyncgpu_tutor.devices.simulated.engine import Engine
+from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent
 from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock
 from asyncgpu_tutor.errors import DeviceError, HostBufferError, UsageError
-
-__all__ = ["Machine", "exclusive"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -141,9 +140,8 @@ class Machine:
         try:
             passes = self.engine.run_to(event)
         except KeyboardInterrupt:
-            self.engine.run_to(
-                event
-            )  # by now what was interrupted has failed, and the rest is skipped
+            # By now what was interrupted has failed, and the rest is skipped.
+            self.engine.run_to(event)
             raise
         while not passes and self.engine.give_up():  # since the host is blocked, and will not help
             passes = self.engine.run_to(event)

@@ -14,10 +14,8 @@ from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import Group
-from asyncgpu_tutor.traces.spans.shown import NAME, PAGE, Lines, cut, html_table, wrapped
+from asyncgpu_tutor.traces.spans.notebook_output import NAME, PAGE, Lines, cut, html_table, wrapped
 from asyncgpu_tutor.traces.trace import Trace
-
-__all__ = ["Comparison", "Difference", "compare", "from_its_start"]
 
 _LISTED = 6  # sorts of work that not all traces have
 _Key = tuple[str, str, str, int]  # operation, kind, name, which one of these

@@ -14,12 +14,10 @@ from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.limits import limits
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import length, union, within
-from asyncgpu_tutor.traces.spans.shown import NAME, cut
+from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import count
 from asyncgpu_tutor.traces.trace import Trace
-
-__all__ = ["diagnose", "findings"]
 
 _LOADING = 50.0  # us; a launch that takes longer has loaded something
 _LOOP = 5  # allocations of one name that make a loop

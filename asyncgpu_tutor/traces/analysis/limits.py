@@ -11,10 +11,8 @@ from asyncgpu_tutor.traces.analysis.evidence import Evidence
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Idle
 from asyncgpu_tutor.traces.spans import Span
-from asyncgpu_tutor.traces.spans.shown import NAME, cut
+from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.vocabulary import count
-
-__all__ = ["Gap", "gaps_of", "limits"]
 
 _IDLE = 0.5  # of the device's time: less than that is idle for other reasons than a host that cannot keep up
 _LATE = 0.6  # of that idle time; the rest is mostly what a launch takes to start

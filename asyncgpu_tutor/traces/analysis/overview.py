@@ -26,15 +26,20 @@ from asyncgpu_tutor.traces.analysis.limits import Gap, gaps_of
 from asyncgpu_tutor.traces.analysis.sums import Sums, sums
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
-from asyncgpu_tutor.traces.spans.shown import NAME, NOTHING, Lines, cut, html_table, wrapped
+from asyncgpu_tutor.traces.spans.notebook_output import (
+    NAME,
+    NOTHING,
+    Lines,
+    cut,
+    html_table,
+    wrapped,
+)
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.pictures import Timeline
-
-__all__ = ["Analysis", "analyse", "by_cause"]
 
 
 def by_cause(idle: Iterable[Idle]) -> dict[Cause, float]:

@@ -11,10 +11,8 @@ from statistics import median
 
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.notebook_output import PAGE, Lines, cut, wrapped
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
-from asyncgpu_tutor.traces.spans.shown import PAGE, Lines, cut, wrapped
-
-__all__ = ["RangeSum", "Sum", "Sums", "sums"]
 
 _LISTED = 12  # rows of each table in a text
 

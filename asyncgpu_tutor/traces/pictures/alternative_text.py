@@ -9,11 +9,9 @@ from operator import attrgetter
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
-from asyncgpu_tutor.traces.spans.shown import NAME, cut
+from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count, device_words
 from asyncgpu_tutor.traces.trace import Trace
-
-__all__ = ["alt_text", "duration"]
 
 _MOST = 8000  # spans: in a picture of more, nobody could read a name either
 

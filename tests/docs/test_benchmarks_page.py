@@ -49,9 +49,19 @@ def test_operations_prepared_or_not(found: dict[str, Any]) -> None:
     assert f"{prepared[64]:.2f} of the time at DIM 64" in PAGE
     copies = ratios(found["pipeline"], "CuPy by hand, four streams, memcpyAsync")
     assert f"{prepared[64] / copies[64]:.2f} of what CuPy takes with the runtime's copies" in PAGE
-    apart = max(abs(prepared[dim] / core[dim] - 1) for dim in prepared)
-    assert "is within 3 % of that at all sizes" in PAGE
-    assert apart < 0.03
+    assert f"faster by {1 - core[64] / prepared[64]:.0%}".replace("%", " %") + " at DIM 64" in PAGE
+    assert "within 6 % from 128 on" in PAGE
+    assert max(abs(prepared[dim] / core[dim] - 1) for dim in prepared if dim > 64) < 0.065
+
+    alone = ", one batch alone"
+    for ways in ("", alone):
+        ours = ratios(found["pipeline"], f"ours, built for each run, allocating{ways}")
+        everyday = ratios(found["pipeline"], f"everyday CuPy, asarray{ways or ', four streams'}")
+        more = {dim: f"{ours[dim] / everyday[dim]:.2f}" for dim in (64, 256)}
+        told = (
+            "batch alone {64} and {256}" if ways else "{64} times its time at DIM 64, {256} at 256"
+        )
+        assert told.replace("{64}", more[64]).replace("{256}", more[256]) in PAGE
 
 
 def test_graphs_and_what_beats_them(found: dict[str, Any]) -> None:
@@ -62,9 +72,10 @@ def test_graphs_and_what_beats_them(found: dict[str, Any]) -> None:
 
     apart = {dim: ours[dim] / raw[dim] for dim in ours}
     assert f"at DIM 64: {apart[64]:.2f} of its time there, {apart[256]:.2f} at 256" in PAGE
-    assert all(abs(apart[dim] - 1) <= 0.01 for dim in apart if dim >= 512)
+    assert all(abs(apart[dim] - 1) < 0.02 for dim in apart if dim >= 512)
     us = {(row["way"], row["dim"]): row["us"] for row in found["pipeline"]}
-    assert 0.5 < us["ours, a graph", 64] - us["CuPy, captured graph", 64] < 1.5  # "a microsecond"
+    more = us["ours, a graph", 64] - us["CuPy, captured graph", 64]
+    assert f"some microseconds of ours**, {more:.0f} of them at DIM 64" in PAGE
     assert f"At 128 it is {apart[128]:.2f}, and PyTorch's {theirs[128] / raw[128]:.2f}" in PAGE
     one = ratios(found["pipeline"], "CuPy by hand, one batch alone")
     assert f"take {ours[64] / one[64]:.2f} times as long as one batch alone by hand" in PAGE
@@ -81,9 +92,11 @@ def test_serving(found: dict[str, Any]) -> None:
         if row["ratio"] == 1 and row["way"].startswith("CuPy") and row["in_place"]
     }
 
-    assert min(ours[512], ours[1024]) > 0.99
-    assert f"of 256 at {ours[256]:.2f} of its rate and of 64" in PAGE
+    assert (
+        f"DIM 512 are served at {ours[512]:.2f} of its rate, of 256 at {ours[256]:.2f} and" in PAGE
+    )
     assert f"where a request takes {by_hand[64]:.0f} us, at {ours[64]:.2f}" in PAGE
+    assert f"; at 1024 at {ours[1024]:.2f}" in PAGE
     first, second, third, fourth = (f"{copied[dim]:.2f}" for dim in sorted(copied))
     assert f"the four are {first}, {second}, {third} and {fourth}" in PAGE
     assert f"in {by_hand[64] / ours[64] - by_hand[64]:.1f} us of Python a request" in PAGE
@@ -97,8 +110,7 @@ def test_serving_several_at_once(found: dict[str, Any]) -> None:
     ours = both("ours, server.map, up to eight together")
     told = {dim: "{:.2f} to {:.2f}".format(*pair) for dim, pair in ours.items()}
     assert f"serves {told[64]} times as many requests of DIM 64" in PAGE
-    assert f"{told[256]} of DIM 256, and as many from 512 on" in PAGE
-    assert all(0.99 < ratio < 1.03 for dim in (512, 1024) for ratio in ours[dim])
+    assert f"and {told[256]} of DIM 256" in PAGE
     four = both("CuPy by hand, eight graphs of four")
     assert all(four[dim][i] > max(1, ours[dim][i]) for dim in (64, 256) for i in (0, 1))
 
@@ -115,4 +127,5 @@ def test_waiting(found: dict[str, Any]) -> None:
     late = {r["way"]: r["us"] for r in found["latency"] if r["kernel_us"] == 1000}
     ways = ("prepared", "built once", "built each time")
     by = [late[f"ours, await, {way}"] - late["CuPy, synchronize"] for way in ways]
-    assert 170 < min(by) <= max(by) < 230  # "a fifth of a millisecond late"
+    assert max(by) < 60
+    assert "is noticed within 0.06 ms" in PAGE

@@ -27,6 +27,7 @@ from asyncgpu_tutor.cuda_c.lockstep.values import varies
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = 6  # what is added up for each warp: see `Tally._costs`
+LATENCY = 4  # the row of clocks
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -123,10 +124,10 @@ class Tally:
             mask.charged = False
         self._charged.clear()
 
-    def chain(self) -> NDArray[np.int64]:
-        """Instructions issued so far by each warp of the batch."""
+    def clocks(self) -> NDArray[np.int64]:
+        """What the clock of each warp of the batch shows: how long it has taken, were it alone and its data at hand."""
         self.settle()
-        return self._chains[0].astype(np.int64)
+        return self._chains[LATENCY].astype(np.int64)
 
     def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
         """Note on how many warps a condition was not unanimous."""

@@ -50,8 +50,8 @@ class Meter(Protocol):
         """A condition at a point has parted these lanes."""
         ...
 
-    def chain(self) -> NDArray[np.int64]:
-        """Instructions that each warp has issued so far."""
+    def clocks(self) -> NDArray[np.int64]:
+        """What the clock of each warp shows: it goes on with the instructions that the warp has issued."""
         ...
 
     def global_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:

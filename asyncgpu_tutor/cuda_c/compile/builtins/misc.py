@@ -179,7 +179,7 @@ def _trap(c: Context, node: Call, used: bool) -> Expr:
 
 
 def _clock(result: Scalar) -> Handler:
-    """A warp's clock counts the instructions that it has issued."""
+    """A warp's clock goes on with the instructions that it has issued."""
 
     def handle(c: Context, node: Call, used: bool) -> Expr:
         need_count(c, node, 0)
@@ -187,7 +187,7 @@ def _clock(result: Scalar) -> Handler:
 
         def run(t: Team, m: Mask) -> Any:
             t.launch.changes += 1  # since time goes on, a loop that looks at it does not spin
-            return t.meter.chain().astype(result.dtype)[t.layout.warp]
+            return t.meter.clocks().astype(result.dtype)[t.layout.warp]
 
         return value(c, result, run, node.at)
 

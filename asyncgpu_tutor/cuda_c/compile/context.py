@@ -18,7 +18,7 @@ from asyncgpu_tutor.cuda_c.compile.record import Access, Node, Piece, Price, Sco
 from asyncgpu_tutor.cuda_c.compile.turns import Sum
 from asyncgpu_tutor.cuda_c.compile.typed import Class, Execute, Expr, Scope, Target
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
-from asyncgpu_tutor.cuda_c.compile.waiting import waiting_statement
+from asyncgpu_tutor.cuda_c.compile.waiting_kernels import waiting_statement
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from asyncgpu_tutor.cuda_c.compile.typed import TypeBinding
-from asyncgpu_tutor.cuda_c.compile.waiting import call_of, counts_none
+from asyncgpu_tutor.cuda_c.compile.waiting_kernels import call_of, counts_none
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import INT, CType, Void

@@ -13,7 +13,7 @@ from asyncgpu_tutor.cuda_c.compile.storage import has_pointer, read_variable
 from asyncgpu_tutor.cuda_c.compile.type_names import param_type, resolve, top_const, top_volatile
 from asyncgpu_tutor.cuda_c.compile.typed import Execute, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
-from asyncgpu_tutor.cuda_c.compile.waiting import may_wait, parts_at_barriers
+from asyncgpu_tutor.cuda_c.compile.waiting_kernels import may_wait, parts_at_barriers
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Declarator, Function, Param
 from asyncgpu_tutor.cuda_c.syntax.names import addressed_names

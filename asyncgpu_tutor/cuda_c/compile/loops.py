@@ -13,7 +13,7 @@ from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
 from asyncgpu_tutor.cuda_c.compile.turns import Sum, side_by_side, summed
 from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
-from asyncgpu_tutor.cuda_c.compile.waiting import (
+from asyncgpu_tutor.cuda_c.compile.waiting_kernels import (
     counts_none,
     decisive_names,
     leap,
@@ -22,7 +22,7 @@ from asyncgpu_tutor.cuda_c.compile.waiting import (
 )
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
-from asyncgpu_tutor.cuda_c.lockstep.waiting import (
+from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import (
     ENDLESS,
     NOWHERE,
     Apart,

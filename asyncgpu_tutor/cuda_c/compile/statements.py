@@ -18,7 +18,7 @@ from asyncgpu_tutor.cuda_c.compile.storage import use
 from asyncgpu_tutor.cuda_c.compile.type_names import integer_constant
 from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, MemoryPlace, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
-from asyncgpu_tutor.cuda_c.compile.waiting import resumable_branch, resumable_sequence
+from asyncgpu_tutor.cuda_c.compile.waiting_kernels import resumable_branch, resumable_sequence
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access

@@ -9,8 +9,8 @@ from typing import Any
 from asyncgpu_tutor.cuda_c.compile.record import Constant, Node, Price
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.charges import Charge, SiteCost
+from asyncgpu_tutor.cuda_c.cost.dependent_loads import DependentLoads
 from asyncgpu_tutor.cuda_c.cost.path import START, Path, When
-from asyncgpu_tutor.cuda_c.cost.waiting import Waiting
 
 ANYWHERE = 1 << 30  # the depth of what may change at any time, such as a load
 KNOWN = -1  # the depth of what a compiler knows
@@ -89,7 +89,7 @@ class State:
         self.first: dict[Variable, Node] = {}
         self.at_hand: set[Any] = set()
         self.control: list[frozenset[Variable]] = []
-        self.waiting = Waiting()
+        self.loads = DependentLoads()
         self.path = Path()
         self.rolled: list[bool] = []
         self.passed: list[Charge] = []

@@ -114,7 +114,7 @@ def _wait(s: State, at: Facts, origin: Origin | None, site: int | None) -> int:
     if origin is not None and origin.near:
         return 0
     reads = at.reads.union(*s.control) if s.control else at.reads
-    s.waiting.load(s.charge, reads, at.rounds + 1)
+    s.loads.load(s.charge, reads, at.rounds + 1)
     return 1
 
 

@@ -40,7 +40,7 @@ def walk(kernel: record.Record) -> Costs:
     """What the pieces and accesses of a kernel are charged."""
     s = State(kernel.points, kernel.sites)
     _steps(s, kernel.steps)
-    s.waiting.finish()
+    s.loads.finish()
     for charge in s.charges:
         charge.latency += charge.slack
     for site in s.sites:
@@ -102,7 +102,7 @@ def _bind(s: State, step: record.Bind) -> None:
 def _note(s: State, step: record.Assign | record.Bind) -> None:
     value = s.of(step.value)
     s.path.assign(step.variable, value.when)
-    s.waiting.assign(step.variable, value.reads, value.rounds > 0, s.around.nesting)
+    s.loads.assign(step.variable, value.reads, value.rounds > 0, s.around.nesting)
 
 
 def _declare(s: State, step: record.Declare) -> None:

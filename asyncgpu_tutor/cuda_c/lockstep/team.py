@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.cuda_c.lockstep.masks import Layout, Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Meter, Site
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
-from asyncgpu_tutor.cuda_c.lockstep.waiting import ENDLESS, NOWHERE, Apart, Waiters, some
+from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import ENDLESS, NOWHERE, Apart, Waiters, some
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.errors import FaultSite, KernelFault, RunawayKernelError
 

@@ -12,7 +12,7 @@ from asyncgpu_tutor.cuda_c.compile.kernels import Code
 from asyncgpu_tutor.cuda_c.cost.tally import Tally
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, join
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
-from asyncgpu_tutor.cuda_c.lockstep.waiting import Group
+from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import Group
 from asyncgpu_tutor.errors import DeadlockError
 
 

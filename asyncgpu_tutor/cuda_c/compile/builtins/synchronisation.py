@@ -14,7 +14,7 @@ from asyncgpu_tutor.cuda_c.compile.conversions import convert, value
 from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
-from asyncgpu_tutor.cuda_c.lockstep.waiting import Apart
+from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import Apart
 from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.text.source import Position

@@ -24,7 +24,7 @@ from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import WARP, Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
-from asyncgpu_tutor.cuda_c.lockstep.waiting import Apart
+from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import Apart
 from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.text.source import Position

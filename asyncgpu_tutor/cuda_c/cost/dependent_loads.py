@@ -17,7 +17,7 @@ class _History:
     loaded_depth: int = -1
 
 
-class Waiting:
+class DependentLoads:
     """Collects assignments and loads, and finds out at the end who waits for whom."""
 
     def __init__(self) -> None:

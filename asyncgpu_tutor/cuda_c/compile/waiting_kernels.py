@@ -3,7 +3,7 @@
 Where a kernel has a loop that may spin (`may_wait`), each of its statements has a number, its place, and so
 has the test of each loop. Places are numbered in the order of the source, hence those within a statement are
 a range, and a statement that is entered again for lanes which wait inside knows where to pass them on.
-`lockstep.waiting` has the whole story. Kernels without such a loop pay nothing for any of this.
+`lockstep.waiting_threads` has the whole story. Kernels without such a loop pay nothing for any of this.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from asyncgpu_tutor.cuda_c.compile.typed import Execute
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
-from asyncgpu_tutor.cuda_c.lockstep.waiting import Apart
+from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import Apart
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.names import assigned_names
 

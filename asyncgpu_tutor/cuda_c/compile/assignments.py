@@ -12,7 +12,7 @@ from asyncgpu_tutor.cuda_c.compile.operators import operate
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Node
 from asyncgpu_tutor.cuda_c.compile.storage import use, writable, writer
-from asyncgpu_tutor.cuda_c.compile.turns import added, by_turns
+from asyncgpu_tutor.cuda_c.compile.summing_loops import added, by_turns
 from asyncgpu_tutor.cuda_c.compile.typed import Expr, MemoryPlace
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from asyncgpu_tutor.cuda_c.compile.contraction import Ranks
 from asyncgpu_tutor.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
-from asyncgpu_tutor.cuda_c.compile.turns import Sum
+from asyncgpu_tutor.cuda_c.compile.summing_loops import Sum
 from asyncgpu_tutor.cuda_c.compile.typed import Class, Execute, Expr, Scope, Target
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.compile.waiting_kernels import waiting_statement

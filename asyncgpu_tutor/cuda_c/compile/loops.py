@@ -10,7 +10,7 @@ from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Loop, Node
 from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
-from asyncgpu_tutor.cuda_c.compile.turns import Sum, side_by_side, summed
+from asyncgpu_tutor.cuda_c.compile.summing_loops import Sum, side_by_side, summed
 from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.compile.waiting_kernels import (

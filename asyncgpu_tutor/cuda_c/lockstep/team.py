@@ -165,7 +165,7 @@ class Team:
         loop that is entered again counts its turns, and has counted for very long.
     turns, turn, rows : int, int, dict
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
-        (`compile.turns`).
+        (`compile.summing_loops`).
     fenced, fetched : ndarray or None
         When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """

@@ -12,10 +12,10 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.faults import report_bounds
+from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import one_by_one
 from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.regions import UNSIGNED, inside
-from asyncgpu_tutor.cuda_c.memory.turns import one_by_one
 from asyncgpu_tutor.cuda_c.types import CType, Scalar, size_of
 from asyncgpu_tutor.errors import KernelFault, OutOfBoundsError, UninitialisedReadError
 

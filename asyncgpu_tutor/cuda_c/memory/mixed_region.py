@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import one_by_one
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
-from asyncgpu_tutor.cuda_c.memory.turns import one_by_one
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import OutOfBoundsError
 

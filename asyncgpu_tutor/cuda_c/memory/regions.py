@@ -12,10 +12,10 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.faults import report_bounds, report_misaligned
+from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import Together, one_by_one, row_of
 from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.races import Accessed, Shadow
-from asyncgpu_tutor.cuda_c.memory.turns import Together, one_by_one, row_of
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import RaceError, UninitialisedReadError
 

@@ -9,7 +9,7 @@ import pytest
 
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.cuda_c import compile_source
-from asyncgpu_tutor.cuda_c.compile import turns
+from asyncgpu_tutor.cuda_c.compile import summing_loops
 from tests.cuda_c.support import launch
 
 HEAD = """extern "C" __global__ void k(const float* a, const float* b, float* x, int* o, int n) {
@@ -60,7 +60,7 @@ BROKEN = {
 
 def run(text: str, lanes: int, patch: pytest.MonkeyPatch, contract: bool, blocks: int = 1) -> Any:
     """All that a kernel leaves behind, with so many lanes side by side."""
-    patch.setattr(turns, "_LANES", lanes)
+    patch.setattr(summing_loops, "_LANES", lanes)
     rng = np.random.default_rng(1)
     a, b = (rng.random(4096).astype(np.float32) for _ in range(2))
     x, o = np.zeros(64 * blocks, np.float32), np.zeros(64 * blocks, np.int32)

@@ -14,7 +14,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.cuda_c import Counts, LaunchResult, Program
 from asyncgpu_tutor.devices.simulated import DeviceSpec, SimDevice, find_spec
 from asyncgpu_tutor.devices.simulated.launches_and_copies import SimFunction
-from asyncgpu_tutor.devices.simulated.model import (
+from asyncgpu_tutor.devices.simulated.modelled_times import (
     copy_time,
     kernel_time,
     staging_time,

@@ -19,11 +19,11 @@ from cupy.cuda import PinnedMemoryPointer, runtime
 
 from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.devices.cuda.compile import compile_function
+from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal, open_recorder
-from asyncgpu_tutor.devices.cuda.nodes import span_facts
 from asyncgpu_tutor.devices.cuda.packing import Packer
-from asyncgpu_tutor.devices.cuda.replay import CupyReplay
+from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import D2D, D2H, H2D, TRANSFERS, address
 from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due

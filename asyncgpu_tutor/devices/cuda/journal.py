@@ -15,7 +15,7 @@ from cupy.cuda import runtime
 
 from asyncgpu_tutor.devices.cuda.cupti import CuptiRecorder, CuptiRefusedError
 from asyncgpu_tutor.devices.cuda.event_recorder import EventRecorder
-from asyncgpu_tutor.devices.cuda.nodes import Outline
+from asyncgpu_tutor.devices.cuda.graph_nodes import Outline
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag

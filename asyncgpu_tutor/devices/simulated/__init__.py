@@ -8,7 +8,11 @@ from asyncgpu_tutor.devices.simulated.device import SimDevice
 from asyncgpu_tutor.devices.simulated.gpus import SPECS, derived, find_spec, save_spec
 from asyncgpu_tutor.devices.simulated.launches_and_copies import Launched
 from asyncgpu_tutor.devices.simulated.machine import Machine
-from asyncgpu_tutor.devices.simulated.model import KernelTime, blocks_by_registers, resident_blocks
+from asyncgpu_tutor.devices.simulated.modelled_times import (
+    KernelTime,
+    blocks_by_registers,
+    resident_blocks,
+)
 from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
 
 __all__ = [

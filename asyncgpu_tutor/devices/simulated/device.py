@@ -29,8 +29,8 @@ from asyncgpu_tutor.devices.simulated.launch_cache import LAUNCHES
 from asyncgpu_tutor.devices.simulated.launches_and_copies import Launched, Piece, SimFunction
 from asyncgpu_tutor.devices.simulated.machine import Machine, Wake, exclusive
 from asyncgpu_tutor.devices.simulated.memory import Heap, SimMemory
-from asyncgpu_tutor.devices.simulated.model import staging_time, unstaging_time
-from asyncgpu_tutor.devices.simulated.replay import SimReplay
+from asyncgpu_tutor.devices.simulated.modelled_times import staging_time, unstaging_time
+from asyncgpu_tutor.devices.simulated.prepared_and_graphs import SimReplay
 from asyncgpu_tutor.devices.simulated.sampled_reference import LARGE, Reference, StandIn
 from asyncgpu_tutor.devices.simulated.spec import H200, DeviceSpec
 from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream

@@ -25,7 +25,7 @@ from asyncgpu_tutor.devices.simulated.engine import Work
 from asyncgpu_tutor.devices.simulated.interrupts import interruptible
 from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
 from asyncgpu_tutor.devices.simulated.memory import SimMemory
-from asyncgpu_tutor.devices.simulated.model import (
+from asyncgpu_tutor.devices.simulated.modelled_times import (
     KernelTime,
     copy_time,
     kernel_time,

@@ -8,7 +8,7 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c import Counts
 from asyncgpu_tutor.devices.simulated import SPECS
-from asyncgpu_tutor.devices.simulated.model import kernel_time
+from asyncgpu_tutor.devices.simulated.modelled_times import kernel_time
 from tests.cuda_c.support import launch
 
 H200 = SPECS["h200"]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import cupy
 from cupy.cuda import runtime
 
+from asyncgpu_tutor.devices.cuda.graph_nodes import Outline, call_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal
-from asyncgpu_tutor.devices.cuda.nodes import Outline, call_facts
 from asyncgpu_tutor.devices.cuda.packing import Packer
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import TRANSFERS, Bound

@@ -22,7 +22,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import ranges
 from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
 from asyncgpu_tutor.exercises.exhibits import EXHIBITS, report, rounds
-from asyncgpu_tutor.exercises.watched import RangeLog, watched
+from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
 from asyncgpu_tutor.traces.pictures.nsight_window import nsight_window
 
 device = agt.use("auto")

@@ -12,9 +12,9 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import answers, progress_file
 from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.names_of_other_cells import strays
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.sandbox import one_line, private_device
-from asyncgpu_tutor.exercises.strays import strays
 
 __all__ = ["check", "forget", "hint", "progress", "solution", "solved"]
 

@@ -19,7 +19,7 @@ from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
 from asyncgpu_tutor.traces.pictures.curve import Curve
 from asyncgpu_tutor.traces.spans.lanes import Group
-from asyncgpu_tutor.traces.spans.shown import Lines
+from asyncgpu_tutor.traces.spans.notebook_output import Lines
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 from asyncgpu_tutor.traces.trace import Trace
 

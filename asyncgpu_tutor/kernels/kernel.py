@@ -15,7 +15,7 @@ from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, Partition, borrow
 from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.kernels.arguments import (
+from asyncgpu_tutor.kernels.accepted_arguments import (
     HasNullError,
     HasOperationError,
     array_acceptor,

@@ -18,7 +18,7 @@ from asyncgpu_tutor.traces.spans import (
     overlap_between,
     runs_before,
 )
-from asyncgpu_tutor.traces.spans.shown import NOTHING, Lines
+from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, Lines
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS
 from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count

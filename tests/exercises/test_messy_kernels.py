@@ -15,7 +15,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import answers, check
 from asyncgpu_tutor.exercises.chapters import EXERCISES
-from asyncgpu_tutor.exercises.strays import strays
+from asyncgpu_tutor.exercises.names_of_other_cells import strays
 
 T = TypeVar("T")
 

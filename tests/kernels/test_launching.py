@@ -16,7 +16,7 @@ from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, Partition, noting
 from asyncgpu_tutor.cuda_c import read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device
 from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError, UsageError
-from asyncgpu_tutor.kernels.arguments import (
+from asyncgpu_tutor.kernels.accepted_arguments import (
     HasOperationError,
     array_acceptor,
     scalar_acceptor,

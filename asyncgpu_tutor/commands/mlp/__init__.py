@@ -10,7 +10,7 @@ from asyncgpu_tutor.commands.mlp.job import Job, Side
 from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured, run_batches
 from asyncgpu_tutor.commands.mlp.options import add_arguments
 from asyncgpu_tutor.commands.mlp.pipeline import Network, forward, network_forward, upload
-from asyncgpu_tutor.commands.mlp.verdict import reference, rounding_bound, verify
+from asyncgpu_tutor.commands.mlp.verification import reference, rounding_bound, verify
 from asyncgpu_tutor.commands.mlp.ways import WAYS
 
 __all__ = [

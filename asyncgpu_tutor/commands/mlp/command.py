@@ -27,7 +27,7 @@ from asyncgpu_tutor.commands.mlp.printout import (
     timeline_lines,
     weight_line,
 )
-from asyncgpu_tutor.commands.mlp.verdict import verify
+from asyncgpu_tutor.commands.mlp.verification import verify
 from asyncgpu_tutor.commands.mlp.ways import WAYS
 from asyncgpu_tutor.data import Digits
 from asyncgpu_tutor.errors import AsyncGpuError, DeviceError, UsageError

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from asyncgpu_tutor import DeviceArray, Trace
 from asyncgpu_tutor.commands.mlp.job import Shares
 from asyncgpu_tutor.commands.mlp.measuring import Outcome
-from asyncgpu_tutor.commands.mlp.verdict import output_ok
+from asyncgpu_tutor.commands.mlp.verification import output_ok
 from asyncgpu_tutor.commands.mlp.ways import WAYS
 from asyncgpu_tutor.data import Digits
 from asyncgpu_tutor.traces.spans import Metrics

@@ -20,7 +20,8 @@ from asyncgpu_tutor.cuda_c.memory.addresses import Addresses
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
 from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.run.arguments import (
+from asyncgpu_tutor.cuda_c.run.blocks import Blocks
+from asyncgpu_tutor.cuda_c.run.parameter_values import (
     Argument,
     check_shape,
     memory_for,
@@ -28,7 +29,6 @@ from asyncgpu_tutor.cuda_c.run.arguments import (
     pointee,
     record_for,
 )
-from asyncgpu_tutor.cuda_c.run.blocks import Blocks
 from asyncgpu_tutor.cuda_c.text.source import Source
 from asyncgpu_tutor.cuda_c.types import Pointer, Scalar, Struct, leaves, size_of
 from asyncgpu_tutor.errors import LaunchConfigError, UsageError

@@ -43,8 +43,8 @@ from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.walk import walk
 from asyncgpu_tutor.cuda_c.lockstep.team import Dim, Limits
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory
-from asyncgpu_tutor.cuda_c.run.arguments import Argument
 from asyncgpu_tutor.cuda_c.run.kernel import CompiledKernel, Execution, LaunchResult
+from asyncgpu_tutor.cuda_c.run.parameter_values import Argument
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.parser import parse
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed, preprocess

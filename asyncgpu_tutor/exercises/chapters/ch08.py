@@ -14,8 +14,8 @@ from asyncgpu_tutor.exercises.chapters.ch08_reports import REPORTS
 from asyncgpu_tutor.exercises.checks import Array, below, equal, filled, in_order, launches, waits
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
-from asyncgpu_tutor.exercises.watched import RangeLog, watched
 
 __all__ = ["EXERCISES", "served"]
 

@@ -14,7 +14,7 @@ from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import Group
-from asyncgpu_tutor.traces.spans.shown import Lines, html_table
+from asyncgpu_tutor.traces.spans.notebook_output import Lines, html_table
 from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Comparison", "Difference", "compare", "from_its_start"]

@@ -26,7 +26,7 @@ from asyncgpu_tutor.traces.analysis.limits import Gap, gaps_of
 from asyncgpu_tutor.traces.analysis.sums import Sums, sums
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
-from asyncgpu_tutor.traces.spans.shown import NOTHING, Lines, html_table
+from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, Lines, html_table
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace

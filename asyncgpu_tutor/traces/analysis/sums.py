@@ -11,8 +11,8 @@ from statistics import median
 
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.notebook_output import Lines
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
-from asyncgpu_tutor.traces.spans.shown import Lines
 
 __all__ = ["RangeSum", "Sum", "Sums", "sums"]
 

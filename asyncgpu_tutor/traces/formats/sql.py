@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.spans.shown import html_table
+from asyncgpu_tutor.traces.spans.notebook_output import html_table
 from asyncgpu_tutor.traces.spans.span import Span
 
 _COLUMNS = (

@@ -12,7 +12,7 @@ from asyncgpu_tutor.traces.pictures.layout import Arrow, ArrowKind, Bar, Layout,
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, OP_COLOURS, UNOWNED, Look
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans.lanes import Group
-from asyncgpu_tutor.traces.spans.shown import NOTHING
+from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, device_words
 from asyncgpu_tutor.traces.trace import Trace
 

@@ -16,8 +16,8 @@ from asyncgpu_tutor.traces.spans.intervals import (
     union,
     within,
 )
+from asyncgpu_tutor.traces.spans.notebook_output import html_table
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
-from asyncgpu_tutor.traces.spans.shown import html_table
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
 

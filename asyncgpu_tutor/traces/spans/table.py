@@ -17,8 +17,8 @@ from asyncgpu_tutor.traces.spans.lanes import (
     stream_numbers,
 )
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
+from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
 from asyncgpu_tutor.traces.spans.path import Step
-from asyncgpu_tutor.traces.spans.shown import NOTHING
 from asyncgpu_tutor.traces.spans.span import Span
 from asyncgpu_tutor.traces.spans.vocabulary import (
     ENGINE_WORDS,

@@ -1,4 +1,4 @@
-"""Checking what a launch is given."""
+"""What a launch is given, checked, and as the values of the parameters of a kernel."""
 
 from __future__ import annotations
 

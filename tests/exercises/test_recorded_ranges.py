@@ -6,7 +6,7 @@ import asyncio
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import ranges
-from asyncgpu_tutor.exercises.watched import RangeLog, watched
+from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
 from asyncgpu_tutor.types import Device
 
 

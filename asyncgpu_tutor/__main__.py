@@ -16,8 +16,6 @@ from typing import NamedTuple, cast
 from asyncgpu_tutor import __version__
 from asyncgpu_tutor.errors import AsyncGpuError
 
-__all__ = ["main"]
-
 
 class Command(NamedTuple):
     """A command: where it is implemented, and one line about it."""

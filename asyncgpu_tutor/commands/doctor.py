@@ -24,18 +24,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-__all__ = [
-    "Cuda",
-    "Finding",
-    "Report",
-    "ThisMachine",
-    "add_arguments",
-    "cupy_extra",
-    "examine",
-    "main",
-    "run",
-]
-
 OLDEST_PYTHON = (3, 11)
 OLDEST_CUDA = (12, 0)
 CUPY_WHEELS = ("cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy")

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["completed", "nothing_ready", "running_loop", "turn_given", "turn_is_due"]
-
 T = TypeVar("T")
 
 # How long code that could go on without a turn of the loop may do so: timers and sockets wait meanwhile.

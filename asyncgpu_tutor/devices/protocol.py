@@ -15,23 +15,6 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.traces.spans import SpanLog
 
-__all__ = [
-    "USUAL_LIMITS",
-    "Argument",
-    "Call",
-    "Device",
-    "Dim3",
-    "Enqueuer",
-    "Event",
-    "Function",
-    "Graph",
-    "HostBuffer",
-    "Limits",
-    "Memory",
-    "Replay",
-    "Stream",
-]
-
 HostBuffer = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]
 

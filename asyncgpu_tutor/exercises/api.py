@@ -16,8 +16,6 @@ from asyncgpu_tutor.exercises.names_of_other_cells import strays
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.sandbox import one_line, private_device
 
-__all__ = ["check", "forget", "hint", "progress", "solution", "solved"]
-
 ADVERSARIES = (1, 2, 3, 4, 5)
 
 _right: dict[str, object] = {}  # the learner's own answers that were accepted last

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
-__all__ = ["strays"]
-
 
 def strays(answer: object) -> str:
     """What to tell of an answer that is not right: names of Python that its notebook hides, and its data.

@@ -10,8 +10,6 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected
 from asyncgpu_tutor.exercises.internals import Timeline, compare
 
-__all__ = ["Outcome", "Words", "rejection"]
-
 Status = Literal["not attempted", "rejected", "accepted"]
 
 

@@ -19,8 +19,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
-__all__ = ["FILE", "Record", "change", "load"]
-
 FILE = "progress.json"
 FORMAT = "asyncgpu_tutor.progress/1"
 STALE_S = 5.0

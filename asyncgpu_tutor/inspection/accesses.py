@@ -17,8 +17,6 @@ from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.kernels.configuration import as_dim3, configuration
 from asyncgpu_tutor.ops import d2h
 
-__all__ = ["Access", "Watched", "watch"]
-
 MOST_THREADS = 4096
 MOST_STEPS = 80
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from asyncgpu_tutor.devices.simulated import DeviceSpec
 from asyncgpu_tutor.inspection.kernel_report import KernelReport, load_store_gb_s, peak_gflops
 
-__all__ = ["render"]
-
 Cell = Callable[[KernelReport], str]
 
 

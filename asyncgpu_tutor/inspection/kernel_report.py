@@ -16,8 +16,6 @@ from asyncgpu_tutor.devices.simulated import (
     resident_blocks,
 )
 
-__all__ = ["KernelReport", "add_up", "load_store_gb_s", "peak_gflops"]
-
 SECTOR = 32  # bytes
 WARP = 32  # threads
 

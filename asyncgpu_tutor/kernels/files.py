@@ -14,8 +14,6 @@ from pathlib import Path
 from asyncgpu_tutor.cuda_c import device_code
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["include_headers", "is_file_name", "only_kernel", "read_source"]
-
 SHIPPED = Path(__file__).parent / "headers"
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">][^\n]*', re.MULTILINE)

@@ -20,8 +20,6 @@ from asyncgpu_tutor.devices.protocol import USUAL_LIMITS
 from asyncgpu_tutor.kernels.accepted_arguments import Acceptor, shape_check
 from asyncgpu_tutor.kernels.configuration import check_limits, configuration, differ
 
-__all__ = ["gatherer", "launcher"]
-
 MOST_KNOWN = 1024  # configurations that a kernel remembers to be within the limits
 
 

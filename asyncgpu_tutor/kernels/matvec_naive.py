@@ -6,8 +6,6 @@ from typing import Any
 
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
 
-__all__ = ["MATVEC_NAIVE"]
-
 # Row-major: vec_out = mat @ vec_in, with mat (m, n). Neighbouring threads read addresses that are a
 # whole row apart, so nothing coalesces: naive on purpose.
 CUDA_C = r"""

@@ -8,8 +8,6 @@ import numpy as np
 
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
 
-__all__ = ["RELU"]
-
 # Each thread reads and writes the same index, so input and output may be one array.
 CUDA_C = r"""
 extern "C" __global__

@@ -6,8 +6,6 @@ from typing import Any
 
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
 
-__all__ = ["SGEMM_NAIVE"]
-
 # Row-major: c = alpha * a @ b + beta * c, with a (m, k), b (k, n), c (m, n).
 CUDA_C = r"""
 extern "C" __global__

@@ -5,8 +5,6 @@ from __future__ import annotations
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
 from asyncgpu_tutor.kernels.sgemm_naive import reference
 
-__all__ = ["SGEMM_TILED"]
-
 # Row-major: c = alpha * a @ b + beta * c, with a (m, k), b (k, n), c (m, n), in blocks of 16 x 16 threads.
 # A block loads a tile of each matrix once, each thread one element of both, and all 256 threads read them
 # from shared memory: global memory is asked for a sixteenth of what the naive kernel asks for. The first

@@ -8,8 +8,6 @@ import numpy as np
 
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
 
-__all__ = ["SOFTMAX"]
-
 # One block of at most 256 threads, a power of two, whatever n is: the maximum and the sum are of all
 # elements, and only threads of one block can wait for each other. The maximum is subtracted first, so that
 # no expf overflows and the sum is at least 1. Each thread reads and writes its own elements only, so input

@@ -26,8 +26,6 @@ from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run import ExecutionContext
 
-__all__ = ["arange", "d2h", "dup", "full", "h2d", "memcpy", "ones", "randn", "zeros"]
-
 Shape = int | tuple[int, ...]
 BLOCK = 256
 # One integer type for each width: a fill copies bits, so it works for every dtype of that width.

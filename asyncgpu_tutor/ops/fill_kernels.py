@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["RANDN", "FillKernel", "arange_source", "fill_source"]
-
 
 class FillKernel(NamedTuple):
     """CUDA C and the name of its kernel; every one takes the number of elements first and the array last."""

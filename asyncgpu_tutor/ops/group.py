@@ -10,8 +10,6 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.run import ExecutionContext
 
-__all__ = ["overlap", "zip_ops"]
-
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")

@@ -36,8 +36,6 @@ from asyncgpu_tutor.traces.spans.tag import CURRENT, Name, Tag, forbid_nested_wa
 if TYPE_CHECKING:
     from asyncgpu_tutor.run.last_use import LastUse, UsedMemory
 
-__all__ = ["Capture"]
-
 T = TypeVar("T")
 
 
@@ -290,6 +288,7 @@ class CaptureContext(ExecutionContext):
         return CaptureContext(self._capture.own(stream), self._capture)
 
     def on_failed_capture(self, undo: Callable[[], None]) -> None:
+        """Keep it for a capture that fails."""
         self._capture.undo.append(undo)
 
     def _touch(self, array: DeviceArray, taken: bool = False) -> Memory:

@@ -15,21 +15,6 @@ from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import DeviceMismatchError, DeviceUnavailableError, UsageError
 from asyncgpu_tutor.scheduling import SchedulingPolicy, StreamPoolRoundRobin
 
-__all__ = [
-    "adopt_stream",
-    "create_stream",
-    "current_device",
-    "current_policy",
-    "known_devices",
-    "on_open",
-    "policy_for",
-    "resolve",
-    "sleep",
-    "use",
-    "using",
-    "work",
-]
-
 VARIABLE = "ASYNCGPU_DEVICE"
 SPEC_VARIABLE = "ASYNCGPU_SPEC"
 _FORM = re.compile(r"auto|(sim|cuda)(:[0-9]+)?")

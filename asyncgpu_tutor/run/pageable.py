@@ -9,8 +9,6 @@ from pathlib import Path
 
 from asyncgpu_tutor.errors import PageableCopyWarning
 
-__all__ = ["warn_pageable"]
-
 PACKAGE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 
 

@@ -19,8 +19,6 @@ from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
 
-__all__ = ["Body", "Submission", "in_flight", "submit", "synchronize", "wait"]
-
 T = TypeVar("T")
 Body = Callable[[ExecutionContext], T]
 

@@ -36,8 +36,6 @@ from asyncgpu_tutor.serving.services import (
     words,
 )
 
-__all__ = ["Hostcalls", "hostcalls"]
-
 T = TypeVar("T")
 
 # As in hostcall.cuh.

@@ -26,8 +26,6 @@ from asyncgpu_tutor.serving.lane import Host, Lane, Request
 from asyncgpu_tutor.serving.pace import Pace
 from asyncgpu_tutor.serving.requests import END, Arriving, Ready
 
-__all__ = ["Server"]
-
 T = TypeVar("T")
 
 MOST_TOGETHER = 16  # limits the memory of a lane, which has a graph for each number up to it

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["BatchHandler", "Call", "Files", "Handler", "batch_services", "services", "words"]
-
 Words = npt.NDArray[np.uint64]
 
 TIME, RANDOM, PRINT, READ, WRITE = 1, 2, 3, 4, 5  # as in hostcall.cuh

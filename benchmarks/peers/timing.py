@@ -6,8 +6,6 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["in_turns", "median", "percentile"]
-
 median = statistics.median
 
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.builtins.xorwow import jump
 
-__all__ = ["CASES", "Case", "source"]
-
 Array = np.ndarray[Any, Any]
 FOLDER = Path(__file__).with_name("corpus")
 

@@ -19,8 +19,6 @@ from .gpu import INEXACT, UNORDERED, nvrtc, on_gpu
 from .support import launch
 from .test_corpus import arguments
 
-__all__ = ["EXACT", "FILE", "digest", "interpreted", "source_digest"]
-
 FILE = Path(__file__).with_name("digests.json")
 EXACT = [case for case in CASES if case.kernel not in UNORDERED | INEXACT.keys()]
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["INEXACT", "UNORDERED", "nvrtc", "on_gpu"]
-
 # Sums whose order a GPU chooses, and functions that it rounds otherwise: not to the last bit.
 INEXACT = {
     "gelu": 1e-6, "reduce_shuffle": 1e-4, "reduce_last_block": 1e-4, "dot": 1e-10, "softmax_online": 1e-5,

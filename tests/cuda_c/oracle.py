@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Case", "available", "run"]
-
 FLAGS = ["-std=c++17", "-O0", "-w", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing"]
 _TYPES = {
     "f4": "float", "f8": "double", "i4": "int", "u4": "unsigned", "i8": "long long", "u1": "unsigned char",

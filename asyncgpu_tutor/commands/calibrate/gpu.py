@@ -15,8 +15,6 @@ from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
-__all__ = ["measured_spec"]
-
 SMALL, LARGE = 4 << 10, 16 << 20  # bytes of a copy
 
 

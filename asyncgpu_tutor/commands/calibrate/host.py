@@ -18,8 +18,6 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
 from asyncgpu_tutor.devices.protocol import Device
 
-__all__ = ["WAITED", "host_costs"]
-
 MORE = 5  # so many calls of a kind are held against one
 N = 64  # elements; they are few, because the work itself is to take no time
 RUNS = 400

@@ -33,8 +33,6 @@ from asyncgpu_tutor.data import Digits
 from asyncgpu_tutor.errors import AsyncGpuError, DeviceError, UsageError
 from asyncgpu_tutor.types import Device
 
-__all__ = ["run"]
-
 SUCCESS, FAILURE, MISUSE = 0, 1, 2
 
 

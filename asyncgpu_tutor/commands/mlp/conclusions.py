@@ -7,8 +7,6 @@ from textwrap import wrap
 
 from asyncgpu_tutor.commands.mlp.printout import Row
 
-__all__ = ["conclusion_lines"]
-
 GAIN = 0.95  # what takes more than this part of the other's makespan is called no gain
 BUSY = 0.5  # a device with work in less than this part of the makespan waits for the host
 

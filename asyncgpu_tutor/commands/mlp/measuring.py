@@ -20,8 +20,6 @@ from asyncgpu_tutor.commands.mlp.job import Array, Job, Shares, Side
 from asyncgpu_tutor.commands.mlp.ways import Look, Run, several_streams
 from asyncgpu_tutor.run import current_policy
 
-__all__ = ["Outcome", "measured", "run_batches"]
-
 PRACTICE = 25  # runs before a recording on a GPU, at least
 TRIES = 5  # recordings on a GPU, where no two are the same; the quickest counts
 

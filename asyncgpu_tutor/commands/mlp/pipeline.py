@@ -13,8 +13,6 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp, kernels
 from asyncgpu_tutor.data import MlpInputs
 
-__all__ = ["Network", "forward", "network_forward", "upload", "upload_network"]
-
 TILE = (16, 16)  # threads of a block of the matrix product, one for each element of the result
 BLOCK = 256  # threads of a block of the other kernels
 

@@ -18,18 +18,6 @@ from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans.table import key, strips
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
-__all__ = [
-    "Row",
-    "batch_lines",
-    "best",
-    "quality_lines",
-    "rows",
-    "shares_line",
-    "table_lines",
-    "timeline_lines",
-    "weight_line",
-]
-
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 WIDTH = 60  # columns of a timeline
 GLUE = "\N{NO-BREAK SPACE}"

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from asyncgpu_tutor.commands.mlp.measuring import Outcome
 from asyncgpu_tutor.commands.mlp.pipeline import Network
 
-__all__ = ["output_ok", "reference", "rounding_bound", "verify"]
-
 U = 2.0**-24  # unit roundoff of float32
 EXP_ERROR = 16  # allows for expf, the division and the subtraction, generously; in units of U
 

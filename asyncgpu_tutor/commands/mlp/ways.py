@@ -16,8 +16,6 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceOp
 from asyncgpu_tutor.commands.mlp.job import Array, Job
 
-__all__ = ["WAYS", "Look", "Run", "Way", "several_streams"]
-
 Look = Callable[[], None]
 Run = Callable[[Look], Awaitable[Sequence[Any]]]
 

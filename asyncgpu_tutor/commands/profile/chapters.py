@@ -14,8 +14,6 @@ from asyncgpu_tutor.commands.mlp import forward, upload
 from asyncgpu_tutor.commands.profile.programs import Body, recorded
 from asyncgpu_tutor.data import seed_inputs
 
-__all__ = ["BLOCK", "CHUNK", "chunk", "chunks", "narrow_kernels"]
-
 BLOCK = 256
 CHUNK = 1 << 20  # floats in one piece of a larger array: 4 MiB
 DIM = 256

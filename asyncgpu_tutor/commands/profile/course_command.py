@@ -24,8 +24,6 @@ from asyncgpu_tutor.commands.profile.programs import RUNS, Run, find_run, record
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run.recording import Source
 
-__all__ = ["add_arguments", "machine_facts", "run"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor record-course``."""

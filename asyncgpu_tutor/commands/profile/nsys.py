@@ -11,8 +11,6 @@ from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["ADVICE", "export", "find", "ours", "profile"]
-
 VARIABLE = "NSYS"
 # NVIDIA's installers put nsys into one of these places; Nsight Compute brings one as well.
 PLACES = (

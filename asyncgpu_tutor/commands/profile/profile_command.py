@@ -9,8 +9,6 @@ from asyncgpu_tutor import Trace, analyse
 from asyncgpu_tutor.commands.profile import nsys
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["add_arguments", "run"]
-
 OURS = "record"  # the range that agt.record() leaves in a profile
 _PICTURES = (".png", ".pdf", ".svg")
 

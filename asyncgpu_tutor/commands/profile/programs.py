@@ -16,8 +16,6 @@ from asyncgpu_tutor.run.recording import Source
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 from asyncgpu_tutor.types import Span
 
-__all__ = ["RUNS", "Body", "Run", "find_run", "record_run", "recorded", "trace_of"]
-
 Body = Callable[[], Awaitable[None]]
 Prepare = Callable[[], Awaitable[Body]]
 

@@ -16,8 +16,6 @@ from asyncgpu_tutor.commands.doctor import ThisMachine, how_to_install
 from asyncgpu_tutor.commands.start.pages import FIRST_PAGE, Brought, bring, course
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["add_arguments", "run"]
-
 FOLDER = Path("asyncgpu-course")
 # JupyterLab reads defaults from `labconfig` in folders of this variable. So it asks a learner nothing about
 # news, whatever environment it was installed in.

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["FIRST_PAGE", "PARTS", "Brought", "bring", "course"]
-
 PARTS = ("notebooks", "solutions", "docs")
 FIRST_PAGE = "notebooks/00_start_here.ipynb"
 # What a learner's work leaves behind where somebody has worked in the pages themselves.

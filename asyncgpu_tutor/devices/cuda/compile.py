@@ -17,8 +17,6 @@ from cupy.cuda import compiler, function
 from asyncgpu_tutor.cuda_c import for_compiler
 from asyncgpu_tutor.devices.cuda.guard import compiling
 
-__all__ = ["compile_function", "compile_module"]
-
 # Numbers below the normal floats stay, quotients and square roots are rounded as IEEE 754 wants: NVRTC's
 # defaults, but said.
 IEEE = ("--ftz=false", "--prec-div=true", "--prec-sqrt=true")

@@ -39,8 +39,6 @@ from asyncgpu_tutor.devices.cuda.cupti_records import (
 )
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 
-__all__ = ["CLOCK", "CuptiRecorder", "CuptiRefusedError"]
-
 CLOCK = "CUPTI"
 READINGS = 50  # of both clocks; one in a few is not interrupted
 # By 0, CUPTI hands over buffers whose records are all complete. By 1 it hands over the others too, and what

@@ -43,8 +43,6 @@ from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
-__all__ = ["CupyDevice", "CupyFunction", "CupyMemory"]
-
 # While kernels may call the host, the event loop has a turn so often: it costs each call some 0.5 us, and is
 # how late others, such as who awaits the kernel, notice anything.
 TURN_WHILE_ASKED_US = 200.0

@@ -11,8 +11,6 @@ from cupy.cuda import runtime
 
 from asyncgpu_tutor.traces.spans import Draft, SpanLog
 
-__all__ = ["EventRecorder"]
-
 EVENTS = 256  # made ahead, because making one takes longer than recording it
 
 

@@ -8,8 +8,6 @@ from typing import Any
 from asyncgpu_tutor.devices.protocol import Call
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 
-__all__ = ["Outline", "call_facts", "span_facts"]
-
 Facts = tuple[SpanKind, str, dict[str, object]]
 
 

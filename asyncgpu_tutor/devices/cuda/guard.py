@@ -16,8 +16,6 @@ from asyncgpu_tutor.errors import (
     OutOfMemoryError,
 )
 
-__all__ = ["CUDA_ERRORS", "compiling", "guarded", "translated"]
-
 CUDA_ERRORS: tuple[type[BaseException], ...] = (
     memory.OutOfMemoryError,
     runtime.CUDARuntimeError,

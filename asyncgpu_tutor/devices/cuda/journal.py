@@ -23,8 +23,6 @@ from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 
-__all__ = ["Detail", "Journal", "open_recorder"]
-
 Detail = Mapping[str, object] | None  # what there is to say of a call
 AnyRecorder = EventRecorder | CuptiRecorder
 

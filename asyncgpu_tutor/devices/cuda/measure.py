@@ -12,8 +12,6 @@ from cupy.cuda import driver, runtime
 from asyncgpu_tutor.devices.cuda.device import CupyDevice, CupyFunction
 from asyncgpu_tutor.devices.cuda.stream import CupyStream
 
-__all__ = ["facts", "graph_costs", "node_time", "registers", "stream_time", "versions"]
-
 # cudaDeviceAttr, CUDA Runtime API, "Data types used by CUDA Runtime".
 CLOCK_KHZ, SMS, MEMORY_KHZ, BUS_BITS, THREADS_PER_SM = 13, 16, 36, 37, 39
 SHARED_PER_SM, BLOCKS_PER_SM = 81, 106

@@ -9,8 +9,6 @@ from asyncgpu_tutor.errors import DeviceUnavailableError
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
-__all__ = ["open_device"]
-
 ADVICE = "Use agt.use('sim') for the simulated device; asyncgpu-tutor doctor says what to install."
 
 

@@ -18,8 +18,6 @@ from cupy.cuda import driver
 from asyncgpu_tutor.cuda_c import Parameter, Signature
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["Packer"]
-
 # NumPy's letters for its types are the struct module's. cuLaunchKernel takes each argument at its natural
 # alignment, which is what "@" means there.
 POINTER = "Q"

@@ -19,8 +19,6 @@ from asyncgpu_tutor.devices.protocol import Call, Stream
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
-__all__ = ["CupyGraph", "CupyReplay"]
-
 MOST_BOUND = 64  # combinations of streams
 
 

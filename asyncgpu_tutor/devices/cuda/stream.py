@@ -17,8 +17,6 @@ from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
-__all__ = ["CupyEvent", "CupyStream"]
-
 NOT_READY = 600  # cudaErrorNotReady
 
 

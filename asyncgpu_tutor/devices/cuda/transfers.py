@@ -9,8 +9,6 @@ from cupy.cuda import PinnedMemoryPointer, runtime
 
 from asyncgpu_tutor.devices.protocol import HostBuffer, Memory
 
-__all__ = ["D2D", "D2H", "H2D", "TRANSFERS", "Bound", "address"]
-
 H2D, D2H, D2D = 1, 2, 3  # cudaMemcpyKind
 Bound = tuple[Callable[..., object], tuple[Any, ...]]
 

@@ -19,8 +19,6 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.devices.cuda.guard import guarded
 from asyncgpu_tutor.errors import DeviceError
 
-__all__ = ["Watcher", "woken"]
-
 _logger = logging.getLogger(__name__)
 
 Wake = Callable[[BaseException | None], None]

@@ -23,7 +23,6 @@ from asyncgpu_tutor.devices.protocol import (
 )
 from asyncgpu_tutor.devices.simulated import launches_and_copies as commands
 from asyncgpu_tutor.devices.simulated.adversary import Adversary, Whim
-from asyncgpu_tutor.devices.simulated.engine import Command, EngineEvent, Work
 from asyncgpu_tutor.devices.simulated.gpus import find_spec
 from asyncgpu_tutor.devices.simulated.launch_cache import LAUNCHES
 from asyncgpu_tutor.devices.simulated.launches_and_copies import Launched, Piece, SimFunction
@@ -31,6 +30,7 @@ from asyncgpu_tutor.devices.simulated.machine import Machine, Wake, exclusive
 from asyncgpu_tutor.devices.simulated.memory import Heap, SimMemory
 from asyncgpu_tutor.devices.simulated.modelled_times import staging_time, unstaging_time
 from asyncgpu_tutor.devices.simulated.prepared_and_graphs import SimReplay
+from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent, Work
 from asyncgpu_tutor.devices.simulated.sampled_reference import LARGE, Reference, StandIn
 from asyncgpu_tutor.devices.simulated.spec import H200, DeviceSpec
 from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
@@ -38,8 +38,6 @@ from asyncgpu_tutor.devices.simulated.stream_races import Clock
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UpstreamError
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, forbid_nested_wait
-
-__all__ = ["SimDevice", "SimFunction"]
 
 _NO_WHIM = Whim()
 

@@ -28,8 +28,6 @@ from asyncgpu_tutor.devices.simulated.queues import (
 )
 from asyncgpu_tutor.errors import DeviceError, UpstreamError
 
-__all__ = ["Command", "Engine", "EngineEvent", "Queue", "Work"]
-
 INFINITY = float("inf")
 _NO_ROOM = 1e-9  # what rounding leaves of a device that is full
 

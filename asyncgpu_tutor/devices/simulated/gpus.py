@@ -10,8 +10,6 @@ from typing import Any
 from asyncgpu_tutor.devices.simulated.spec import GUIDE, H200, THROUGHPUT, DeviceSpec
 from asyncgpu_tutor.errors import UsageError
 
-__all__ = ["SPECS", "derived", "find_spec", "load_spec", "save_spec"]
-
 TAKEN_OVER = "taken over from the H200"
 SCALED = "the H200's, times SMs and clock"
 BUS = 0.86  # of the bus's rate is what the H200 reaches: 55 of 64 GB/s

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, MemoryState
 from asyncgpu_tutor.devices.simulated.sampled_reference import Values, work
 
-__all__ = ["LAUNCHES", "Remembered"]
-
 Done = tuple[LaunchResult, str | None]  # how its values were computed, if in no usual way
 
 ROOM = 128 << 20  # bytes that are kept in all

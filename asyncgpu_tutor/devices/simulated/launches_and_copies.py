@@ -21,7 +21,6 @@ from asyncgpu_tutor.cuda_c import (
     Signature,
 )
 from asyncgpu_tutor.devices.protocol import NULL, Argument, Dim3, HostBuffer, Memory
-from asyncgpu_tutor.devices.simulated.engine import Work
 from asyncgpu_tutor.devices.simulated.interrupts import interruptible
 from asyncgpu_tutor.devices.simulated.launch_cache import Remembered
 from asyncgpu_tutor.devices.simulated.memory import SimMemory
@@ -32,22 +31,11 @@ from asyncgpu_tutor.devices.simulated.modelled_times import (
     resident_blocks,
 )
 from asyncgpu_tutor.devices.simulated.paused_kernels import Waiting
+from asyncgpu_tutor.devices.simulated.queues import Work
 from asyncgpu_tutor.devices.simulated.sampled_reference import StandIn
 from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
 from asyncgpu_tutor.devices.simulated.stream_races import Tells
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
-
-__all__ = [
-    "Launched",
-    "Piece",
-    "SimFunction",
-    "device_copy",
-    "download",
-    "kernel_launch",
-    "memset",
-    "sim_memory",
-    "upload",
-]
 
 Copying = Literal["memset", "h2d", "d2h", "d2d"]
 

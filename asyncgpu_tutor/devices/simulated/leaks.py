@@ -17,8 +17,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["VARIABLE", "Allocation", "origin", "report", "wanted", "watch"]
-
 VARIABLE = "ASYNCGPU_LEAKS"
 PACKAGE = str(Path(__file__).resolve().parents[2])
 MOST = 20  # arrays that are named one by one

@@ -17,11 +17,10 @@ import numpy as np
 
 from asyncgpu_tutor.devices.event_loop import nothing_ready
 from asyncgpu_tutor.devices.protocol import HostBuffer
-from asyncgpu_tutor.devices.simulated.engine import Command, Engine, EngineEvent
+from asyncgpu_tutor.devices.simulated.engine import Engine
+from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent
 from asyncgpu_tutor.devices.simulated.stream_races import Access, Clock
 from asyncgpu_tutor.errors import DeviceError, HostBufferError, UsageError
-
-__all__ = ["Machine", "exclusive"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

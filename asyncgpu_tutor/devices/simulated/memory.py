@@ -10,8 +10,6 @@ from asyncgpu_tutor.devices.simulated import leaks
 from asyncgpu_tutor.devices.simulated.stream_races import History
 from asyncgpu_tutor.errors import DeviceError, OutOfMemoryError
 
-__all__ = ["Heap", "SimMemory"]
-
 ALIGNMENT = 256  # cudaMalloc: CUDA C++ Programming Guide, "Device Memory Accesses"
 
 

@@ -15,18 +15,8 @@ import math
 from dataclasses import dataclass
 
 from asyncgpu_tutor.cuda_c import Counts
-from asyncgpu_tutor.devices.simulated.engine import Work
+from asyncgpu_tutor.devices.simulated.queues import Work
 from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
-
-__all__ = [
-    "KernelTime",
-    "blocks_by_registers",
-    "copy_time",
-    "kernel_time",
-    "resident_blocks",
-    "staging_time",
-    "unstaging_time",
-]
 
 INLINE = 64 << 10  # bytes
 SECTOR = 32  # bytes

@@ -18,8 +18,6 @@ from asyncgpu_tutor.devices.simulated.stream import SimEvent, SimStream
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.simulated.device import SimDevice
 
-__all__ = ["SimGraph", "SimReplay"]
-
 # What to enqueue and on which stream: a piece of work, or the number of an event to record or to wait for.
 Step = tuple[int, Piece | None, int | None, int | None]
 

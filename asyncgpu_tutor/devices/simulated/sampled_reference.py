@@ -28,8 +28,6 @@ from asyncgpu_tutor.cuda_c import (
 from asyncgpu_tutor.devices.protocol import Dim3
 from asyncgpu_tutor.errors import DeadlockError, ReferenceMismatchError
 
-__all__ = ["LARGE", "TOLERANCE", "Reference", "StandIn", "Values", "work"]
-
 Reference = Callable[..., Any]
 Values = Sequence[GlobalMemory | np.generic | None]
 

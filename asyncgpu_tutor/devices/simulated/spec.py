@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["H200", "DeviceSpec"]
-
 GUIDE = "CUDA C++ Programming Guide, technical specifications per compute capability"
 THROUGHPUT = "CUDA C++ Programming Guide, throughput of native arithmetic instructions"
 DATASHEET = "NVIDIA H200 datasheet"

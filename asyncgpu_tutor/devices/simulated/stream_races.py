@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 
 from asyncgpu_tutor.errors import StreamRaceError
 
-__all__ = ["Access", "Clock", "History"]
-
 Key = tuple[int, int]  # device, stream
 
 

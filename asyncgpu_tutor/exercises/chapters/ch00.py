@@ -21,8 +21,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count, happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
-__all__ = ["EXERCISES"]
-
 
 def check_waited(mine: Any, model: Any) -> None:
     """The number is right for recordings in which the host waits long, not so long, often, and not at all."""

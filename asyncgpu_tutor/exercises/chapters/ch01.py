@@ -30,8 +30,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, observe
 
-__all__ = ["EXERCISES"]
-
 SEEDS = (1, 2)
 
 

@@ -24,8 +24,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
 
-__all__ = ["EXERCISES"]
-
 NO_WAIT = "an event makes the *device* wait, and Python goes on"
 LONG, SHORT = 32 * 1800, 32 * 20  # elements: what takes a kernel of `long_step` 104 us, and 2
 

@@ -22,9 +22,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
 
-__all__ = ["EXERCISES"]
-
-
 # ------------------------------------------------------------------ two buffers
 FILL_US = 60.0
 

@@ -26,8 +26,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import Download, Make, count, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, neighbour, observe
 
-__all__ = ["EXERCISES"]
-
 JOB = "job"
 TURNS = 100
 

@@ -29,8 +29,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device
 
-__all__ = ["EXERCISES"]
-
 BLOCK = 256
 # Each kernel gets a name of its own, so that it can be found in a trace.
 PAIRWISE = r"""

@@ -15,8 +15,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count, find_spec, lane_of
 from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
 
-__all__ = ["EXERCISES"]
-
 # Each step needs the one before it, so a job takes as long as one likes and still fills one block only.
 WALK = r"""
 extern "C" __global__ void NAME(unsigned int steps, const unsigned int* next, unsigned int* place)

@@ -32,8 +32,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
-__all__ = ["EXERCISES"]
-
 PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
 NEVER_STOPS = (
     "the heart went on beating after the operation was done: cancel its task, or end its loop"

@@ -25,8 +25,6 @@ from asyncgpu_tutor.exercises.checks import (
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
-__all__ = ["EXERCISES"]
-
 SIZES = (4_000_000, 64, 512)
 
 

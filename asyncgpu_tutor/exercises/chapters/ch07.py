@@ -42,8 +42,6 @@ from asyncgpu_tutor.exercises.sandbox import (
     private_device,
 )
 
-__all__ = ["EXERCISES"]
-
 
 # ------------------------------------------------------------------ the stages
 def _on_device(*hosts: Array) -> list[agt.DeviceArray]:

@@ -12,8 +12,6 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import Array, as_kernel, equal, launched, noise
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 
-__all__ = ["SOFTMAX", "TILED"]
-
 TILE, WARP = 16, 32
 
 

@@ -17,9 +17,6 @@ from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
 
-__all__ = ["EXERCISES", "served"]
-
-
 # ------------------------------------------------------------------ ranges
 # Each request is one longer than the one before. Its copies are known by that, since an answer may name them.
 _SIZE = 200_000

@@ -15,8 +15,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.exhibits import report, rounds
 from asyncgpu_tutor.types import Span
 
-__all__ = ["REPORTS"]
-
 Cases = Callable[[], Sequence[tuple[str, Callable[[], tuple[Any, ...]]]]]
 
 

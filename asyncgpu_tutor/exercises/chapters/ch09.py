@@ -36,8 +36,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
 
-__all__ = ["EXERCISES"]
-
 
 def _zeros(n: int, name: str) -> agt.DeviceArray:
     return agt.zeros(n, name=name).sync()

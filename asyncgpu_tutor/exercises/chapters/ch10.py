@@ -29,8 +29,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, neighbour, observe, tried
 
-__all__ = ["EXERCISES"]
-
 Op = Callable[[agt.types.ExecutionContext], Any]
 
 

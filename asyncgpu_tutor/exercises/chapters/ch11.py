@@ -24,8 +24,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
 
-__all__ = ["EXERCISES"]
-
 # A round that halves a number, and says whether it is still above one.
 HALVE = r"""
 extern "C" __global__ void halve(float* x, int* moved)

@@ -16,8 +16,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import call
 
-__all__ = ["EXERCISES"]
-
 GIVEN = r"""
 enum Poll { PENDING, READY };
 struct Timer {

@@ -18,9 +18,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import SimDevice
 from asyncgpu_tutor.exercises.sandbox import call
 
-__all__ = ["EXERCISES"]
-
-
 # ------------------------------------------------------------------ the host's side of a mailbox
 LETTERS = """__global__ void letters(volatile unsigned* mail, int n, unsigned* answers) {
     for (int k = 0; k < n; ++k) {

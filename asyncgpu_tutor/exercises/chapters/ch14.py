@@ -22,8 +22,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, tried
 
-__all__ = ["EXERCISES"]
-
 # A one from each thread, after a while, so that two launches can be seen to overlap.
 THROW = r"""
 extern "C" __global__ void throw_darts(unsigned int rounds, unsigned int* hits)

@@ -15,8 +15,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Outcome", "interleavings"]
-
 Thread = Callable[[], Generator[Any, Any, Any]]
 MOST_STEPS = 200  # of one thread; one that takes more spins
 

@@ -9,19 +9,6 @@ import numpy.typing as npt
 
 import asyncgpu_tutor as agt
 
-__all__ = [
-    "BLOCK",
-    "Array",
-    "computed",
-    "filled",
-    "long_step",
-    "noise",
-    "out_of_bounds",
-    "round_trip",
-    "step",
-    "step_kernel",
-]
-
 Array = npt.NDArray[Any]
 
 BLOCK = 128

@@ -12,8 +12,6 @@ from asyncgpu_tutor.exercises.checks.results import brief, is_number
 from asyncgpu_tutor.exercises.exercise import Rejected, case
 from asyncgpu_tutor.exercises.sandbox import call_plain, one_line
 
-__all__ = ["asked", "reads", "same"]
-
 # In words, and what makes the arguments anew: an answer may change what it is given.
 Case = tuple[str, Callable[[], tuple[Any, ...]]]
 

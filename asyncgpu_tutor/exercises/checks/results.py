@@ -14,19 +14,6 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.exercise import Rejected, case
 from asyncgpu_tutor.exercises.sandbox import call
 
-__all__ = [
-    "as_kernel",
-    "brief",
-    "each_equal",
-    "equal",
-    "in_order",
-    "is_number",
-    "launched",
-    "left_in",
-    "listed",
-    "of_dtype",
-]
-
 Array = npt.NDArray[Any]
 
 # Outputs are full of this number before the launch, because no kernel computes it. It is small enough

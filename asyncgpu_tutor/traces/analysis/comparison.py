@@ -17,8 +17,6 @@ from asyncgpu_tutor.traces.spans.lanes import Group
 from asyncgpu_tutor.traces.spans.notebook_output import Lines, html_table
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["Comparison", "Difference", "compare", "from_its_start"]
-
 _Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
 
 

@@ -18,8 +18,6 @@ from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import count
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["diagnose", "findings"]
-
 _LOADING = 50.0  # us; a launch that takes longer has loaded something
 _LOOP = 5  # allocations of one name that make a loop
 

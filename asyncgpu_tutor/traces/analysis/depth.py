@@ -15,8 +15,6 @@ from asyncgpu_tutor.traces.spans.intervals import Interval, common, union
 from asyncgpu_tutor.traces.spans.lanes import StreamKey
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 
-__all__ = ["Depth", "OverlapMatrix", "overlap_matrix", "queue_depth"]
-
 
 @dataclass(frozen=True)
 class Depth:

@@ -8,8 +8,6 @@ from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.analysis.host_late import HostPart, host_late_parts
 from asyncgpu_tutor.traces.analysis.idle import Idle, idle_of_device
 
-__all__ = ["Evidence"]
-
 
 class Evidence(Facts):
     """The facts of a trace, and why its device stood still."""

@@ -13,8 +13,6 @@ from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["Facts"]
-
 
 class Facts:
     """A trace, and what is read out of it again and again.

@@ -8,8 +8,6 @@ from typing import cast
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["fill_of"]
-
 # Of an H200: 132 SMs with 2048 threads each (CUDA C++ Programming Guide, "Technical specifications per
 # compute capability"). Taken where a trace does not say how many threads its device runs at once.
 _THREADS = 132 * 2048

@@ -11,8 +11,6 @@ from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, length, union, within
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["HOST_PARTS", "HostPart", "host_late_parts"]
-
 HostPart = Literal["CUDA call", "waiting", "Python"]
 
 HOST_PARTS: tuple[HostPart, ...] = get_args(HostPart)

@@ -15,15 +15,6 @@ from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, union,
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
 
-__all__ = [
-    "CAUSES",
-    "CAUSE_WORDS",
-    "Cause",
-    "Idle",
-    "idle_of_device",
-    "idle_of_streams",
-]
-
 Cause = Literal["dependency", "host late", "engine busy", "occupancy", "page", "start-up"]
 
 CAUSES: tuple[Cause, ...] = get_args(Cause)

@@ -13,8 +13,6 @@ from asyncgpu_tutor.traces.analysis.idle import Idle
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
-__all__ = ["Gap", "gaps_of", "limits"]
-
 _IDLE = 0.5  # of the device's time: less than that is idle for other reasons than a host that cannot keep up
 _LATE = 0.6  # of that idle time; the rest is mostly what a launch takes to start
 _MANY = 3  # pauses: one or two long ones are gaps, and the host is not the limit elsewhere

@@ -34,8 +34,6 @@ from asyncgpu_tutor.traces.trace import Trace
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.pictures import Timeline
 
-__all__ = ["Analysis", "analyse", "by_cause"]
-
 
 def by_cause(idle: Iterable[Idle]) -> dict[Cause, float]:
     """Idle time, in us, summed by cause; every cause has an entry."""

@@ -14,8 +14,6 @@ from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.notebook_output import Lines
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
 
-__all__ = ["RangeSum", "Sum", "Sums", "sums"]
-
 _LISTED = 12  # rows of each table in a text
 
 

@@ -14,8 +14,6 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._nsys_rows import WAITS, Call, Export, Range, Work
 from asyncgpu_tutor.traces.spans.span import SpanKind
 
-__all__ = ["collect", "gpu"]
-
 _WORK = {"kernel": "kernel", "gpu_memcpy": "d2d", "gpu_memset": "memset"}
 _DIRECTIONS: Mapping[str, SpanKind] = {"HtoD": "h2d", "DtoH": "d2h"}
 _CALLS = frozenset(("cuda_runtime", "cuda_driver"))

@@ -14,8 +14,6 @@ from asyncgpu_tutor.traces.formats._own_events import Parts, spans_of
 from asyncgpu_tutor.traces.formats.perfetto import OURS
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
-__all__ = ["read"]
-
 CLOCK = "PyTorch profiler"
 
 

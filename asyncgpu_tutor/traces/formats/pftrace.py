@@ -11,8 +11,6 @@ from asyncgpu_tutor.traces.formats._own_events import Parts, spans_of
 from asyncgpu_tutor.traces.formats.own_json import MOST_BYTES
 from asyncgpu_tutor.traces.formats.perfetto import PROVENANCE
 
-__all__ = ["read"]
-
 _BEGIN, _END, _INSTANT = 1, 2, 3  # TrackEvent.Type
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
 

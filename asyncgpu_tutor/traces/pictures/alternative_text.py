@@ -12,8 +12,6 @@ from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count, device_words
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["alt_text", "duration"]
-
 _MOST = 8000  # spans: in a picture of more, nobody could read a name either
 
 

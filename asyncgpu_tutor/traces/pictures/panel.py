@@ -16,8 +16,6 @@ from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, device_words
 from asyncgpu_tutor.traces.trace import Trace
 
-__all__ = ["ARROW_WORDS", "Panel"]
-
 MOST_ARROWS = 400
 
 ARROW_WORDS: Mapping[ArrowKind, str] = {

@@ -29,8 +29,6 @@ from asyncgpu_tutor.traces.pictures.style import (
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
 
-__all__ = ["data", "draw", "fitting", "text_width", "ticks"]
-
 # All sizes are in pixels.
 UNIT = 26  # the height of a lane
 _ABOVE, _AXIS, _ROW = 48, 40, 20  # title and facts; ticks and the axis' name; a row of the legend

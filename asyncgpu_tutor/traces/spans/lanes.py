@@ -11,20 +11,6 @@ from typing import Literal
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINE_WORDS, ENGINES
 
-__all__ = [
-    "GROUPS",
-    "Group",
-    "Lane",
-    "StreamKey",
-    "lane_name",
-    "lane_of",
-    "lanes",
-    "packed",
-    "rows",
-    "stream_name",
-    "stream_numbers",
-]
-
 StreamKey = tuple[str, int]  # a device, and the number that it gave to the stream
 
 Group = Literal["host", "streams", "engines"]

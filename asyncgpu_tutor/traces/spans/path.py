@@ -9,8 +9,6 @@ from operator import attrgetter
 
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span
 
-__all__ = ["Step", "critical_path", "stream_predecessors"]
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -8,14 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.devices.simulated.engine import (
-    Command,
-    Engine,
-    EngineEvent,
-    Queue,
-    Resource,
-    Work,
-)
+from asyncgpu_tutor.devices.simulated.engine import Engine
+from asyncgpu_tutor.devices.simulated.queues import Command, EngineEvent, Queue, Resource, Work
 from asyncgpu_tutor.errors import DeviceError, UpstreamError
 
 Spans = dict[str, tuple[float, float]]

@@ -9,8 +9,6 @@ from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.profile import trace_of
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
-__all__ = ["recorded"]
-
 
 @cache
 def recorded(name: str) -> Trace:

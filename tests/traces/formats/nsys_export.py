@@ -6,8 +6,6 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Export", "small"]
-
 Row = dict[str, Any]
 KERNEL, COPY, FILL = (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET"))
 RUNTIME, SYNC, EVENT = (

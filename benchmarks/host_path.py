@@ -22,9 +22,8 @@ from asyncgpu_tutor.commands.mlp import forward
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS
 
 DIM = 64
-UNUSED: list[
-    Any
-] = []  # operations that never run: who drops one is warned, which takes longer than building it
+# Operations that never run: who drops one is warned, which takes longer than building it.
+UNUSED: list[Any] = []
 
 
 class NullEvent:

@@ -45,9 +45,8 @@ def check(name: str, answer: object) -> Outcome:
             f"*{exercise.title}*: not attempted yet. Change the cell above, run it, and run this one "
             f'again. Stuck? `hint("{name}")` helps a little, and a little more each time.',
         )
-    with (
-        progress_file.change() as records
-    ):  # before the check, since an attempt that is interrupted is one
+    # Before the check, since an attempt that is interrupted is one.
+    with progress_file.change() as records:
         records.setdefault(name, progress_file.Record()).attempts += 1
     with warnings.catch_warnings():
         # An operation that a check hands to an answer may stay unrun; the check says what is wrong with it.

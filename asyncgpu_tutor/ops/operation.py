@@ -403,9 +403,8 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
         run.label = str(run.label)
     while True:
         current._used = True
-        while (
-            current.__class__ is Bind
-        ):  # not type(current), which would narrow what a checker knows
+        # Not type(current), which would narrow what a checker knows.
+        while current.__class__ is Bind:
             if current._label.__class__ is Name and not _only_begins_named(current):
                 _enter(current, run, named, len(pending))
             pending.append(current)

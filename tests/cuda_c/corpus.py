@@ -303,9 +303,8 @@ def list_sums(values: Array, o: Array) -> dict[int, Any]:
 
 def searched(keys: Array, count: Any, wanted: Array, steps: Array) -> dict[int, Any]:
     depth: dict[int, int] = {}
-    for key in (
-        keys.tolist()
-    ):  # as deep as the deeper of its neighbours that are there already, and one more
+    # As deep as the deeper of its neighbours that are there already, and one more.
+    for key in keys.tolist():
         below = max((k for k in depth if k < key), default=None)
         above = min((k for k in depth if k > key), default=None)
         depth[key] = max((depth[k] for k in (below, above) if k is not None), default=-1) + 1

@@ -69,9 +69,8 @@ def test_files_that_we_call_wrong_are_wrong(text: str) -> None:
     assert refusal(text) is not None
 
 
-@pytest.mark.parametrize(
-    "file", sorted({c.file for c in CASES} - {"random"})
-)  # which needs a header
+# `random` needs a header.
+@pytest.mark.parametrize("file", sorted({c.file for c in CASES} - {"random"}))
 def test_the_corpus_is_cuda(file: str) -> None:
     assert refusal(source(file)) is None
 

@@ -28,9 +28,8 @@ from .report import BY_CALIBRATE, HERE, NO_FIT, recording
 Counted = dict[str, Counts]
 RAW_CALL = 2.2  # us, of the driver's call for a pinned copy, which the recorded calls hold as well
 KEPT = 128  # from this DIM on the interpreter's counts are taken from the file
-LAUNCHED: dict[
-    Any, LaunchResult
-] = {}  # launches with equal numbers do the same here, whatever the data
+# Launches with equal numbers do the same here, whatever the data.
+LAUNCHED: dict[Any, LaunchResult] = {}
 
 
 class Ended(NamedTuple):

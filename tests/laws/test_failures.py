@@ -81,9 +81,8 @@ def test_a_failed_arm_fails_the_overlap(sim: Device) -> None:
         return agt.overlap(agt.ones((3,)), faulty())
 
     stream = agt.create_stream()
-    with pytest.raises(
-        OutOfBoundsError, match="stray"
-    ):  # the arm's own failure, since nothing before it had failed
+    # The arm's own failure, since nothing before it had failed.
+    with pytest.raises(OutOfBoundsError, match="stray"):
         arms().sync()
     arms().async_on(stream)
     with pytest.raises(OutOfBoundsError, match="stray"):

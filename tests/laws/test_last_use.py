@@ -47,9 +47,8 @@ def test_a_use_waits_for_the_latest_use_of_a_stream(streams: list[Any]) -> None:
     for stream in (one, two, one, one):
         come_after(stream, [memory])
     come_after(three, [memory])
-    assert three.waited == [
-        (0, 2)
-    ]  # the second event of stream 0, not the one that stream 1 waited for
+    # The second event of stream 0, not the one that stream 1 waited for.
+    assert three.waited == [(0, 2)]
 
 
 def test_each_memory_has_a_last_use_of_its_own(streams: list[Any]) -> None:

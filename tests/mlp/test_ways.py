@@ -58,9 +58,8 @@ def test_values_and_share_counts(device: Device, how: str, network: Network) -> 
         np.testing.assert_allclose(outcome.outputs, reference(network), rtol=1e-4, atol=1e-7)
         assert set(outcome.after.values()) == {1}
         assert max(outcome.in_flight.values()) <= len(batches) + 1
-        if (
-            device.simulated or how != "graph"
-        ):  # a driver picks the streams of a graph's branches itself
+        # A driver picks the streams of a graph's branches itself.
+        if device.simulated or how != "graph":
             expected = 1 if how in ("sequential", "one-stream") else 2
             assert len(outcome.trace.streams) == expected
 

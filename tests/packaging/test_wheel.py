@@ -44,10 +44,8 @@ def test_wheel_holds_what_the_checkout_holds_and_nothing_else(root: Path, wheel:
     }
     names = set(zipfile.ZipFile(wheel).namelist())
 
-    left_out = (
-        "asyncgpu_tutor-",
-        "asyncgpu_tutor/course/notebooks/progress.json",
-    )  # of a checkout in use
+    # The last is of a checkout in use.
+    left_out = ("asyncgpu_tutor-", "asyncgpu_tutor/course/notebooks/progress.json")
     assert {name for name in names if not name.startswith(left_out)} == expected
     assert "asyncgpu_tutor/py.typed" in names
     assert "asyncgpu_tutor/kernels/sgemm_naive.py" in names

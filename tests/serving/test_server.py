@@ -298,9 +298,8 @@ def test_a_map_that_was_left_keeps_no_lane_from_the_next_loop(device: Device) ->
 def test_cancelling_all_there_is_loses_no_lane(device: Device) -> None:
     server = agt.Server(pipeline, N, lanes=2)
 
-    async def interrupted() -> (
-        None
-    ):  # as asyncio.run does on Ctrl-C: every task, those that clean up too
+    # As asyncio.run does on Ctrl-C: every task, those that clean up too.
+    async def interrupted() -> None:
         await server.__aenter__()
         tasks = [asyncio.ensure_future(server(request(n))) for n in range(4)]
         for _ in range(3):

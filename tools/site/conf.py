@@ -30,9 +30,8 @@ nb_execution_timeout = 300
 nb_merge_streams = True
 
 autodoc_member_order = "bysource"
-suppress_warnings = [
-    "ref.python"
-]  # several classes have a `device`, and docstrings need not say whose
+# Several classes have a `device`, and docstrings need not say whose.
+suppress_warnings = ["ref.python"]
 autodoc_typehints = "none"  # docstrings say it in words
 napoleon_use_ivar = True
 

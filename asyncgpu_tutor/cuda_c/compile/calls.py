@@ -248,9 +248,8 @@ def expand(
         frame.slot, frame.exit = c.new_slot(), c.new_exit()
         c.frame = frame
         text = function.body
-        if (
-            function.at.line < 0
-        ):  # of a header: what goes wrong in it has gone wrong where it is called
+        # Of a header: what goes wrong in it has gone wrong where it is called.
+        if function.at.line < 0:
             text = deepcopy(text)
             for part in ast.parts_of(text):
                 part.at = node.at

@@ -90,9 +90,8 @@ def _found(c: Context, name: TypeName) -> CType:
     if isinstance(found, Refused):
         raise found.error
     if name.arguments is not None and isinstance(found, TypeBinding):
-        found = c.file_scope.find(
-            name.base
-        )  # in a template's own struct, of which this is another one
+        # In a template's own struct, of which this is another one.
+        found = c.file_scope.find(name.base)
     if isinstance(found, StructTemplate):
         return _instance(c, found, name)
     if isinstance(found, TypeBinding):

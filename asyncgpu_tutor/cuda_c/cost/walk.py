@@ -242,9 +242,8 @@ def _loop(s: State, loop: record.Loop) -> None:
         s.rolled.append(True)
     _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1)
     if s.path.rings.isdisjoint(handed):
-        for charge in s.passed[
-            since:
-        ]:  # nothing of it is handed on to the next turn of the outer loop
+        # Nothing of it is handed on to the next turn of the outer loop.
+        for charge in s.passed[since:]:
             charge.latency, charge.slack = 0.0, charge.latency + charge.slack
     s.path.rings = rings | (s.path.rings & handed)
     s.path.changed = handed

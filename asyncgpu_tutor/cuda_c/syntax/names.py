@@ -34,9 +34,8 @@ def addressed_names(node: object) -> set[str]:
     for item in ast.parts_of(node):
         if isinstance(item, ast.Unary) and item.op == "&":
             inner = item.operand
-            while isinstance(
-                inner, ast.Member
-            ):  # an index needs nothing, since an array is in memory anyway
+            # An index needs nothing, since an array is in memory anyway.
+            while isinstance(inner, ast.Member):
                 inner = inner.base
             if isinstance(inner, ast.Name):
                 found.add(inner.name)

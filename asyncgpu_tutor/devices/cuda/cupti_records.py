@@ -11,10 +11,8 @@ from asyncgpu_tutor.traces.spans import Draft, SpanKind
 OTHERS = 1000  # streams of other libraries are numbered from here on
 
 PAGEABLE = 1  # CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
-COPIES: Mapping[int, SpanKind] = {
-    1: "h2d",
-    2: "d2h",
-}  # CUpti_ActivityMemcpyKind; others stay within
+# CUpti_ActivityMemcpyKind; others stay within.
+COPIES: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h"}
 
 
 @dataclass(frozen=True, slots=True)

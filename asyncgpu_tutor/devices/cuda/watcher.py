@@ -65,9 +65,8 @@ def _wait_for_all(jobs: queue.SimpleQueue[Job | None], ordinal: int) -> None:
         error: BaseException | None = None
         try:
             with guarded("waiting for the device"):
-                runtime.setDevice(
-                    ordinal
-                )  # after a fault this fails too, so it belongs to each job
+                # After a fault this fails too, so it belongs to each job.
+                runtime.setDevice(ordinal)
                 event.synchronize()
         except DeviceError as failure:
             error = failure

@@ -140,9 +140,8 @@ class Machine:
         try:
             passes = self.engine.run_to(event)
         except KeyboardInterrupt:
-            self.engine.run_to(
-                event
-            )  # by now what was interrupted has failed, and the rest is skipped
+            # By now what was interrupted has failed, and the rest is skipped.
+            self.engine.run_to(event)
             raise
         while not passes and self.engine.give_up():  # since the host is blocked, and will not help
             passes = self.engine.run_to(event)

@@ -20,15 +20,8 @@ from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
 
 INLINE = 64 << 10  # bytes
 SECTOR = 32  # bytes
-PER_SM = (
-    "blocks",
-    "issue",
-    "alu",
-    "special",
-    "doubles",
-    "sectors",
-    "shared",
-)  # what each SM has for itself
+# What each SM has for itself.
+PER_SM = ("blocks", "issue", "alu", "special", "doubles", "sectors", "shared")
 
 
 @dataclass(frozen=True, slots=True)

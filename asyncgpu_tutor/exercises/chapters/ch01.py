@@ -61,9 +61,8 @@ SQUARES = [(16, 16), (4, 32)]
 SHAPES = [(16, 16), (20, 50), (50, 20), (1, 33), (33, 1)]
 COMMA = re.compile(r"\b\w+\[[^\[\](]*,[^\[\](]*\]")
 
-Given = tuple[
-    list[Any], Array
-]  # the arguments of a launch, without the output, and the right output
+# The arguments of a launch, without the output, and the right output.
+Given = tuple[list[Any], Array]
 Make = Callable[[int, tuple[int, ...]], Given]
 
 
@@ -229,9 +228,8 @@ def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed[Any]:
     """
     device = agt.current_device()
     begun = device.now()
-    with (
-        warnings.catch_warnings()
-    ):  # on another device this one's pinned arrays are ordinary memory
+    # On another device this one's pinned arrays are ordinary memory.
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
         run = observe(answer, *args)
     if device.now() - begun < max((span.end for span in run.trace.device_spans), default=0.0):

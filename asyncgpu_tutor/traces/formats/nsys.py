@@ -128,9 +128,8 @@ class _Builder:
         for call in self.export.calls:
             yield call.start, call.correlation, call
         for work in self.export.work:
-            if (
-                not work.correlation or work.key not in called
-            ):  # its call is not in here, or there was none
+            # Its call is not in here, or there was none.
+            if not work.correlation or work.key not in called:
                 yield work.start, work.correlation, work
 
     def _range(self, found: Range) -> None:

@@ -184,9 +184,8 @@ def _bar(ax: Axes, y: int, span: Span, length: float) -> None:
         linewidth=0.8,
         zorder=3,
     )
-    if span.duration > 0.0072 * length * len(
-        span.name
-    ):  # about the width of its letters at this size
+    # About the width of its letters at this size.
+    if span.duration > 0.0072 * length * len(span.name):
         ax.text(
             span.start + span.duration / 2,
             y,

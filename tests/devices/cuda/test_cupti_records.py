@@ -75,9 +75,8 @@ def test_all_records_of_a_call_that_makes_one_piece_are_its_own() -> None:
     assert by_draft(drafts(("h2d", "h2d")), parts) == [parts]
 
 
-@pytest.mark.parametrize(
-    ("direction", "kind"), [(1, "h2d"), (2, "d2h"), (8, "d2d"), (10, "d2d")]
-)  # CUpti_ActivityMemcpyKind
+# CUpti_ActivityMemcpyKind.
+@pytest.mark.parametrize(("direction", "kind"), [(1, "h2d"), (2, "d2h"), (8, "d2d"), (10, "d2d")])
 def test_a_copy_says_its_direction_and_whether_it_is_pageable(direction: int, kind: str) -> None:
     activity = SimpleNamespace(
         graph_node_id=0, correlation_id=3, start=10, end=20, copy_kind=direction, src_kind=1, dst_kind=3,

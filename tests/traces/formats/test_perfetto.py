@@ -155,9 +155,8 @@ def test_spans_of_a_stream_that_overlap_by_an_imprecise_clock_all_show(tmp_path:
 
 
 def test_an_empty_trace_and_odd_names_are_written(tmp_path: Path) -> None:
-    assert (
-        len(parse(Trace(), tmp_path).packet) == 2
-    )  # the root of all tracks, and what the trace is
+    # The root of all tracks, and what the trace is.
+    assert len(parse(Trace(), tmp_path).packet) == 2
     odd = Span(2**62, "kernel", "\ud800 ü", 0.0, 0.0, "cuda:0", 1, detail={"n": -1, "x": [1.5]})
     proto = parse(Trace([odd]), tmp_path)
     (begin, _) = (p.track_event for p in slices(proto)[2])

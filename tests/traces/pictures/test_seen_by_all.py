@@ -58,9 +58,8 @@ def contrast(one: str, other: str, eyes: str) -> float:
 def lab(colour: str, eyes: str) -> Any:
     """CIE L*a*b* under D65, where a distance of about 2 can just be seen."""
     to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
-    x, y, z = np.cbrt(
-        np.array(to_xyz) @ seen(colour, eyes) / [0.9505, 1.0, 1.089]
-    )  # none is near 0
+    # None is near 0.
+    x, y, z = np.cbrt(np.array(to_xyz) @ seen(colour, eyes) / [0.9505, 1.0, 1.089])
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 

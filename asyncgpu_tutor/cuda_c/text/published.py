@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
+from asyncgpu_tutor.cuda_c.text.headers import text_of
 from asyncgpu_tutor.cuda_c.text.lexer import PATTERN
-from asyncgpu_tutor.cuda_c.text.prelude import PRELUDE, STANDARD
 
 MARKS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 _TYPES = {"struct", "class", "union", "enum"}
@@ -95,7 +95,8 @@ def for_compiler(source: str) -> str:
     Lines are counted from the source's own first.
     """
     text = device_code(source).text
-    return f"{PRELUDE}{STANDARD if _STD.search(text) else ''}#line 1\n{text}"
+    std = text_of("namespace_std.h") if _STD.search(text) else ""
+    return f"{text_of('standard_names.h')}{std}#line 1\n{text}"
 
 
 class _Reader:

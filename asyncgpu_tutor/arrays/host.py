@@ -135,7 +135,7 @@ def _buffer(thing: Any) -> Any:
 
 
 class Lent:
-    """What each run of a prepared pipeline yields: the same handles, to arrays that the run has written again.
+    """What each run of a prepared pipeline yields: the same handles, to arrays that the run has written anew.
 
     A run of it alone hands this on, since whoever waits for it gets the arrays themselves: handles of its
     own, made and read again, took as long as its launch (benchmarks/peers, "ours, a graph").

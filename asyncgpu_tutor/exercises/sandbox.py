@@ -36,17 +36,11 @@ def on_fresh_device(run: Callable[..., T], *args: Any) -> T:
 
 @dataclass
 class Observed(Generic[T]):
-    """What a piece of the learner's code returned, and what the device did meanwhile.
-
-    Attributes
-    ----------
-    returned : float
-        When it returned, in us of the trace's clock.
-    """
+    """What a piece of the learner's code returned, and what the device did meanwhile."""
 
     result: T
     trace: agt.Trace
-    returned: float = 0.0
+    returned: float = 0.0  # when it returned, in us of the trace's clock
 
 
 @contextmanager

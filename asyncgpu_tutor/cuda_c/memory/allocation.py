@@ -11,17 +11,10 @@ from numpy.typing import DTypeLike, NDArray
 
 @dataclass(frozen=True, eq=False)
 class MemoryState:
-    """What some memory held at one time.
+    """What some memory held at one time."""
 
-    Attributes
-    ----------
-    data : ndarray of uint64
-        Its contents, padded.
-    shadow : ndarray of uint64, or None
-        Where it was written, a byte for a byte; None if everywhere.
-    """
-
-    data: NDArray[np.uint64]
+    data: NDArray[np.uint64]  # its contents, padded
+    # Where it was written, a byte for a byte; None if everywhere.
     shadow: NDArray[np.uint64] | None
 
     @property

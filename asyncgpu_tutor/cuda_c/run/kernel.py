@@ -36,18 +36,10 @@ from asyncgpu_tutor.errors import LaunchConfigError, UsageError
 
 @dataclass(frozen=True)
 class LaunchResult:
-    """What a launch leaves behind, apart from what it wrote.
+    """What a launch leaves behind, apart from what it wrote."""
 
-    Attributes
-    ----------
-    counts : Counts
-        What it did.
-    printed : str
-        What it printed, in the order of its threads.
-    """
-
-    counts: Counts
-    printed: str
+    counts: Counts  # what it did
+    printed: str  # what it printed, in the order of its threads
 
 
 class Execution:

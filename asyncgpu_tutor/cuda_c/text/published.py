@@ -45,24 +45,13 @@ _DIRECTIVE = re.compile(r"#[ \t]*(\w*)(?:\\\r?\n|/\*.*?\*/|//[^\n]*|[^\n])*", re
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """What of a file is for the device.
+    """What of a file is for the device."""
 
-    Attributes
-    ----------
-    text : str
-        As long as the file, line for line.
-    aside : mapping of str to str
-        Functions and variables that were set aside, by name, each with where it stands.
-    missing : tuple of str
-        Headers of the author's own that are not in the text.
-    kernels : tuple of str
-        Names of the `__global__` functions, in order.
-    """
-
-    text: str
+    text: str  # as long as the file, line for line
+    # Functions and variables that were set aside, by name, each with where it stands.
     aside: Mapping[str, str]
-    missing: tuple[str, ...]
-    kernels: tuple[str, ...]
+    missing: tuple[str, ...]  # headers of the author's own that are not in the text
+    kernels: tuple[str, ...]  # names of the `__global__` functions, in order
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,21 +21,11 @@ MOST_STEPS = 200  # of one thread; one that takes more spins
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one order ended.
+    """How one order ended."""
 
-    Attributes
-    ----------
-    order : tuple of int
-        Which thread made each step.
-    results : list
-        What each thread returned.
-    memory : dict
-        What memory held in the end.
-    """
-
-    order: tuple[int, ...]
-    results: list[Any]
-    memory: dict[Any, Any]
+    order: tuple[int, ...]  # which thread made each step
+    results: list[Any]  # what each thread returned
+    memory: dict[Any, Any]  # what memory held in the end
 
 
 def interleavings(threads: Sequence[Thread], memory: Mapping[Any, Any]) -> Iterator[Outcome]:

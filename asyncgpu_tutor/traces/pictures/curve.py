@@ -15,22 +15,14 @@ _RADIUS = 4  # pixels, of a point
 
 @dataclass(frozen=True)
 class Curve:
-    """What is to be drawn.
+    """What is to be drawn."""
 
-    Attributes
-    ----------
-    title, across, up : str
-        Above it, and along its axes.
-    values : sequence of str
-        Along the axis, at equal distances: they need not be numbers.
-    lines : mapping of str to sequence of (key, y)
-        By their names: for each value, a key that a live view marks, and the number.
-    """
-
+    # `title`, `across` and `up`: above it, and along its axes.
     title: str
     across: str
     up: str
-    values: Sequence[str]
+    values: Sequence[str]  # along the axis, at equal distances: they need not be numbers
+    # By their names: for each value, a key that a live view marks, and the number.
     lines: Mapping[str, Sequence[tuple[str, float]]]
 
     def svg(self, words: str, *, width: int = 760, height: int = 220) -> str:

@@ -27,19 +27,14 @@ ARROW_WORDS: Mapping[ArrowKind, str] = {
 
 @dataclass(frozen=True)
 class Panel:
-    """One timeline, ready to be drawn.
-
-    Attributes
-    ----------
-    highlight : frozenset of int or None
-        Ids of the spans that stand out; None if all are equal.
-    """
+    """One timeline, ready to be drawn."""
 
     trace: Trace
     layout: Layout
     title: str
     dependencies: bool | Literal["all"]
     color_by: Literal["kind", "op"]
+    # Ids of the spans that stand out; None if all are equal.
     highlight: frozenset[int] | None
     metrics: Metrics
     lanes: tuple[Group, ...]

@@ -19,10 +19,7 @@ T = TypeVar("T")
 def private_device(**options: Any) -> Generator[agt.types.Device]:
     """A fresh simulated device as the current one: nothing has run on it, and its clock is at zero.
 
-    Parameters
-    ----------
-    **options
-        Of `SimDevice`, such as ``adversary``.
+    `options` are those of `SimDevice`, such as ``adversary``.
     """
     with agt.using(SimDevice(machine=Machine(), **options)) as device:
         yield device

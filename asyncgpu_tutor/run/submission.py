@@ -159,10 +159,7 @@ def submit(
 def wait(submission: Submission[T]) -> T:
     """Block the host until the submission has completed, and hand over its result.
 
-    Raises
-    ------
-    DeviceError
-        If the device failed in it.
+    Raises `DeviceError` if the device failed in it.
     """
     event = submission.event
     try:

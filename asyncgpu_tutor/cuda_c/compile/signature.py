@@ -142,10 +142,7 @@ def instance_of(
 ) -> tuple[Function, Scope, str]:
     """The kernel that a name expression means, the scope of its template, and its proper name.
 
-    Raises
-    ------
-    KernelCompileError
-        If there is none.
+    Raises `KernelCompileError` if there is none.
     """
     stem, _, rest = name.partition("<")
     stem = stem.strip()
@@ -252,17 +249,8 @@ def read_signature(source: str, name: str) -> Signature:
 
     Works also where the body holds what the interpreter refuses.
 
-    Parameters
-    ----------
-    source : str
-        Text of the file.
-    name : str
-        Of the kernel, or of an instance of a template.
-
-    Raises
-    ------
-    KernelCompileError
-        If there is no such kernel, or its head cannot be read.
+    `name` may be that of an instance of a template. Raises `KernelCompileError` if there is no such kernel,
+    or its head cannot be read.
     """
     text = Source(source)
     prepared = preprocess(text)

@@ -294,18 +294,9 @@ class Team:
     ) -> NoReturn:
         """Raise a `KernelFault` of class `kind`.
 
-        Parameters
-        ----------
-        kind : callable
-            The class.
-        at : Position
-            Where in the source.
-        lane : int or None
-            The offending lane of the batch, if one can be named.
-        what : str
-            What the kernel did, as the rest of a sentence that begins with its name.
-        **more
-            Fields of `FaultSite`: array, index, bound.
+        `lane` is the offending lane of the batch, if one can be named; `what` is what the kernel did, as
+        the rest of a sentence that begins with its name; `more` are fields of `FaultSite`: array, index,
+        bound.
         """
         site = self.site(at, lane, **more)
         who = ""

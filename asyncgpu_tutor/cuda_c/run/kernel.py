@@ -70,10 +70,8 @@ class Execution:
 
         With `last` they have not, and never will: threads that count how long they wait give up.
 
-        Raises
-        ------
-        KernelFault
-            One of its subclasses; `DeadlockError` if it waits for the `last` time and does not give up.
+        Raises `KernelFault`, one of its subclasses; `DeadlockError` if it waits for the `last` time and
+        does not give up.
         """
         self._launch.since = time.monotonic() - self._spent
         try:

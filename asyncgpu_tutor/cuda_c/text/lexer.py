@@ -72,10 +72,7 @@ class Token:
 def tokenise(source: Source) -> list[Token]:
     """All tokens of a source, closed by one of kind "end".
 
-    Raises
-    ------
-    KernelCompileError
-        At a character that no token begins with, an open comment or an open string.
+    Raises `KernelCompileError` at a character that no token begins with, an open comment or an open string.
     """
     text = source.text
     tokens: list[Token] = []

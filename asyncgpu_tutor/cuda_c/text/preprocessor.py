@@ -66,10 +66,7 @@ class Preprocessed:
 def preprocess(source: Source) -> Preprocessed:
     """Take the device code of a file, expand macros, and drop the text that conditions exclude.
 
-    Raises
-    ------
-    KernelCompileError
-        Malformed directives, `#error`.
+    Raises `KernelCompileError` for malformed directives, `#error`.
     """
     code = device_code(source.text)
     tokens = _Preprocessor(source, dict(_prelude().macros)).run(code.text)

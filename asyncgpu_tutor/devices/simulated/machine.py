@@ -209,10 +209,7 @@ class Machine:
     def observe(self, before: Clock) -> None:
         """The host learns that the work `before` a point is complete.
 
-        Raises
-        ------
-        HostBufferError
-            If a host array was changed while that work may have been reading it.
+        Raises `HostBufferError` if a host array was changed while that work may have been reading it.
         """
         self.seen.merge(before)
         back = [lent for lent in self._lent if self.seen.covers(lent.access)]

@@ -56,10 +56,7 @@ class Heap:
     def take(self, nbytes: int, name: str) -> SimMemory:
         """Allocate `nbytes` bytes.
 
-        Raises
-        ------
-        OutOfMemoryError
-            If they do not fit beside what is allocated already.
+        Raises `OutOfMemoryError` if they do not fit beside what is allocated already.
         """
         size = max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
         if self.used + size > self.capacity:

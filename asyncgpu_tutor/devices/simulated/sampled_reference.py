@@ -66,18 +66,14 @@ class StandIn:
     ) -> tuple[LaunchResult, str] | None:
         """Execute one launch, if it is large and can be checked; else None, and nothing is changed.
 
+        Raises `KernelFault` if a block of the sample does what no kernel may do; `ReferenceMismatchError`
+        if the reference fails, or disagrees with the sample.
+
         Returns
         -------
         result : LaunchResult
         how : str
             In words, for the trace.
-
-        Raises
-        ------
-        KernelFault
-            If a block of the sample does what no kernel may do.
-        ReferenceMismatchError
-            If the reference fails, or disagrees with the sample.
         """
         parameters = self.signature.parameters
         blocks = math.prod(grid)

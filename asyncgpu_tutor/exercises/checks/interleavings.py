@@ -31,10 +31,7 @@ class Outcome:
 def interleavings(threads: Sequence[Thread], memory: Mapping[Any, Any]) -> Iterator[Outcome]:
     """Run threads in each possible order of their steps, from the same memory each time.
 
-    Raises
-    ------
-    RuntimeError
-        If a thread takes more than 200 steps.
+    Raises `RuntimeError` if a thread takes more than 200 steps.
     """
     todo: list[tuple[int, ...]] = [()]
     while todo:

@@ -32,17 +32,26 @@ N = TypeVar("N", bound=Node)
 
 @dataclass(frozen=True)
 class Rules:
-    """What compiles a node, by its class. For expressions, also whether the value is wanted."""
+    """What compiles a node, by its class. For expressions, also whether the value is wanted.
+
+    Attributes
+    ----------
+    call : callable
+        A call whose result is not read yet: it may be a reference.
+    overloaded : callable
+        Calls an operator of the file's own; None if there is none for these operands.
+    construct : callable
+        Makes a struct by its constructor, as a value; or, given a place, there.
+    by_address : callable
+        Calls a function by its address.
+    """
 
     expressions: Mapping[type[Expression], Compile]
     statements: Mapping[type[Statement], CompileStatement]
-    # A call whose result is not read yet: it may be a reference.
     call: Callable[[Context, Any], Expr]
-    # Calls an operator of the file's own; None if there is none for these operands.
     overloaded: Callable[[Context, str, list[Expr], Position], Expr | None]
-    # Makes a struct by its constructor, as a value; or, given a place, there.
     construct: Callable[[Context, Class, list[Expr], Position, Expr | None], Expr]
-    by_address: Callable[[Context, Any, Expr], Expr]  # calls a function by its address
+    by_address: Callable[[Context, Any, Expr], Expr]
 
 
 @dataclass

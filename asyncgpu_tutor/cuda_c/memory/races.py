@@ -253,8 +253,9 @@ class Shadow:
         published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
         if team.launch.watches:
             since = (other >= 0) & (fence[theirs] >= when) & ~published
-            # An earlier fence than the last may have done it.
-            for k in np.flatnonzero(since).tolist():
+            for k in np.flatnonzero(
+                since
+            ).tolist():  # an earlier fence than the last may have done it
                 first, last = int(when[k]), int(atomic[mine[k]])
                 published[k] = team.launch.fenced_between(int(theirs[k]), first, last)
         counted = by_atomic & (fence[mine] > 0) & (atomic[mine] >= when)

@@ -389,11 +389,18 @@ class Function(Node):
 
 @dataclass(kw_only=True)
 class Lambda(Expression):
-    """`[=](int a) { ... }`, its function named as the operator that calls it."""
+    """`[=](int a) { ... }`, its function named as the operator that calls it.
 
-    copies: bool  # whether it keeps values of what it uses and does not name (`[=]`)
-    # What it names: variables of which it keeps the value. None for those that it only refers to, which
-    # takes nothing, because a function is expanded where it is called.
+    Attributes
+    ----------
+    copies : bool
+        Whether it keeps values of what it uses and does not name (`[=]`).
+    captures : list of (str, Expression or None)
+        What it names: variables of which it keeps the value. None for those that it only refers to, which
+        takes nothing, because a function is expanded where it is called.
+    """
+
+    copies: bool
     captures: list[tuple[str, Expression | None]]
     function: Function
 

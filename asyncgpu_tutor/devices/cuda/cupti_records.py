@@ -8,11 +8,15 @@ from typing import Any
 
 from asyncgpu_tutor.traces.spans import Draft, SpanKind
 
+__all__ = ["Anchor", "Line", "Record", "by_draft", "drafts_of_others", "late_by", "taken"]
+
 OTHERS = 1000  # streams of other libraries are numbered from here on
 
 PAGEABLE = 1  # CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
-# CUpti_ActivityMemcpyKind; others stay within.
-COPIES: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h"}
+COPIES: Mapping[int, SpanKind] = {
+    1: "h2d",
+    2: "d2h",
+}  # CUpti_ActivityMemcpyKind; others stay within
 
 
 @dataclass(frozen=True, slots=True)

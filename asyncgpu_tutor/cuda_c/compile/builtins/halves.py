@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, elementwise, typed
+from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, by_thread, typed
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import value
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
@@ -43,37 +43,14 @@ def _guard(handler: Handler) -> Handler:
     return handle
 
 
-def _convert(source: Scalar, target: Scalar) -> Handler:
+def _convert(source: Scalar, target: Scalar, function: Any = None) -> Handler:
     change = converter(source, target)
     assert change is not None
-
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = typed(c, node, [source])
-        return elementwise(c, node, args, target, change)
-
-    return _guard(handle)
-
-
-def _round(function: Any, target: Scalar) -> Handler:
-    change = converter(HALF, target)
-    assert change is not None
-
-    def rounded(x: Any) -> Any:
-        return change(function(x))
-
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = typed(c, node, [HALF])
-        return elementwise(c, node, args, target, rounded)
-
-    return _guard(handle)
+    return by_thread([source], target, (lambda x: change(function(x))) if function else change)
 
 
 def _numbers(count: int, result: Scalar, function: Callable[..., Any], flops: int) -> Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = typed(c, node, [HALF] * count)
-        return elementwise(c, node, args, result, function, flops=flops)
-
-    return _guard(handle)
+    return by_thread([HALF] * count, result, function, flops=flops)
 
 
 def _pairs(count: int, function: Callable[..., Any], flops: int) -> Handler:
@@ -88,15 +65,7 @@ def _pairs(count: int, function: Callable[..., Any], flops: int) -> Handler:
 
         return value(c, HALF2, run, node.at, args)
 
-    return _guard(handle)
-
-
-def _from(source: Any, result: Any, function: Callable[[Any], Any]) -> Handler:
-    return _mixed([source], result, function)
-
-
-def _from_two(source: Any, result: Any, function: Callable[[Any, Any], Any]) -> Handler:
-    return _mixed([source, source], result, function)
+    return handle
 
 
 def _mixed(types: list[Any], result: Any, function: Callable[..., Any]) -> Handler:
@@ -106,7 +75,7 @@ def _mixed(types: list[Any], result: Any, function: Callable[..., Any]) -> Handl
         c.work()
         return value(c, result, lambda t, m: function(*[r(t, m) for r in runs]), node.at, args)
 
-    return _guard(handle)
+    return handle
 
 
 def _as_half(x: Any) -> Any:
@@ -138,8 +107,8 @@ def _build() -> dict[str, Handler]:
         "__int2half_rn": _convert(INT, HALF),
         "__uint2half_rn": _convert(UINT, HALF),
         "__short2half_rn": _convert(SHORT, HALF),
-        "__half2int_rz": _round(np.trunc, INT),
-        "__half2int_rn": _round(np.rint, INT),
+        "__half2int_rz": _convert(HALF, INT, np.trunc),
+        "__half2int_rn": _convert(HALF, INT, np.rint),
         "__hfma": _numbers(3, HALF, fused(HALF), 2),
         "__hneg": _numbers(1, HALF, np.negative, 0),
         "__habs": _numbers(1, HALF, np.abs, 0),
@@ -150,20 +119,20 @@ def _build() -> dict[str, Handler]:
         "__hneg2": _pairs(1, np.negative, 0),
         "__hmax2": _pairs(2, np.fmax, 2),
         "__hmin2": _pairs(2, np.fmin, 2),
-        "__half_as_ushort": _from(HALF, USHORT, lambda x: x.view(np.uint16)),
-        "__ushort_as_half": _from(USHORT, HALF, lambda x: x.view(np.float16)),
-        "make_half2": _from_two(HALF, HALF2, lambda a, b: [a, b]),
-        "__halves2half2": _from_two(HALF, HALF2, lambda a, b: [a, b]),
-        "__half2half2": _from(HALF, HALF2, lambda a: [a, a]),
-        "__float2half2_rn": _from(FLOAT, HALF2, lambda a: [_as_half(a)] * 2),
-        "__floats2half2_rn": _from_two(FLOAT, HALF2, lambda a, b: [_as_half(a), _as_half(b)]),
-        "__half22float2": _from(HALF2, FLOAT2, lambda p: [_as_float(x) for x in p]),
-        "__float22half2_rn": _from(FLOAT2, HALF2, lambda p: [_as_half(x) for x in p]),
-        "__low2half": _from(HALF2, HALF, lambda p: p[0]),
-        "__high2half": _from(HALF2, HALF, lambda p: p[1]),
-        "__low2float": _from(HALF2, FLOAT, lambda p: _as_float(p[0])),
-        "__high2float": _from(HALF2, FLOAT, lambda p: _as_float(p[1])),
-        "__lowhigh2highlow": _from(HALF2, HALF2, lambda p: [p[1], p[0]]),
+        "__half_as_ushort": _mixed([HALF], USHORT, lambda x: x.view(np.uint16)),
+        "__ushort_as_half": _mixed([USHORT], HALF, lambda x: x.view(np.float16)),
+        "make_half2": _mixed([HALF, HALF], HALF2, lambda a, b: [a, b]),
+        "__halves2half2": _mixed([HALF, HALF], HALF2, lambda a, b: [a, b]),
+        "__half2half2": _mixed([HALF], HALF2, lambda a: [a, a]),
+        "__float2half2_rn": _mixed([FLOAT], HALF2, lambda a: [_as_half(a)] * 2),
+        "__floats2half2_rn": _mixed([FLOAT, FLOAT], HALF2, lambda a, b: [_as_half(a), _as_half(b)]),
+        "__half22float2": _mixed([HALF2], FLOAT2, lambda p: [_as_float(x) for x in p]),
+        "__float22half2_rn": _mixed([FLOAT2], HALF2, lambda p: [_as_half(x) for x in p]),
+        "__low2half": _mixed([HALF2], HALF, lambda p: p[0]),
+        "__high2half": _mixed([HALF2], HALF, lambda p: p[1]),
+        "__low2float": _mixed([HALF2], FLOAT, lambda p: _as_float(p[0])),
+        "__high2float": _mixed([HALF2], FLOAT, lambda p: _as_float(p[1])),
+        "__lowhigh2highlow": _mixed([HALF2], HALF2, lambda p: [p[1], p[0]]),
     }
     for word, op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/")):
         table[f"__h{word}"] = _numbers(2, HALF, arithmetic(op, HALF), 1)
@@ -182,4 +151,4 @@ def _build() -> dict[str, Handler]:
     return table
 
 
-TABLE = _build()
+TABLE = {name: _guard(handler) for name, handler in _build().items()}

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from asyncgpu_tutor.traces.pictures.style import OP_COLOURS, THEME, darker
-from asyncgpu_tutor.traces.pictures.svg import ticks
+from asyncgpu_tutor.traces.pictures.style import OP_COLOURS, darker
+from asyncgpu_tutor.traces.pictures.svg import framed, ticks
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 34, 44  # pixels around the curves
 _RADIUS = 4  # pixels, of a point
@@ -45,14 +45,13 @@ class Curve:
         parts.append(
             f'<text class="agt-axis" x="{inner / 2:.0f}" y="{tall + 34}">{escape(self.across)}</text>'
         )
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="agt" role="img" '
-            f'aria-label="{escape(words)}" viewBox="0 0 {width} {height}" width="{width}" '
-            f'style="max-width:100%;height:auto"><style>{THEME}</style>'
-            '<rect class="agt-paper" width="100%" height="100%"/>'
+        return framed(
             f'<text class="agt-title" x="8" y="18">{escape(self.title)}</text>'
             f'<text class="agt-facts" x="8" y="{_TOP - 3}">{escape(self.up)}</text>'
-            f'<g transform="translate({_LEFT} {_TOP + 6})">{"".join(parts)}</g></svg>'
+            f'<g transform="translate({_LEFT} {_TOP + 6})">{"".join(parts)}</g>',
+            words,
+            width,
+            height,
         )
 
     def _lines(self, step: float, tall: float, most: float) -> Iterator[str]:

@@ -43,10 +43,17 @@ def _guard(handler: Handler) -> Handler:
     return handle
 
 
-def _convert(source: Scalar, target: Scalar, function: Any = None) -> Handler:
+def _convert(source: Scalar, target: Scalar) -> Handler:
     change = converter(source, target)
     assert change is not None
-    return by_thread([source], target, (lambda x: change(function(x))) if function else change)
+    return by_thread([source], target, change)
+
+
+def _round(function: Any, target: Scalar) -> Handler:
+    change = converter(HALF, target)
+    assert change is not None
+    convert: Callable[[Any], Any] = lambda x: change(function(x))
+    return by_thread([HALF], target, convert)
 
 
 def _numbers(count: int, result: Scalar, function: Callable[..., Any], flops: int) -> Handler:
@@ -66,6 +73,14 @@ def _pairs(count: int, function: Callable[..., Any], flops: int) -> Handler:
         return value(c, HALF2, run, node.at, args)
 
     return handle
+
+
+def _from(source: Any, result: Any, function: Callable[[Any], Any]) -> Handler:
+    return _mixed([source], result, function)
+
+
+def _from_two(source: Any, result: Any, function: Callable[[Any, Any], Any]) -> Handler:
+    return _mixed([source, source], result, function)
 
 
 def _mixed(types: list[Any], result: Any, function: Callable[..., Any]) -> Handler:
@@ -107,8 +122,8 @@ def _build() -> dict[str, Handler]:
         "__int2half_rn": _convert(INT, HALF),
         "__uint2half_rn": _convert(UINT, HALF),
         "__short2half_rn": _convert(SHORT, HALF),
-        "__half2int_rz": _convert(HALF, INT, np.trunc),
-        "__half2int_rn": _convert(HALF, INT, np.rint),
+        "__half2int_rz": _round(np.trunc, INT),
+        "__half2int_rn": _round(np.rint, INT),
         "__hfma": _numbers(3, HALF, fused(HALF), 2),
         "__hneg": _numbers(1, HALF, np.negative, 0),
         "__habs": _numbers(1, HALF, np.abs, 0),
@@ -119,20 +134,20 @@ def _build() -> dict[str, Handler]:
         "__hneg2": _pairs(1, np.negative, 0),
         "__hmax2": _pairs(2, np.fmax, 2),
         "__hmin2": _pairs(2, np.fmin, 2),
-        "__half_as_ushort": _mixed([HALF], USHORT, lambda x: x.view(np.uint16)),
-        "__ushort_as_half": _mixed([USHORT], HALF, lambda x: x.view(np.float16)),
-        "make_half2": _mixed([HALF, HALF], HALF2, lambda a, b: [a, b]),
-        "__halves2half2": _mixed([HALF, HALF], HALF2, lambda a, b: [a, b]),
-        "__half2half2": _mixed([HALF], HALF2, lambda a: [a, a]),
-        "__float2half2_rn": _mixed([FLOAT], HALF2, lambda a: [_as_half(a)] * 2),
-        "__floats2half2_rn": _mixed([FLOAT, FLOAT], HALF2, lambda a, b: [_as_half(a), _as_half(b)]),
-        "__half22float2": _mixed([HALF2], FLOAT2, lambda p: [_as_float(x) for x in p]),
-        "__float22half2_rn": _mixed([FLOAT2], HALF2, lambda p: [_as_half(x) for x in p]),
-        "__low2half": _mixed([HALF2], HALF, lambda p: p[0]),
-        "__high2half": _mixed([HALF2], HALF, lambda p: p[1]),
-        "__low2float": _mixed([HALF2], FLOAT, lambda p: _as_float(p[0])),
-        "__high2float": _mixed([HALF2], FLOAT, lambda p: _as_float(p[1])),
-        "__lowhigh2highlow": _mixed([HALF2], HALF2, lambda p: [p[1], p[0]]),
+        "__half_as_ushort": _from(HALF, USHORT, lambda x: x.view(np.uint16)),
+        "__ushort_as_half": _from(USHORT, HALF, lambda x: x.view(np.float16)),
+        "make_half2": _from_two(HALF, HALF2, lambda a, b: [a, b]),
+        "__halves2half2": _from_two(HALF, HALF2, lambda a, b: [a, b]),
+        "__half2half2": _from(HALF, HALF2, lambda a: [a, a]),
+        "__float2half2_rn": _from(FLOAT, HALF2, lambda a: [_as_half(a)] * 2),
+        "__floats2half2_rn": _from_two(FLOAT, HALF2, lambda a, b: [_as_half(a), _as_half(b)]),
+        "__half22float2": _from(HALF2, FLOAT2, lambda p: [_as_float(x) for x in p]),
+        "__float22half2_rn": _from(FLOAT2, HALF2, lambda p: [_as_half(x) for x in p]),
+        "__low2half": _from(HALF2, HALF, lambda p: p[0]),
+        "__high2half": _from(HALF2, HALF, lambda p: p[1]),
+        "__low2float": _from(HALF2, FLOAT, lambda p: _as_float(p[0])),
+        "__high2float": _from(HALF2, FLOAT, lambda p: _as_float(p[1])),
+        "__lowhigh2highlow": _from(HALF2, HALF2, lambda p: [p[1], p[0]]),
     }
     for word, op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/")):
         table[f"__h{word}"] = _numbers(2, HALF, arithmetic(op, HALF), 1)

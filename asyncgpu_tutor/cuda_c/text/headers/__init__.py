@@ -9,4 +9,4 @@ from importlib.resources import files
 @cache
 def text_of(header: str) -> str:
     """The text of a file of this folder."""
-    return files(__package__).joinpath(header).read_text(encoding="utf-8")
+    return files(__name__).joinpath(header).read_text(encoding="utf-8")

@@ -49,19 +49,7 @@ def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
 
 
 class Buffer:
-    """What all handles to one array have in common.
-
-    Attributes
-    ----------
-    memory : Memory
-    device : Device
-    name : str
-        For messages and traces.
-    stream : Stream or None
-        Where it was last used, for other libraries.
-    shares : int
-        How many shared handles there are.
-    """
+    """What all handles to one array have in common."""
 
     __slots__ = ("device", "memory", "name", "shares", "stream")
 
@@ -70,9 +58,9 @@ class Buffer:
     ) -> None:
         self.memory = memory
         self.device = device
-        self.name = name
-        self.stream = stream
-        self.shares = 0
+        self.name = name  # for messages and traces
+        self.stream = stream  # where it was last used, for other libraries
+        self.shares = 0  # how many shared handles there are
 
 
 class Share:

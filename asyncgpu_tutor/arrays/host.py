@@ -139,17 +139,12 @@ class Lent:
 
     A run of it alone hands this on, since whoever waits for it gets the arrays themselves: handles of its
     own, made and read again, took as long as its launch (benchmarks/peers, "ours, a graph").
-
-    Attributes
-    ----------
-    handles : Any
-        As the capture has made them.
     """
 
     __slots__ = ("handles",)
 
     def __init__(self, handles: Any) -> None:
-        self.handles = handles
+        self.handles = handles  # as the capture has made them
 
 
 def in_containers(function: Callable[[Any], Any], result: Any) -> Any:

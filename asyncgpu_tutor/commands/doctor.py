@@ -56,21 +56,11 @@ Status = Literal["ok", "absent", "missing", "broken"]
 
 @dataclass(frozen=True)
 class Cuda:
-    """What the NVIDIA driver says of itself.
+    """What the NVIDIA driver says of itself."""
 
-    Attributes
-    ----------
-    version : tuple of int
-        The newest CUDA that the driver runs, (major, minor).
-    gpus : tuple of str
-        Name of each GPU, in CUDA's order.
-    error : str
-        Why there is no GPU although there is a driver; else empty.
-    """
-
-    version: tuple[int, int]
-    gpus: tuple[str, ...] = ()
-    error: str = ""
+    version: tuple[int, int]  # the newest CUDA that the driver runs, (major, minor)
+    gpus: tuple[str, ...] = ()  # name of each GPU, in CUDA's order
+    error: str = ""  # why there is no GPU although there is a driver; else empty
 
 
 @dataclass(frozen=True)

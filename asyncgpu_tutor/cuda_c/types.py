@@ -11,24 +11,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number.
+    """A number."""
 
-    Attributes
-    ----------
-    name : str
-        As C spells it.
-    dtype : np.dtype
-        How NumPy stores it.
-    kind : str
-        "bool", "int", "uint" or "float".
-    rank : int
-        Place in the usual arithmetic conversions; the higher one wins.
-    """
-
-    name: str
-    dtype: np.dtype[Any]
-    kind: str
-    rank: int
+    name: str  # as C spells it
+    dtype: np.dtype[Any]  # how NumPy stores it
+    kind: str  # "bool", "int", "uint" or "float"
+    rank: int  # place in the usual arithmetic conversions; the higher one wins
 
     @property
     def size(self) -> int:

@@ -59,10 +59,7 @@ def completed(coroutine: Coroutine[Any, Any, T]) -> T:
 
     That one stands still meanwhile. No thread is started, because a browser has none.
 
-    Raises
-    ------
-    UsageError
-        If the coroutine waits for something that can never come.
+    Raises `UsageError` if the coroutine waits for something that can never come.
     """
     outer = asyncio._get_running_loop()  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue, reportUnknownVariableType]
     task = asyncio.current_task(outer) if outer is not None else None

@@ -26,18 +26,12 @@ STALE_S = 5.0
 
 @dataclass
 class Record:
-    """How far one exercise is.
-
-    Attributes
-    ----------
-    best : float or None
-        Of a challenge: the least time of an accepted answer, in us.
-    """
+    """How far one exercise is."""
 
     attempts: int = 0
     hints: int = 0
     solved: bool = False
-    best: float | None = None
+    best: float | None = None  # of a challenge: the least time of an accepted answer, in us
 
 
 # What could not be written is kept here, so that it counts until Python ends.

@@ -12,20 +12,13 @@ import asyncgpu_tutor as agt
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range that has been closed.
-
-    Attributes
-    ----------
-    name : str
-    start, end : float
-        By the current device's host clock, in us.
-    mixed : bool
-        Whether it was pushed by one task and popped by another: it is not what either of them meant.
-    """
+    """A range that has been closed."""
 
     name: str
+    # `start` and `end`: by the current device's host clock, in us.
     start: float
     end: float
+    # Whether it was pushed by one task and popped by another: it is not what either of them meant.
     mixed: bool = False
 
 

@@ -19,10 +19,7 @@ T = TypeVar("T")
 def private_device(**options: Any) -> Generator[agt.types.Device]:
     """A fresh simulated device as the current one: nothing has run on it, and its clock is at zero.
 
-    Parameters
-    ----------
-    **options
-        Of `SimDevice`, such as ``adversary``.
+    `options` are those of `SimDevice`, such as ``adversary``.
     """
     with agt.using(SimDevice(machine=Machine(), **options)) as device:
         yield device
@@ -36,17 +33,11 @@ def on_fresh_device(run: Callable[..., T], *args: Any) -> T:
 
 @dataclass
 class Observed(Generic[T]):
-    """What a piece of the learner's code returned, and what the device did meanwhile.
-
-    Attributes
-    ----------
-    returned : float
-        When it returned, in us of the trace's clock.
-    """
+    """What a piece of the learner's code returned, and what the device did meanwhile."""
 
     result: T
     trace: agt.Trace
-    returned: float = 0.0
+    returned: float = 0.0  # when it returned, in us of the trace's clock
 
 
 @contextmanager

@@ -23,58 +23,33 @@ MOST_STEPS = 80
 
 @dataclass(frozen=True)
 class Access:
-    """One load or store of the source, by all threads that make it together.
+    """One load or store of the source, by all threads that make it together."""
 
-    Attributes
-    ----------
-    line : int
-        Of the kernel's source, from 1.
-    array : str
-        What is read or written.
-    write : bool
-    threads : ndarray of int
-        Their numbers in the grid: the block's number times the threads of a block, plus the thread's own.
-    elements : ndarray of int
-        For each of them, the element that it touches.
-    """
-
-    line: int
-    array: str
+    line: int  # of the kernel's source, from 1
+    array: str  # what is read or written
     write: bool
+    # Their numbers in the grid: the block's number times the threads of a block, plus the thread's own.
     threads: NDArray[np.int64]
-    elements: NDArray[np.int64]
+    elements: NDArray[np.int64]  # for each of them, the element that it touches
 
 
 @dataclass
 class Watched:
-    """One launch, watched.
-
-    Attributes
-    ----------
-    kernel, source : str
-    grid, block : tuple of int
-        (x, y, z).
-    shapes : mapping of str to tuple of int
-        Of each array; shared memory as one row.
-    sizes : mapping of str to int
-        Bytes of an element of each array.
-    steps : list of Access
-        In the order in which they were made; at most 80.
-    left_out : int
-        How many more there were.
-    fault : KernelFault or None
-        What ended it.
-    """
+    """One launch, watched."""
 
     kernel: str
     source: str
+    # `grid` and `block`: (x, y, z).
     grid: Dim3
     block: Dim3
+    # Of each array; shared memory as one row.
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    # Bytes of an element of each array.
     sizes: dict[str, int] = field(default_factory=dict[str, int])
+    # In the order in which they were made; at most 80.
     steps: list[Access] = field(default_factory=list[Access])
-    left_out: int = 0
-    fault: KernelFault | None = None
+    left_out: int = 0  # how many more there were
+    fault: KernelFault | None = None  # what ended it
 
     @property
     def block_threads(self) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from asyncgpu_tutor.cuda_c import Counts, LineCounts
 
+Cell = Callable[[LineCounts, int], str]  # of a line; the second number is that of all instructions
+
 
 def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
     """The source with numbers in front, summed over `launches`.
@@ -14,15 +16,15 @@ def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
     global memory; conflicts are extra passes of accesses to shared memory.
     """
     lines = source.split("\n")
-    columns: list[tuple[str, Callable[[LineCounts, int], str]]] = [("instructions", _instructions)]
+    columns: list[tuple[str, Cell]] = [("instructions", _instructions)]
     if counts.flops:
-        columns.append(("FLOP", _flops))
+        columns.append(("FLOP", _number("flops")))
     if counts.global_load_requests + counts.global_store_requests:
-        columns += [("requests", _requests), ("sectors/request", _sectors)]
+        columns += [("requests", _number("global_requests")), ("sectors/request", _sectors)]
     if counts.shared_requests:
-        columns += [("shared", _shared), ("conflicts", _conflicts)]
+        columns += [("shared", _number("shared_requests")), ("conflicts", _conflicts)]
     if counts.divergent_branches:
-        columns.append(("divergent", _divergent))
+        columns.append(("divergent", _number("divergent_branches")))
     total = max(counts.warp_instructions, 1)
     rows = [
         [cell(counts.lines[n], total) if n in counts.lines else "" for _, cell in columns]
@@ -50,25 +52,14 @@ def _instructions(line: LineCounts, total: int) -> str:
     return f"{line.warp_instructions / total:.1%}" if line.warp_instructions else ""
 
 
-def _flops(line: LineCounts, _: int) -> str:
-    return f"{line.flops:,}" if line.flops else ""
-
-
-def _requests(line: LineCounts, _: int) -> str:
-    return f"{line.global_requests:,}" if line.global_requests else ""
-
-
 def _sectors(line: LineCounts, _: int) -> str:
     return f"{line.global_sectors / line.global_requests:.2f}" if line.global_requests else ""
-
-
-def _shared(line: LineCounts, _: int) -> str:
-    return f"{line.shared_requests:,}" if line.shared_requests else ""
 
 
 def _conflicts(line: LineCounts, _: int) -> str:
     return f"{line.bank_conflicts:,}" if line.shared_requests else ""
 
 
-def _divergent(line: LineCounts, _: int) -> str:
-    return f"{line.divergent_branches:,}" if line.divergent_branches else ""
+def _number(name: str) -> Cell:
+    """A count as it is, and nothing for 0."""
+    return lambda line, _: f"{n:,}" if (n := getattr(line, name)) else ""

@@ -19,7 +19,7 @@ from asyncgpu_tutor.errors import OutOfBoundsError
 from asyncgpu_tutor.inspection.accesses import Access, Watched, watch
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.traces.live import show
-from asyncgpu_tutor.traces.pictures.style import THEME
+from asyncgpu_tutor.traces.pictures.svg import framed
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
 _WIDTH, _TALL, _ROOM = 760, 330, 130  # pixels: the picture; the grid, and an array, at most
@@ -154,12 +154,7 @@ class Threads:
                 zip(lines, ("agt-title agt-code", "agt-facts"), strict=False)
             )
         )
-        label = escape(f"{told} {self.words}".strip())
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="agt" role="img" aria-label="{label}" '
-            f'viewBox="0 0 {_WIDTH} {height:.0f}" width="{_WIDTH}" style="max-width:100%;height:auto">'
-            f'<style>{THEME}</style><rect class="agt-paper" width="100%" height="100%"/>{above}{inner}</svg>'
-        )
+        return framed(above + inner, f"{told} {self.words}".strip(), _WIDTH, height)
 
     def _drawn(self) -> tuple[str, float]:
         """All cells, and where the picture ends."""

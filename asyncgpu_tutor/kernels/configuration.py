@@ -26,10 +26,7 @@ def configuration(
 ) -> tuple[Dim3, Dim3]:
     """Grid and block: as given, or from the partitions among the arguments.
 
-    Raises
-    ------
-    LaunchConfigError
-        If they cannot be known.
+    Raises `LaunchConfigError` if they cannot be known.
     """
     if grid is not None and block is not None:
         return grid, block

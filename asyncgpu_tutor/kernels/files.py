@@ -33,10 +33,7 @@ def read_source(path: str | PathLike[str], include: Sequence[str | PathLike[str]
 
     A header is read once. One that is found nowhere stays an `#include`: C's and CUDA's own are not needed.
 
-    Raises
-    ------
-    UsageError
-        If there is no such file, or it is no text.
+    Raises `UsageError` if there is no such file, or it is no text.
     """
     file = Path(path)
     try:

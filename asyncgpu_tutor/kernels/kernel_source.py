@@ -9,25 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class KernelSource:
-    """CUDA C source and facts.
+    """CUDA C source and facts."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the `extern "C"` function.
-    source : str
-        CUDA C. Pointers to const are inputs, other pointers outputs.
-    shapes : mapping of str to tuple of str
-        For array parameters: the scalar parameters that give their shape, such as ``("m", "k")``.
-        A one-dimensional shape fits any array with that many elements.
-    reference : callable, optional
-        The same computation in NumPy: all arguments, in order, to the tuple of output arrays, whole. It
-        gets arrays flat, and must not change them. The simulated device computes large launches by it,
-        after checking it on some of the blocks (see `SimDevice`).
-    """
-
-    name: str
+    name: str  # name of the `extern "C"` function
+    # CUDA C. Pointers to const are inputs, other pointers outputs.
     source: str
+    # For array parameters: the scalar parameters that give their shape, such as ``("m", "k")``. A shape of
+    # one dimension fits any array with that many elements.
     shapes: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    # The same computation in NumPy: all arguments, in order, to the tuple of output arrays, whole. It gets
+    # arrays flat, and must not change them. The simulated device computes large launches by it, after
+    # checking it on some of the blocks (see `SimDevice`).
     reference: Callable[..., tuple[Any, ...]] | None = None
     contract: bool = False

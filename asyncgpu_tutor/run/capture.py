@@ -42,14 +42,7 @@ T = TypeVar("T")
 class Capture(Run):
     """Calls that are being written down; their context enqueues here.
 
-    Parameters
-    ----------
-    label : str
-        Name of what is captured.
-    stream : Stream
-        Of the device that it is captured for.
-    allocates : bool
-        Whether memory may be allocated, now and for as long as the calls can be made.
+    `allocates` says whether memory may be allocated, now and for as long as the calls can be made.
     """
 
     def __init__(self, label: str, stream: Stream, *, allocates: bool) -> None:
@@ -125,10 +118,7 @@ class Capture(Run):
     def close(self) -> Replay:
         """Make the calls ready.
 
-        Raises
-        ------
-        CaptureError
-            If a stream was not joined: what follows would not wait for it.
+        Raises `CaptureError` if a stream was not joined: what follows would not wait for it.
         """
         try:
             self._check_joined()

@@ -43,27 +43,7 @@ _numbers = itertools.count(1)
 
 
 class Run(Tag):
-    """What a context enqueues for: a submission, or a capture.
-
-    Attributes
-    ----------
-    op : int
-        Its number, unique in the process.
-    label : str
-        Name of the operation.
-    stream : Stream
-        Where it runs.
-    blocking : bool
-        Whether the host waits for it anyway.
-    spawned : bool
-        Whether it may outlive the code that started it.
-    outlives : bool
-        Whether it may outlive the owners of what it borrows: it was spawned, or is captured.
-    keep : list
-        What must live until it has completed.
-    kernels : list of str
-        Names of the kernels that it launched, in order.
-    """
+    """What a context enqueues for: a submission, or a capture."""
 
     __slots__ = ("blocking", "keep", "kernels", "outlives", "spawned", "stream")
 
@@ -76,16 +56,17 @@ class Run(Tag):
         captures: bool = False,
     ) -> None:
         # The fields of Tag are set here, without a call of its constructor: every run makes one of these.
-        self.op = next(_numbers)
-        self.label = label
+        self.op = next(_numbers)  # its number, unique in the process
+        self.label = label  # name of the operation
         self.over = False
         self.captures = captures
-        self.stream = stream
-        self.blocking = blocking
-        self.spawned = spawned
+        self.stream = stream  # where it runs
+        self.blocking = blocking  # whether the host waits for it anyway
+        self.spawned = spawned  # whether it may outlive the code that started it
+        # Whether it may outlive the owners of what it borrows: it was spawned, or is captured.
         self.outlives = spawned or captures
-        self.keep: list[object] = []
-        self.kernels: list[str] = []
+        self.keep: list[object] = []  # what must live until it has completed
+        self.kernels: list[str] = []  # names of the kernels that it launched, in order
 
     def describe(self) -> str:
         """For messages."""

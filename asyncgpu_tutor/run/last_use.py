@@ -18,18 +18,12 @@ in_turn = threading.RLock()
 
 
 class LastUse:
-    """Where some memory was used last.
-
-    Attributes
-    ----------
-    stream : Stream
-        On which stream.
-    """
+    """Where some memory was used last."""
 
     __slots__ = ("_event", "stream")
 
     def __init__(self, stream: Stream) -> None:
-        self.stream = stream
+        self.stream = stream  # on which stream
         self._event: Event | None = None
 
     def mark(self) -> None:
@@ -47,17 +41,12 @@ class LastUse:
 
 
 class UsedMemory:
-    """Memory that is used in one run after the other: that of a prepared pipeline, say.
-
-    Attributes
-    ----------
-    last : LastUse or None
-        Outside of captures. What happens in a capture is the capture's to know.
-    """
+    """Memory that is used in one run after the other: that of a prepared pipeline, say."""
 
     __slots__ = ("last",)
 
     def __init__(self) -> None:
+        # Outside of captures. What happens in a capture is the capture's to know.
         self.last: LastUse | None = None
 
 

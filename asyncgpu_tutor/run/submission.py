@@ -29,17 +29,7 @@ _reap_above = REAP_ABOVE
 
 
 class Submission(Run, Generic[T]):
-    """One run of one operation.
-
-    Attributes
-    ----------
-    event : Event or None
-        Behind all of its work. None before that is enqueued, and again once somebody has seen it pass.
-    settled : bool
-        Whether somebody has seen it complete.
-    forsaken : bool
-        Whether nobody will ask how it went.
-    """
+    """One run of one operation."""
 
     __slots__ = ("event", "forsaken", "handles", "settled")
 
@@ -48,9 +38,10 @@ class Submission(Run, Generic[T]):
     ) -> None:
         super().__init__(label, stream, blocking, spawned)
         self.handles: T | None = None
+        # Behind all of its work. None before that is enqueued, and again once somebody has seen it pass.
         self.event: Event | None = None
-        self.settled = False
-        self.forsaken = False
+        self.settled = False  # whether somebody has seen it complete
+        self.forsaken = False  # whether nobody will ask how it went
 
     def completed(self) -> bool:
         """Whether the device is done with it. Never blocks."""
@@ -168,10 +159,7 @@ def submit(
 def wait(submission: Submission[T]) -> T:
     """Block the host until the submission has completed, and hand over its result.
 
-    Raises
-    ------
-    DeviceError
-        If the device failed in it.
+    Raises `DeviceError` if the device failed in it.
     """
     event = submission.event
     try:

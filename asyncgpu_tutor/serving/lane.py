@@ -39,11 +39,6 @@ class Lane(Generic[T]):
         How many inputs.
     graphs : bool
         See `Server`.
-
-    Attributes
-    ----------
-    run : DeviceFuture or None
-        The latest run; it may be one that was cancelled.
     """
 
     def __init__(
@@ -70,6 +65,7 @@ class Lane(Generic[T]):
             launch._used = True
             self._launches.append(launch)
         self._count = 1  # how many requests the latest run has
+        # The latest run; it may be one that was cancelled.
         self.run: DeviceFuture[Any] | None = None
         in_containers(_refuse_device_arrays, [one.take_output() for one in prepared])
 

@@ -24,17 +24,12 @@ class Pace:
     lanes : int
         How many launches there may be at a time. That many in a row have to be found done before more go into
         one: those that ran beside each other end together, also on a device that is late.
-
-    Attributes
-    ----------
-    size : int
-        Of the next launch.
     """
 
     __slots__ = ("_early", "_lanes", "_most", "_seen_us", "size")
 
     def __init__(self, most: int, lanes: int) -> None:
-        self.size = 1
+        self.size = 1  # of the next launch
         self._most = most
         self._lanes = lanes
         self._early = 0  # counts launches in a row that were found done

@@ -520,6 +520,13 @@ class TestPreprocessor:
             == [25 + 11 + 12 + 7 + 1] * 32
         )
 
+    def test_one_macro_may_define_functions_that_call_each_other(self) -> None:
+        before = r"""#define PAIR(n) __device__ int half_##n() { return n; } \
+            __device__ int twice_##n() { return half_##n() + half_##n(); }
+            PAIR(4)
+            """
+        assert ints("twice_4()", before) == [8] * 32
+
     def test_a_macro_does_not_expand_in_itself(self) -> None:
         assert ints("n + n", "#define n (n + 1)\n".replace("n (n + 1)", "zz (zz)")) == [64] * 32
 

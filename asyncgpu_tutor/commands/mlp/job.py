@@ -21,20 +21,11 @@ Shares = dict[tuple[str, str], int]  # how many handles there are, by device and
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """What a job has on one device.
-
-    Attributes
-    ----------
-    device : Device
-    policy : SchedulingPolicy
-        Deals out the streams, to those ways that use several.
-    weights : tuple of DeviceArray
-        Shared.
-    """
+    """What a job has on one device."""
 
     device: Device
-    policy: SchedulingPolicy
-    weights: tuple[DeviceArray, ...]
+    policy: SchedulingPolicy  # deals out the streams, to those ways that use several
+    weights: tuple[DeviceArray, ...]  # shared
 
     @cached_property
     def stream(self) -> Stream:
@@ -48,23 +39,12 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Batches, dealt out over devices: even ones to the first, odd ones to the second, where there are two.
+    """Batches, dealt out over devices: where there are two, odd ones go to the second."""
 
-    Attributes
-    ----------
-    batches : sequence of array
-        In pinned memory.
-    sides : sequence of Side
-        One for each device.
-    streams : int
-        How many the policy of each side has.
-    softmax, tiled : bool
-        See `asyncgpu_tutor.commands.mlp.pipeline.Network`.
-    """
-
-    batches: Sequence[Array]
-    sides: Sequence[Side]
-    streams: int
+    batches: Sequence[Array]  # in pinned memory
+    sides: Sequence[Side]  # one for each device
+    streams: int  # how many the policy of each side has
+    # `softmax` and `tiled`: see `asyncgpu_tutor.commands.mlp.pipeline.Network`.
     softmax: bool = False
     tiled: bool = False
 

@@ -26,23 +26,13 @@ TRIES = 5  # recordings on a GPU, where no two are the same; the quickest counts
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a run.
+    """What came of a run."""
 
-    Attributes
-    ----------
-    outputs : array, float32, shape (batches, samples)
-    in_flight : dict
-        From device and weight to its handles: the most that were seen when batches had been submitted.
-    after : dict
-        The same when all batches were done, and what the way had prepared was gone.
-    trace : Trace
-        Of the batches alone.
-    """
-
-    outputs: Array
+    outputs: Array  # float32, shape (batches, samples)
+    # From device and weight to its handles: the most that were seen when batches had been submitted.
     in_flight: Shares
-    after: Shares
-    trace: Trace
+    after: Shares  # the same when all batches were done, and what the way had prepared was gone
+    trace: Trace  # of the batches alone
 
 
 async def measured(job: Job, way: Callable[[Job], Run]) -> Outcome:

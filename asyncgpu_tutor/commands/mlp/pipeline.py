@@ -21,24 +21,13 @@ Host = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What is computed, on the host.
+    """What is computed, on the host."""
 
-    Attributes
-    ----------
-    inputs : MlpInputs
-        Batches, the weights W0 of the first hidden layer, and W1 of the output.
-    further : tuple of array, float32, shape (dim, dim)
-        Weights of further hidden layers, each behind a ReLU of what comes before it.
-    softmax : bool
-        Whether a softmax over the batch follows the last ReLU.
-    tiled : bool
-        Whether the matrix products go through shared memory, tile by tile.
-    """
-
-    inputs: MlpInputs
+    inputs: MlpInputs  # batches, the weights W0 of the first hidden layer, and W1 of the output
+    # Weights of further hidden layers, shape (dim, dim), each behind a ReLU of what comes before it.
     further: tuple[Host, ...] = ()
-    softmax: bool = False
-    tiled: bool = False
+    softmax: bool = False  # whether a softmax over the batch follows the last ReLU
+    tiled: bool = False  # whether the matrix products go through shared memory, tile by tile
 
     @property
     def hidden(self) -> tuple[Host, ...]:

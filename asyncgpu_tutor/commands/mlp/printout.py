@@ -68,25 +68,13 @@ def quality_lines(digits: Digits, outcome: Outcome) -> Iterator[str]:
 
 # ------------------------------------------------------------------ the ways beside each other
 class Row(NamedTuple):
-    """One way in the table.
+    """One way in the table."""
 
-    Attributes
-    ----------
-    how : str
-        As for ``--how``.
-    name : str
-        In the table.
-    trace : Trace
-    metrics : Metrics
-        Of the trace.
-    blind : bool
-        Whether the trace has a graph as one bar, so that nobody knows what overlapped in it.
-    """
-
-    how: str
-    name: str
+    how: str  # as for ``--how``
+    name: str  # in the table
     trace: Trace
-    metrics: Metrics
+    metrics: Metrics  # of the trace
+    # Whether the trace has a graph as one bar, so that nobody knows what overlapped in it.
     blind: bool
 
 

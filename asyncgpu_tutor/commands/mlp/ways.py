@@ -113,21 +113,12 @@ async def _awaited(job: Job, op: Callable[[int], DeviceOp[Array]], look: Look) -
 
 
 class Way(NamedTuple):
-    """One of five.
+    """One of five."""
 
-    Attributes
-    ----------
-    name : str
-        In the table; `{streams}` stands for how many streams there are.
-    launched : str
-        How the batches were launched, in a sentence.
-    start : callable
-        From a `Job` to what runs it.
-    """
-
+    # In the table; `{streams}` stands for how many streams there are.
     name: str
-    launched: str
-    start: Callable[[Job], Run]
+    launched: str  # how the batches were launched, in a sentence
+    start: Callable[[Job], Run]  # from a `Job` to what runs it
 
 
 WAYS = {

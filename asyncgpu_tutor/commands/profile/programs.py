@@ -27,24 +27,13 @@ ROUNDS = 3  # come between the warm-up and the round that is kept
 
 @dataclass(frozen=True)
 class Run:
-    """One program.
+    """One program."""
 
-    Attributes
-    ----------
-    name : str
-        That of its recording; the chapter's number comes first.
-    about : str
-        What it shows, in a line.
-    prepare : callable
-        A coroutine function that makes what the program needs, and returns it as a coroutine function.
-    cold : bool
-        Whether it is recorded without having been run before.
-    """
-
-    name: str
-    about: str
+    name: str  # that of its recording; the chapter's number comes first
+    about: str  # what it shows, in a line
+    # A coroutine function that makes what the program needs, and returns it as a coroutine function.
     prepare: Prepare
-    cold: bool = False
+    cold: bool = False  # whether it is recorded without having been run before
 
 
 RUNS: dict[str, Run] = {}
@@ -64,10 +53,7 @@ def recorded(name: str, about: str, *, cold: bool = False) -> Callable[[Prepare]
 def find_run(name: str) -> Run:
     """The program of that name.
 
-    Raises
-    ------
-    UsageError
-        If there is none.
+    Raises `UsageError` if there is none.
     """
     if name not in RUNS:
         close = get_close_matches(name, RUNS, 1)

@@ -26,10 +26,7 @@ class Brought(NamedTuple):
 def course() -> tuple[Path, bool]:
     """Folder with the course's pages, and whether they are a checkout's, which is worked in where it is.
 
-    Raises
-    ------
-    UsageError
-        If this installation has none.
+    Raises `UsageError` if this installation has none.
     """
     checkout, packed = PACKAGE.parent, PACKAGE / "course"
     if (checkout / "pyproject.toml").is_file() and (checkout / FIRST_PAGE).is_file():
@@ -45,17 +42,8 @@ def course() -> tuple[Path, bool]:
 def bring(source: Path, folder: Path) -> Brought:
     """Copy the pages into `folder`, and change nothing that is there.
 
-    Parameters
-    ----------
-    source : Path
-        What `course` gives.
-    folder : Path
-        It is made where it does not exist.
-
-    Raises
-    ------
-    UsageError
-        If `folder` is a file, or lies within the pages themselves.
+    `folder` is made where it does not exist. Raises `UsageError` if `folder` is a file, or lies within the
+    pages themselves.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: name a folder for the course")

@@ -222,6 +222,7 @@ def expand(
         raise function.refusal
     bound = [b for b in names.names.values() if isinstance(b, TypeBinding | Number)]
     key = (
+        function.name,  # with its place, since all functions that a macro defines have that of its call
         function.at,
         id(known),
         *[identity(b) for b in bound if isinstance(b, TypeBinding) or b.expr.constant is not None],

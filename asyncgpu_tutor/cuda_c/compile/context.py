@@ -59,118 +59,73 @@ class Rules:
 
 @dataclass
 class Frame:
-    """The function whose body is being compiled.
+    """The function whose body is being compiled."""
 
-    Attributes
-    ----------
-    kernel : bool
-        It is the kernel itself, and `return` ends the thread.
-    namespace : tuple of str
-        Those around it.
-    returns : CType, optional
-        What any other function returns, by `slot` and `exit`; `returned` are the values. None for `auto`
-        until the first `return`. With `reference`, a place in memory is returned as its address.
-    addressed : set of str
-        Variables whose address is taken in it.
-    breaks, continues : list of int
-        The ways out of the loops around the statement at hand, innermost last.
-    """
-
-    kernel: bool = True
+    kernel: bool = True  # it is the kernel itself, and `return` ends the thread
+    # What any other function returns, by `slot` and `exit`; `returned` are the values. None for `auto`
+    # until the first `return`. With `reference`, a place in memory is returned as its address.
     returns: CType | None = VOID
     reference: bool = False
     slot: int = -1
     exit: int = -1
-    addressed: set[str] = field(default_factory=set[str])
+    addressed: set[str] = field(default_factory=set[str])  # variables whose address is taken in it
     returned: list[Expr] = field(default_factory=list[Expr])
+    # `breaks` and `continues`: the ways out of the loops around the statement at hand, innermost last.
     breaks: list[int] = field(default_factory=list[int])
     continues: list[int] = field(default_factory=list[int])
-    namespace: tuple[str, ...] = ()
+    namespace: tuple[str, ...] = ()  # those around it
 
 
 @dataclass
 class Context:
-    """State of the compilation of one kernel.
+    """State of the compilation of one kernel."""
 
-    Attributes
-    ----------
-    source : Source
-        For messages.
-    functions : dict
-        All functions of the file by name.
-    file_scope : Scope
-        Names of the file.
-    rules : Rules
-        What compiles which node.
-    contract : bool
-        Whether a product and a sum become one fused operation.
-    text : Preprocessed
-        For the headers that are included, and for what of the file was set aside.
-    slots, exits, points : int
-        How many variables, ways out and pieces of code have been given a number.
-    sites : list of Site
-        All loads and stores.
-    watched : list of (Site, Origin)
-        Loads, and what they may read from: those that atomicCAS also works on race by design.
-    steps : list of Step
-        Where the record goes on.
-    calls : list of object
-        Functions that are being expanded, outermost first, with the arguments of their templates.
-    classes : dict
-        What belongs to structs, for those that have more than data.
-    targets : list of Target
-        Functions whose address is taken: an address is a number, from 1 on, in this list.
-    called : dict
-        What a call by this name may run: functions, and members of any class.
-    shared_bytes : int
-        Static shared memory so far; `shared_seen` are the variables in it.
-    waits, may_wait, spins : bool
-        Whether threads may wait for each other here, or anywhere in the kernel; whether a loop may spin.
-    cooperative : bool
-        Whether it has a barrier of the grid.
-    summing : list, optional
-        In the body of a loop that only sums up (`turns`): its sums.
-    places, meetings : int
-        How many places have a number, and how many calls at which threads meet have been compiled.
-    follows : bool
-        Whether the kernel has to do with addresses as numbers.
-    numbers : Origin
-        What addresses point into that have been cast to integers.
-    waiting : set of str
-        In a kernel whose threads may wait for each other: the functions in which they may.
-    resumable : Call, optional
-        The call in the statement at hand in which threads may wait.
-    """
-
-    source: Source
-    functions: dict[str, list[Function]]
-    file_scope: Scope
-    rules: Rules
-    contract: bool = False
+    source: Source  # for messages
+    functions: dict[str, list[Function]]  # all functions of the file by name
+    file_scope: Scope  # names of the file
+    rules: Rules  # what compiles which node
+    contract: bool = False  # whether a product and a sum become one fused operation
+    # For the headers that are included, and for what of the file was set aside.
     text: Preprocessed = field(default_factory=Preprocessed)
+    # `slots`, `exits` and `points`: how many variables, ways out and pieces of code have been given a
+    # number.
     slots: int = 0
     exits: int = 0
     points: int = 0
+    # What a call by this name may run: functions, and members of any class.
     called: dict[str, list[Function]] = field(default_factory=dict[str, list[Function]])
+    # Static shared memory so far; `shared_seen` are the variables in it.
     shared_bytes: int = 0
+    # `waits`, `may_wait` and `spins`: whether threads may wait for each other here, or anywhere in the
+    # kernel; whether a loop may spin.
     waits: bool = False
     may_wait: bool = False
+    # `places` and `meetings`: how many places have a number, and how many calls at which threads meet have
+    # been compiled.
     places: int = 0
     meetings: int = 0
+    # The call in the statement at hand in which threads may wait.
     resumable: Expression | None = None
-    follows: bool = False
+    follows: bool = False  # whether the kernel has to do with addresses as numbers
+    # In a kernel whose threads may wait for each other: the functions in which they may.
     waiting: set[str] = field(default_factory=set[str])
+    # What addresses point into that have been cast to integers.
     numbers: Origin = field(default_factory=Origin)
     spins: bool = False
-    cooperative: bool = False
+    cooperative: bool = False  # whether it has a barrier of the grid
+    # In the body of a loop that only sums up (`summing_loops`): its sums.
     summing: list[Sum | None] | None = None
     frame: Frame = field(default_factory=Frame)
     ranks: Ranks = field(default_factory=Ranks)
-    sites: list[Site] = field(default_factory=list[Site])
+    sites: list[Site] = field(default_factory=list[Site])  # all loads and stores
+    # Loads, and what they may read from: those that atomicCAS also works on race by design.
     watched: list[tuple[Site, Origin]] = field(default_factory=list[tuple[Site, Origin]])
-    steps: list[Step] = field(default_factory=list[Step])
+    steps: list[Step] = field(default_factory=list[Step])  # where the record goes on
+    # Functions that are being expanded, outermost first, with the arguments of their templates.
     calls: list[object] = field(default_factory=list[object])
+    # What belongs to structs, for those that have more than data.
     classes: dict[Struct, Class] = field(default_factory=dict["Struct", "Class"])
+    # Functions whose address is taken: an address is a number, from 1 on, in this list.
     targets: list[Target] = field(default_factory=list[Target])
     shared_seen: set[tuple[int, CType | None]] = field(
         default_factory=set[tuple[int, CType | None]]

@@ -22,39 +22,21 @@ from asyncgpu_tutor.cuda_c.types import Pointer, Struct
 
 @dataclass(frozen=True)
 class Code:
-    """A kernel as closures, with what they need to run.
+    """A kernel as closures, with what they need to run."""
 
-    Attributes
-    ----------
-    parameters : list of Variable
-        What the arguments of a launch are bound to, in order.
-    entry : list
-        What each batch of blocks does first: variables of the file, parameters that have an address.
-    body : callable
-        The kernel itself.
-    slots, exits : int
-        How many variables and ways out a batch keeps track of.
-    sites : list of Site
-        The loads and stores that are counted.
-    shared_bytes : int
-        Static shared memory of a block.
-    watches : bool
-        Whether it has a loop that may spin.
-    follows : bool
-        Whether it stores, loads or computes addresses, so that it may reach more than its arguments.
-    cooperative : bool
-        Whether its blocks meet at a barrier of the grid, so that all of them must fit on the device.
-    """
-
-    parameters: list[Variable]
+    parameters: list[Variable]  # what the arguments of a launch are bound to, in order
+    # What each batch of blocks does first: variables of the file, parameters that have an address.
     entry: list[Execute]
-    body: Execute
+    body: Execute  # the kernel itself
+    # `slots` and `exits`: how many variables and ways out a batch keeps track of.
     slots: int
     exits: int
-    sites: list[Site]
-    shared_bytes: int
-    watches: bool
+    sites: list[Site]  # the loads and stores that are counted
+    shared_bytes: int  # static shared memory of a block
+    watches: bool  # whether it has a loop that may spin
+    # Whether it stores, loads or computes addresses, so that it may reach more than its arguments.
     follows: bool
+    # Whether its blocks meet at a barrier of the grid, so that all of them must fit on the device.
     cooperative: bool
 
 

@@ -256,31 +256,17 @@ class Selection(Step):
 
 @dataclass(eq=False)
 class Loop(Step):
-    """Every loop; its first statement stands in front of it.
+    """Every loop; its first statement stands in front of it."""
 
-    Attributes
-    ----------
-    source : For
-        As it is written.
-    counter : Variable, optional
-        What its first statement declares.
-    changed : list of Variable
-        What a turn may assign to.
-    test, step : Piece
-        What is done before and behind each turn. `endless` if the test is missing or always true.
-    condition : Node, optional
-        The value of the test.
-    body : list of Step
-        One turn.
-    """
-
-    source: For
-    counter: Variable | None
-    changed: list[Variable]
+    source: For  # as it is written
+    counter: Variable | None  # what its first statement declares
+    changed: list[Variable]  # what a turn may assign to
+    # `test` and `step`: what is done before and behind each turn. `endless` if the test is missing or
+    # always true.
     test: Piece
-    condition: Node | None
+    condition: Node | None  # the value of the test
     endless: bool
-    body: list[Step]
+    body: list[Step]  # one turn
     step: Piece
 
 

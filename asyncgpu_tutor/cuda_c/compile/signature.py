@@ -42,56 +42,27 @@ PLACED = {"__constant__", "__device__", "__managed__"}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel.
+    """One parameter of a kernel."""
 
-    Attributes
-    ----------
-    name : str
-        As in the source.
-    ctype : str
-        Of the number, or of what the pointer points to: "float", "unsigned int", "float4".
-    pointer : bool
-        Whether it is a pointer.
-    const : bool
-        For a pointer, whether what it points to is const, so that the kernel only reads it.
-    dtype : np.dtype or None
-        NumPy's type of one element; None for a struct. A vector such as float4 has that of its
-        components.
-    record : np.dtype, optional
-        Of a struct or vector that is passed by value.
-    """
-
-    name: str
-    ctype: str
-    pointer: bool
+    name: str  # as in the source
+    ctype: str  # of the number, or of what the pointer points to: "float", "unsigned int", "float4"
+    pointer: bool  # whether it is a pointer
+    # For a pointer, whether what it points to is const, so that the kernel only reads it.
     const: bool
+    # NumPy's type of one element; None for a struct. A vector such as float4 has that of its components.
     dtype: np.dtype[Any] | None
-    record: np.dtype[Any] | None = None
+    record: np.dtype[Any] | None = None  # of a struct or vector that is passed by value
 
 
 @dataclass(frozen=True)
 class Global:
-    """A `__constant__` or `__device__` variable of a file, which the host can set and read.
+    """A `__constant__` or `__device__` variable of a file, which the host can set and read."""
 
-    Attributes
-    ----------
-    name : str
-        As in the source.
-    ctype : str
-        As one would write it.
-    dtype : np.dtype
-        Of one element; structured for a struct.
-    shape : tuple of int
-        Its lengths; a vector such as float4 adds that of its components.
-    constant : bool
-        Whether kernels only read it.
-    """
-
-    name: str
-    ctype: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    constant: bool
+    name: str  # as in the source
+    ctype: str  # as one would write it
+    dtype: np.dtype[Any]  # of one element; structured for a struct
+    shape: tuple[int, ...]  # its lengths; a vector such as float4 adds that of its components
+    constant: bool  # whether kernels only read it
 
 
 @dataclass(frozen=True)
@@ -171,10 +142,7 @@ def instance_of(
 ) -> tuple[Function, Scope, str]:
     """The kernel that a name expression means, the scope of its template, and its proper name.
 
-    Raises
-    ------
-    KernelCompileError
-        If there is none.
+    Raises `KernelCompileError` if there is none.
     """
     stem, _, rest = name.partition("<")
     stem = stem.strip()
@@ -281,17 +249,8 @@ def read_signature(source: str, name: str) -> Signature:
 
     Works also where the body holds what the interpreter refuses.
 
-    Parameters
-    ----------
-    source : str
-        Text of the file.
-    name : str
-        Of the kernel, or of an instance of a template.
-
-    Raises
-    ------
-    KernelCompileError
-        If there is no such kernel, or its head cannot be read.
+    `name` may be that of an instance of a template. Raises `KernelCompileError` if there is no such kernel,
+    or its head cannot be read.
     """
     text = Source(source)
     prepared = preprocess(text)

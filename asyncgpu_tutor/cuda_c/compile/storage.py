@@ -141,10 +141,7 @@ def has_pointer(ctype: CType) -> bool:
 def writable(c: Context, expr: Expr, at: Position) -> Place:
     """The place of an expression that is about to be assigned to.
 
-    Raises
-    ------
-    KernelCompileError
-        If it has none, or is const.
+    Raises `KernelCompileError` if it has none, or is const.
     """
     place = expr.place
     if place is None:

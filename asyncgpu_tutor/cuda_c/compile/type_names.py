@@ -48,10 +48,7 @@ from asyncgpu_tutor.errors import KernelCompileError
 def resolve(c: Context, name: TypeName) -> CType:
     """The type that a type name means here; a reference is that of what it refers to.
 
-    Raises
-    ------
-    KernelCompileError
-        An unknown name.
+    Raises `KernelCompileError` for an unknown name.
     """
     ctype: CType
     if name.function is not None:
@@ -420,10 +417,7 @@ def array_type(
 def integer_constant(c: Context, node: Expression, what: str) -> int:
     """Value of a constant expression.
 
-    Raises
-    ------
-    KernelCompileError
-        If it is not an integer known at compile time.
+    Raises `KernelCompileError` if it is not an integer known at compile time.
     """
     expr = c.expression(node)
     if expr.constant is None:

@@ -60,42 +60,20 @@ Place: TypeAlias = RegisterPlace | MemoryPlace
 
 @dataclass
 class Expr:
-    """An expression, ready to run.
+    """An expression, ready to run."""
 
-    Attributes
-    ----------
-    type : CType
-        Type of its value; an array's value is a pointer to its first element.
-    run : callable
-        Computes it for the lanes of a mask.
-    node : Node
-        What the record calls it.
-    constant : NumPy scalar, optional
-        Its value, if that is known now.
-    place : Place, optional
-        Where it is, if it may stand on the left of an assignment.
-    origin : Origin, optional
-        Of a pointer.
-    site : Site, optional
-        Where it loads, if it does.
-    text : str, optional
-        Of a string literal.
-    product : pair of callables, optional
-        The factors, if it is a floating-point product that an addition may swallow.
-    rank : float
-        Its place in the order in which the operands of a sum are sorted (`contraction`).
-    """
-
-    type: CType
-    run: Evaluate
+    type: CType  # type of its value; an array's value is a pointer to its first element
+    run: Evaluate  # computes it for the lanes of a mask
     at: Position
-    node: Node
-    constant: Any = None
-    place: Place | None = None
-    origin: Origin | None = None
-    site: Site | None = None
-    text: str | None = None
+    node: Node  # what the record calls it
+    constant: Any = None  # its value, if that is known now
+    place: Place | None = None  # where it is, if it may stand on the left of an assignment
+    origin: Origin | None = None  # of a pointer
+    site: Site | None = None  # where it loads, if it does
+    text: str | None = None  # of a string literal
+    # The factors, if it is a floating-point product that an addition may swallow.
     product: tuple[Evaluate, Evaluate] | None = None
+    # Its place in the order in which the operands of a sum are sorted (`contraction`).
     rank: float = 0
 
 
@@ -168,33 +146,20 @@ class Target:
 
 @dataclass(eq=False)
 class Class:
-    """What belongs to a struct besides its data.
-
-    Attributes
-    ----------
-    scope : Scope
-        What names mean inside of it: its types, its static constants, the arguments of its template.
-    methods : dict of str to list of Function
-        Its functions; constructors are called as the struct is.
-    initial : list of (str, Expression)
-        Values that members get if nobody gives them others.
-    template, arguments : StructTemplate and list, optional
-        Of an instance of a template.
-    base : Class, optional
-        What it is derived from. An object begins with that part, a field without a name.
-    parts : bool
-        Whether making one of its members takes more than values.
-    """
+    """What belongs to a struct besides its data."""
 
     type: Struct
     name: str
+    # What names mean inside of it: its types, its static constants, the arguments of its template.
     scope: Scope
-    methods: dict[str, list[Function]]
-    initial: list[tuple[str, Expression]]
+    methods: dict[str, list[Function]]  # its functions; constructors are called as the struct is
+    initial: list[tuple[str, Expression]]  # values that members get if nobody gives them others
+    # `template` and `arguments`: of an instance of a template.
     template: StructTemplate | None = None
     arguments: Sequence[TypeBinding | Number] = ()
+    # What it is derived from. An object begins with that part, a field without a name.
     base: Class | None = None
-    parts: bool = False
+    parts: bool = False  # whether making one of its members takes more than values
 
     @property
     def constructors(self) -> list[Function]:

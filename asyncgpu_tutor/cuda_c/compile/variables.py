@@ -101,32 +101,17 @@ class Origin:
 
 @dataclass(eq=False)
 class Variable:
-    """A name that has storage.
-
-    Attributes
-    ----------
-    slot : int
-        Where `Team.slots` keeps its value; for `memory`, the pointer to it.
-    memory : bool
-        Lives in memory, since it is an array, shared, constant, or its address is taken.
-    thread : bool
-        For `memory`: it is one thread's own.
-    parameter : bool
-        It is one of the kernel's, which are in constant memory.
-    unset : bool
-        Declared without a value, so that reads are checked.
-    rank : float
-        That of the value last assigned to it (`contraction`).
-    """
+    """A name that has storage."""
 
     name: str
     type: CType
-    slot: int
+    slot: int  # where `Team.slots` keeps its value; for `memory`, the pointer to it
+    # Lives in memory, since it is an array, shared, constant, or its address is taken.
     memory: bool = False
     const: bool = False
     volatile: bool = False
-    unset: bool = False
-    thread: bool = False
-    parameter: bool = False
+    unset: bool = False  # declared without a value, so that reads are checked
+    thread: bool = False  # for `memory`: it is one thread's own
+    parameter: bool = False  # it is one of the kernel's, which are in constant memory
     origin: Origin = field(default_factory=Origin)
-    rank: float = 0
+    rank: float = 0  # that of the value last assigned to it (`contraction`)

@@ -29,18 +29,10 @@ class Site:
 
 
 class Meter(Protocol):
-    """Told of everything that may cost time. A `point` is the number of a straight piece of code.
+    """Told of everything that may cost time. A `point` is the number of a straight piece of code."""
 
-    Attributes
-    ----------
-    barriers : int
-        Block barriers passed.
-    exact_left : int
-        Lane accesses whose addresses are still to be noted one by one.
-    """
-
-    barriers: int
-    exact_left: int
+    barriers: int  # block barriers passed
+    exact_left: int  # lane accesses whose addresses are still to be noted one by one
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
         """The lanes of `mask` pass a point so many times."""

@@ -24,30 +24,18 @@ Dim = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a launch may go, and what is checked.
+    """How far a launch may go, and what is checked."""
 
-    Attributes
-    ----------
-    step_budget : int
-        Loop iterations that one batch of blocks, all its threads in lockstep, may take together.
-    batch_lanes : int
-        Threads that run side by side. Affects speed and memory, and no result of a correct kernel.
-    printed_lines : int
-        Calls of printf that are kept; the ones beyond are counted only.
-    resident_blocks : int, optional
-        Blocks that fit on the device at once; matters where blocks wait for each other.
-    patience : float
-        Seconds until a line on stderr says that this takes long.
-    watcher : callable, optional
-        Told of each access to global or shared memory before it is made, so also of one that fails: team,
-        mask, pointer, bytes, and where in the source it is.
-    """
-
+    # Loop iterations that one batch of blocks, all its threads in lockstep, may take together.
     step_budget: int = 500_000
+    # Threads that run side by side. Affects speed and memory, and no result of a correct kernel.
     batch_lanes: int = 16384
-    printed_lines: int = 10_000
+    printed_lines: int = 10_000  # calls of printf that are kept; the ones beyond are counted only
+    # Blocks that fit on the device at once; matters where blocks wait for each other.
     resident_blocks: int | None = None
-    patience: float = 2.0
+    patience: float = 2.0  # seconds until a line on stderr says that this takes long
+    # Told of each access to global or shared memory before it is made, so also of one that fails: team,
+    # mask, pointer, bytes, and where in the source it is.
     watcher: Callable[[Team, Mask, Any, int, Site], None] | None = None
 
 
@@ -306,18 +294,9 @@ class Team:
     ) -> NoReturn:
         """Raise a `KernelFault` of class `kind`.
 
-        Parameters
-        ----------
-        kind : callable
-            The class.
-        at : Position
-            Where in the source.
-        lane : int or None
-            The offending lane of the batch, if one can be named.
-        what : str
-            What the kernel did, as the rest of a sentence that begins with its name.
-        **more
-            Fields of `FaultSite`: array, index, bound.
+        `lane` is the offending lane of the batch, if one can be named; `what` is what the kernel did, as
+        the rest of a sentence that begins with its name; `more` are fields of `FaultSite`: array, index,
+        bound.
         """
         site = self.site(at, lane, **more)
         who = ""

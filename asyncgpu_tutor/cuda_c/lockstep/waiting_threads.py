@@ -67,26 +67,17 @@ class Group:
 
 
 class Waiters:
-    """Those of a team who wait.
-
-    Attributes
-    ----------
-    groups : dict of int to Group
-        By place.
-    count : int
-        How often lanes have been set aside.
-    met, passed : ndarray of bool
-        Lanes that may pass their barrier, since the rest of their block has come to another one; and those
-        of them for whom it has been noted that they met.
-    """
+    """Those of a team who wait."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.groups: dict[int, Group] = {}
+        self.groups: dict[int, Group] = {}  # by place
         self.bits: Bits = np.zeros(layout.lanes, np.bool_)
+        # `met` and `passed`: lanes that may pass their barrier, since the rest of their block has come to
+        # another one; and those of them for whom it has been noted that they met.
         self.met: Bits = np.zeros(layout.lanes, np.bool_)
         self.passed: Bits = np.zeros(layout.lanes, np.bool_)
-        self.count = 0
+        self.count = 0  # how often lanes have been set aside
 
     def park(
         self,

@@ -37,11 +37,8 @@ class Placed(Protocol):
 class Addresses:
     """The address space of one launch.
 
-    Parameters
-    ----------
-    others : callable, optional
-        The memory that has an address which is of none of the launch's own, as a region; None if there is
-        none.
+    `others` finds the memory that has an address which is of none of the launch's own, as a region, or
+    None.
     """
 
     def __init__(self, others: Callable[[int], tuple[Region, Placed] | None] | None = None) -> None:

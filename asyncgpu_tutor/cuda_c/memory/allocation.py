@@ -11,17 +11,10 @@ from numpy.typing import DTypeLike, NDArray
 
 @dataclass(frozen=True, eq=False)
 class MemoryState:
-    """What some memory held at one time.
+    """What some memory held at one time."""
 
-    Attributes
-    ----------
-    data : ndarray of uint64
-        Its contents, padded.
-    shadow : ndarray of uint64, or None
-        Where it was written, a byte for a byte; None if everywhere.
-    """
-
-    data: NDArray[np.uint64]
+    data: NDArray[np.uint64]  # its contents, padded
+    # Where it was written, a byte for a byte; None if everywhere.
     shadow: NDArray[np.uint64] | None
 
     @property
@@ -42,21 +35,6 @@ class GlobalMemory:
     room : ndarray of uint8, optional
         Bytes of somebody else, in place of new ones: a multiple of 16, and at least `nbytes`. They count as
         written.
-
-    Attributes
-    ----------
-    data : ndarray of uint8, shape (nbytes,)
-        Its contents. Whoever writes here says so by `mark_written`.
-    mapped : bool
-        Whether it is the host's, who may write to it at any time.
-    address : int
-        Where it is on its device; 0 if it is on none.
-    readonly : bool
-        Whether a kernel that writes to it fails.
-    advice : str
-        What a message about a read of what nothing has written adds.
-    trail : ndarray of uint8, or None
-        If set, kernels note here which bytes they store to: 1 for each.
     """
 
     def __init__(self, nbytes: int, name: str = "", room: NDArray[np.uint8] | None = None) -> None:
@@ -64,15 +42,17 @@ class GlobalMemory:
             raise ValueError(f"an allocation of {nbytes} bytes is not possible")
         self.nbytes = nbytes
         self.name = name
-        self.address = 0
-        self.readonly = False
-        self.mapped = room is not None
-        self.advice = ""
+        self.address = 0  # where it is on its device; 0 if it is on none
+        self.readonly = False  # whether a kernel that writes to it fails
+        self.mapped = room is not None  # whether it is the host's, who may write to it at any time
+        self.advice = ""  # what a message about a read of what nothing has written adds
+        # If set, kernels note here which bytes they store to: 1 for each.
         self.trail: NDArray[np.uint8] | None = None
         # The room is a multiple of 16 bytes, so that every element type has a view of all of it.
         self._room: NDArray[np.uint8] = (
             np.zeros(-(-nbytes // 16) * 16, np.uint8) if room is None else room
         )
+        # Its contents. Whoever writes here says so by `mark_written`.
         self.data = self._room[:nbytes]
         self._written: NDArray[np.uint8] | None = None
         self.fully_initialised = nbytes == 0 or room is not None

@@ -25,16 +25,8 @@ from asyncgpu_tutor.errors import ReadOnlyError
 class GlobalRegion(ByteRegion):
     """One allocation, during one launch.
 
-    Parameters
-    ----------
-    memory : GlobalMemory
-        The allocation.
-    launch : Launch
-        The launch.
-    cell : int
-        Bytes of the smallest element that the kernel is expected to write.
-    watched : bool
-        Whether reads must be remembered, since something in the kernel may write here.
+    `cell` is how many bytes the smallest element has that the kernel is expected to write. Reads of what is
+    `watched` are remembered, since something in the kernel may write there.
     """
 
     def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:

@@ -28,14 +28,7 @@ class LocalRegion(Named):
     handed out and replaced as a whole, and nothing is copied. The first index that differs between
     threads turns the rows into one matrix.
 
-    Parameters
-    ----------
-    name, ctype : str, CType
-        What the source calls it, and its type.
-    unit : int
-        Bytes of its smallest element.
-    team : Team
-        The batch.
+    `unit` is how many bytes its smallest element has.
     """
 
     def __init__(self, name: str, ctype: CType, unit: int, team: Team) -> None:

@@ -72,10 +72,7 @@ def mixed(ptr: Ptr) -> bool:
 def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
     """What a pointer points into.
 
-    Raises
-    ------
-    OutOfBoundsError
-        For the null pointer.
+    Raises `OutOfBoundsError` for the null pointer.
     """
     if ptr.region is None:
         verb = "writes through" if site.write else "reads through"

@@ -6,15 +6,10 @@ from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, Struct, s
 
 
 class Named:
-    """A memory that knows how its variables were declared.
-
-    Attributes
-    ----------
-    types : dict
-        For each name, the type of what it stands for; a pointer stands for an array of its targets.
-    """
+    """A memory that knows how its variables were declared."""
 
     def __init__(self) -> None:
+        # For each name, the type of what it stands for; a pointer stands for an array of its targets.
         self.types: dict[str, CType] = {}
 
     def declare(self, name: str, ctype: CType) -> None:

@@ -46,24 +46,14 @@ class Ptr:
 
     Kept in this form, rather than as a number of bytes, so that `x[i]` needs no arithmetic: `i`
     itself is the offset, and the element size the stride.
-
-    Attributes
-    ----------
-    region : Region or None
-        None is the null pointer.
-    offset : int or ndarray
-        The same for all threads, or one for each.
-    stride, base : int
-        Bytes.
-    name : str
-        What messages call the array.
     """
 
-    region: Region | None
-    offset: Any
+    region: Region | None  # None is the null pointer
+    offset: Any  # the same for all threads, or one for each
+    # `stride` and `base`: bytes.
     stride: int
     base: int
-    name: str
+    name: str  # what messages call the array
 
     def plus(self, count: Any, step: int) -> Ptr:
         """Address of element `count` of those that begin here, `step` bytes each."""

@@ -225,10 +225,7 @@ class ByteRegion(Named):
     ) -> tuple[int, Any]:
         """Element index as `shift + part`; part is an int, or an array over the lanes of `mask`.
 
-        Raises
-        ------
-        OutOfBoundsError, MisalignedError
-            For the first lane that has such an address.
+        Raises `OutOfBoundsError` or `MisalignedError` for the first lane that has such an address.
         """
         size = scalar.size
         offset = ptr.offset

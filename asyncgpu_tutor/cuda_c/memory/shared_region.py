@@ -21,14 +21,7 @@ _READ_LOG = 64
 class SharedRegion(ByteRegion):
     """One `__shared__` variable, in all blocks of a batch.
 
-    Parameters
-    ----------
-    nbytes : int
-        Bytes in one block.
-    team : Team
-        The batch.
-    cell : int
-        Bytes of its smallest element.
+    It has `nbytes` bytes in one block, and `cell` of them are its smallest element.
     """
 
     shared = True

@@ -19,14 +19,8 @@ from asyncgpu_tutor.errors import DeadlockError
 class Blocks:
     """The blocks of a launch, of which as many are under way as fit on the device.
 
-    Parameters
-    ----------
-    launch, code, tally
-        The launch, its kernel, and who counts.
-    values : mapping of int to value
-        What the slots of the parameters hold.
-    wanted : ndarray of int
-        Numbers of the blocks, in the order in which they begin.
+    `values` is what the slots of the parameters hold, and `wanted` the numbers of the blocks, in the order
+    in which they begin.
     """
 
     def __init__(

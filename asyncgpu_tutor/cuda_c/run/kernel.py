@@ -36,18 +36,10 @@ from asyncgpu_tutor.errors import LaunchConfigError, UsageError
 
 @dataclass(frozen=True)
 class LaunchResult:
-    """What a launch leaves behind, apart from what it wrote.
+    """What a launch leaves behind, apart from what it wrote."""
 
-    Attributes
-    ----------
-    counts : Counts
-        What it did.
-    printed : str
-        What it printed, in the order of its threads.
-    """
-
-    counts: Counts
-    printed: str
+    counts: Counts  # what it did
+    printed: str  # what it printed, in the order of its threads
 
 
 class Execution:
@@ -78,10 +70,8 @@ class Execution:
 
         With `last` they have not, and never will: threads that count how long they wait give up.
 
-        Raises
-        ------
-        KernelFault
-            One of its subclasses; `DeadlockError` if it waits for the `last` time and does not give up.
+        Raises `KernelFault`, one of its subclasses; `DeadlockError` if it waits for the `last` time and
+        does not give up.
         """
         self._launch.since = time.monotonic() - self._spent
         try:

@@ -335,11 +335,8 @@ class Program:
     ) -> LaunchResult:
         """Run a kernel to its end; parameters as of `begin`.
 
-        Raises
-        ------
-        KernelFault
-            One of its subclasses, if the kernel does what no kernel may do. What it wrote until
-            then stays written.
+        Raises `KernelFault`, one of its subclasses, if the kernel does what no kernel may do. What it wrote
+        until then stays written.
         """
         execution = self.begin(
             name,

@@ -23,30 +23,21 @@ class Node:
 
 @dataclass(kw_only=True)
 class TypeName(Node):
-    """A type before its declarator.
+    """A type before its declarator."""
 
-    Attributes
-    ----------
-    base : str
-        Canonical spelling of a built-in type, or the name of a struct, typedef or template
-        parameter; "auto" where the initialiser decides.
-    arguments : list
-        Template arguments of a struct template.
-    nested : list of str
-        Names behind `::`, as in `Traits<T>::value_type`.
-    pointers : list of set of str
-        One set of qualifiers for each `*`, the innermost first.
-    function, array : FunctionType, ArrayType, optional
-        In the place of `base`: that of a pointer to a function, or of what a pointer to an array points to.
-    """
-
+    # Canonical spelling of a built-in type, or the name of a struct, typedef or template parameter; "auto"
+    # where the initialiser decides.
     base: str
     const: bool = False
     volatile: bool = False
+    # One set of qualifiers for each `*`, the innermost first.
     pointers: list[set[str]] = field(default_factory=list[set[str]])
     reference: bool = False
-    arguments: list[TypeName | Expression] | None = None
+    arguments: list[TypeName | Expression] | None = None  # template arguments of a struct template
+    # Names behind `::`, as in `Traits<T>::value_type`.
     nested: list[str] = field(default_factory=list[str])
+    # `function` and `array`: in the place of `base`: that of a pointer to a function, or of what a pointer
+    # to an array points to.
     function: FunctionType | None = None
     array: ArrayType | None = None
 
@@ -319,37 +310,24 @@ class Return(Statement):
 
 @dataclass(kw_only=True)
 class StructDef(Statement):
-    """A struct, class or union, at any level.
-
-    Attributes
-    ----------
-    members : list
-        Data, static constants and types, in order; a union or struct without a name is among them.
-    methods : list of Function
-        A constructor is called as the struct is.
-    enumerators : Declaration, optional
-        Of an enumeration, which is written as a struct that holds nothing else.
-    specialises : list, optional
-        Template arguments for which this is meant.
-    variables : Declaration, optional
-        What is declared together with it.
-    base : TypeName, optional
-        The struct that it is derived from.
-    declared : bool
-        It is only said to exist: `struct S;`.
-    """
+    """A struct, class or union, at any level."""
 
     name: str
+    # Data, static constants and types, in order; a union or struct without a name is among them.
     members: list[Declaration | StructDef]
+    # It is only said to exist: `struct S;`.
     declared: bool = False
+    # A constructor is called as the struct is.
     methods: list[Function] = field(default_factory=list["Function"])
     align: Expression | None = None
     template: Template | None = None
     union: bool = False
+    # Of an enumeration, which is written as a struct that holds nothing else.
     enumerators: Declaration | None = None
+    # Template arguments for which this is meant.
     specialises: list[TypeName | Expression] | None = None
-    variables: Declaration | None = None
-    base: TypeName | None = None
+    variables: Declaration | None = None  # what is declared together with it
+    base: TypeName | None = None  # the struct that it is derived from
 
 
 # -- top level
@@ -391,17 +369,7 @@ class Param(Node):
 
 @dataclass(kw_only=True)
 class Function(Node):
-    """A kernel or a device function; `body` is None for a mere declaration.
-
-    Attributes
-    ----------
-    initial : list of (str, Braces)
-        What a constructor gives to members before its body.
-    refusal : UnsupportedFeatureError, optional
-        Why the body could not be read; raised when the function is needed.
-    namespace : tuple of str
-        Those around it, outermost first.
-    """
+    """A kernel or a device function; `body` is None for a mere declaration."""
 
     name: str
     returns: TypeName
@@ -412,9 +380,11 @@ class Function(Node):
     specialises: list[TypeName | Expression] | None = None
     static: bool = False
     const: bool = False
+    # What a constructor gives to members before its body.
     initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])
+    # Why the body could not be read; raised when the function is needed.
     refusal: UnsupportedFeatureError | None = None
-    namespace: tuple[str, ...] = ()
+    namespace: tuple[str, ...] = ()  # those around it, outermost first
 
 
 @dataclass(kw_only=True)

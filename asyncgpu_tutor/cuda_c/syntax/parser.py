@@ -16,20 +16,9 @@ from asyncgpu_tutor.errors import KernelCompileError, UnsupportedFeatureError
 def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> ast.Unit:
     """Syntax tree of a source.
 
-    Parameters
-    ----------
-    source : Source
-        For messages.
-    text : Preprocessed
-        Its tokens.
-    heads_only : bool
-        Skip the bodies of functions, and whatever else at the top level cannot be read, so that a
-        kernel's parameters are known even where its body is not supported.
-
-    Raises
-    ------
-    KernelCompileError, UnsupportedFeatureError
-        With line, column and caret.
+    With `heads_only` the bodies of functions are skipped, and whatever else at the top level cannot be
+    read, so that a kernel's parameters are known even where its body is not supported. Raises
+    `KernelCompileError` or `UnsupportedFeatureError`, with line, column and caret.
     """
     before = _prelude()
     parser = _Parser(source, text, heads_only)

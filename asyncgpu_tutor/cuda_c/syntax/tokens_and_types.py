@@ -69,14 +69,7 @@ _KEYWORDS = {
 class TypeParser(ABC):
     """A cursor over tokens that can read types.
 
-    Parameters
-    ----------
-    source : Source
-        For messages.
-    tokens : sequence of Token
-        As the preprocessor left them.
-    headers : frozenset of str
-        Headers included; `half` exists only with `cuda_fp16.h`.
+    `headers` are those that are included: `half` exists only with `cuda_fp16.h`.
     """
 
     def __init__(self, source: Source, tokens: Sequence[Token], headers: frozenset[str]) -> None:

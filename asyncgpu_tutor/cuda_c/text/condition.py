@@ -33,10 +33,7 @@ _OPERATIONS: dict[str, Callable[[int, int], int]] = {
 def evaluate_condition(source: Source, at: Position, tokens: list[Token]) -> int:
     """Value of the tokens behind `#if`, macros already expanded; an unknown name counts 0.
 
-    Raises
-    ------
-    KernelCompileError
-        If they are not one integer expression.
+    Raises `KernelCompileError` if they are not one integer expression.
     """
     reader = _Reader(source, at, tokens)
     value = reader.ternary()

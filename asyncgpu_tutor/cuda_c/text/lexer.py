@@ -46,27 +46,14 @@ _SPELLINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word of the source.
+    """One word of the source."""
 
-    Attributes
-    ----------
-    kind : str
-        "name", "number", "string", "char", "op", "newline" or "end".
-    text : str
-        As it was written; an operator that was written as a word, such as ``and``, as its sign.
-    at : Position
-        Where; for the product of a macro, where the macro was used.
-    spaced : bool
-        White space came before it.
-    hidden : frozenset of str
-        Macros that must not be expanded in it again.
-    """
-
-    kind: str
+    kind: str  # "name", "number", "string", "char", "op", "newline" or "end"
+    # As it was written; an operator that was written as a word, such as ``and``, as its sign.
     text: str
-    at: Position
-    spaced: bool = False
-    hidden: frozenset[str] = frozenset()
+    at: Position  # where; for the product of a macro, where the macro was used
+    spaced: bool = False  # white space came before it
+    hidden: frozenset[str] = frozenset()  # macros that must not be expanded in it again
 
     def is_(self, *texts: str) -> bool:
         """Whether it is one of these operators or words (never a string or a number)."""
@@ -85,10 +72,7 @@ class Token:
 def tokenise(source: Source) -> list[Token]:
     """All tokens of a source, closed by one of kind "end".
 
-    Raises
-    ------
-    KernelCompileError
-        At a character that no token begins with, an open comment or an open string.
+    Raises `KernelCompileError` at a character that no token begins with, an open comment or an open string.
     """
     text = source.text
     tokens: list[Token] = []

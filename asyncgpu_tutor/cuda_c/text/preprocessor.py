@@ -8,12 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple
 
-from asyncgpu_tutor.cuda_c.text.bfloat16 import HEADER as BFLOAT16
 from asyncgpu_tutor.cuda_c.text.condition import evaluate_condition
-from asyncgpu_tutor.cuda_c.text.cooperative_groups import HEADER as COOPERATIVE_GROUPS
-from asyncgpu_tutor.cuda_c.text.curand import HEADER as CURAND
+from asyncgpu_tutor.cuda_c.text.headers import text_of
 from asyncgpu_tutor.cuda_c.text.lexer import Token, tokenise
-from asyncgpu_tutor.cuda_c.text.prelude import PRELUDE, STANDARD
 from asyncgpu_tutor.cuda_c.text.published import device_code
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 
@@ -37,10 +34,11 @@ _PREDEFINED = {
     "__CUDA_ARCH__": "900",
     "__cplusplus": "201703L",
 }
+# Headers of NVIDIA's: the word by which an #include asks for each, and its file.
 _HEADERS = {
-    "cooperative_groups": COOPERATIVE_GROUPS,
-    "cuda_bf16.h": BFLOAT16,
-    "curand_kernel.h": CURAND,
+    "cooperative_groups": "cooperative_groups.h",
+    "cuda_bf16.h": "cuda_bf16.h",
+    "curand_kernel.h": "curand_kernel.h",
 }
 _MAX_EXPANSIONS = 200_000
 
@@ -68,10 +66,7 @@ class Preprocessed:
 def preprocess(source: Source) -> Preprocessed:
     """Take the device code of a file, expand macros, and drop the text that conditions exclude.
 
-    Raises
-    ------
-    KernelCompileError
-        Malformed directives, `#error`.
+    Raises `KernelCompileError` for malformed directives, `#error`.
     """
     code = device_code(source.text)
     tokens = _Preprocessor(source, dict(_prelude().macros)).run(code.text)
@@ -86,20 +81,19 @@ class _Prelude(NamedTuple):
 
 @cache
 def _prelude() -> _Prelude:
-    reader = _Preprocessor(Source(PRELUDE + STANDARD, "prelude"), {})
+    text = text_of("standard_names.h") + text_of("namespace_std.h")
+    reader = _Preprocessor(Source(text, "prelude"), {})
     for name, value in _PREDEFINED.items():
         reader.define_text(name, value)
-    return _Prelude(reader.run(PRELUDE + STANDARD), reader.macros)
+    return _Prelude(reader.run(text), reader.macros)
 
 
 @cache
 def _of_header(name: str) -> list[Token]:
     """Tokens of a header of NVIDIA's; lines below 0 are none of the file's."""
-    return [
-        replace(token, at=Position(-token.at.line, token.at.column))
-        for token in tokenise(Source(_HEADERS[name], name))
-        if token.kind not in ("newline", "end")
-    ]
+    source = Source(text_of(_HEADERS[name]), name)
+    tokens = _Preprocessor(source, {}).run(source.text)[:-1]
+    return [replace(t, at=Position(-t.at.line, t.at.column)) for t in tokens]
 
 
 def prelude_tokens() -> list[Token]:

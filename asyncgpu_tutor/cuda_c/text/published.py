@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
+from asyncgpu_tutor.cuda_c.text.headers import text_of
 from asyncgpu_tutor.cuda_c.text.lexer import PATTERN
-from asyncgpu_tutor.cuda_c.text.prelude import PRELUDE, STANDARD
 
 MARKS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 _TYPES = {"struct", "class", "union", "enum"}
@@ -45,24 +45,13 @@ _DIRECTIVE = re.compile(r"#[ \t]*(\w*)(?:\\\r?\n|/\*.*?\*/|//[^\n]*|[^\n])*", re
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """What of a file is for the device.
+    """What of a file is for the device."""
 
-    Attributes
-    ----------
-    text : str
-        As long as the file, line for line.
-    aside : mapping of str to str
-        Functions and variables that were set aside, by name, each with where it stands.
-    missing : tuple of str
-        Headers of the author's own that are not in the text.
-    kernels : tuple of str
-        Names of the `__global__` functions, in order.
-    """
-
-    text: str
+    text: str  # as long as the file, line for line
+    # Functions and variables that were set aside, by name, each with where it stands.
     aside: Mapping[str, str]
-    missing: tuple[str, ...]
-    kernels: tuple[str, ...]
+    missing: tuple[str, ...]  # headers of the author's own that are not in the text
+    kernels: tuple[str, ...]  # names of the `__global__` functions, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +84,8 @@ def for_compiler(source: str) -> str:
     Lines are counted from the source's own first.
     """
     text = device_code(source).text
-    return f"{PRELUDE}{STANDARD if _STD.search(text) else ''}#line 1\n{text}"
+    std = text_of("namespace_std.h") if _STD.search(text) else ""
+    return f"{text_of('standard_names.h')}{std}#line 1\n{text}"
 
 
 class _Reader:

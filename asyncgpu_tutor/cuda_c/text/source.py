@@ -31,20 +31,14 @@ class Source:
     def fail(self, at: Position, message: str) -> NoReturn:
         """Refuse what a CUDA compiler refuses too.
 
-        Raises
-        ------
-        KernelCompileError
-            Always; with line, column, the line itself and a caret.
+        Raises `KernelCompileError`, always; with line, column, the line itself and a caret.
         """
         raise KernelCompileError(self._render(at, message), line=at.line, column=at.column)
 
     def unsupported(self, at: Position, message: str) -> NoReturn:
         """Refuse what a GPU would run, and this interpreter would not run rightly.
 
-        Raises
-        ------
-        UnsupportedFeatureError
-            Always.
+        Raises `UnsupportedFeatureError`, always.
         """
         text = self._render(at, f"{message} (a GPU runs this; the simulated device does not)")
         raise UnsupportedFeatureError(text, line=at.line, column=at.column)

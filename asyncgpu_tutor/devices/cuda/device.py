@@ -53,22 +53,14 @@ HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinn
 
 
 class CupyMemory:
-    """One allocation.
-
-    Attributes
-    ----------
-    pointer : cupy.cuda.MemoryPointer
-        CuPy's; it frees the memory when it goes.
-    ptr : int
-        Its address on the device.
-    """
+    """One allocation."""
 
     __slots__ = ("nbytes", "pointer", "ptr")
 
     def __init__(self, pointer: Any, nbytes: int) -> None:
-        self.pointer = pointer
+        self.pointer = pointer  # CuPy's; it frees the memory when it goes
         self.nbytes = nbytes
-        self.ptr: int = pointer.ptr
+        self.ptr: int = pointer.ptr  # its address on the device
 
 
 class PooledMemory(CupyMemory):

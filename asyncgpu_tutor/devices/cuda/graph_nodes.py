@@ -23,18 +23,13 @@ class Outline:
     branches : sequence of int
         Numbers of the streams that the branches are drawn on; the first branch is drawn on the stream of the
         launch.
-
-    Attributes
-    ----------
-    nodes : int
-        How many there are.
     """
 
     def __init__(self, graph: str, calls: Sequence[Call], branches: Sequence[int]) -> None:
         self._branches = tuple(branches)
         self._steps = [(call, call_facts(call)) for call in calls]
         self._graph = graph
-        self.nodes = sum(call.is_work for call in calls)
+        self.nodes = sum(call.is_work for call in calls)  # how many there are
 
     def draft(
         self, log: SpanLog, stream: int, op: int | None, label: str, call: int | None

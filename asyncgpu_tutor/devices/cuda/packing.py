@@ -47,20 +47,11 @@ class Packer:
         The function, a ``CUfunction``.
     cooperative : bool
         Whether its blocks meet at a barrier of the grid: the driver then launches only what has room at once.
-
-    Attributes
-    ----------
-    call : callable
-        The driver's function that launches it.
-    pack : callable
-        Writes the arguments: memory and numbers, one for each parameter.
-    launch : callable
-        The same, and launches it; the driver copies the arguments before it returns. Takes grid and block,
-        (x, y, z); the arguments; the dynamic shared memory of a block, in bytes; a ``cudaStream_t``.
     """
 
     def __init__(self, signature: Signature, pointer: int, cooperative: bool = False) -> None:
         self.cooperative = cooperative
+        # The driver's function that launches it.
         self.call = driver.launchCooperativeKernel if cooperative else driver.launchKernel
         parameters = signature.parameters
         letters = [_letter(p) for p in parameters]
@@ -104,7 +95,11 @@ def launch(grid, block, args, shared, stream):
 """,
             space,
         )
+        # Writes the arguments: memory and numbers, one for each parameter.
         self.pack: Callable[[Sequence[Any]], None] = space["pack"]
+        # The same, and launches it; the driver copies the arguments before it returns. Takes grid and
+        # block, (x, y, z); the arguments; the dynamic shared memory of a block, in bytes; a
+        # ``cudaStream_t``.
         self.launch: Callable[..., None] = space["launch"]
 
 

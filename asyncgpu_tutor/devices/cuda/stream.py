@@ -21,18 +21,11 @@ NOT_READY = 600  # cudaErrorNotReady
 
 
 class CupyEvent:
-    """A point in the work of a CUDA stream.
-
-    Attributes
-    ----------
-    stream : CupyStream
-    heads : tuple of int
-        The spans in front of it, once a recording is read.
-    """
+    """A point in the work of a CUDA stream."""
 
     def __init__(self, stream: CupyStream) -> None:
         self.stream = stream
-        self.heads: tuple[int, ...] = ()
+        self.heads: tuple[int, ...] = ()  # the spans in front of it, once a recording is read
         self._event: Any = cupy.cuda.Event(disable_timing=True)  # destroys it when this goes
         self.ptr: int = self._event.ptr
 
@@ -69,21 +62,13 @@ class CupyEvent:
 
 
 class CupyStream:
-    """A CUDA stream.
-
-    Attributes
-    ----------
-    cupy : cupy.cuda.Stream
-        CuPy's.
-    ptr : int
-        The CUDA handle.
-    """
+    """A CUDA stream."""
 
     def __init__(self, device: CupyDevice, stream: Any, number: int) -> None:
         self.device = device
-        self.cupy = stream
+        self.cupy = stream  # CuPy's
         self.number = number
-        self.ptr = int(stream.ptr)
+        self.ptr = int(stream.ptr)  # the CUDA handle
         self.watcher = Watcher(device.ordinal, f"asyncgpu {device.name} stream {number}")
 
     def __repr__(self) -> str:

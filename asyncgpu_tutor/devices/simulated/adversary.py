@@ -15,18 +15,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Whim:
-    """What befalls one piece of work.
+    """What befalls one piece of work."""
 
-    Attributes
-    ----------
-    delay : float
-        How much later it may start, in us.
-    stretch : float
-        What its duration is multiplied with.
-    """
-
-    delay: float = 0.0
-    stretch: float = 1.0
+    delay: float = 0.0  # how much later it may start, in us
+    stretch: float = 1.0  # what its duration is multiplied with
 
 
 class Adversary:

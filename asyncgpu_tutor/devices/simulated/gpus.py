@@ -111,10 +111,7 @@ SPECS: dict[str, DeviceSpec] = {"h200": H200, "t4": T4, "l4": L4, "a100": A100, 
 def find_spec(name: str) -> DeviceSpec:
     """By name, or from a file that ends in ``.json``.
 
-    Raises
-    ------
-    UsageError
-        If there is none.
+    Raises `UsageError` if there is none.
     """
     if name.lower() in SPECS:
         return SPECS[name.lower()]
@@ -141,10 +138,7 @@ def save_spec(spec: DeviceSpec, path: Path) -> None:
 def load_spec(path: Path) -> DeviceSpec:
     """Read what `save_spec` wrote.
 
-    Raises
-    ------
-    UsageError
-        If the file cannot be read, or does not hold every constant of a spec.
+    Raises `UsageError` if the file cannot be read, or does not hold every constant of a spec.
     """
     try:
         told = json.loads(path.read_text(encoding="utf-8"))

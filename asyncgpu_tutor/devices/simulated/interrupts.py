@@ -18,10 +18,7 @@ def interruptible() -> Generator[None]:
     interpreter of kernels gives it none for as long as a kernel takes. The kernel fails then, and who awaits
     it gets the error: an interrupt that went through the loop itself would stop all of its tasks.
 
-    Raises
-    ------
-    DeviceError
-        If there was an interrupt that the event loop would have taken.
+    Raises `DeviceError` if there was an interrupt that the event loop would have taken.
     """
     before = None
     if threading.current_thread() is threading.main_thread():

@@ -42,28 +42,17 @@ Copying = Literal["memset", "h2d", "d2h", "d2d"]
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch, as it was executed.
+    """One launch, as it was executed."""
 
-    Attributes
-    ----------
-    kernel, source : str
-        Name and CUDA C.
-    grid, block : tuple of int
-        (x, y, z).
-    counts : Counts
-        What it did.
-    time : KernelTime
-        What the model makes of that.
-    extrapolated : bool
-        Whether only a sample of its blocks was interpreted; see `sampled_reference`.
-    """
-
+    # `kernel` and `source`: name and CUDA C.
     kernel: str
     source: str
+    # `grid` and `block`: (x, y, z).
     grid: Dim3
     block: Dim3
-    counts: Counts
-    time: KernelTime
+    counts: Counts  # what it did
+    time: KernelTime  # what the model makes of that
+    # Whether only a sample of its blocks was interpreted; see `sampled_reference`.
     extrapolated: bool = False
 
 
@@ -96,45 +85,27 @@ class SimFunction:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Piece:
-    """One piece of work, with all that it needs but a stream.
+    """One piece of work, with all that it needs but a stream."""
 
-    Attributes
-    ----------
-    kind, name : str
-        As in its span.
-    cost : float
-        What the host pays for the call, in us.
-    begin : callable
-        Takes effect when the work starts, and says how long it takes. What it finds out is written into
-        the dictionary, for the span.
-    writes, reads : sequence of SimMemory
-        What it touches.
-    detail : dict
-        What is known of it from the start, for the span.
-    at_end : callable, optional
-        Takes effect when the work is done: it writes to `fills`.
-    fills : numpy.ndarray, optional
-        Bytes of host memory.
-    fresh : sequence of SimMemory
-        What counts as just allocated when this begins.
-    lent : numpy.ndarray, optional
-        Bytes of pinned host memory that it reads, and that must not change until it has.
-    tells : Tells, optional
-        How a kernel may hear of others while it runs.
-    """
-
+    # `kind` and `name`: as in its span.
     kind: Literal["kernel", "memset", "h2d", "d2h", "d2d"]
     name: str
-    cost: float
+    cost: float  # what the host pays for the call, in us
+    # Takes effect when the work starts, and says how long it takes. What it finds out is written into the
+    # dictionary, for the span.
     begin: Callable[[dict[str, object]], Work]
+    # `writes` and `reads`: what it touches.
     writes: Sequence[SimMemory]
     reads: Sequence[SimMemory] = ()
+    # What is known of it from the start, for the span.
     detail: dict[str, object] = field(default_factory=dict[str, object])
+    # Takes effect when the work is done: it writes to `fills`.
     at_end: Callable[[], None] | None = None
-    fills: HostBuffer | None = None
-    fresh: Sequence[SimMemory] = ()
+    fills: HostBuffer | None = None  # bytes of host memory
+    fresh: Sequence[SimMemory] = ()  # what counts as just allocated when this begins
+    # Bytes of pinned host memory that it reads, and that must not change until it has.
     lent: HostBuffer | None = None
-    tells: Tells | None = None
+    tells: Tells | None = None  # how a kernel may hear of others while it runs
 
 
 # A fill is a kernel of the driver's: it needs next to no places, and yet queues for one behind kernels whose

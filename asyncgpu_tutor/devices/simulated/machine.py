@@ -91,21 +91,12 @@ class Machine:
 
     The host's clock stands still while Python runs, and moves by what each call costs, by explicit work,
     and by waiting.
-
-    Attributes
-    ----------
-    host : float
-        The host's clock, in us. Never behind `engine.now`.
-    answering : int
-        How many things the host is at work on for the sake of a kernel that waits for them.
-    patience_s : float
-        How long a kernel may wait for a host that only waits itself, in seconds.
-    lock : threading.RLock
-        Held by whoever uses the machine. Nothing here starts a thread, but programs do.
     """
 
     def __init__(self) -> None:
+        # Held by whoever uses the machine. Nothing here starts a thread, but programs do.
         self.lock = threading.RLock()
+        # The host's clock, in us. Never behind `engine.now`.
         self.host = 0.0
         self.seen = Clock()  # the work that the host knows to be complete
         self.engine = Engine()
@@ -113,7 +104,9 @@ class Machine:
         self._calls = 0
         self._lent: list[_Lent] = []
         self._waiters: list[_Waiter] = []
+        # How many things the host is at work on for the sake of a kernel that waits for them.
         self.answering = 0
+        # How long a kernel may wait for a host that only waits itself, in seconds.
         self.patience_s = PATIENCE_S
         self._patient_since: float | None = None
         self._turning: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
@@ -216,10 +209,7 @@ class Machine:
     def observe(self, before: Clock) -> None:
         """The host learns that the work `before` a point is complete.
 
-        Raises
-        ------
-        HostBufferError
-            If a host array was changed while that work may have been reading it.
+        Raises `HostBufferError` if a host array was changed while that work may have been reading it.
         """
         self.seen.merge(before)
         back = [lent for lent in self._lent if self.seen.covers(lent.access)]

@@ -15,28 +15,15 @@ ALIGNMENT = 256  # cudaMalloc: CUDA C++ Programming Guide, "Device Memory Access
 
 @dataclass(eq=False)
 class SimMemory:
-    """One allocation.
+    """One allocation."""
 
-    Attributes
-    ----------
-    cells : GlobalMemory
-        The bytes, as the interpreter sees them.
-    ptr : int
-        A made-up address; it is never reused, so that a stale one is always noticed.
-    spoiled : DeviceError or None
-        Set while its contents are not what was asked for, because the operation that should have
-        written them had failed.
-    history : History
-        Who touched it last.
-    origin : str
-        Where it was allocated, if leaks are to be reported.
-    """
-
-    cells: GlobalMemory
-    ptr: int
+    cells: GlobalMemory  # the bytes, as the interpreter sees them
+    ptr: int  # a made-up address; it is never reused, so that a stale one is always noticed
+    # Set while its contents are not what was asked for, because the operation that should have written them
+    # had failed.
     spoiled: DeviceError | None = None
-    history: History = field(default_factory=History)
-    origin: str = ""
+    history: History = field(default_factory=History)  # who touched it last
+    origin: str = ""  # where it was allocated, if leaks are to be reported
 
     @property
     def name(self) -> str:
@@ -69,10 +56,7 @@ class Heap:
     def take(self, nbytes: int, name: str) -> SimMemory:
         """Allocate `nbytes` bytes.
 
-        Raises
-        ------
-        OutOfMemoryError
-            If they do not fit beside what is allocated already.
+        Raises `OutOfMemoryError` if they do not fit beside what is allocated already.
         """
         size = max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
         if self.used + size > self.capacity:

@@ -31,31 +31,20 @@ class Paused(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a command asks of the device once it starts.
+    """What a command asks of the device once it starts."""
 
-    Attributes
-    ----------
-    us : float
-        How long it takes when it gets all that it demands.
-    places : float
-        Which part of the device's places for blocks it fills, 0 to 1. Only kernels and fills have one.
-    demand : float
-        Which part of the device's throughput it uses meanwhile, 0 to 1, and above 0 for what has places.
-    drain : float
-        How long before its end, in us, its last block gets a place. From then on its blocks end one by one,
-        and it holds half of its places on average. 0 where all blocks start at once.
-    turn : float
-        How long one instruction keeps an SM busy, in units of issuing one. Warps take turns by instruction,
-        so that one whose loads touch many lines gets more of an SM than its neighbours.
-    paused : Paused, optional
-        It is not known yet how long it takes: it holds its places, and waits for others.
-    """
-
-    us: float
+    us: float  # how long it takes when it gets all that it demands
+    # Which part of the device's places for blocks it fills, 0 to 1. Only kernels and fills have one.
     places: float = 0.0
+    # Which part of the device's throughput it uses meanwhile, 0 to 1, and above 0 for what has places.
     demand: float = 0.0
+    # How long before its end, in us, its last block gets a place. From then on its blocks end one by one,
+    # and it holds half of its places on average. 0 where all blocks start at once.
     drain: float = 0.0
+    # How long one instruction keeps an SM busy, in units of issuing one. Warps take turns by instruction,
+    # so that one whose loads touch many lines gets more of an SM than its neighbours.
     turn: float = 1.0
+    # It is not known yet how long it takes: it holds its places, and waits for others.
     paused: Paused | None = None
 
 
@@ -76,54 +65,35 @@ class EngineEvent:
 
 @dataclass(eq=False, slots=True)
 class Command:
-    """One entry of a queue.
+    """One entry of a queue."""
 
-    Attributes
-    ----------
-    resource : str
-        What it occupies while it runs.
-    ready : float
-        When the host had enqueued it, in us.
-    op : int or None
-        The submission that it belongs to. An error skips the rest of its own submission only.
-    begin : callable
-        Takes effect when the command starts; says how long it takes.
-    end : callable
-        Called with start, end, and for how long it had to wait for a place before the start, in us.
-    skipped : callable
-        Called with the error in place of `begin` where an earlier command had failed, or after
-        `begin` has raised one.
-    gap : float, optional
-        From the end of a kernel before it on its stream to its start, in us, where that is not the stream's
-        own `pause`: in a graph.
-    """
-
-    resource: Resource
-    ready: float
+    resource: Resource  # what it occupies while it runs
+    ready: float  # when the host had enqueued it, in us
+    # The submission that it belongs to. An error skips the rest of its own submission only.
     op: int | None = None
+    # Takes effect when the command starts; says how long it takes.
     begin: Callable[[], Work] | None = None
+    # Called with start, end, and for how long it had to wait for a place before the start, in us.
     end: Callable[[float, float, float], None] | None = None
+    # Called with the error in place of `begin` where an earlier command had failed, or after `begin` has
+    # raised one.
     skipped: Callable[[DeviceError], None] | None = None
     records: EngineEvent | None = None
     awaits: EngineEvent | None = None
     serial: int = 0
+    # From the end of a kernel before it on its stream to its start, in us, where that is not the stream's
+    # own `pause`: in a graph.
     gap: float | None = None
 
 
 @dataclass(eq=False, slots=True)
 class Queue:
-    """A stream as the engine sees it.
-
-    Attributes
-    ----------
-    pause : float
-        From the end of a kernel to the start of the next one, in us, where that is already there.
-    switch : float
-        The same from a copy to a kernel, from a kernel to a copy, and from one direction to the other.
-    """
+    """A stream as the engine sees it."""
 
     device: int
+    # From the end of a kernel to the start of the next one, in us, where that is already there.
     pause: float = 0.0
+    # The same from a copy to a kernel, from a kernel to a copy, and from one direction to the other.
     switch: float = 0.0
     waiting: deque[Command] = field(default_factory=deque[Command])
     running: bool = False

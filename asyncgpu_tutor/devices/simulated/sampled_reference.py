@@ -52,40 +52,28 @@ def work(counts: Counts, blocks: int) -> float:
 
 @dataclass(frozen=True)
 class StandIn:
-    """A kernel that has a reference.
+    """A kernel that has a reference."""
 
-    Attributes
-    ----------
-    program, signature
-        The kernel.
-    reference : callable
-        See `KernelSource`. It gets arrays flat, and must not change them.
-    above : float
-        The work from which on it is used; see `LARGE`.
-    """
-
+    # `program` and `signature`: the kernel.
     program: Program
     signature: Signature
+    # See `KernelSource`. It gets arrays flat, and must not change them.
     reference: Reference
-    above: float = LARGE
+    above: float = LARGE  # the work from which on it is used; see `LARGE`
 
     def launch(
         self, grid: Dim3, block: Dim3, values: Values, shared_mem: int
     ) -> tuple[LaunchResult, str] | None:
         """Execute one launch, if it is large and can be checked; else None, and nothing is changed.
 
+        Raises `KernelFault` if a block of the sample does what no kernel may do; `ReferenceMismatchError`
+        if the reference fails, or disagrees with the sample.
+
         Returns
         -------
         result : LaunchResult
         how : str
             In words, for the trace.
-
-        Raises
-        ------
-        KernelFault
-            If a block of the sample does what no kernel may do.
-        ReferenceMismatchError
-            If the reference fails, or disagrees with the sample.
         """
         parameters = self.signature.parameters
         blocks = math.prod(grid)

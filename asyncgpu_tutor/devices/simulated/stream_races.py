@@ -48,38 +48,21 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Tells:
-    """How a kernel may hear of others while it runs, or tell them.
+    """How a kernel may hear of others while it runs, or tell them."""
 
-    Attributes
-    ----------
-    waits : bool
-        Whether it has a loop that may wait.
-    by : frozenset of int
-        The memories (by `id`) that it accesses by atomics or as volatile.
-    """
-
-    waits: bool
-    by: frozenset[int]
+    waits: bool  # whether it has a loop that may wait
+    by: frozenset[int]  # the memories (by `id`) that it accesses by atomics or as volatile
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One piece of work that touches an array.
+    """One piece of work that touches an array."""
 
-    Attributes
-    ----------
-    key, count : tuple of int, int
-        Its stream, and its number there.
-    what : str
-        For messages.
-    tells : Tells, optional
-        How it may hear of others while it runs, if it is a kernel.
-    """
-
+    # `key` and `count`: its stream, and its number there.
     key: Key
     count: int
-    what: str
-    tells: Tells | None = None
+    what: str  # for messages
+    tells: Tells | None = None  # how it may hear of others while it runs, if it is a kernel
 
     def agrees(self, other: Access) -> bool:
         """Whether two kernels that run side by side may order what they do themselves."""

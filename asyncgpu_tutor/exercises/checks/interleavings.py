@@ -21,30 +21,17 @@ MOST_STEPS = 200  # of one thread; one that takes more spins
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one order ended.
+    """How one order ended."""
 
-    Attributes
-    ----------
-    order : tuple of int
-        Which thread made each step.
-    results : list
-        What each thread returned.
-    memory : dict
-        What memory held in the end.
-    """
-
-    order: tuple[int, ...]
-    results: list[Any]
-    memory: dict[Any, Any]
+    order: tuple[int, ...]  # which thread made each step
+    results: list[Any]  # what each thread returned
+    memory: dict[Any, Any]  # what memory held in the end
 
 
 def interleavings(threads: Sequence[Thread], memory: Mapping[Any, Any]) -> Iterator[Outcome]:
     """Run threads in each possible order of their steps, from the same memory each time.
 
-    Raises
-    ------
-    RuntimeError
-        If a thread takes more than 200 steps.
+    Raises `RuntimeError` if a thread takes more than 200 steps.
     """
     todo: list[tuple[int, ...]] = [()]
     while todo:

@@ -21,12 +21,7 @@ def reads(
 ) -> Callable[[Any, Any], None]:
     """A check that a function gives, of each case, what the solution gives.
 
-    Parameters
-    ----------
-    name : str
-        The function's.
-    wanted : str
-        What it returns, such as ``"(start, end)"``.
+    `wanted` is what it returns, in words, such as ``"(start, end)"``.
     """
 
     def check(mine: Any, model: Any) -> None:

@@ -59,10 +59,7 @@ def left_in(
 ) -> tuple[Array, ...]:
     """What a launch leaves in those of its arrays which have these places among them.
 
-    Parameters
-    ----------
-    args : sequence
-        As of `launched`, the outputs with them.
+    `args` are as for `launched`, the outputs with them.
     """
 
     def run() -> tuple[Array, ...]:

@@ -17,9 +17,9 @@ from matplotlib.textpath import TextToPath
 from matplotlib.transforms import ScaledTranslation
 
 from asyncgpu_tutor.traces.pictures.layout import Bar
+from asyncgpu_tutor.traces.pictures.svg import fitting
 
 _LARGEST, _SMALLEST = 8.0, 4.5  # points
-_SHORTEST = 4  # letters of a name that is cut off
 
 
 @lru_cache(maxsize=4096)
@@ -60,7 +60,8 @@ class BarName(Text):
         room = float(right - left) * points - 3
         # The size is rounded to tenths of a point, so that `text_width` finds most widths in its cache.
         self.set_fontsize(round(size, 1))
-        self.set_text(_cut(self._name, room, round(size, 1)) if size >= _SMALLEST else "")
+        cut = fitting(self._name, room, round(size, 1), text_width)
+        self.set_text(cut if size >= _SMALLEST else "")
         super().draw(renderer)
 
 
@@ -96,13 +97,3 @@ class Subtitle(Text):
 def _points(renderer: RendererBase) -> float:
     """The size of a pixel, in points."""
     return 1 / cast(float, renderer.points_to_pixels(1.0))
-
-
-def _cut(text: str, room: float, size: float) -> str:
-    if text_width(text, size) <= room:
-        return text
-    for length in range(len(text) - 1, _SHORTEST - 1, -1):
-        short = text[:length].rstrip("_ ") + "\u2026"
-        if text_width(short, size) <= room:
-            return short
-    return ""

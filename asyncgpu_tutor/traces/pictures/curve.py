@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from asyncgpu_tutor.traces.pictures.style import OP_COLOURS, THEME, darker
-from asyncgpu_tutor.traces.pictures.svg import ticks
+from asyncgpu_tutor.traces.pictures.style import OP_COLOURS, darker
+from asyncgpu_tutor.traces.pictures.svg import framed, ticks
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 34, 44  # pixels around the curves
 _RADIUS = 4  # pixels, of a point
@@ -15,22 +15,14 @@ _RADIUS = 4  # pixels, of a point
 
 @dataclass(frozen=True)
 class Curve:
-    """What is to be drawn.
+    """What is to be drawn."""
 
-    Attributes
-    ----------
-    title, across, up : str
-        Above it, and along its axes.
-    values : sequence of str
-        Along the axis, at equal distances: they need not be numbers.
-    lines : mapping of str to sequence of (key, y)
-        By their names: for each value, a key that a live view marks, and the number.
-    """
-
+    # `title`, `across` and `up`: above it, and along its axes.
     title: str
     across: str
     up: str
-    values: Sequence[str]
+    values: Sequence[str]  # along the axis, at equal distances: they need not be numbers
+    # By their names: for each value, a key that a live view marks, and the number.
     lines: Mapping[str, Sequence[tuple[str, float]]]
 
     def svg(self, words: str, *, width: int = 760, height: int = 220) -> str:
@@ -53,14 +45,13 @@ class Curve:
         parts.append(
             f'<text class="agt-axis" x="{inner / 2:.0f}" y="{tall + 34}">{escape(self.across)}</text>'
         )
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="agt" role="img" '
-            f'aria-label="{escape(words)}" viewBox="0 0 {width} {height}" width="{width}" '
-            f'style="max-width:100%;height:auto"><style>{THEME}</style>'
-            '<rect class="agt-paper" width="100%" height="100%"/>'
+        return framed(
             f'<text class="agt-title" x="8" y="18">{escape(self.title)}</text>'
             f'<text class="agt-facts" x="8" y="{_TOP - 3}">{escape(self.up)}</text>'
-            f'<g transform="translate({_LEFT} {_TOP + 6})">{"".join(parts)}</g></svg>'
+            f'<g transform="translate({_LEFT} {_TOP + 6})">{"".join(parts)}</g>',
+            words,
+            width,
+            height,
         )
 
     def _lines(self, step: float, tall: float, most: float) -> Iterator[str]:

@@ -21,12 +21,11 @@ from matplotlib.transforms import ScaledTranslation
 
 from asyncgpu_tutor.traces.pictures._fitting import BarName, Subtitle, text_width
 from asyncgpu_tutor.traces.pictures.layout import ArrowKind, Bar
-from asyncgpu_tutor.traces.pictures.panel import ARROW_WORDS, Panel
+from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items
 from asyncgpu_tutor.traces.pictures.style import (
     EVENT,
     INK,
     KIND_LOOKS,
-    OP_COLOURS,
     PAPER,
     QUIET,
     RULE,
@@ -34,8 +33,6 @@ from asyncgpu_tutor.traces.pictures.style import (
     darker,
     lighter,
 )
-from asyncgpu_tutor.traces.spans import DEVICE_KINDS
-from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
 
 # The sizes of a figure are in inches.
 UNIT = 0.31  # the height of a lane
@@ -49,6 +46,7 @@ _RIGHT = 0.15
 _FADED = 0.25
 _MOST_NAMES = 2000  # with more bars, only those get a name where it may fit
 
+_DOTTED = (0, (0.4, 0.6))  # the line of what waits for room
 _ARROW_STYLES: dict[ArrowKind, Literal["-", ":", "--"]] = {
     "event": "-",
     "launch": ":",
@@ -183,7 +181,7 @@ def _rooms(ax: Axes, panel: Panel) -> None:
                 *bar.waiting,
                 colors=QUIET,
                 linewidth=4,
-                linestyles=(0, (0.4, 0.6)),
+                linestyles=_DOTTED,
                 zorder=2,
                 gid="room",
             )
@@ -247,45 +245,20 @@ def _arrows(ax: Axes, panel: Panel) -> None:
 
 # ------------------------------------------------------------------ legends
 def _handles(panels: Sequence[Panel]) -> list[Artist]:
-    by_op = [panel for panel in panels if panel.color_by == "op"]
-    kinds = {bar.span.kind for panel in panels for bar in panel.layout.bars}
     handles: list[Artist] = []
-    for kind, words in KIND_WORDS.items():
-        if kind in kinds:
-            look = KIND_LOOKS[kind]
-            plain = by_op and kind in DEVICE_KINDS
-            colour = "#FFFFFF" if plain else look.colour
+    for item in legend_items(panels):
+        look = item.look
+        if look is not None:
+            own = item.kind is not None and look == KIND_LOOKS[item.kind]
+            edge = darker(look.colour) if own else QUIET
+            hatch = look.hatch or None
             handles.append(
-                Patch(
-                    facecolor=colour,
-                    edgecolor=QUIET if plain else darker(look.colour),
-                    hatch=look.hatch or None,
-                    label=words,
-                )
+                Patch(facecolor=look.colour, edgecolor=edge, hatch=hatch, label=item.words)
             )
-    for panel in by_op[:1]:
-        labels = {s.op: s.label for s in panel.trace.device_spans if s.label}
-        for op in panel.ops[: len(OP_COLOURS)]:
-            name = f"#{op} {labels.get(op, '')}".strip()
-            handles.append(Patch(facecolor=panel.op_colour(op), edgecolor=QUIET, label=name))
-    if any(bar.waiting for panel in panels for bar in panel.layout.bars):
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color=QUIET,
-                linewidth=4,
-                linestyle=(0, (0.4, 0.6)),
-                label="waits for room",
-            )
-        )
-    drawn = {arrow.kind for panel in panels for arrow in panel.arrows}
-    for kind, style in _ARROW_STYLES.items():
-        if kind in drawn:
-            ink = EVENT if kind == "event" else QUIET
-            handles.append(
-                Line2D([], [], color=ink, linestyle=style, linewidth=1.1, label=ARROW_WORDS[kind])
-            )
+            continue
+        style, wide = (_ARROW_STYLES[item.arrow], 1.1) if item.arrow else (_DOTTED, 4)
+        ink = EVENT if item.arrow == "event" else QUIET
+        handles.append(Line2D([], [], color=ink, linestyle=style, linewidth=wide, label=item.words))
     return handles
 
 

@@ -22,19 +22,14 @@ _MARGIN = 0.13  # above and below a bar, as a part of its row
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A span on a lane. `y` counts downwards from the top.
-
-    Attributes
-    ----------
-    number : int
-        How many spans it stands for: several where each is too short to be seen. Its `span` then has the
-        first one's id, and the kind that most of their time is of.
-    """
+    """A span on a lane. `y` counts downwards from the top."""
 
     span: Span
     lane: Lane
     y: float
     height: float
+    # How many spans it stands for: several where each is too short to be seen. Its `span` then has the
+    # first one's id, and the kind that most of their time is of.
     number: int = 1
 
     @property
@@ -93,22 +88,15 @@ class Arrow:
 
 @dataclass
 class Layout:
-    """A timeline without its looks.
-
-    Attributes
-    ----------
-    height : float
-        Of everything, in units.
-    begin, end : float
-        Of the axis, in us.
-    """
+    """A timeline without its looks."""
 
     bars: list[Bar] = field(default_factory=list[Bar])
     bands: list[Band] = field(default_factory=list[Band])
     headers: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     separators: list[float] = field(default_factory=list[float])
     arrows: list[Arrow] = field(default_factory=list[Arrow])
-    height: float = 0.0
+    height: float = 0.0  # of everything, in units
+    # `begin` and `end`: of the axis, in us.
     begin: float = 0.0
     end: float = 1.0
 

@@ -31,24 +31,13 @@ _START_END = "Start & End"
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the window.
+    """One row of the window."""
 
-    Attributes
-    ----------
-    label : str
-        Empty for a row that continues the one above it, as spans in one would overlap.
-    depth : int
-        How far it is indented.
-    spans : tuple of Span
-        What is drawn in it; empty for a heading.
-    part : str
-        What sort of row it is: ``"ranges"``, ``"calls"``, ``"all"``, ``"kernels"``, ``"memory"``; or
-        empty for a heading.
-    """
-
-    label: str
-    depth: int
-    spans: tuple[Span, ...] = ()
+    label: str  # empty for a row that continues the one above it, as spans in one would overlap
+    depth: int  # how far it is indented
+    spans: tuple[Span, ...] = ()  # what is drawn in it; empty for a heading
+    # What sort of row it is: ``"ranges"``, ``"calls"``, ``"all"``, ``"kernels"``, ``"memory"``; or empty
+    # for a heading.
     part: str = ""
 
     @property

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from asyncgpu_tutor.traces.pictures.alternative_text import duration
 from asyncgpu_tutor.traces.pictures.layout import Arrow, ArrowKind, Bar, Layout, arrange
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, OP_COLOURS, UNOWNED, Look
-from asyncgpu_tutor.traces.spans import Metrics
+from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Metrics, SpanKind
 from asyncgpu_tutor.traces.spans.lanes import Group
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
-from asyncgpu_tutor.traces.spans.vocabulary import clock_words, device_words
+from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, clock_words, device_words
 from asyncgpu_tutor.traces.trace import Trace
 
 MOST_ARROWS = 400
@@ -27,19 +27,14 @@ ARROW_WORDS: Mapping[ArrowKind, str] = {
 
 @dataclass(frozen=True)
 class Panel:
-    """One timeline, ready to be drawn.
-
-    Attributes
-    ----------
-    highlight : frozenset of int or None
-        Ids of the spans that stand out; None if all are equal.
-    """
+    """One timeline, ready to be drawn."""
 
     trace: Trace
     layout: Layout
     title: str
     dependencies: bool | Literal["all"]
     color_by: Literal["kind", "op"]
+    # Ids of the spans that stand out; None if all are equal.
     highlight: frozenset[int] | None
     metrics: Metrics
     lanes: tuple[Group, ...]
@@ -120,3 +115,34 @@ class Panel:
     def ops(self) -> list[int]:
         """Numbers of the submissions that did device work."""
         return sorted({s.op for s in self.trace.device_spans if s.op is not None})
+
+
+class LegendItem(NamedTuple):
+    """A line of a legend: a box, an arrow, or else the mark of what waits for room."""
+
+    words: str
+    look: Look | None = None  # of a box
+    kind: SpanKind | None = None  # whose look that is; None for a submission's
+    arrow: ArrowKind | None = None
+
+
+def legend_items(panels: Sequence[Panel]) -> Iterator[LegendItem]:
+    """What is in the legend of some panels: no more than is in the picture."""
+    kinds = {bar.span.kind for panel in panels for bar in panel.layout.bars}
+    by_op = [panel for panel in panels if panel.color_by == "op"]
+    for kind, words in KIND_WORDS.items():
+        if kind in kinds:
+            own = KIND_LOOKS[kind]
+            plain = by_op and kind in DEVICE_KINDS  # its pattern alone tells it
+            yield LegendItem(words, Look("#FFFFFF", own.hatch) if plain else own, kind)
+    for panel in by_op[:1]:
+        labels = {s.op: s.label for s in panel.trace.device_spans if s.label}
+        for op in panel.ops[: len(OP_COLOURS)]:
+            words = f"#{op} {labels.get(op, '')}".strip()
+            yield LegendItem(words, Look(panel.op_colour(op)))
+    if any(bar.waiting for panel in panels for bar in panel.layout.bars):
+        yield LegendItem("waits for room")
+    drawn = {arrow.kind for panel in panels for arrow in panel.arrows}
+    for kind, words in ARROW_WORDS.items():
+        if kind in drawn:
+            yield LegendItem(words, arrow=kind)

@@ -8,7 +8,7 @@ picture (`asyncgpu_tutor.traces.live`) draws the same bars again when one zooms;
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from textwrap import wrap
 from typing import Any
@@ -16,18 +16,15 @@ from zlib import crc32
 
 from asyncgpu_tutor.traces.pictures.hover import tips
 from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar
-from asyncgpu_tutor.traces.pictures.panel import ARROW_WORDS, Panel
+from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items
 from asyncgpu_tutor.traces.pictures.style import (
     INK,
     KIND_LOOKS,
-    OP_COLOURS,
     THEME,
     Look,
     darker,
     lighter,
 )
-from asyncgpu_tutor.traces.spans import DEVICE_KINDS
-from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS
 
 # All sizes are in pixels.
 UNIT = 26  # the height of a lane
@@ -65,13 +62,15 @@ def text_width(text: str, size: float) -> float:
     )
 
 
-def fitting(text: str, room: float, size: float) -> str:
+def fitting(
+    text: str, room: float, size: float, width: Callable[[str, float], float] = text_width
+) -> str:
     """The text, cut off where most of it fits, or nothing."""
-    if text_width(text, size) <= room:
+    if width(text, size) <= room:
         return text
     for length in range(len(text) - 1, 3, -1):
         short = text[:length].rstrip("_ ") + "\u2026"
-        if text_width(short, size) <= room:
+        if width(short, size) <= room:
             return short
     return ""
 
@@ -104,19 +103,23 @@ def draw(
         rows = list(_legend(panels, paints, left, bottom + 6, width))
         parts += rows
         bottom = float(rows[-1].partition("<!--")[2].partition("-->")[0]) if rows else bottom
-    label = escape(words)
+    return framed("".join(parts), words, width, bottom + 8, paints.defs)
+
+
+def framed(inner: str, words: str, width: int, height: float, defs: str = "") -> str:
+    """A whole SVG element of some size in pixels, with its style, and paper behind it."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="agt" role="img" aria-label="{label}" '
-        f'viewBox="0 0 {width} {bottom + 8:.0f}" width="{width}" '
-        f'style="max-width:100%;height:auto">'
-        f"<style>{THEME}</style><defs>{paints.defs}</defs>"
-        f'<rect class="agt-paper" width="100%" height="100%"/>{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="agt" role="img" aria-label="{escape(words)}" '
+        f'viewBox="0 0 {width} {height:.0f}" width="{width}" style="max-width:100%;height:auto">'
+        f"<style>{THEME}</style>{f'<defs>{defs}</defs>' if defs else ''}"
+        f'<rect class="agt-paper" width="100%" height="100%"/>{inner}</svg>'
     )
 
 
 def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
     """The same as `draw`, as JSON values that `live.js` draws, at whatever zoom."""
     paints = _Paints(panels)
+    legend = [list(item) for item in _items(panels, paints)]  # it may add patterns
     return {
         "words": words,
         "style": THEME,
@@ -126,7 +129,7 @@ def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
         "begin": panels[0].layout.begin,
         "end": panels[0].layout.end,
         "looks": paints.looks,
-        "legend": [list(item) for item in _items(panels, paints)],
+        "legend": legend,
         "panels": [_panel_data(panel, paints) for panel in panels],
     }
 
@@ -342,27 +345,13 @@ def ticks(begin: float, end: float, most: float) -> list[float]:
 # ------------------------------------------------------------------ the legend
 def _items(panels: Sequence[Panel], paints: _Paints) -> Iterator[tuple[str, str, str, str]]:
     """What is in the legend: ``box`` or the kind of an arrow, paint, line, words."""
-    kinds = {bar.span.kind for panel in panels for bar in panel.layout.bars}
-    by_op = [panel for panel in panels if panel.color_by == "op"]
-    for kind, words in KIND_WORDS.items():
-        if kind in kinds:
-            plain = by_op and kind in DEVICE_KINDS
-            own = KIND_LOOKS[kind]
-            look = paints.looks[
-                paints.of(Look("#FFFFFF", own.hatch), "range") if plain else paints.of(own, kind)
-            ]
-            yield "box", look["paint"], look["line"], words
-    for panel in by_op[:1]:
-        labels = {s.op: s.label for s in panel.trace.device_spans if s.label}
-        for op in panel.ops[: len(OP_COLOURS)]:
-            colour = panel.op_colour(op)
-            yield "box", colour, darker(colour), f"#{op} {labels.get(op, '')}".strip()
-    if any(bar.waiting for panel in panels for bar in panel.layout.bars):
-        yield "agt-room", "", "", "waits for room"
-    drawn = {arrow.kind for panel in panels for arrow in panel.arrows}
-    for kind, words in ARROW_WORDS.items():
-        if kind in drawn:
-            yield kind, "", "", words
+    for item in legend_items(panels):
+        if item.look is None:
+            yield item.arrow or "agt-room", "", "", item.words
+            continue
+        plain = item.kind is not None and item.look != KIND_LOOKS[item.kind]
+        look = paints.looks[paints.of(item.look, "range" if plain else item.kind or "")]
+        yield "box", look["paint"], look["line"], item.words
 
 
 def _legend(

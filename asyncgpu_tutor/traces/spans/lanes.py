@@ -20,30 +20,17 @@ GROUPS: tuple[Group, ...] = ("host", "streams", "engines")
 
 @dataclass(frozen=True)
 class Lane:
-    """One horizontal line of a timeline.
+    """One horizontal line of a timeline."""
 
-    Attributes
-    ----------
-    group : Group
-        What it shows. An engine's lane shows again what the streams' lanes show, from the other
-        side.
-    device : str
-        Whose stream or engine it is. Empty for the host, of which there is one.
-    name : str
-        For people, without the device.
-    spans : tuple of Span
-        By start.
-    stream : int or None
-        The number that the device gave to the stream, where it is one's lane.
-    numbers : mapping of (device, stream) to int
-        On an engine's lane, what `stream_numbers` says of the trace: its bars are of several streams.
-    """
-
+    # What it shows. An engine's lane shows again what the streams' lanes show, from the other side.
     group: Group
+    # Whose stream or engine it is. Empty for the host, of which there is one.
     device: str
-    name: str
-    spans: tuple[Span, ...]
+    name: str  # for people, without the device
+    spans: tuple[Span, ...]  # by start
+    # The number that the device gave to the stream, where it is one's lane.
     stream: int | None = None
+    # On an engine's lane, what `stream_numbers` says of the trace: its bars are of several streams.
     numbers: Mapping[StreamKey, int] = field(default_factory=dict[StreamKey, int], repr=False)
 
 

@@ -10,23 +10,12 @@ from asyncgpu_tutor.traces.spans.span import Span, SpanKind
 
 @dataclass(slots=True)
 class Stretch:
-    """A span, or several short ones behind each other, which are drawn as one bar.
+    """A span, or several short ones behind each other, which are drawn as one bar."""
 
-    Attributes
-    ----------
-    first : Span
-        The first of them; the only one, if `count` is 1.
-    end : float
-        Of the last of them to end, in us.
-    count : int
-        How many there are.
-    busy : dict of kind to float
-        How long those of each kind take, in us.
-    """
-
-    first: Span
-    end: float
-    count: int = 1
+    first: Span  # the first of them; the only one, if `count` is 1
+    end: float  # of the last of them to end, in us
+    count: int = 1  # how many there are
+    # How long those of each kind take, in us.
     busy: dict[SpanKind, float] = field(default_factory=dict[SpanKind, float])
 
     @property

@@ -35,27 +35,16 @@ class Name(str):
 
 
 class Tag:
-    """Number and name of a submission; they end up in the spans.
-
-    Attributes
-    ----------
-    op : int
-        Number of the submission.
-    label : str
-        Name of the operation.
-    over : bool
-        Whether the submission has ended. A task that was created in it still has its tag.
-    captures : bool
-        Whether the calls are written down, and not made.
-    """
+    """Number and name of a submission; they end up in the spans."""
 
     __slots__ = ("captures", "label", "op", "over")
 
     def __init__(self, op: int, label: str, captures: bool = False) -> None:
-        self.op = op
-        self.label = label
+        self.op = op  # number of the submission
+        self.label = label  # name of the operation
+        # Whether the submission has ended. A task that was created in it still has its tag.
         self.over = False
-        self.captures = captures
+        self.captures = captures  # whether the calls are written down, and not made
 
 
 CURRENT: ContextVar[Tag | None] = ContextVar("asyncgpu_tag", default=None)

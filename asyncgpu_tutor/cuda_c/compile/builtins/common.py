@@ -1,7 +1,7 @@
 """What the handlers of built-in functions share.
 
 A handler compiles a call: it takes the context, the call, and whether its value is used. To add a function,
-write its handler, or a call of a maker such as `elementwise`, into the `TABLE` of the file of its kind: that
+write its handler, or a call of a maker such as `by_thread`, into the `TABLE` of the file of its kind: that
 says what it computes, and by `Price` or `Context.work` what a warp pays for it.
 """
 
@@ -89,3 +89,14 @@ def elementwise(
     else:
         run = lambda t, m: function(*[r(t, m) for r in runs])
     return fold(value(c, result, run, node.at, args, node=done), args)
+
+
+def by_thread(
+    types: Sequence[Scalar], result: Scalar, function: Callable[..., Any], **price: int
+) -> Handler:
+    """`elementwise` of arguments of these types: the handler of most functions."""
+
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        return elementwise(c, node, typed(c, node, types), result, function, **price)
+
+    return handle

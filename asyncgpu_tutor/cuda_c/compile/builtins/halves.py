@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, elementwise, typed
+from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, by_thread, typed
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import value
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
@@ -46,34 +46,18 @@ def _guard(handler: Handler) -> Handler:
 def _convert(source: Scalar, target: Scalar) -> Handler:
     change = converter(source, target)
     assert change is not None
-
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = typed(c, node, [source])
-        return elementwise(c, node, args, target, change)
-
-    return _guard(handle)
+    return by_thread([source], target, change)
 
 
 def _round(function: Any, target: Scalar) -> Handler:
     change = converter(HALF, target)
     assert change is not None
-
-    def rounded(x: Any) -> Any:
-        return change(function(x))
-
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = typed(c, node, [HALF])
-        return elementwise(c, node, args, target, rounded)
-
-    return _guard(handle)
+    convert: Callable[[Any], Any] = lambda x: change(function(x))
+    return by_thread([HALF], target, convert)
 
 
 def _numbers(count: int, result: Scalar, function: Callable[..., Any], flops: int) -> Handler:
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = typed(c, node, [HALF] * count)
-        return elementwise(c, node, args, result, function, flops=flops)
-
-    return _guard(handle)
+    return by_thread([HALF] * count, result, function, flops=flops)
 
 
 def _pairs(count: int, function: Callable[..., Any], flops: int) -> Handler:
@@ -88,7 +72,7 @@ def _pairs(count: int, function: Callable[..., Any], flops: int) -> Handler:
 
         return value(c, HALF2, run, node.at, args)
 
-    return _guard(handle)
+    return handle
 
 
 def _from(source: Any, result: Any, function: Callable[[Any], Any]) -> Handler:
@@ -106,7 +90,7 @@ def _mixed(types: list[Any], result: Any, function: Callable[..., Any]) -> Handl
         c.work()
         return value(c, result, lambda t, m: function(*[r(t, m) for r in runs]), node.at, args)
 
-    return _guard(handle)
+    return handle
 
 
 def _as_half(x: Any) -> Any:
@@ -182,4 +166,4 @@ def _build() -> dict[str, Handler]:
     return table
 
 
-TABLE = _build()
+TABLE = {name: _guard(handler) for name, handler in _build().items()}

@@ -16,9 +16,9 @@ import numpy as np
 from asyncgpu_tutor.cuda_c.compile.builtins.common import (
     Handler,
     arguments,
+    by_thread,
     elementwise,
     number,
-    typed,
 )
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert
@@ -49,23 +49,15 @@ FAST = 4  # instructions of a function that the hardware has, with what fits its
 SLOW = 8  # instructions of a function that the hardware only begins with
 
 
-def _by_element(function: Callable[..., float]) -> Function:
-    """A function of the standard library over arrays."""
-    ufunc = np.frompyfunc(function, function.__code__.co_argcount, 1)
+def _by_element(function: Callable[..., float], count: int = 1) -> Function:
+    """A function of so many numbers, such as one of the standard library, over arrays."""
+    ufunc = np.frompyfunc(function, count, 1)
 
     def run(*args: Any) -> Any:
         out = np.asarray(ufunc(*args), np.float64).astype(np.result_type(*args))
         return out if out.ndim else out[()]
 
     return run
-
-
-def _erf(x: float) -> float:
-    return math.erf(x)
-
-
-def _erfc(x: float) -> float:
-    return math.erfc(x)
 
 
 def _tgamma(x: float) -> float:
@@ -150,7 +142,7 @@ _SLOW_1: dict[str, Function] = {
     "acosh": np.arccosh, "atanh": np.arctanh,
     "sinpi": _exact(lambda x: np.sin(np.pi * np.fmod(x, 2.0))),
     "cospi": _exact(lambda x: np.cos(np.pi * np.fmod(x, 2.0))),
-    "erf": _by_element(_erf), "erfc": _by_element(_erfc), "tgamma": _by_element(_tgamma),
+    "erf": _by_element(math.erf), "erfc": _by_element(math.erfc), "tgamma": _by_element(_tgamma),
     "lgamma": _by_element(_lgamma),
 }  # fmt: skip
 _CHEAP_2: dict[str, Function] = {
@@ -159,7 +151,7 @@ _CHEAP_2: dict[str, Function] = {
 }  # fmt: skip
 _SLOW_2: dict[str, Function] = {
     "pow": np.power, "fmod": np.fmod, "atan2": np.arctan2, "hypot": np.hypot,
-    "remainder": _by_element(_remainder), "nextafter": np.nextafter,
+    "remainder": _by_element(_remainder, 2), "nextafter": np.nextafter,
 }  # fmt: skip
 _FAST: dict[str, str] = {
     "__expf": "exp", "__exp10f": "exp10", "__logf": "log", "__log2f": "log2", "__log10f": "log10",
@@ -256,16 +248,9 @@ def _fma(kind: Scalar | None) -> Handler:
 
 def _plain(op: str, kind: Scalar) -> Handler:
     """`__fadd_rn` and its like: never contracted."""
-
-    def handle(c: Context, node: Call, used: bool) -> Expr:
-        args = typed(c, node, [kind, kind])
-        slow = op == "/"
-        return elementwise(
-            c, node, args, kind, arithmetic(op, kind),
-            instructions=SLOW if slow else 1, flops=1, special=int(slow),
-        )  # fmt: skip
-
-    return handle
+    slow = op == "/"
+    price = {"instructions": SLOW if slow else 1, "flops": 1, "special": int(slow)}
+    return by_thread([kind, kind], kind, arithmetic(op, kind), **price)
 
 
 def _whole(function: Function, result: Scalar, single: bool | None) -> Handler:
@@ -294,19 +279,6 @@ def _clamp(x: Any) -> Any:
 
 def _invert(x: Any) -> Any:
     return np.divide(np.float32(1), x)
-
-
-def _saturate(c: Context, node: Call, used: bool) -> Expr:
-    args = typed(c, node, [FLOAT])
-    return elementwise(c, node, args, FLOAT, _clamp)
-
-
-def _reciprocal(c: Context, node: Call, used: bool) -> Expr:
-    args = typed(c, node, [FLOAT])
-    return elementwise(
-        c, node, args, FLOAT, _invert,
-        instructions=SLOW, flops=1, special=1,
-    )  # fmt: skip
 
 
 def _build() -> dict[str, Handler]:
@@ -342,8 +314,8 @@ def _build() -> dict[str, Handler]:
         table[f"__f{word}_rn"] = _plain(op, FLOAT)
         table[f"__d{word}_rn"] = _plain(op, DOUBLE)
     table["__fdividef"] = table["fdividef"] = _plain("/", FLOAT)
-    table["__frcp_rn"] = _reciprocal
-    table["__saturatef"] = _saturate
+    table["__frcp_rn"] = by_thread([FLOAT], FLOAT, _invert, instructions=SLOW, flops=1, special=1)
+    table["__saturatef"] = by_thread([FLOAT], FLOAT, _clamp)
     table["ldexp"] = table["ldexpf"] = _ldexp
     for name, function in (("lround", _round), ("lrint", np.rint)):
         table[name], table[name + "f"] = _whole(function, LONG, None), _whole(function, LONG, True)

@@ -25,12 +25,8 @@ from asyncgpu_tutor.errors import BarrierError
 def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = False) -> None:
     """Let the blocks of `m` pass a barrier together.
 
-    Raises
-    ------
-    Apart
-        If a thread is missing that may come later: where threads wait for each other.
-    BarrierError
-        If a thread that has not left the kernel does not arrive.
+    Raises `Apart` if a thread is missing that may come later: where threads wait for each other;
+    `BarrierError` if a thread that has not left the kernel does not arrive.
     """
     layout = t.layout
     gone = 0 if t.exited is None else t.exited.n

@@ -44,12 +44,8 @@ from asyncgpu_tutor.errors import WarpError
 def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) -> None:
     """Each lane that calls must be named in the mask that it gives, and each that is named must call.
 
-    Raises
-    ------
-    Apart
-        If one may do so later: where threads wait for each other.
-    WarpError
-        If one is not, or does not.
+    Raises `Apart` if one may do so later: where threads wait for each other; `WarpError` if one is not, or
+    does not.
     """
     everyone = not varies(names) and int(names) == 0xFFFFFFFF
     if everyone and (m.full or (t.layout.even and m.n == WARP * m.n_warps)):

@@ -71,11 +71,7 @@ def _power(k: int) -> NDArray[np.uint32]:
 def jump(state: NDArray[np.uint32], count: NDArray[np.uint64], unit: int) -> NDArray[np.uint32]:
     """States `count` times 2**unit steps later; a row for each.
 
-    Parameters
-    ----------
-    state : ndarray of uint32, shape (n, 5)
-    count : ndarray of uint64, shape (n,)
-    unit : int
+    `state` has the shape (n, 5), `count` the shape (n,).
     """
     state = state.copy()
     for k in range(int(count.max(initial=0)).bit_length()):

@@ -1,15 +1,11 @@
-"""The header curand_kernel.h, as CUDA C++ that the interpreter reads: generators XORWOW and Philox 4x32-10.
+// The header curand_kernel.h, as CUDA C++ that the interpreter reads: generators XORWOW and Philox 4x32-10.
+//
+// Sequences are those of NVIDIA's cuRAND, number for number. XORWOW is Marsaglia's (Xorshift RNGs, 2003); its
+// sequences are 2**67 numbers apart. Philox is that of Salmon and others (Parallel random numbers: as easy as
+// 1, 2, 3; 2011), with a counter for each sequence. How many numbers a function draws, and what it makes of
+// them, is as the outputs of NVIDIA's show it. Integers and uniform numbers have the same bits; normal ones
+// differ in their last digits, since a GPU takes sine and cosine from its special function units.
 
-Sequences are those of NVIDIA's cuRAND, number for number. XORWOW is Marsaglia's (Xorshift RNGs, 2003); its
-sequences are 2**67 numbers apart. Philox is that of Salmon and others (Parallel random numbers: as easy as
-1, 2, 3; 2011), with a counter for each sequence. How many numbers a function draws, and what it makes of
-them, is as the outputs of NVIDIA's show it. Integers and uniform numbers have the same bits; normal ones
-differ in their last digits, since a GPU takes sine and cosine from its special function units.
-"""
-
-from __future__ import annotations
-
-_STATES = """
 struct curandStateXORWOW {
     unsigned int d, v[5]; int boxmuller_flag, boxmuller_flag_double;
     float boxmuller_extra; double boxmuller_extra_double; };
@@ -21,9 +17,25 @@ typedef curandStateXORWOW curandState_t; typedef curandStatePhilox4_32_10 curand
 template <typename S> __device__ inline void _curand_without_extra(S* s) {
     s->boxmuller_flag = 0; s->boxmuller_flag_double = 0;
     s->boxmuller_extra = 0.0f; s->boxmuller_extra_double = 0.0; }
-"""
 
-_XORWOW = """
+// Uniform numbers leave out 0: 2.3283064e-10f is 2**-32. The second number of a normal pair is an angle.
+__device__ inline float _curand_float(unsigned int n) {
+    return n * 2.3283064e-10f + (2.3283064e-10f / 2.0f); }
+__device__ inline double _curand_53_bits(unsigned int x, unsigned int y) {
+    unsigned long long bits = (unsigned long long)x ^ ((unsigned long long)y << 21);
+    return bits * 1.1102230246251565e-16 + (1.1102230246251565e-16 / 2.0); }
+__device__ inline float2 _curand_pair(unsigned int x, unsigned int y) {
+    float turn = y * (2.3283064e-10f * 6.2831855f) + ((2.3283064e-10f * 6.2831855f) / 2.0f);
+    float far = sqrtf(-2.0f * logf(_curand_float(x))), sine, cosine;
+    __sincosf(turn, &sine, &cosine);
+    return make_float2(sine * far, cosine * far); }
+__device__ inline double2 _curand_double_pair(unsigned int a, unsigned int b, unsigned int c,
+                                              unsigned int d) {
+    unsigned long long bits = (unsigned long long)c ^ ((unsigned long long)d << 21);
+    double turn = bits * 2.220446049250313e-16 + 1.1102230246251565e-16;
+    double far = sqrt(-2.0 * log(_curand_53_bits(a, b)));
+    return make_double2(sinpi(turn) * far, cospi(turn) * far); }
+
 __device__ inline unsigned int curand(curandStateXORWOW* s) {
     unsigned int t = s->v[0] ^ (s->v[0] >> 2);
     s->v[0] = s->v[1]; s->v[1] = s->v[2]; s->v[2] = s->v[3]; s->v[3] = s->v[4];
@@ -46,9 +58,7 @@ __device__ inline void curand_init(unsigned long long seed, unsigned long long s
 __device__ inline double curand_uniform_double(curandStateXORWOW* s) {
     unsigned int x = curand(s), y = curand(s);
     return _curand_53_bits(x, y); }
-"""
 
-_PHILOX = """
 __device__ inline uint4 _philox_round(uint4 c, uint2 k) {
     return make_uint4(__umulhi(0xcd9e8d57u, c.z) ^ c.y ^ k.x, 0xcd9e8d57u * c.z,
                       __umulhi(0xd2511f53u, c.x) ^ c.w ^ k.y, 0xd2511f53u * c.x); }
@@ -106,30 +116,7 @@ __device__ inline double curand_uniform_double(curandStatePhilox4_32_10* s) {
 __device__ inline double2 curand_uniform2_double(curandStatePhilox4_32_10* s) {
     uint4 n = curand4(s);
     return make_double2(_curand_53_bits(n.x, n.y), _curand_53_bits(n.z, n.w)); }
-"""
 
-# Uniform numbers leave out 0: 2.3283064e-10f is 2**-32. The second number of a normal pair is an angle.
-_NUMBERS = """
-__device__ inline float _curand_float(unsigned int n) {
-    return n * 2.3283064e-10f + (2.3283064e-10f / 2.0f); }
-__device__ inline double _curand_53_bits(unsigned int x, unsigned int y) {
-    unsigned long long bits = (unsigned long long)x ^ ((unsigned long long)y << 21);
-    return bits * 1.1102230246251565e-16 + (1.1102230246251565e-16 / 2.0); }
-__device__ inline float2 _curand_pair(unsigned int x, unsigned int y) {
-    float turn = y * (2.3283064e-10f * 6.2831855f) + ((2.3283064e-10f * 6.2831855f) / 2.0f);
-    float far = sqrtf(-2.0f * logf(_curand_float(x))), sine, cosine;
-    __sincosf(turn, &sine, &cosine);
-    return make_float2(sine * far, cosine * far); }
-__device__ inline double2 _curand_double_pair(unsigned int a, unsigned int b, unsigned int c,
-                                              unsigned int d) {
-    unsigned long long bits = (unsigned long long)c ^ ((unsigned long long)d << 21);
-    double turn = bits * 2.220446049250313e-16 + 1.1102230246251565e-16;
-    double far = sqrt(-2.0 * log(_curand_53_bits(a, b)));
-    return make_double2(sinpi(turn) * far, cospi(turn) * far); }
-"""
-
-# The second of a pair is kept for the next call of the same kind: normal is 1, log-normal 2.
-_ANY = """
 template <typename S> __device__ inline float curand_uniform(S* s) { return _curand_float(curand(s)); }
 template <typename S> __device__ inline float2 curand_normal2(S* s) {
     unsigned int x = curand(s), y = curand(s);
@@ -143,25 +130,25 @@ template <typename S> __device__ inline float2 curand_log_normal2(S* s, float me
 template <typename S> __device__ inline double2 curand_log_normal2_double(S* s, double mean, double stddev) {
     double2 n = curand_normal2_double(s);
     return make_double2(exp(mean + stddev * n.x), exp(mean + stddev * n.y)); }
-"""
 
-
-def _kept(kind: str, suffix: str, name: str, which: int, parameters: str, arguments: str) -> str:
-    extra, flag = f"s->boxmuller_extra{suffix}", f"s->boxmuller_flag{suffix}"
-    pair = f"curand_{name.replace('normal', 'normal2')}{suffix}"
-    return f"""
-template <typename S> __device__ inline {kind} curand_{name}{suffix}(S* s{parameters}) {{
-    if ({flag} == {which}) {{ {flag} = 0; return {extra}; }}
-    {kind}2 pair = {pair}(s{arguments});
-    {flag} = {which}; {extra} = pair.y;
-    return pair.x; }}
-"""
-
-
-HEADER = (
-    _STATES + _NUMBERS + _XORWOW + _PHILOX + _ANY
-    + _kept("float", "", "normal", 1, "", "")
-    + _kept("double", "_double", "normal", 1, "", "")
-    + _kept("float", "", "log_normal", 2, ", float mean, float stddev", ", mean, stddev")
-    + _kept("double", "_double", "log_normal", 2, ", double mean, double stddev", ", mean, stddev")
-)  # fmt: skip
+// The second of a pair is kept for the next call of the same kind: normal is 1, log-normal 2.
+template <typename S> __device__ inline float curand_normal(S* s) {
+    if (s->boxmuller_flag == 1) { s->boxmuller_flag = 0; return s->boxmuller_extra; }
+    float2 pair = curand_normal2(s);
+    s->boxmuller_flag = 1; s->boxmuller_extra = pair.y;
+    return pair.x; }
+template <typename S> __device__ inline double curand_normal_double(S* s) {
+    if (s->boxmuller_flag_double == 1) { s->boxmuller_flag_double = 0; return s->boxmuller_extra_double; }
+    double2 pair = curand_normal2_double(s);
+    s->boxmuller_flag_double = 1; s->boxmuller_extra_double = pair.y;
+    return pair.x; }
+template <typename S> __device__ inline float curand_log_normal(S* s, float mean, float stddev) {
+    if (s->boxmuller_flag == 2) { s->boxmuller_flag = 0; return s->boxmuller_extra; }
+    float2 pair = curand_log_normal2(s, mean, stddev);
+    s->boxmuller_flag = 2; s->boxmuller_extra = pair.y;
+    return pair.x; }
+template <typename S> __device__ inline double curand_log_normal_double(S* s, double mean, double stddev) {
+    if (s->boxmuller_flag_double == 2) { s->boxmuller_flag_double = 0; return s->boxmuller_extra_double; }
+    double2 pair = curand_log_normal2_double(s, mean, stddev);
+    s->boxmuller_flag_double = 2; s->boxmuller_extra_double = pair.y;
+    return pair.x; }

@@ -1,34 +1,9 @@
-"""The header cuda_bf16.h, as CUDA C++ that the interpreter reads.
+// The header cuda_bf16.h, as CUDA C++ that the interpreter reads.
+//
+// A bfloat16 is the upper half of a float, rounded to the nearest (ties to even); its NaN is 0x7fff. Sums,
+// products and quotients of two are computed as floats and rounded again, which gives the same bits as one
+// rounding does (Figueroa, "When is double rounding innocuous?", 1995). `__hfma` goes by way of double.
 
-A bfloat16 is the upper half of a float, rounded to the nearest (ties to even); its NaN is 0x7fff. Sums,
-products and quotients of two are computed as floats and rounded again, which gives the same bits as one
-rounding does (Figueroa, "When is double rounding innocuous?", 1995). `__hfma` goes by way of double.
-"""
-
-from __future__ import annotations
-
-_OPERATORS = "".join(
-    f"""
-__device__ inline __nv_bfloat16 operator{sign}(const __nv_bfloat16& a, const __nv_bfloat16& b) {{
-    return __nv_bfloat16(a.value() {sign} b.value()); }}
-__device__ inline __nv_bfloat16 {name}(__nv_bfloat16 a, __nv_bfloat16 b) {{ return a {sign} b; }}
-__device__ inline __nv_bfloat162 {name}2(__nv_bfloat162 a, __nv_bfloat162 b) {{
-    return __nv_bfloat162(a.x {sign} b.x, a.y {sign} b.y); }}
-__device__ inline __nv_bfloat16& operator{sign}=(__nv_bfloat16& a, const __nv_bfloat16& b) {{
-    a = a {sign} b; return a; }}"""
-    for name, sign in (("__hadd", "+"), ("__hsub", "-"), ("__hmul", "*"), ("__hdiv", "/"))
-)
-_COMPARISONS = "".join(
-    f"""
-__device__ inline bool operator{sign}(const __nv_bfloat16& a, const __nv_bfloat16& b) {{
-    return a.value() {sign} b.value(); }}
-__device__ inline bool {name}(__nv_bfloat16 a, __nv_bfloat16 b) {{ return a.value() {sign} b.value(); }}"""
-    for name, sign in (("__heq", "=="), ("__hne", "!="), ("__hlt", "<"), ("__hle", "<="), ("__hgt", ">"),
-                       ("__hge", ">="))
-)  # fmt: skip
-
-HEADER = (
-    """
 __device__ inline unsigned short _bfloat16_bits(unsigned u) {
     if ((u & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
     return (u + 0x7fffu + (u >> 16 & 1u)) >> 16; }
@@ -52,10 +27,32 @@ struct __nv_bfloat162 {
     __device__ __nv_bfloat162() = default;
     __device__ __nv_bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) : x(x), y(y) {}
 };
-typedef __nv_bfloat16 nv_bfloat16; typedef __nv_bfloat162 nv_bfloat162;"""
-    + _OPERATORS
-    + _COMPARISONS
-    + """
+typedef __nv_bfloat16 nv_bfloat16; typedef __nv_bfloat162 nv_bfloat162;
+
+#define ARITHMETIC(name, sign) \
+__device__ inline __nv_bfloat16 operator sign(const __nv_bfloat16& a, const __nv_bfloat16& b) { \
+    return __nv_bfloat16(a.value() sign b.value()); } \
+__device__ inline __nv_bfloat16 name(__nv_bfloat16 a, __nv_bfloat16 b) { return a sign b; } \
+__device__ inline __nv_bfloat162 name##2(__nv_bfloat162 a, __nv_bfloat162 b) { \
+    return __nv_bfloat162(a.x sign b.x, a.y sign b.y); } \
+__device__ inline __nv_bfloat16& operator sign##=(__nv_bfloat16& a, const __nv_bfloat16& b) { \
+    a = a sign b; return a; }
+ARITHMETIC(__hadd, +)
+ARITHMETIC(__hsub, -)
+ARITHMETIC(__hmul, *)
+ARITHMETIC(__hdiv, /)
+
+#define COMPARISON(name, sign) \
+__device__ inline bool operator sign(const __nv_bfloat16& a, const __nv_bfloat16& b) { \
+    return a.value() sign b.value(); } \
+__device__ inline bool name(__nv_bfloat16 a, __nv_bfloat16 b) { return a.value() sign b.value(); }
+COMPARISON(__heq, ==)
+COMPARISON(__hne, !=)
+COMPARISON(__hlt, <)
+COMPARISON(__hle, <=)
+COMPARISON(__hgt, >)
+COMPARISON(__hge, >=)
+
 __device__ inline __nv_bfloat16 __float2bfloat16(float v) { return __nv_bfloat16(v); }
 __device__ inline __nv_bfloat16 __float2bfloat16_rn(float v) { return __nv_bfloat16(v); }
 __device__ inline __nv_bfloat16 __double2bfloat16(double v) { return __nv_bfloat16(v); }
@@ -87,5 +84,3 @@ __device__ inline float __low2float(__nv_bfloat162 a) { return a.x.value(); }
 __device__ inline float __high2float(__nv_bfloat162 a) { return a.y.value(); }
 __device__ inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 a) { return a.x; }
 __device__ inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 a) { return a.y; }
-"""
-)

@@ -1,32 +1,20 @@
-"""The header cooperative_groups.h, as CUDA C++ that the interpreter reads.
+// The header cooperative_groups.h, as CUDA C++ that the interpreter reads.
+//
+// Each group is a struct whose functions call the barriers and warp functions that are there anyway. A tile and
+// a coalesced group know the lanes of their warp by a mask. (CUDA C++ Programming Guide, "Cooperative Groups".)
+// `reduce` adds up by shuffles across the halves; NVIDIA does not say in what order it does.
 
-Each group is a struct whose functions call the barriers and warp functions that are there anyway. A tile and
-a coalesced group know the lanes of their warp by a mask. (CUDA C++ Programming Guide, "Cooperative Groups".)
-`reduce` adds up by shuffles across the halves; NVIDIA does not say in what order it does.
-"""
-
-from __future__ import annotations
-
-_WARP = """
-    __device__ void sync() const { __syncwarp(_lanes()); }
-    template <typename T> __device__ T shfl(T value, int rank) const {
-        return __shfl_sync(_lanes(), value, _lane(rank)); }
-    __device__ int any(int test) const { return __any_sync(_lanes(), test); }
-    __device__ int all(int test) const { return __all_sync(_lanes(), test); }
-    __device__ thread_group _group() const {
-        thread_group g; g._size = size(); g._rank = thread_rank(); g._mask = _lanes(); return g; }
+// What a tile and a coalesced group have in common.
+#define WITHIN_A_WARP \
+    __device__ void sync() const { __syncwarp(_lanes()); } \
+    template <typename T> __device__ T shfl(T value, int rank) const { \
+        return __shfl_sync(_lanes(), value, _lane(rank)); } \
+    __device__ int any(int test) const { return __any_sync(_lanes(), test); } \
+    __device__ int all(int test) const { return __all_sync(_lanes(), test); } \
+    __device__ thread_group _group() const { \
+        thread_group g; g._size = size(); g._rank = thread_rank(); g._mask = _lanes(); return g; } \
     __device__ operator thread_group() const { return _group(); }
-"""
 
-_BLOCK = """
-    __device__ unsigned size() const { return blockDim.x * blockDim.y * blockDim.z; }
-    __device__ unsigned num_threads() const { return blockDim.x * blockDim.y * blockDim.z; }
-    __device__ unsigned thread_rank() const {
-        return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
-"""
-
-HEADER = (
-    """
 namespace cooperative_groups {
 struct thread_group {
     unsigned _size, _rank, _mask;
@@ -35,9 +23,11 @@ struct thread_group {
     __device__ unsigned thread_rank() const { return _rank; }
     __device__ void sync() const { if (_mask) { __syncwarp(_mask); } else { __syncthreads(); } }
 };
-struct thread_block {"""
-    + _BLOCK
-    + """
+struct thread_block {
+    __device__ unsigned size() const { return blockDim.x * blockDim.y * blockDim.z; }
+    __device__ unsigned num_threads() const { return blockDim.x * blockDim.y * blockDim.z; }
+    __device__ unsigned thread_rank() const {
+        return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
     __device__ dim3 group_index() const { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
     __device__ dim3 thread_index() const { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
     __device__ dim3 group_dim() const { return dim3(blockDim.x, blockDim.y, blockDim.z); }
@@ -72,9 +62,9 @@ template <unsigned N, typename P = thread_block> struct thread_block_tile {
         return (blockDim.x * blockDim.y * blockDim.z + N - 1) / N; }
     __device__ unsigned _first() const { return _rank() % 32 / N * N; }
     __device__ unsigned _lanes() const { return (0xffffffffu >> (32 - N)) << _first(); }
-    __device__ int _lane(int rank) const { return _first() + rank % (int)N; }"""
-    + _WARP
-    + """
+    __device__ int _lane(int rank) const { return _first() + rank % (int)N; }
+    WITHIN_A_WARP
+
     template <typename T> __device__ T shfl_down(T value, unsigned by) const {
         return __shfl_down_sync(_lanes(), value, by, N); }
     template <typename T> __device__ T shfl_up(T value, unsigned by) const {
@@ -98,9 +88,9 @@ struct coalesced_group {
     __device__ int _lane(int rank) const {
         unsigned left = _mask;
         for (int k = 0; k < rank; k++) { left &= left - 1; }
-        return __ffs(left) - 1; }"""
-    + _WARP
-    + """
+        return __ffs(left) - 1; }
+    WITHIN_A_WARP
+
     template <typename T> __device__ T shfl_down(T value, unsigned by) const {
         int to = thread_rank() + by;
         return __shfl_sync(_mask, value, to < size() ? _lane(to) : (int)_own()); }
@@ -139,5 +129,3 @@ __device__ inline T reduce(const coalesced_group& g, T value, const F& op) {
     T out = g.shfl(value, 0);
     for (unsigned k = 1; k < g.size(); k++) { out = op(out, g.shfl(value, k)); } return out; }
 }
-"""
-)

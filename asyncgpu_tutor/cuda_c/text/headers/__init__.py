@@ -1,0 +1,12 @@
+"""What stands in front of a kernel, as files of CUDA C: standard names, and headers of NVIDIA's."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def text_of(header: str) -> str:
+    """The text of a file of this folder."""
+    return files(__name__).joinpath(header).read_text(encoding="utf-8")

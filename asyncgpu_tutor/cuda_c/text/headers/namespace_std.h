@@ -1,0 +1,35 @@
+// What kernels use of namespace std. NVRTC gets it with a source that names the namespace.
+#define ASYNCGPU_LIMITS(T, WHOLE, SMALLEST, LARGEST, LOWEST, INFINITE, STEP) \
+template <> struct numeric_limits<T> { \
+    static __host__ __device__ constexpr T min() { return SMALLEST; } \
+    static __host__ __device__ constexpr T max() { return LARGEST; } \
+    static __host__ __device__ constexpr T lowest() { return LOWEST; } \
+    static __host__ __device__ constexpr T infinity() { return INFINITE; } \
+    static __host__ __device__ constexpr T epsilon() { return STEP; } \
+    static constexpr bool is_integer = WHOLE; \
+};
+#define ASYNCGPU_INTEGER(T, LEAST, MOST) ASYNCGPU_LIMITS(T, true, LEAST, MOST, LEAST, 0, 0)
+namespace std {
+template <typename T> struct numeric_limits;
+ASYNCGPU_LIMITS(float, false, FLT_MIN, FLT_MAX, -FLT_MAX, INFINITY, FLT_EPSILON)
+ASYNCGPU_LIMITS(double, false, DBL_MIN, DBL_MAX, -DBL_MAX, HUGE_VAL, DBL_EPSILON)
+ASYNCGPU_INTEGER(char, CHAR_MIN, CHAR_MAX)
+ASYNCGPU_INTEGER(signed char, SCHAR_MIN, SCHAR_MAX)
+ASYNCGPU_INTEGER(unsigned char, 0, UCHAR_MAX)
+ASYNCGPU_INTEGER(short, SHRT_MIN, SHRT_MAX)
+ASYNCGPU_INTEGER(unsigned short, 0, USHRT_MAX)
+ASYNCGPU_INTEGER(int, INT_MIN, INT_MAX)
+ASYNCGPU_INTEGER(unsigned int, 0, UINT_MAX)
+ASYNCGPU_INTEGER(long, LONG_MIN, LONG_MAX)
+ASYNCGPU_INTEGER(unsigned long, 0, ULONG_MAX)
+ASYNCGPU_INTEGER(long long, LLONG_MIN, LLONG_MAX)
+ASYNCGPU_INTEGER(unsigned long long, 0, ULLONG_MAX)
+template <typename A, typename B> struct is_same { static constexpr bool value = false; };
+template <typename A> struct is_same<A, A> { static constexpr bool value = true; };
+template <typename T> __device__ inline void swap(T& a, T& b) { T c = a; a = b; b = c; }
+using ::abs; using ::fabs; using ::sqrt; using ::pow; using ::exp; using ::log; using ::sin; using ::cos;
+using ::tan; using ::tanh; using ::floor; using ::ceil; using ::round; using ::fmin; using ::fmax;
+using ::fmod; using ::isnan; using ::isinf; using ::isfinite; using ::min; using ::max;
+}
+#undef ASYNCGPU_LIMITS
+#undef ASYNCGPU_INTEGER

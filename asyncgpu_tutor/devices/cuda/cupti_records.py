@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from asyncgpu_tutor.traces.spans import Draft, SpanKind
+from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 
 __all__ = ["Anchor", "Line", "Record", "by_draft", "drafts_of_others", "late_by", "taken"]
 
@@ -32,7 +33,7 @@ class Record:
     start, end : int
         By CUPTI's clock, in ns; 0 where it did not find out.
     name : str
-        Of a kernel.
+        Of a kernel, as the compiler gave it: mangled, if it is C++.
     node : int
         CUPTI's number of the node of a graph that it was; else 0.
     pageable : bool
@@ -150,22 +151,15 @@ def drafts_of_others(
     numbers : iterator of int
         Gives the ids of the spans.
     """
-    return [
-        (
-            Draft(
-                next(numbers),
-                record.kind,
-                record.name or record.kind,
-                streams.get(record.stream, OTHERS + record.stream),
-                None,
-                "",
-                (),
-                {"foreign": True},
-            ),
-            record,
+    found: list[tuple[Draft, Record]] = []
+    for record in sorted((r for r in records if r.timed), key=lambda r: r.start):
+        name, full = kernel_name(record.name or record.kind)
+        stream = streams.get(record.stream, OTHERS + record.stream)
+        detail = {**full, "foreign": True}
+        found.append(
+            (Draft(next(numbers), record.kind, name, stream, None, "", (), detail), record)
         )
-        for record in sorted((r for r in records if r.timed), key=lambda r: r.start)
-    ]
+    return found
 
 
 def by_draft(drafts: Sequence[Draft], records: Sequence[Record]) -> list[list[Record]]:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._nsys_rows import WAITS, Call, Export, Range, Work
+from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import SpanKind
 
 __all__ = ["collect", "gpu"]
@@ -90,6 +91,9 @@ def _work(event: Event, start: int, end: int) -> Work | None:
     detail: dict[str, object] = {
         key: value for key in ("grid", "block") if _three(value := args.get(key))
     }
+    if kind == "kernel":
+        name, full = kernel_name(name)
+        detail |= full
     if kind == "d2d":
         kind = next((k for words, k in _DIRECTIONS.items() if words in name), "d2d")
         detail["pageable"] = "Pageable" in name
@@ -99,7 +103,7 @@ def _work(event: Event, start: int, end: int) -> Work | None:
     detail = {key: value for key, value in detail.items() if value is not False}
     return Work(
         cast(SpanKind, kind),
-        _short(name) if kind == "kernel" else kind,
+        name if kind == "kernel" else kind,
         start,
         end,
         _number(args.get("device", event.get("pid"))),
@@ -146,15 +150,3 @@ def _number(value: object) -> int:
     except ValueError:
         return 0
     return number if 0 <= number < 2**63 else 0
-
-
-def _short(name: str) -> str:
-    """A kernel's name without its type, its namespaces and its parameters, as Nsight Systems has it."""
-    depth, kept = 0, ""
-    for sign in name.removeprefix("void "):
-        depth += (sign in "<(") - (sign in ">)")
-        if sign == "(" and depth == 1 and kept and not kept.endswith("::"):
-            break
-        if depth == 0 and sign not in ">)":
-            kept += sign
-    return kept.rpartition("::")[2].strip() or name

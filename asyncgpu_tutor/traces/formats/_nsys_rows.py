@@ -13,6 +13,7 @@ from typing import Literal
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._database import Database, Value
 from asyncgpu_tutor.traces.spans.intervals import Interval, union
+from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind
 
 # A process and a correlation in it: each process counts its own calls from 1 on.
@@ -231,10 +232,11 @@ def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
         *shared,
         *_NODE,
     )
+    names: dict[Value, tuple[str, dict[str, object]]] = {}
     shapes: dict[tuple[Value, ...], dict[str, object]] = {}  # a program has few sorts of launches
 
-    def shape_of(row: Mapping[str, Value]) -> dict[str, object]:
-        shape: dict[str, object] = {}
+    def shape_of(row: Mapping[str, Value], full: dict[str, object]) -> dict[str, object]:
+        shape: dict[str, object] = {**full}
         if row["gridX"] is not None:
             shape["grid"] = [_int(row[key], key) for key in grid]
             shape["block"] = [_int(row[key], key) for key in block]
@@ -246,11 +248,14 @@ def _kernels(database: Database, texts: Mapping[int, str]) -> list[Work]:
     sort = itemgetter("registersPerThread", *grid, *block, *shared)
     found: list[Work] = []
     for row in database.rows(_CUPTI + "KERNEL", (*_PLACE, "shortName"), wanted, "start"):
-        name = row["shortName"] if row["shortName"] is not None else row["demangledName"]
-        key = sort(row)
+        given = row["shortName"] if row["demangledName"] is None else row["demangledName"]
+        if given not in names:
+            names[given] = kernel_name(_name(given, texts))
+        name, full = names[given]
+        key = given, *sort(row)
         if key not in shapes:
-            shapes[key] = shape_of(row)
-        found.append(_work("kernel", _name(name, texts), row, shapes[key]))
+            shapes[key] = shape_of(row, full)
+        found.append(_work("kernel", name, row, shapes[key]))
     return found
 
 

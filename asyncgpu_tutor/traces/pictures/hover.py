@@ -52,9 +52,9 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
 
 
 def _more(span: Span) -> list[str]:
-    """Bytes with the rate, grid and block, and whatever else is short."""
+    """The full name, bytes with the rate, grid and block."""
     detail = span.detail
-    lines: list[str] = []
+    lines = [str(detail["full_name"])] if "full_name" in detail else []
     size = detail.get("bytes")
     if isinstance(size, int | float):
         rate = f", {size / span.duration / 1000:.1f} GB/s" if span.duration else ""

@@ -54,7 +54,8 @@ class Span:
         stream, those that an event made it wait for, and the host call that enqueued it. For a wait
         of the host: those that had to end before it could *end*.
     detail : mapping
-        More about it: ``bytes``, ``grid``, ``block`` and the like. JSON values only.
+        More about it: ``bytes``, ``grid``, ``block``, the ``full_name`` of a kernel of C++ and the like. JSON
+        values only.
     """
 
     id: int

@@ -104,6 +104,13 @@ def test_work_of_others_gets_spans_in_the_order_in_which_it_began() -> None:
     assert all(draft.op is None and draft.detail["foreign"] for draft, _ in found)
 
 
+def test_a_kernel_of_others_has_a_readable_name_and_keeps_the_full_one() -> None:
+    full = "_ZN7cutlass7Kernel2I21cutlass_80_simt_sgemmEEvNT_6ParamsE"
+    ((draft, _),) = drafts_of_others([Record("kernel", 8, 100, 200, full)], {}, count())
+    assert draft.name == "Kernel2<cutlass_80_simt_sgemm>"
+    assert draft.detail["full_name"] == full
+
+
 def test_what_cupti_found_no_times_of_says_so() -> None:
     record = Record("kernel", 7, 10, 20)
     assert record.timed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -337,6 +338,15 @@ def test_damaged_values_are_named(
     with pytest.raises(UsageError, match="this export is damaged") as caught:
         read(export, tmp_path)
     assert message in str(caught.value)
+
+
+def test_a_kernel_of_cpp_is_short_in_a_table_and_whole_where_one_points() -> None:
+    trace = Trace.from_nsys(Trace.recorded_file("heat.sqlite"))
+    kernel = trace.find("DeviceReduceKernel")[0]
+    full = str(kernel.detail["full_name"])
+    assert full.startswith("void cub::CUB_")
+    assert full not in trace.table()
+    assert escape(full) in trace.between(kernel.start, kernel.end).plot()._repr_html_()
 
 
 VALUES = (

@@ -74,6 +74,7 @@ def test_work_calls_waits_and_ranges(name: str, tmp_path: Path) -> None:
     assert trace.about["threads_at_once"] == 108 * 2048
     (kernel, _) = trace.device_spans
     assert kernel.label == "aten::add_"
+    assert kernel.detail["full_name"] == VECTOR
 
 
 def test_events_may_stand_alone_and_times_may_be_text(tmp_path: Path) -> None:

@@ -1,0 +1,98 @@
+"""A kernel is called the same, whoever recorded it, and no name is too odd to be kept."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asyncgpu_tutor.traces.spans.kernel_names import kernel_name, short_name
+from asyncgpu_tutor.traces.trace import Trace
+
+CUTLASS = "cutlass_80_simt_sgemm_256x128_8x4_nn_align1"
+CUB = "CUB_300102_SM_750_800_860_890_900_1000_1200"
+
+
+CUB_MANGLED = (
+    f"_ZN3cub43{CUB}6detail6reduce18DeviceReduceKernelINS2_10policy_hubIfjN4cuda3std3__44plusIvEEE10"
+    "Policy1000EPfjS9_fNS7_8identityEEEvT0_PT3_T1_NS0_13GridEvenShareISH_EET2_T4_"
+)
+CUB_TYPE = (
+    f"void cub::{CUB}::detail::reduce::DeviceReduceKernel<cub::{CUB}::detail::reduce::policy_hub<float, "
+    "unsigned int>::Policy1000, float *>(T2, T4 *)"
+)
+
+
+@pytest.mark.parametrize(
+    ("full", "name"),
+    [
+        (f"_ZN7cutlass7Kernel2I43{CUTLASS}EEvNT_6ParamsE", f"Kernel2<{CUTLASS}>"),
+        (f"void cutlass::Kernel2<{CUTLASS}>(T1::Params)", f"Kernel2<{CUTLASS}>"),
+        (CUB_MANGLED, "DeviceReduceKernel"),
+        (CUB_TYPE, "DeviceReduceKernel"),
+        ("_ZN2at6native12_GLOBAL__N_17softmaxIN3c104HalfEEEvPT_", "softmax<Half>"),
+        ("void at::native::(anonymous namespace)::softmax<c10::Half>(c10::Half*)", "softmax<Half>"),
+        ("_ZL6staticPf", "static"),
+        ("_Z5scaleIjLi16EEvPKT_", "scale"),
+        ("void at::native::scale<true>(float*)", "scale"),
+        ("cupy_tanh__float32_float32", "cupy_tanh__float32_float32"),
+        ("_ZTV6vtable", "_ZTV6vtable"),
+        ("_ZN99too_shortE", "_ZN99too_shortE"),
+        ("_Z", "_Z"),
+        ("", ""),
+    ],
+)
+def test_what_is_left_of_a_name(full: str, name: str) -> None:
+    assert short_name(full) == name
+
+
+identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True)
+classes = st.lists(identifiers, min_size=1, max_size=3).map(tuple)
+
+
+def mangled(path: tuple[str, ...]) -> str:
+    parts = "".join(f"{len(part)}{part}" for part in path)
+    return f"N{parts}E" if len(path) > 1 else parts
+
+
+@given(classes, st.lists(classes, max_size=2))
+def test_a_mangled_name_and_its_type_give_the_same(
+    path: tuple[str, ...], arguments: list[tuple[str, ...]]
+) -> None:
+    inside = f"I{''.join(map(mangled, arguments))}E" if arguments else ""
+    named = mangled(path)
+    ours = named[:-1] + inside + "E" if len(path) > 1 else named + inside
+    told = f"<{', '.join('::'.join(argument) for argument in arguments)}>" if arguments else ""
+    spelled = f"{'void ' if arguments else ''}{'::'.join(path)}{told}(float *, int)"
+    if arguments and "::".join(arguments[0]) in {"true", "false"}:
+        return  # a class cannot be called so
+    assert short_name(f"_Z{ours}Pfi") == short_name(spelled)
+    assert short_name(spelled).startswith(path[-1])
+
+
+@given(st.text() | st.text(alphabet="_ZNIELS0123456789abc<>(): ").map("_ZN".__add__))
+def test_no_name_is_lost(full: str) -> None:
+    name, detail = kernel_name(full)
+    assert name or not full
+    assert detail == ({} if name == full else {"full_name": full[:500]})
+
+
+def test_it_agrees_with_the_names_in_a_report_of_nsight_systems() -> None:
+    """CuPy's kernels and CUB's, as the profiler of an H200 gives them in three forms."""
+    with sqlite3.connect(Trace.recorded_file("heat.sqlite")) as database:
+        names = {
+            tuple(
+                database.execute("SELECT value FROM StringIds WHERE id = ?", (number,)).fetchone()[
+                    0
+                ]
+                for number in row
+            )
+            for row in database.execute(
+                "SELECT shortName, demangledName, mangledName FROM CUPTI_ACTIVITY_KIND_KERNEL"
+            )
+        }
+    assert any(full.startswith("_ZN3cub") for _, _, full in names)
+    for short, demangled, full in names:
+        assert short_name(demangled) == short_name(full) == short

@@ -14,11 +14,12 @@ from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import Group
-from asyncgpu_tutor.traces.spans.shown import Lines, html_table
+from asyncgpu_tutor.traces.spans.shown import NAME, PAGE, Lines, cut, html_table, wrapped
 from asyncgpu_tutor.traces.trace import Trace
 
 __all__ = ["Comparison", "Difference", "compare", "from_its_start"]
 
+_LISTED = 6  # sorts of work that not all traces have
 _Key = tuple[str, str, str, int]  # operation, kind, name, which one of these
 
 
@@ -138,15 +139,18 @@ class Comparison:
         )
 
     def _lines(self) -> Iterator[str]:
-        wide = max(14, *(len(title) + 2 for title in self.titles))
-        left = max(len(d.name) for d in self.differences) + 2
+        wide = max(16, *(len(title) + 2 for title in self.titles))
+        most = max(NAME // 2, PAGE - wide * len(self.traces))
+        left = min(max(len(d.name) for d in self.differences) + 2, most)
         yield " " * left + "".join(f"{title:>{wide}}" for title in self.titles)
         yield " " * left + "".join(f"{trace.clock:>{wide}}" for trace in self.traces)
         for difference in self.differences:
             told = (difference.told(value) for value in difference.values)
-            yield f"{difference.name:<{left}}" + "".join(f"{text:>{wide}}" for text in told)
+            name = cut(difference.name, left - 2)
+            yield f"{name:<{left}}" + "".join(f"{text:>{wide}}" for text in told)
         yield ""
-        yield from self._sentences()
+        for sentence in self._sentences():
+            yield from wrapped(sentence, 2)
 
     def _sentences(self) -> Iterator[str]:
         if self.same_work:
@@ -155,8 +159,10 @@ class Comparison:
         else:
             for title, spans in zip(self.titles, self.missing, strict=True):
                 if spans:
-                    names = ", ".join(dict.fromkeys(_sort_of(span) for span in spans))
-                    yield f"Not in all of them: {title} has {len(spans)} more ({names})."
+                    names = list(dict.fromkeys(cut(_sort_of(span), NAME) for span in spans))
+                    told = ", ".join(names[:_LISTED])
+                    rest = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+                    yield f"Not in all of them: {title} has {len(spans)} more ({told}{rest})."
         yield from (d.sentence for d in self.differences if d.sentence)
 
 
@@ -298,7 +304,8 @@ def _difference(
             + f" in {title}, against {first:.{digits}f} {unit}".rstrip()
             + f" in {titles[0]}{ratio}"
         )
-    return Difference(name, unit, values, f"{name}: {'; '.join(told)}." if told else "")
+    sentence = f"{cut(name, NAME)}: {'; '.join(told)}." if told else ""
+    return Difference(name, unit, values, sentence)
 
 
 def from_its_start(trace: Trace) -> Trace:

@@ -14,6 +14,7 @@ from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.limits import limits
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import length, union, within
+from asyncgpu_tutor.traces.spans.shown import NAME, cut
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import count
 from asyncgpu_tutor.traces.trace import Trace
@@ -253,8 +254,8 @@ def _one_big_kernel(seen: Evidence) -> Iterable[Finding]:
             yield Finding(
                 "one big kernel",
                 "One kernel is nearly everything",
-                f"{span.name} ran for {span.duration:.1f} us of the {active:.1f} us in which the device "
-                "worked, and its blocks fill the device: nothing can run beside it.",
+                f"{cut(span.name, NAME)} ran for {span.duration:.1f} us of the {active:.1f} us in which the "
+                "device worked, and its blocks fill the device: nothing can run beside it.",
                 "Streams do not help here. Make the kernel itself faster (agt.microscope), or split its work "
                 "into batches whose copies can overlap with it.",
                 (span.id,),
@@ -268,7 +269,7 @@ def _ids(spans: Iterable[Span]) -> tuple[int, ...]:
 
 
 def _names(spans: Sequence[Span]) -> str:
-    names = list(dict.fromkeys(span.name for span in spans))
+    names = list(dict.fromkeys(cut(span.name, NAME) for span in spans))
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 

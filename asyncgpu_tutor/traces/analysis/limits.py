@@ -11,6 +11,7 @@ from asyncgpu_tutor.traces.analysis.evidence import Evidence
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Idle
 from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.shown import NAME, cut
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
 __all__ = ["Gap", "gaps_of", "limits"]
@@ -121,8 +122,8 @@ def _gaps(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[Finding
         "gaps",
         "The device pauses for long",
         f"{count(len(long), 'pause')} of {total:.1f} us in all, of {m.device_makespan:.1f}. The longest, "
-        f"{worst.duration:.1f} us, ended at {worst.end:.1f} us with {worst.main.span.name}; its main cause: "
-        f"{worst.main.cause}.",
+        f"{worst.duration:.1f} us, ended at {worst.end:.1f} us with "
+        f"{cut(worst.main.span.name, NAME)}; its main cause: {worst.main.cause}.",
         "Look at what the host does in that stretch (trace.between). Move it before or behind the work, or "
         "let the device have other work meanwhile: a task of its own, asyncio.to_thread for long Python. In "
         "CuPy: enqueue on a stream, and read results back later.",
@@ -159,6 +160,8 @@ _LISTED = 12
 
 
 def _grids(spans: list[Span]) -> str:
-    told = {s.name: f"{s.name} has a grid of {s.detail['grid']}" for s in reversed(spans)}
+    told = {
+        s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in reversed(spans)
+    }
     names = list(told.values())[::-1]
     return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")

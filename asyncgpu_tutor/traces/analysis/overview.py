@@ -26,7 +26,7 @@ from asyncgpu_tutor.traces.analysis.limits import Gap, gaps_of
 from asyncgpu_tutor.traces.analysis.sums import Sums, sums
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
-from asyncgpu_tutor.traces.spans.shown import NOTHING, Lines, html_table
+from asyncgpu_tutor.traces.spans.shown import NAME, NOTHING, Lines, cut, html_table, wrapped
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
@@ -183,8 +183,8 @@ class Analysis:
             yield "Longest pauses:"
             for gap in self.gaps[:_LISTED]:
                 yield (
-                    f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until {gap.main.span.title} "
-                    f"began; {gap.main.cause}"
+                    f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until "
+                    f"{cut(gap.main.span.title, NAME)} began; {gap.main.cause}"
                 )
         yield ""
         yield "Why each stream stood still:"
@@ -192,7 +192,7 @@ class Analysis:
         for number, name in list(names.items())[:_LANES]:
             parts = self.stream_idle_by_cause(number)
             told = ", ".join(f"{cause} {us:.1f}" for cause, us in parts.items() if us)
-            yield f"  {name}: {told or 'never'}"
+            yield from wrapped(f"  {name}: {told or 'never'}", 4)
         if len(names) > _LANES:
             yield f"  and {len(names) - _LANES} more"
         if 1 < len(self.overlap.streams) <= _LANES:
@@ -207,8 +207,8 @@ class Analysis:
         if not self.findings:
             yield "The detective found nothing."
         for number, finding in enumerate(self.findings, 1):
-            yield f"{number}. {finding.title}: {finding.sentence}"
-            yield f"   What to do: {finding.advice}"
+            yield from wrapped(f"{number}. {finding.title}: {finding.sentence}", 3)
+            yield from wrapped(f"   What to do: {finding.advice}", 3)
 
 
 _LISTED = 5  # pauses
@@ -236,7 +236,7 @@ def _path(m: Metrics) -> Iterator[str]:
     for name, times in ordered[:_STEPS]:
         us = math.fsum(times)
         part = f"{us / whole:>5.0%}" if whole else ""
-        yield f"  {us:>12,.1f} us {part}  {count(len(times), 'time')} {name[:60]}"
+        yield f"  {us:>12,.1f} us {part}  {count(len(times), 'time')} {cut(name, NAME + 15)}"
     if len(ordered) > _STEPS:
         yield f"  and {len(ordered) - _STEPS} more"
 

@@ -12,7 +12,7 @@ from statistics import median
 from asyncgpu_tutor.traces.analysis.facts import Facts
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
-from asyncgpu_tutor.traces.spans.shown import Lines
+from asyncgpu_tutor.traces.spans.shown import PAGE, Lines, cut, wrapped
 
 __all__ = ["RangeSum", "Sum", "Sums", "sums"]
 
@@ -111,15 +111,16 @@ class Sums:
             yield f"{'Ranges':<40} {'count':>7} {'host':>12} {'on device':>12} {'work':>12} {'pieces':>7}"
             for r in self.ranges[:_LISTED]:
                 yield (
-                    f"  {_short(r.name):<38} {r.count:>7,} {r.host:>12,.1f} {r.device:>12,.1f} "
+                    f"  {cut(r.name, 38):<38} {r.count:>7,} {r.host:>12,.1f} {r.device:>12,.1f} "
                     f"{r.work:>12,.1f} {r.pieces:>7,}"
                 )
             yield from _left_out(self.ranges)
         if self.latency:
             late = self.latency[int(0.95 * (len(self.latency) - 1))]
-            yield (
+            yield from wrapped(
                 f"Launch latency, from the call to the start of a kernel on an empty stream: median "
-                f"{median(self.latency):.1f}, 95 of 100 below {late:.1f} us ({len(self.latency):,} launches)"
+                f"{median(self.latency):.1f}, 95 of 100 below {late:.1f} us ({len(self.latency):,} launches)",
+                2,
             )
 
 
@@ -235,13 +236,13 @@ def _latency(device: Sequence[Span], calls: dict[int, Span]) -> tuple[float, ...
 
 def _listed(title: str, rows: Sequence[Sum]) -> Iterator[str]:
     rates = any(row.bytes for row in rows)
-    head = (
-        f"{title:<40} {'share':>6} {'count':>7} {'total':>12} {'mean':>10} {'min':>10} {'max':>10}"
-    )
-    yield head + (f" {'GB/s':>8}" if rates else "")
+    head = f" {'share':>6} {'count':>7} {'total':>12} {'mean':>10} {'min':>10} {'max':>10}"
+    head += f" {'GB/s':>8}" if rates else ""
+    wide = PAGE - len(head)
+    yield f"{title:<{wide}}" + head
     for row in rows[:_LISTED]:
         yield (
-            f"  {_short(row.name):<38} {row.share:>6.1%} {row.count:>7,} {row.total:>12,.1f} "
+            f"  {cut(row.name, wide - 2):<{wide - 2}} {row.share:>6.1%} {row.count:>7,} {row.total:>12,.1f} "
             f"{row.mean:>10,.1f} {row.least:>10,.1f} {row.most:>10,.1f}"
             + (f" {row.rate:>8.2f}" if rates else "")
         )
@@ -252,7 +253,3 @@ def _left_out(rows: Sequence[object]) -> Iterator[str]:
     if len(rows) > _LISTED:
         yield f"  and {len(rows) - _LISTED} more"
     yield ""
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 38 else name[:35] + "..."

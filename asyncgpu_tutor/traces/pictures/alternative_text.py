@@ -9,6 +9,7 @@ from operator import attrgetter
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
+from asyncgpu_tutor.traces.spans.shown import NAME, cut
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count, device_words
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -58,7 +59,7 @@ def _together(work: Sequence[Span], metrics: Metrics) -> str:
             f"{metrics.overlap_fraction:.0%} of that, at most {metrics.max_concurrency} at once"
         )
     if len(work) == 1:
-        return f"{work[0].title} is all that runs"
+        return f"{_name(work[0])} is all that runs"
     if streams > 1:
         return f"nothing on its {streams} streams runs at the same time"
     return f"{count(len(work), 'piece')} of work run one after the other on one stream"
@@ -75,7 +76,7 @@ def _longest_pair(work: Sequence[Span]) -> str:
             if together > best and (other.device, other.stream) != (span.device, span.stream):
                 best, pair = together, (other, span)
         running.append(span)
-    one, other = (span.title for span in pair)
+    one, other = (_name(span) for span in pair)
     return f"{one} and {other}" if one != other else f"two of {one}"
 
 
@@ -95,7 +96,7 @@ def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
         more = len({late.id for _, late in edges}) - 1
         also = f", and {count(more, 'more piece')} of work for other streams" if more else ""
         yield (
-            f"on {stream_name(late, numbers)} {late.title} waits for {early.title} of "
+            f"on {stream_name(late, numbers)} {_name(late)} waits for {_name(early)} of "
             f"{stream_name(early, numbers)}{also}"
         )
     idle = gaps(union((span.start, span.end) for span in work))
@@ -106,5 +107,9 @@ def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
     first = work[bisect_left(work, end, key=attrgetter("start"))]
     yield (
         f"the longest pause of the device, {duration(end - start)} from {duration(start)} on, is before "
-        f"{first.title}"
+        f"{_name(first)}"
     )
+
+
+def _name(span: Span) -> str:
+    return cut(span.title, NAME)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from html import escape
+
+PAGE = 100  # columns of text that a page and a terminal have room for
+NAME = 40  # of these for a name, where it stands among other words
+_CELL = 60  # characters of a cell in a notebook; what is longer is whole where one points
 
 NOTHING = (
     "Nothing was recorded. A trace is filled when its block, with agt.record() as trace:, ends. In it is "
@@ -24,6 +29,21 @@ class Lines(str):
         return f'<pre style="white-space:pre;overflow-x:auto">{escape(self)}</pre>'
 
 
+def cut(text: str, width: int) -> str:
+    """At most `width` characters of a name: its beginning, and its end, where a GEMM has its sizes."""
+    if len(text) <= width:
+        return text
+    end = (width - 1) // 2
+    return f"{text[: width - 1 - end]}\u2026{text[len(text) - end :]}"
+
+
+def wrapped(text: str, indent: int) -> list[str]:
+    """A sentence in lines that fit a page, all but the first with an indent. No word is broken."""
+    return textwrap.wrap(
+        text, PAGE, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
 def html_table(
     rows: Iterable[Sequence[str]], *, head: Sequence[str] = (), caption: str = ""
 ) -> str:
@@ -37,7 +57,11 @@ def html_table(
 def _row(cells: Sequence[str], tag: str) -> str:
     sides = ("left", *("right" for _ in cells[1:]))
     told = (
-        f"<{tag} style='text-align:{side}'>{escape(cell)}</{tag}>"
+        f"<{tag} style='text-align:{side}'{_title(cell)}>{escape(cut(cell, _CELL))}</{tag}>"
         for side, cell in zip(sides, cells, strict=True)
     )
     return f"<tr>{''.join(told)}</tr>"
+
+
+def _title(cell: str) -> str:
+    return f' title="{escape(cell)}"' if len(cell) > _CELL else ""

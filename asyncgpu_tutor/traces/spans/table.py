@@ -18,7 +18,7 @@ from asyncgpu_tutor.traces.spans.lanes import (
 )
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
 from asyncgpu_tutor.traces.spans.path import Step
-from asyncgpu_tutor.traces.spans.shown import NOTHING
+from asyncgpu_tutor.traces.spans.shown import NAME, NOTHING, PAGE, cut, wrapped
 from asyncgpu_tutor.traces.spans.span import Span
 from asyncgpu_tutor.traces.spans.vocabulary import (
     ENGINE_WORDS,
@@ -83,7 +83,8 @@ def _counted_otherwise(spans: Sequence[Span]) -> str:
         f"{number} is {device + ' ' if several else ''}{stream}"
         for (device, stream), number in numbers.items()
     ]
-    return f"\nStreams are numbered by first use; by the device's own numbers {', '.join(told)}."
+    said = f"Streams are numbered by first use; by the device's own numbers {', '.join(told)}."
+    return "\n" + "\n".join(wrapped(said, 0))
 
 
 # ------------------------------------------------------------------ the spans
@@ -93,10 +94,16 @@ def _spans(spans: Sequence[Span], limit: int | None, numbers: Mapping[StreamKey,
     several = len({span.device for span in spans}) > 1
     cells = [_COLUMNS, *(_row(span, several, numbers) for span in shown)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(_COLUMNS))]
+    # Names and operations share what the others leave of a page: of the longer one something is left out.
+    room = PAGE - sum(widths[:4]) - 2 * (len(_COLUMNS) - 1)
+    widths[5] = min(widths[5], max(room // 3, room - widths[4]))
+    widths[4] = min(widths[4], room - widths[5])
     lines: list[str] = []
     for row in cells:
         times = [text.rjust(size) for text, size in zip(row[:2], widths, strict=False)]
-        words = [text.ljust(size) for text, size in zip(row[2:], widths[2:], strict=True)]
+        words = [
+            cut(text, size).ljust(size) for text, size in zip(row[2:], widths[2:], strict=True)
+        ]
         lines.append("  ".join(times + words).rstrip())
     lines.insert(1, "  ".join("-" * size for size in widths))
     if len(shown) < len(ordered):
@@ -173,7 +180,8 @@ def key(traces: Iterable[Iterable[Span]]) -> str:
     letters = [f"{KIND_LETTERS[k]} = {words}" for k, words in KIND_WORDS.items() if k in kinds]
     if any(span.waited_for_room for span in spans):
         letters.append(f"{_NO_ROOM} = no room yet")
-    return "Key: " + ", ".join([*letters, "2 = so many at once", ". = idle"])
+    told = "Key: " + ", ".join([*letters, "2 = so many at once", ". = idle"])
+    return "\n".join(wrapped(told, 5))
 
 
 def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
@@ -251,13 +259,14 @@ def _path(path: Sequence[Step], numbers: Mapping[StreamKey, int]) -> str:
     }
     shares["idle"] = math.fsum(step.idle for step in path)
     parts = [f"{words} {time / length:.0%}" for words, time in shares.items() if time and length]
-    shown = [(stream_name(step.span, numbers), step.span.name) for step in path]
+    shown = [(stream_name(step.span, numbers), cut(step.span.name, NAME)) for step in path]
     if len(shown) > _LONGEST_PATH:
         half = _LONGEST_PATH // 2
         left_out = ("...", count(len(shown) - 2 * half, "more step"))
         shown = [*shown[:half], left_out, *shown[-half:]]
-    runs = [
-        f"{lane}: " + ", ".join(name for _, name in run)
+    lines = [
+        line
         for lane, run in groupby(shown, key=lambda pair: pair[0])
+        for line in wrapped(f"    {lane}: " + ", ".join(name for _, name in run), 6)
     ]
-    return f"{length:.2f} = " + ", ".join(parts or ["0"]) + "".join(f"\n    {r}" for r in runs)
+    return "\n".join([f"{length:.2f} = " + ", ".join(parts or ["0"]), *lines])

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+import asyncgpu_tutor as agt
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -147,3 +148,26 @@ def test_a_range_does_not_hide_what_it_encloses() -> None:
 def test_a_trace_that_is_shorter_than_a_column_can_be() -> None:
     span = Span(0, "kernel", "k", 0.0, 5e-324, "sim:0", 1, None, "k")
     assert "k" in Trace([span]).table()
+
+
+@pytest.mark.parametrize(
+    "label", ["", "an operation with a name of many words, one after the other"]
+)
+def test_names_of_any_length_fit_a_page(label: str) -> None:
+    name = "sm80_xmma_gemm_" + 20 * "f16f16_" + "execute_kernel_trt"
+    spans = [
+        replace(span, name=name if span.kind == "kernel" else span.name, label=label)
+        for span in SPANS
+    ]
+    recorded, other = trace(spans), trace([*spans[:-2], replace(spans[-1], name="other", id=9)])
+    texts = [
+        recorded.table(),
+        agt.analyse(recorded).table(),
+        agt.compare(recorded, other, titles=("one", "other")).table(),
+    ]
+    assert max(len(line) for text in texts for line in text.splitlines()) <= 100
+    rows = [line for line in recorded.table().splitlines() if "  kernel  " in line]
+    assert all("  sm80_xmma" in row and "kernel_trt" in row for row in rows)
+    assert name not in recorded.plot().words
+    assert "sm80_xmma" in agt.compare(recorded, other)._repr_html_()
+    assert f'title="kernel {name}"' in agt.compare(recorded, other)._repr_html_()

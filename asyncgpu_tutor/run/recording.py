@@ -139,7 +139,7 @@ def _check(source: Source, first: Device) -> None:
     if first.simulated:
         raise UsageError(
             f"record(source={source!r}) is for a GPU: the times of {first.name} are modelled. Leave "
-            "source out."
+            "source out; or, where there should be a GPU, agt.use('cuda') says why it is not found."
         )
     log = _recording.logs.get(first)
     if log is not None and (

@@ -52,6 +52,7 @@ READINGS = 50  # of both clocks; one in a few is not interrupted
 # is incomplete then has no times and never gets them: so that comes last.
 FLUSHES = (0, 0, 0, 0, 1)
 PAUSE = 2e-4  # s, for CUPTI's own thread to complete its records
+DRIVER = 13000  # what driverGetVersion returns from 580 on
 BUFFER = 4 * 2**20  # bytes: some twenty thousand records
 
 # What a profiler leaves in the environment, and in the process, of a program that it runs. CUPTI says no to a
@@ -118,17 +119,17 @@ class _Session:
         try:
             from cupti import cupti
         except ImportError as error:
+            advice = _too_old() or "install it with: python -m pip install 'cupti-python==13.*'"
             raise CuptiRefusedError(
-                f"cupti-python is not installed: pip install 'asyncgpu_tutor[trace]' ({error})"
+                f"cupti-python cannot be imported ({error}); {advice}"
             ) from None
         self._cupti = cupti
         try:
             # It also keeps others out, who would take the records away.
             self._subscriber = cupti.subscribe(_ignore, None)
         except Exception as error:  # noqa: BLE001 - its errors have no common type across versions
-            raise CuptiRefusedError(
-                f"CUPTI has another client already, or refuses: {error}"
-            ) from None
+            reason = _too_old() or f"CUPTI has another client already, or refuses: {error}"
+            raise CuptiRefusedError(reason) from None
         try:
             if not self._registered:
                 cupti.activity_register_callbacks(_buffer, self._take)
@@ -136,7 +137,7 @@ class _Session:
             self._switch_on(everything)
         except Exception as error:  # noqa: BLE001 - as above
             self._stop()
-            raise CuptiRefusedError(f"CUPTI refuses: {error}") from None
+            raise CuptiRefusedError(_too_old() or f"CUPTI refuses: {error}") from None
         self.records.clear()
         self.calls.clear()
         self.ours.clear()
@@ -393,6 +394,17 @@ def profiler_attached() -> str:
         if any(library in path for library in LIBRARIES) and not name.startswith("libcupti"):
             return name
     return ""
+
+
+def _too_old() -> str:
+    """That the driver is older than CUPTI takes; empty if it is not."""
+    version = runtime.driverGetVersion()
+    if version >= DRIVER:
+        return ""
+    return (
+        f"CUPTI needs a driver for CUDA {DRIVER // 1000}, that is 580 or later, and this one is for CUDA "
+        f"{version // 1000}.{version % 1000 // 10}"
+    )
 
 
 def _facts(records: Sequence[Record]) -> dict[str, object]:

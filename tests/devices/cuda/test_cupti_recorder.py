@@ -206,6 +206,26 @@ def test_calls_are_not_told_of_where_only_our_own_work_is_recorded(cupti: Cupti)
     assert "cudaStreamSynchronize_v3020" in cupti.off
 
 
+@pytest.mark.parametrize(
+    ("driver", "advice"),
+    [
+        (13000, "install it with: python -m pip install 'cupti-python==13.*'"),
+        (
+            12080,
+            "CUPTI needs a driver for CUDA 13, that is 580 or later, and this one is for CUDA 12.8",
+        ),
+    ],
+)
+def test_without_cupti_it_says_what_to_install_or_that_nothing_would_help(
+    driver: int, advice: str, cupti: Cupti, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupti", None)
+    monkeypatch.setattr(cupti.recorder.runtime, "driverGetVersion", lambda: driver, raising=False)
+    with pytest.raises(cupti.recorder.CuptiRefusedError) as caught:
+        cupti.recorder.CuptiRecorder(SpanLog("cuda:0"), 0, True)
+    assert advice in str(caught.value)
+
+
 def test_a_program_of_others_that_asks_too_slowly_is_host_bound(cupti: Cupti) -> None:
     def program() -> None:
         for _ in range(40):

@@ -57,7 +57,8 @@ def record(source: Source = "auto") -> Generator[Trace]:
         installed (``pip install 'asyncgpu_tutor[trace]'``) and no profiler is attached, else events; the
         trace's `clock` says which, and its `about` why, and how the clocks of device and host were aligned.
         ``"all"`` is CUPTI, and has what other libraries enqueue in the trace, too: kernels, copies and fills
-        of CuPy, PyTorch or cuBLAS. Streams that are theirs alone are numbered from 1000 on.
+        of CuPy, PyTorch or cuBLAS, and their calls that enqueue, wait, allocate or load. Streams that are
+        theirs alone are numbered from 1000 on.
 
     Yields
     ------
@@ -138,7 +139,7 @@ def _check(source: Source, first: Device) -> None:
     if first.simulated:
         raise UsageError(
             f"record(source={source!r}) is for a GPU: the times of {first.name} are modelled. Leave "
-            "source out."
+            "source out; or, where there should be a GPU, agt.use('cuda') says why it is not found."
         )
     log = _recording.logs.get(first)
     if log is not None and (

@@ -22,8 +22,9 @@ PLACES = (
 ADVICE = (
     "Nsight Systems is not on this machine: its command nsys is neither on the PATH nor where NVIDIA's "
     f"installers put it. Get it from https://developer.nvidia.com/nsight-systems, or say where it is with "
-    f"{VARIABLE}=/path/to/nsys. Without it: asyncgpu-tutor profile --from FILE.sqlite reads an export that "
-    "was made elsewhere, and agt.Trace.load_recording(name) a recording that comes with this package."
+    f"{VARIABLE}=/path/to/nsys. Without it: agt.record('all') around your own code asks CUPTI; "
+    "asyncgpu-tutor profile --from FILE.sqlite reads an export that was made elsewhere, and "
+    "agt.Trace.load_recording(name) a recording that comes with this package."
 )
 # The course needs no more than this. With samples of the CPU the report of one second has hundreds of
 # megabytes.
@@ -62,13 +63,15 @@ def ours(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "asyncgpu_tutor", *arguments]
 
 
-def profile(program: Sequence[str], report: Path) -> Path:
+def profile(program: Sequence[str], report: Path, *, shown: bool) -> Path:
     """Run a command under the profiler, with NVTX ranges and CUDA events.
 
     Parameters
     ----------
     report : Path
         Where the report goes; its suffix becomes ``.nsys-rep``.
+    shown : bool
+        Whether what the program prints is seen, and it may take as long as it does: it is somebody's own.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def profile(program: Sequence[str], report: Path) -> Path:
     """
     target = report.with_suffix(".nsys-rep")
     command = [str(find()), "profile", *TRACED, f"--output={target}", *program]
-    _run(command, {**os.environ, "ASYNCGPU_NVTX": "1"})
+    _run(command, {**os.environ, "ASYNCGPU_NVTX": "1"}, shown)
     if not target.is_file():
         raise UsageError(f"nsys ended, and did not write {target}")
     return target
@@ -102,21 +105,23 @@ def export(report: Path) -> Path:
     return target
 
 
-def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
+def _run(
+    command: list[str], environment: dict[str, str] | None = None, shown: bool = False
+) -> None:
     try:
         done = subprocess.run(
             command,
             check=False,
-            capture_output=True,
+            capture_output=not shown,
             text=True,
             errors="replace",
             env=environment,
-            timeout=TIMEOUT,
+            timeout=None if shown else TIMEOUT,
         )
     except OSError as error:
         raise UsageError(f"{command[0]} cannot be run: {error}") from None
     except subprocess.TimeoutExpired:
         raise UsageError(f"{' '.join(command[:2])} took more than {TIMEOUT} s") from None
     if done.returncode:
-        told = (done.stderr or done.stdout).strip()[-1500:]
+        told = (done.stderr or done.stdout or "what it said is above").strip()[-1500:]
         raise UsageError(f"{' '.join(command)} failed with code {done.returncode}:\n{told}")

@@ -147,7 +147,7 @@ def _profiled(args: argparse.Namespace) -> Path:
         sizes = ("--dim", str(args.dim), "--streams", str(args.streams))
         command = nsys.ours("mlp", "--how", "streams", *sizes, "--device", "cuda")
     print(f"Profiling {' '.join(command)} ...", flush=True)
-    report = nsys.profile(command, args.out / "report")
+    report = nsys.profile(command, args.out / "report", shown=bool(args.command))
     print(f"Report: {report}")
     return report
 

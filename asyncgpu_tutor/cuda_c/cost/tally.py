@@ -125,7 +125,7 @@ class Tally:
         self._charged.clear()
 
     def clocks(self) -> NDArray[np.int64]:
-        """What the clock of each warp of the batch shows: how long it has taken, were it alone and its data at hand."""
+        """What the clock of each warp shows: how long one takes that is alone, with its data at hand."""
         self.settle()
         return self._chains[LATENCY].astype(np.int64)
 

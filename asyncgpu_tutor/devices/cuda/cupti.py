@@ -7,7 +7,8 @@ cupti-python 13.0.1 on an H200.
 
 - **Which operation**: each call is made with an *external correlation id* of ours. CUPTI reports, for each
   call into CUDA, its own correlation id and ours; and each kernel with CUPTI's. Its records of calls have to
-  be on for that, if only those of the few calls that enqueue.
+  be on for that, if only those of the few calls that enqueue. Where all work is recorded, whoever asked
+  for it, the calls of other libraries that enqueue, wait, allocate or load have records too: the host's lane.
 - **Graphs**: there is one record for each node, with the launch's correlation id, as long as nobody enables
   ``GRAPH_TRACE``, which makes one of the whole.
 - **Which time**: `cupti.get_timestamp` reads the clock of the records between two readings of the host's. The
@@ -30,14 +31,18 @@ from cupy.cuda import runtime
 
 from asyncgpu_tutor.devices.cuda.cupti_records import (
     Anchor,
+    Call,
     Line,
     Record,
     by_draft,
+    called,
     drafts_of_others,
     late_by,
     taken,
 )
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
+from asyncgpu_tutor.traces.spans.cuda_calls import TOLD
+from asyncgpu_tutor.traces.spans.intervals import union, within
 
 CLOCK = "CUPTI"
 READINGS = 50  # of both clocks; one in a few is not interrupted
@@ -45,6 +50,7 @@ READINGS = 50  # of both clocks; one in a few is not interrupted
 # is incomplete then has no times and never gets them: so that comes last.
 FLUSHES = (0, 0, 0, 0, 1)
 PAUSE = 2e-4  # s, for CUPTI's own thread to complete its records
+DRIVER = 13000  # what driverGetVersion returns from 580 on
 BUFFER = 4 * 2**20  # bytes: some twenty thousand records
 
 # What a profiler leaves in the environment, and in the process, of a program that it runs. CUPTI says no to a
@@ -81,17 +87,20 @@ class _Session:
     def __init__(self) -> None:
         self.users = 0
         self.records: list[Record] = []
+        self.calls: list[Call] = []
         self.ours: dict[int, int] = {}  # our id, by CUPTI's correlation id
         self.numbers = itertools.count(1)
         self._cupti: Any = None
         self._subscriber: Any = None
         self._registered = False
         self._on: list[Any] = []
+        # Names of the calls that are told of, by the kind of their records and CUPTI's number.
+        self._names: dict[tuple[int, int], str] = {}
 
-    def open(self) -> Any:
+    def open(self, everything: bool) -> Any:
         """Switch the records on, and return CUPTI's module."""
         if self.users == 0:
-            self._start()
+            self._start(everything)
         self.users += 1
         return self._cupti
 
@@ -101,37 +110,39 @@ class _Session:
         if self.users == 0:
             self._stop()
 
-    def _start(self) -> None:
+    def _start(self, everything: bool) -> None:
         sign = profiler_attached()
         if sign:
             raise CuptiRefusedError(f"another profiler is attached to this process ({sign})")
         try:
             from cupti import cupti
         except ImportError as error:
+            advice = _too_old() or "install it with: python -m pip install 'cupti-python==13.*'"
             raise CuptiRefusedError(
-                f"cupti-python is not installed: pip install 'asyncgpu_tutor[trace]' ({error})"
+                f"cupti-python cannot be imported ({error}); {advice}"
             ) from None
         self._cupti = cupti
         try:
             # It also keeps others out, who would take the records away.
             self._subscriber = cupti.subscribe(_ignore, None)
         except Exception as error:  # noqa: BLE001 - its errors have no common type across versions
-            raise CuptiRefusedError(
-                f"CUPTI has another client already, or refuses: {error}"
-            ) from None
+            reason = _too_old() or f"CUPTI has another client already, or refuses: {error}"
+            raise CuptiRefusedError(reason) from None
         try:
             if not self._registered:
                 cupti.activity_register_callbacks(_buffer, self._take)
                 self._registered = True
-            self._switch_on()
+            self._switch_on(everything)
         except Exception as error:  # noqa: BLE001 - as above
             self._stop()
-            raise CuptiRefusedError(f"CUPTI refuses: {error}") from None
+            raise CuptiRefusedError(_too_old() or f"CUPTI refuses: {error}") from None
         self.records.clear()
+        self.calls.clear()
         self.ours.clear()
 
-    def _switch_on(self) -> None:
+    def _switch_on(self, everything: bool) -> None:
         cupti = self._cupti
+        self._names.clear()
         kind = cupti.ActivityKind
         # Ids of ours are reported for calls of which there are records, and for no others.
         calls = (kind.RUNTIME, kind.DRIVER)
@@ -139,12 +150,16 @@ class _Session:
         for wanted in (*work, kind.EXTERNAL_CORRELATION, *calls):
             cupti.activity_enable(wanted)
             self._on.append(wanted)
-        for names, switch in (
-            (cupti.runtime_api_trace_cbid, cupti.activity_enable_runtime_api),
-            (cupti.driver_api_trace_cbid, cupti.activity_enable_driver_api),
+        for api, names, switch in (
+            (kind.RUNTIME, cupti.runtime_api_trace_cbid, cupti.activity_enable_runtime_api),
+            (kind.DRIVER, cupti.driver_api_trace_cbid, cupti.activity_enable_driver_api),
         ):
             for call in names:
-                if call.name not in CALLS and call.name not in {"INVALID", "SIZE", "FORCE_INT"}:
+                # Python has changed the name of one that begins with two underscores.
+                name = call.name.rpartition("__")[2]
+                if everything and name.startswith(TOLD):
+                    self._names[int(api), int(call)] = name
+                elif call.name not in CALLS and call.name not in {"INVALID", "SIZE", "FORCE_INT"}:
                     with suppress(Exception):  # one that this driver does not know makes no records
                         switch(call, 0)
 
@@ -165,13 +180,15 @@ class _Session:
             int(kind.MEMSET): "memset",
             int(kind.MEMCPY): None,
         }
-        external = int(kind.EXTERNAL_CORRELATION)
+        external, apis = int(kind.EXTERNAL_CORRELATION), {number for number, _ in self._names}
         for activity in activities:
             number = int(activity.kind)
             if number == external:
                 self.ours[activity.correlation_id] = activity.external_id
             elif number in kinds:
                 self.records.append(taken(activity, kinds[number]))
+            elif number in apis and (name := self._names.get((number, int(activity.cbid)))):
+                self.calls.append(called(activity, name))
 
 
 _session = _Session()
@@ -201,11 +218,13 @@ class CuptiRecorder:
         self.log = log
         self._ordinal = ordinal
         self._everything = everything
-        self._told = 0  # how many of CUPTI's records have been looked through for work of others
+        # How many of CUPTI's records of work and of calls have been looked through for those of others.
+        self._told = self._told_calls = 0
         self._streams: dict[int, int] = {}  # our numbers of streams, by CUPTI's
         self._drafts: dict[int, tuple[Sequence[Draft], float]] = {}
         self._host: list[tuple[Draft, float, float]] = []
-        self._cupti: Any = _session.open()
+        self._cupti: Any = _session.open(everything)
+        self._leads = _session.users == 1  # a call that is on no device is told of by one recorder
         self._kind = self._cupti.ExternalCorrelationKind.CUSTOM0
         self._warm_up()
         self._first = self._anchor()
@@ -252,6 +271,7 @@ class CuptiRecorder:
 
     def settle(self) -> None:
         """Wait for the device and write down all spans."""
+        until = int(self._cupti.get_timestamp())
         runtime.deviceSynchronize()
         line = Line(self._first, self._anchor())
         found = self._collect()
@@ -260,21 +280,27 @@ class CuptiRecorder:
             self.log.finish(draft, start, end)
         waiting, self._drafts = self._drafts, {}
         pieces: list[tuple[Draft, float, list[Record], list[Record]]] = []
-        for number, (drafts, called) in waiting.items():
+        for number, (drafts, at) in waiting.items():
             for draft, records in zip(drafts, by_draft(drafts, found.get(number, ())), strict=True):
                 timed = [record for record in records if record.timed]
-                pieces.append((draft, called, records, timed))
-        late = late_by((line.us(r.start), called) for _, called, _, timed in pieces for r in timed)
-        for draft, called, records, timed in pieces:
-            begin = min((line.us(r.start) + late for r in timed), default=called)
-            end = max((line.us(r.end) + late for r in timed), default=called)
-            self.log.finish(draft, max(begin, called), end, **_facts(records))
+                pieces.append((draft, at, records, timed))
+        others = self._of_others(line, host, until)
+        asked = {draft.id: line.us(call.start) for draft, call in others}
+        late = late_by(
+            [(line.us(r.start), at) for _, at, _, timed in pieces for r in timed]
+            + [(line.us(r.start), asked[i]) for draft, r in others for i in draft.after]
+        )
+        for draft, at, records, timed in pieces:
+            begin = min((line.us(r.start) + late for r in timed), default=at)
+            end = max((line.us(r.end) + late for r in timed), default=at)
+            self.log.finish(draft, max(begin, at), end, **_facts(records))
             if draft.stream is not None and draft.kind != "graph":
                 self._streams.update(
                     dict.fromkeys((r.stream for r in timed if not r.node), draft.stream)
                 )
-        for draft, record in self._of_others():
-            self.log.finish(draft, line.us(record.start) + late, line.us(record.end) + late)
+        for draft, record in others:
+            moved = 0.0 if isinstance(record, Call) else late
+            self.log.finish(draft, line.us(record.start) + moved, line.us(record.end) + moved)
         self.log.about["alignment_us"] = round(line.uncertainty + late, 3)
         if late:
             self.log.about["moved_us"] = round(late, 3)
@@ -305,19 +331,38 @@ class CuptiRecorder:
                 break
         return found
 
-    def _of_others(self) -> list[tuple[Draft, Record]]:
-        """What no call of ours made, and has not been told of yet."""
+    def _of_others(
+        self, line: Line, host: Sequence[tuple[Draft, float, float]], until: int
+    ) -> list[tuple[Draft, Record | Call]]:
+        """What no call of ours made, and has not been told of yet.
+
+        What CUPTI has from before the recording is our own warming up, on the null stream; calls from `until`
+        on are our own wait for the end. Our other waits are in `host`, under names of ours.
+        """
         if not self._everything:
             return []
         fresh, self._told = _session.records[self._told :], len(_session.records)
-        strangers = [
-            record
-            for record in fresh
-            if record.correlation not in _session.ours
-            and record.device == self._ordinal
-            and record.start >= self._first.theirs  # what came before was our own warming up
-        ]
-        return drafts_of_others(strangers, self._streams, self.log.numbers)
+        calls, self._told_calls = _session.calls[self._told_calls :], len(_session.calls)
+        first, ours = self._first.theirs, union((start, end) for _, start, end in host)
+        records: list[Record] = []
+        for record in fresh:
+            if record.device == self._ordinal and record.correlation not in _session.ours:
+                if 0 < record.start < first:
+                    self._streams.setdefault(record.stream, 0)
+                else:
+                    records.append(record)
+        numbers = {record.correlation for record in records}
+        theirs: list[Call] = []
+        for call in calls:
+            middle = line.us((call.start + call.end) // 2)
+            if (
+                first <= call.start < until
+                and call.correlation not in _session.ours
+                and (self._leads or call.correlation in numbers)
+                and not within(ours, middle, middle + 1e-3)
+            ):
+                theirs.append(call)
+        return drafts_of_others(records, theirs, self._streams, self.log.numbers)
 
     def _anchor(self) -> Anchor:
         """One moment on both clocks: the narrowest of several readings of one between two of the other."""
@@ -347,6 +392,17 @@ def profiler_attached() -> str:
         if any(library in path for library in LIBRARIES) and not name.startswith("libcupti"):
             return name
     return ""
+
+
+def _too_old() -> str:
+    """That the driver is older than CUPTI takes; empty if it is not."""
+    version = runtime.driverGetVersion()
+    if version >= DRIVER:
+        return ""
+    return (
+        f"CUPTI needs a driver for CUDA {DRIVER // 1000}, that is 580 or later, and this one is for CUDA "
+        f"{version // 1000}.{version % 1000 // 10}"
+    )
 
 
 def _facts(records: Sequence[Record]) -> dict[str, object]:

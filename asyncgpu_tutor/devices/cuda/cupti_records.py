@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
-from asyncgpu_tutor.traces.spans import Draft, SpanKind
+from asyncgpu_tutor.traces.spans import Draft, SpanKind, call_name
+from asyncgpu_tutor.traces.spans.cuda_calls import WAITS, other_call, wait_name
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 
 OTHERS = 1000  # streams of other libraries are numbered from here on
@@ -54,6 +56,17 @@ class Record:
         return self.start > 0 and self.end > 0
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What CUPTI tells of one call of the host into CUDA: its name there, its times in ns, its thread."""
+
+    name: str
+    correlation: int
+    start: int
+    end: int
+    thread: int = 0
+
+
 def taken(activity: Any, kind: SpanKind | None) -> Record:
     """A record of CUPTI's; `kind` is None for a copy, whose direction it says itself.
 
@@ -74,6 +87,17 @@ def taken(activity: Any, kind: SpanKind | None) -> Record:
         pageable,
         int(activity.device_id),
         int(activity.stream_id),
+    )
+
+
+def called(activity: Any, name: str) -> Call:
+    """A record of CUPTI's of a call, read at once as in `taken`."""
+    return Call(
+        name,
+        int(activity.correlation_id),
+        int(activity.start),
+        int(activity.end),
+        int(activity.thread_id),
     )
 
 
@@ -133,28 +157,81 @@ def late_by(pieces: Iterable[tuple[float, float]]) -> float:
 
 # ------------------------------------------------------------------ who asked for it
 def drafts_of_others(
-    records: Sequence[Record], streams: Mapping[int, int], numbers: Iterator[int]
-) -> list[tuple[Draft, Record]]:
-    """A draft for each piece of work that another library enqueued, in the order in which they began.
+    records: Iterable[Record],
+    calls: Iterable[Call],
+    streams: Mapping[int, int],
+    numbers: Iterator[int],
+) -> list[tuple[Draft, Record | Call]]:
+    """A draft for each piece of work that another library enqueued, and for its calls, in the order of these.
+
+    A call is told of if it enqueued, waited, allocated or loaded; a wait only if its thread enqueues as well,
+    because the wait of another one holds up nobody.
 
     Parameters
     ----------
-    records : sequence of Record
+    records : iterable of Record
         Those that no call of ours made; the ones without times are left out.
+    calls : iterable of Call
+        Those that were not ours.
     streams : mapping of int to int
         Our numbers of the streams that we use, by CUPTI's. The others' streams get numbers from
         `OTHERS` on, so that they are not taken for ours.
     numbers : iterator of int
         Gives the ids of the spans.
     """
-    found: list[tuple[Draft, Record]] = []
+    outer = _outermost(calls)
+    made: dict[Call, list[Record]] = {call: [] for call in outer.values()}
+    asked: list[tuple[int, Call | None, list[Record]]] = []
     for record in sorted((r for r in records if r.timed), key=lambda r: r.start):
-        name, full = kernel_name(record.name or record.kind)
-        stream = streams.get(record.stream, OTHERS + record.stream)
-        detail = {**full, "foreign": True}
-        found.append(
-            (Draft(next(numbers), record.kind, name, stream, None, "", (), detail), record)
-        )
+        call = outer.get(record.correlation)
+        if call is None:
+            asked.append((record.start, None, [record]))
+        else:
+            made[call].append(record)
+    threads = sorted({call.thread for call, work in made.items() if work})
+    for call, work in made.items():
+        if work or not call.name.startswith(WAITS) or call.thread in threads:
+            asked.append((call.start, call, work))
+    found: list[tuple[Draft, Record | Call]] = []
+    for _, call, work in sorted(asked, key=itemgetter(0)):
+        after: tuple[int, ...] = ()
+        told = None if call is None else _what(call, work)
+        if call is not None and told is not None:
+            detail: dict[str, object] = {"foreign": True, "api": call.name}
+            if len(threads) > 1 and call.thread in threads:
+                detail["thread"] = threads.index(call.thread)
+            after = (next(numbers),)
+            found.append((Draft(*after, *told, None, None, "", (), detail), call))
+        for record in work:
+            name, full = kernel_name(record.name or record.kind)
+            stream = streams.get(record.stream, OTHERS + record.stream)
+            detail = {**full, "foreign": True}
+            draft = Draft(next(numbers), record.kind, name, stream, None, "", after, detail)
+            found.append((draft, record))
+    return found
+
+
+def _what(call: Call, work: Sequence[Record]) -> tuple[SpanKind, str] | None:
+    """Kind and name of a call's span; None where there is nothing to tell, as of a copy of nothing."""
+    if work and work[0].node:
+        return "call", "launch graph"
+    if work:
+        return "call", call_name(work[0].kind, kernel_name(work[0].name or work[0].kind)[0])
+    if call.name.startswith(WAITS):
+        return "wait", wait_name(call.name)
+    words = other_call(call.name)
+    return ("call", words) if words else None
+
+
+def _outermost(calls: Iterable[Call]) -> dict[int, Call]:
+    """For CUPTI's number of each call, the one that the program made: the runtime calls the driver."""
+    found: dict[int, Call] = {}
+    last: dict[int, Call] = {}  # of each thread
+    for call in sorted((c for c in calls if 0 < c.start <= c.end), key=lambda c: (c.start, -c.end)):
+        outer = last.get(call.thread)
+        if outer is None or call.start >= outer.end:
+            last[call.thread] = outer = call
+        found.setdefault(call.correlation, outer)
     return found
 
 

@@ -185,9 +185,14 @@ def open_recorder(log: SpanLog, ordinal: int, source: str) -> AnyRecorder:
         return CuptiRecorder(log, ordinal, everything=source == "all")
     except CuptiRefusedError as reason:
         if source in ("cupti", "all"):
+            instead = (
+                "source='auto' takes CUDA events then."
+                if source == "cupti"
+                else "CUDA events see what this package runs and nothing else. Without CUPTI, Nsight Systems "
+                "records the whole program: asyncgpu-tutor profile -- python your_program.py"
+            )
             raise UsageError(
-                f"record(source={source!r}) is not possible, because {reason}. source='auto' takes CUDA "
-                "events then."
+                f"record(source={source!r}) is not possible, because {reason}. {instead}"
             ) from None
         recorder = EventRecorder(log)
         log.about["instead_of_cupti"] = f"CUDA events, because {reason}"

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats._nsys_rows import WAITS, Call, Export, Range, Work
+from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Range, Work
+from asyncgpu_tutor.traces.spans.cuda_calls import WAITS
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import SpanKind
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats._database import Database, Value
+from asyncgpu_tutor.traces.spans.cuda_calls import WAITS, other_call
 from asyncgpu_tutor.traces.spans.intervals import Interval, union
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind
@@ -31,17 +32,6 @@ _WHY: Mapping[Value, str] = {1: "prefetched", 2: "touched", 3: "guessed", 4: "ev
 _MIGRATIONS = frozenset((11, 12, 13))  # pages of unified memory, which no call asked for
 _PAGEABLE = 0  # ENUM_CUDA_MEM_KIND
 _NULL_STREAM = 7  # the number of a first context's null stream, where the export does not say
-
-# What the host's calls are, by the start of their names. Calls that are not listed, such as the one that asks
-# for the current device, are left out unless they enqueued something.
-WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cuStreamSynchronize",
-         "cuEventSynchronize", "cuCtxSynchronize")  # fmt: skip
-_OTHERS = {
-    "cudaMallocHost": "malloc host", "cudaHostAlloc": "malloc host", "cuMemAllocHost": "malloc host",
-    "cuMemHostAlloc": "malloc host", "cudaFreeHost": "free host", "cuMemFreeHost": "free host",
-    "cudaMalloc": "malloc", "cuMemAlloc": "malloc", "cudaFree": "free", "cuMemFree": "free",
-    "cuModuleLoad": "load module", "cuLibraryLoad": "load module", "cudaLibraryLoad": "load module",
-}  # fmt: skip
 
 
 # Rows of a large file are made by the hundred thousand, and a frozen one takes three times as long.
@@ -354,9 +344,7 @@ def _calls(
             found.append(_ordered(replace(base, kind=kind), sync))
         elif event is not None:
             found.append(_ordered(replace(base, kind="event"), event))
-        elif told := next(
-            (words for begin, words in _OTHERS.items() if name.startswith(begin)), ""
-        ):
+        elif told := other_call(name):
             found.append(replace(base, kind="other", name=told))
         else:
             continue

@@ -12,7 +12,8 @@ _CELL = 60  # characters of a cell in a notebook; what is longer is whole where 
 
 NOTHING = (
     "Nothing was recorded. A trace is filled when its block, with agt.record() as trace:, ends. In it is "
-    "what ran inside of the block: by op.sync(), await op or agt.spawn(op)."
+    "what ran inside of the block: by op.sync(), await op or agt.spawn(op). On a GPU, agt.record('all') also "
+    "has what CuPy and other libraries ran."
 )
 
 

@@ -23,7 +23,7 @@ STAND_IN = """#!/bin/sh
 echo "$ASYNCGPU_NVTX: $*" >>"$LOG"
 for word; do case "$word" in --output=*) target="${word#--output=}" ;; esac; done
 case "$1" in
-profile) echo report >"$target" ;;
+profile) echo report >"$target"; echo "the program speaks" ;;
 export) cp "$EXPORT" "$target" ;;
 esac
 [ -z "$FAIL" ] || { echo "the $FAIL broke" >&2; exit 3; }
@@ -122,9 +122,12 @@ def test_an_export_or_a_trace_needs_no_nsys(
 
 
 @posix
-def test_any_command_can_be_profiled(stand_in: Path, tmp_path: Path) -> None:
+def test_any_command_can_be_profiled_and_what_it_says_is_seen(
+    stand_in: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out"
     assert main(["profile", "--out", str(out), "--", "python", "my.py", "--fast"]) == 0
+    assert "the program speaks" in capfd.readouterr().out
     assert stand_in.read_text().splitlines()[0].endswith(" python my.py --fast")
     # What agt.record() marked: four rounds.
     assert len(Trace.load(out / "trace.json").device_spans) == 4 * 28

@@ -127,6 +127,8 @@ def test_work_of_cupy_is_recorded_where_all_is_asked_for(cupti: Device) -> None:
     (theirs,) = [span for span in trace.device_spans if span.detail.get("foreign")]
     assert "multiply" in theirs.name
     assert theirs.duration > 0
+    asked = [span for span in trace if span.kind == "call" and span.detail.get("foreign")]
+    assert theirs.after[0] in {span.id for span in asked}
     assert {span.stream for span in trace.device_spans} == {theirs.stream}, "one stream, one lane"
     assert [span.kind for span in ours.device_spans] == ["memset"]
 

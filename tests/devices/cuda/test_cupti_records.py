@@ -94,7 +94,7 @@ def test_work_of_others_gets_spans_in_the_order_in_which_it_began() -> None:
         Record("kernel", 8, 100, 200, "cupy_multiply", device=0, stream=7),
         Record("kernel", 7, 0, 0, "without_times", device=0, stream=7),
     ]
-    found = drafts_of_others(records, {13: 2}, count(5))
+    found = drafts_of_others(records, (), {13: 2}, count(5))
     assert [(draft.id, draft.name, draft.stream) for draft, _ in found] == [
         (5, "cupy_multiply", OTHERS + 7),
         (6, "h2d", 2),  # on a stream of ours, which the other library was lent
@@ -105,7 +105,7 @@ def test_work_of_others_gets_spans_in_the_order_in_which_it_began() -> None:
 
 def test_a_kernel_of_others_has_a_readable_name_and_keeps_the_full_one() -> None:
     full = "_ZN7cutlass7Kernel2I21cutlass_80_simt_sgemmEEvNT_6ParamsE"
-    ((draft, _),) = drafts_of_others([Record("kernel", 8, 100, 200, full)], {}, count())
+    ((draft, _),) = drafts_of_others([Record("kernel", 8, 100, 200, full)], (), {}, count())
     assert draft.name == "Kernel2<cutlass_80_simt_sgemm>"
     assert draft.detail["full_name"] == full
 

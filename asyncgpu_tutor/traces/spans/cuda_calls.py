@@ -1,0 +1,35 @@
+"""The host's calls into CUDA, by the names that CUPTI and the files of profilers have for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["TOLD", "WAITS", "other_call", "wait_name"]
+
+WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cuStreamSynchronize",
+         "cuEventSynchronize", "cuCtxSynchronize")  # fmt: skip
+
+_ENQUEUE = ("cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaGraphLaunch", "cuLaunch", "cuMemcpy", "cuMemset",
+            "cuGraphLaunch")  # fmt: skip
+
+_OTHERS: Mapping[str, str] = {
+    "cudaMallocHost": "malloc host", "cudaHostAlloc": "malloc host", "cuMemAllocHost": "malloc host",
+    "cuMemHostAlloc": "malloc host", "cudaFreeHost": "free host", "cuMemFreeHost": "free host",
+    "cudaMalloc": "malloc", "cuMemAlloc": "malloc", "cudaFree": "free", "cuMemFree": "free",
+    "cuModuleLoad": "load module", "cuLibraryLoad": "load module", "cudaLibraryLoad": "load module",
+}  # fmt: skip
+
+# How the names begin of all calls that a trace tells of. The rest, such as the one that asks for the current
+# device, is left out unless it enqueued something.
+TOLD = (*_ENQUEUE, *WAITS, *_OTHERS)
+
+
+def other_call(name: str) -> str:
+    """What a call does that neither enqueues nor waits, in two words; empty if that is not worth telling."""
+    return next((words for begin, words in _OTHERS.items() if name.startswith(begin)), "")
+
+
+def wait_name(name: str) -> str:
+    """What one of `WAITS` waits for."""
+    what = "stream" if "Stream" in name else "event" if "Event" in name else "device"
+    return f"synchronize {what}"

@@ -1,0 +1,238 @@
+"""A recording of everything, on a stand-in for CUPTI: what the host's lane shows of other libraries."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.traces.spans import Span, SpanLog
+from asyncgpu_tutor.traces.trace import Trace
+
+MODULE = "asyncgpu_tutor.devices.cuda.cupti"
+Kind = enum.IntEnum("Kind", "MEMCPY MEMSET DRIVER RUNTIME CONCURRENT_KERNEL EXTERNAL_CORRELATION")
+Runtime = enum.IntEnum(
+    "Runtime",
+    "INVALID cudaLaunchKernel_v7000 cudaMemcpyAsync_v3020 cudaStreamSynchronize_v3020 cudaGetDevice_v3020 "
+    "cudaMalloc_v3020 cudaDeviceSynchronize_v3020 SIZE",
+)
+Driver = enum.IntEnum("Driver", "INVALID cuLaunchKernel cuModuleLoadData cuCtxGetCurrent SIZE")
+NULL_STREAM = 7
+
+
+class Cupti(ModuleType):
+    """Hands over what a program did, at the next flush. Its clock goes on by 1 us whenever it is read."""
+
+    ActivityKind, runtime_api_trace_cbid, driver_api_trace_cbid = Kind, Runtime, Driver
+    ExternalCorrelationKind = SimpleNamespace(CUSTOM0=1)
+
+    def __init__(self) -> None:
+        super().__init__("cupti")
+        self.cupti = self
+        self.now = 1000
+        self.numbers = iter(range(1, 1000))
+        self.pending: list[SimpleNamespace] = []
+        self.off: set[str] = set()
+        self.take: Callable[[list[SimpleNamespace]], None]
+
+    def get_timestamp(self) -> int:
+        self.now += 1000
+        return self.now
+
+    def activity_register_callbacks(self, asked: object, take: Any) -> None:
+        self.take = take
+
+    def activity_enable_runtime_api(self, number: int, on: int) -> None:
+        self.off.add(Runtime(number).name)
+
+    def activity_enable_driver_api(self, number: int, on: int) -> None:
+        self.off.add(Driver(number).name)
+
+    def activity_flush_all(self, flag: int) -> None:
+        pending, self.pending = self.pending, []
+        self.take(pending)
+
+    def __getattr__(self, name: str) -> Any:  # to subscribe, to enable and the like
+        return lambda *_: 1
+
+    # what a program does
+    def call(self, api: enum.IntEnum, took: int = 4000, thread: int = 1) -> int:
+        kind = Kind.RUNTIME if isinstance(api, Runtime) else Kind.DRIVER
+        number, start = next(self.numbers), self.now
+        self.now += took
+        if api.name not in self.off:
+            self.pending.append(
+                SimpleNamespace(kind=kind, cbid=api, correlation_id=number, start=start, end=self.now,
+                                thread_id=thread)
+            )  # fmt: skip
+        return number
+
+    def work(self, number: int, kind: Kind, name: str = "", stream: int = 9) -> None:
+        self.pending.append(
+            SimpleNamespace(
+                kind=kind, correlation_id=number, start=self.now, end=self.now + 2000, name=name,
+                graph_node_id=0, device_id=0, stream_id=stream, copy_kind=2, src_kind=3, dst_kind=2,
+            )
+        )  # fmt: skip
+
+
+@pytest.fixture
+def cupti(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cupti]:
+    fake = Cupti()
+
+    def memset(*_: object) -> None:
+        fake.work(fake.call(Runtime.cudaMalloc_v3020), Kind.MEMSET, stream=NULL_STREAM)
+
+    runtime = SimpleNamespace(
+        malloc=lambda size: 0,
+        free=lambda memory: None,
+        memsetAsync=memset,
+        memcpyAsync=lambda *_: None,
+        deviceSynchronize=lambda: fake.call(Runtime.cudaDeviceSynchronize_v3020),
+    )
+    cupy, cuda = ModuleType("cupy"), ModuleType("cupy.cuda")
+    vars(cuda)["runtime"] = runtime
+    kept = sys.modules.pop(MODULE, None)
+    for name, module in {"cupy": cupy, "cupy.cuda": cuda, "cupti": fake}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    recorder = importlib.import_module(MODULE)
+    clock = SimpleNamespace(perf_counter_ns=lambda: fake.now, sleep=lambda seconds: None)
+    monkeypatch.setattr(recorder, "time", clock)
+    monkeypatch.setattr(recorder, "profiler_attached", lambda: "")
+    monkeypatch.setattr(recorder.metadata, "version", lambda name: "13.0.1")
+    fake.recorder = recorder
+    yield fake
+    del sys.modules[MODULE]
+    if kept is not None:
+        sys.modules[MODULE] = kept
+
+
+def recorded(cupti: Cupti, program: Callable[[], object], everything: bool = True) -> list[Span]:
+    log = SpanLog("cuda:0")
+    recorder = cupti.recorder.CuptiRecorder(log, 0, everything)
+    program()
+    recorder.settle()
+    recorder.close()
+    return sorted(log.spans, key=lambda span: span.id)
+
+
+def launch(cupti: Cupti, name: str = "cupy_tanh", stream: int = 9) -> None:
+    number = cupti.call(Driver.cuLaunchKernel)
+    cupti.work(number, Kind.CONCURRENT_KERNEL, name, stream)
+
+
+def test_each_piece_of_work_comes_after_the_call_that_asked_for_it(cupti: Cupti) -> None:
+    def program() -> None:
+        cupti.call(Driver.cuModuleLoadData)
+        launch(cupti)
+        cupti.work(cupti.call(Runtime.cudaMemcpyAsync_v3020), Kind.MEMCPY)
+        cupti.call(Runtime.cudaGetDevice_v3020)
+        cupti.call(Runtime.cudaStreamSynchronize_v3020)
+
+    spans = recorded(cupti, program)
+    load, call, kernel, ask, copy, wait = spans
+    assert [(s.kind, s.name) for s in (load, call, kernel, ask, copy, wait)] == [
+        ("call", "load module"),
+        ("call", "launch cupy_tanh"),
+        ("kernel", "cupy_tanh"),
+        ("call", "enqueue d2h"),
+        ("d2h", "d2h"),
+        ("wait", "synchronize stream"),
+    ]
+    assert kernel.after == (call.id,)
+    assert copy.after == (ask.id,)
+    assert call.detail["api"] == "cuLaunchKernel"
+    assert call.duration == pytest.approx(4.0)
+    assert kernel.start >= call.start
+
+
+def test_a_call_of_the_driver_inside_of_one_of_the_runtime_is_that_one(cupti: Cupti) -> None:
+    def program() -> None:
+        begin = cupti.now
+        launch(cupti, "gemm")
+        inner = cupti.now
+        cupti.now = begin
+        cupti.call(Runtime.cudaLaunchKernel_v7000, took=inner - begin + 1000)
+
+    call, kernel = recorded(cupti, program)
+    assert call.detail["api"] == "cudaLaunchKernel_v7000"
+    assert kernel.after == (call.id,)
+
+
+def test_the_null_stream_of_others_is_ours(cupti: Cupti) -> None:
+    spans = recorded(cupti, lambda: (launch(cupti, stream=NULL_STREAM), launch(cupti)))
+    assert [span.stream for span in spans if span.on_device] == [0, 1009]
+
+
+def test_a_wait_of_a_thread_that_asks_for_nothing_holds_up_nobody(cupti: Cupti) -> None:
+    def program() -> None:
+        launch(cupti)
+        cupti.call(Runtime.cudaStreamSynchronize_v3020, thread=2)
+
+    assert [span.kind for span in recorded(cupti, program)] == ["call", "kernel"]
+
+
+def test_our_own_calls_and_waits_are_told_of_under_names_of_ours_alone(cupti: Cupti) -> None:
+    log = SpanLog("cuda:0")
+    recorder = cupti.recorder.CuptiRecorder(log, 0, True)
+    draft, wait = log.draft("kernel", "relu", 1), log.draft("wait", "op", None)
+    number, called = recorder.before(None), cupti.now
+    launch(cupti, "relu")
+    cupti.pending.append(
+        SimpleNamespace(
+            kind=Kind.EXTERNAL_CORRELATION,
+            correlation_id=cupti.pending[-1].correlation_id,
+            external_id=number,
+        )
+    )
+    recorder.after(None)
+    recorder.add([draft], number, None, called / 1e3)
+    begin = cupti.now
+    cupti.call(Runtime.cudaStreamSynchronize_v3020)
+    recorder.add_host(wait, begin / 1e3, cupti.now / 1e3)
+    recorder.settle()
+    recorder.close()
+    assert [(span.kind, span.name) for span in log.spans] == [("wait", "op"), ("kernel", "relu")]
+
+
+def test_calls_are_not_told_of_where_only_our_own_work_is_recorded(cupti: Cupti) -> None:
+    assert recorded(cupti, lambda: launch(cupti), everything=False) == []
+    assert "cudaStreamSynchronize_v3020" in cupti.off
+
+
+@pytest.mark.parametrize(
+    ("driver", "advice"),
+    [
+        (13000, "install it with: python -m pip install 'cupti-python==13.*'"),
+        (
+            12080,
+            "CUPTI needs a driver for CUDA 13, that is 580 or later, and this one is for CUDA 12.8",
+        ),
+    ],
+)
+def test_without_cupti_it_says_what_to_install_or_that_nothing_would_help(
+    driver: int, advice: str, cupti: Cupti, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupti", None)
+    monkeypatch.setattr(cupti.recorder.runtime, "driverGetVersion", lambda: driver, raising=False)
+    with pytest.raises(cupti.recorder.CuptiRefusedError) as caught:
+        cupti.recorder.CuptiRecorder(SpanLog("cuda:0"), 0, True)
+    assert advice in str(caught.value)
+
+
+def test_a_program_of_others_that_asks_too_slowly_is_host_bound(cupti: Cupti) -> None:
+    def program() -> None:
+        for _ in range(40):
+            launch(cupti)
+            cupti.now += 30_000  # Python
+
+    trace = Trace(recorded(cupti, program), "CUPTI", "a GPU", about={"everything": True})
+    assert "host-bound" in {finding.name for finding in agt.diagnose(trace)}
+    late = agt.analyse(trace).host_late
+    assert late["Python"] > late["CUDA call"] > 0

@@ -7,8 +7,8 @@
 #
 # **So where did the time go?**
 #
-# This course teaches you to see lost time like that, and to win it back. You will write real GPU code, say beforehand what will happen when, and
-# then look at a timeline to find out whether you were right. At the end, four batches of a neural network share one GPU while Python
+# This course teaches you to see lost time like that, and to win it back. You will write real GPU code, say beforehand what will happen when, and let a
+# timeline tell you whether you were right. At the end, four batches of a neural network share one GPU while Python
 # does something else. **You don't need a GPU for any of it**: where there is none, a simulated one takes its place.
 #
 # After this page you can start work on a GPU from Python, read a timeline, and put your own job into time that Python used to waste.
@@ -18,8 +18,7 @@
 # | Time | 30 minutes |
 # | You need | Python and a little NumPy. No GPU, and no CUDA |
 #
-# Run each cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>, from top to bottom. Cells that look like a thin bar are checks that the page makes of itself.
-# You can leave them closed.
+# Run each cell with <kbd>Shift</kbd>+<kbd>Enter</kbd>, from top to bottom. Cells that look like a thin bar are the page's own checks: leave them closed.
 
 # %% id=setup
 import asyncio
@@ -45,7 +44,7 @@ agt.compare_timelines(
     [slow, quick],
     ["729 µs", "501 µs"],
     lanes=("host", "streams"),
-    lesson="The same twelve pieces of work: above, one after the other; below, several at the same time.",
+    lesson="The same twelve pieces of work for the GPU, twice: on one stream, and on four.",
 )
 
 # %% id=two-runs-check tags=asserts
@@ -56,8 +55,8 @@ assert [s.name for s in quick.device_spans].count("relu") == 4
 assert (len(slow.streams), len(quick.streams)) == (1, 4)
 
 # %% [markdown] id=two-runs-read
-# The lane at the top of each picture is Python. Every lane below it is a queue of work for the GPU. Compare the two for a moment. Can you see what is
-# different? Keep your answer in mind; we come back to this picture at the end of the page.
+# The lane at the top of each picture is Python. Every lane below it is a queue of work for the GPU. Can you see what is different? We come back to this
+# picture at the end of the page.
 
 # %% [markdown] id=two-computers
 # ## Two computers
@@ -65,7 +64,7 @@ assert (len(slow.streams), len(quick.streams)) == (1, 4)
 # A GPU is a second computer, with its own memory and its own sense of time. In this course the computer that runs Python is the **host**, and the GPU
 # is the **device**.
 #
-# NumPy computes while you wait. A device *can* compute while Python does something else, if you ask it in the right way. How to ask is what you learn here.
+# NumPy computes while you wait. A device *can* compute while Python does something else, if you ask it in the right way.
 #
 # The first cell said `agt.use("auto")`. That takes your NVIDIA GPU if you have one. Otherwise it takes a **simulated device**, which comes with the
 # course and runs the same programs:
@@ -75,8 +74,6 @@ assert (len(slow.streams), len(quick.streams)) == (1, 4)
 # | results | computed on the GPU | computed on your machine, from the very same source code |
 # | times | measured | worked out by a model of an H200, and always labelled *simulated* |
 # | the same tomorrow? | nearly | yes, to the last digit |
-#
-# So a laptop can show you what a data-centre GPU would do, and when.
 
 # %% [markdown] id=doctor
 # If something is missing on your machine, `doctor` tells you what, and how to fix it. (In a terminal: `python -m asyncgpu_tutor doctor`.)
@@ -107,8 +104,8 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 twice
 
 # %% [markdown] id=kernel-explained
-# In NumPy this would be `y = 2 * x`. You don't have to read the C yet; the next page takes it apart. For now it is enough to see that there is no loop.
-# The first line of the body asks *which element is mine?*, and the rest deals with that one element.
+# In NumPy this would be `y = 2 * x`. The next page takes the C apart. For now, see that there is no loop: the first line of the body asks *which element
+# is mine?*, and the rest deals with that one.
 
 # %% [markdown] id=describe
 # ## There and back
@@ -134,8 +131,8 @@ with agt.record() as so_far:
 # - `agt.h2d(x)`, *host to device*, copies `x` to the device.
 # - `agt.zeros(x.size)` is room for the result, filled with zeros. `.partition(256)` cuts it into **blocks** of 256 elements; that is how many threads the device
 #   handles as one group.
-# - `.output()` is the array that the kernel writes, and `.to_host()` copies it into a NumPy array.
-# - `agt.record()` writes down everything that happens inside of its block, with the time. What it gives you is called a **trace**.
+# - `.output()` picks the array that the kernel writes. That is `y`, the only pointer (`*`) without `const`. `.to_host()` copies it into a NumPy array.
+# - `agt.record()` writes down everything that happens inside the `with`, and when. What it gives you is called a **trace**.
 #
 # Four pieces of work, then: a copy, a fill, a kernel, a copy.
 
@@ -150,8 +147,8 @@ built = Prediction(
 built
 
 # %% [markdown] id=commit
-# Write your answer in place of the three dots, as in `commit("three")`, **before** you go on. Nobody is keeping marks, and a wrong guess makes the
-# answer stick.
+# Write your answer in place of the three dots, as in `commit("three")`, **before** you go on. The score at the end is for your eyes only, and a wrong
+# guess makes the answer stick.
 
 # %% id=predict-built-commit
 built.commit(...)
@@ -165,7 +162,11 @@ built.reveal(
 
 # %% [markdown] id=describe-read
 # `doubled(x)` has not done anything yet. It has written down *what* is to be done. Such a description is called an **operation**, and it is like a recipe:
-# reading it leaves everybody hungry. (The C code of the kernel was not even looked at.) To cook it, `await` it:
+# reading it leaves everybody hungry. (The C code of the kernel was not even looked at.) To cook it, `await` it.
+#
+# `await op` runs the operation and **pauses** until the result is there. Only the code that says `await` pauses. Python has a list of other things to do,
+# the **event loop**, and goes on with those meanwhile. A function with `await` in it has to begin with `async def`. A notebook cell may `await` as it is;
+# [chapter 06](06_await.ipynb) shows how a script does it.
 
 # %% id=describe-check tags=asserts
 assert len(so_far) == 0
@@ -178,12 +179,15 @@ print(y[:6], y.dtype, y.shape)
 # %% id=first-launch-check tags=asserts
 assert np.array_equal(y, 2 * x)
 for _ in range(4):  # a real GPU loads kernels and makes streams when it first needs them
-    await doubled(x)
+    with agt.record() as paused:
+        await doubled(x)
+assert not [span for span in paused if span.kind == "wait"]  # paused, and not blocked
+assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.kind == "call")
 
 # %% [markdown] id=where
 # ## Where the time goes
 #
-# The kernel multiplied two million numbers by two. Around it were a copy to the device, a fill, and a copy back.
+# The kernel multiplied two million numbers by two. Around it were a fill and two copies.
 
 # %% id=predict-share
 share = Prediction(
@@ -218,13 +222,14 @@ share.reveal(
 )
 
 # %% [markdown] id=where-read
-# The kernel is that sliver between the two long bars. Inside the device, numbers move dozens of times faster than on the way there. Remember this
-# when somebody tells you that a GPU will make their program fast: what counts is often the journey.
+# The kernel is that sliver between the two long bars. Inside the device, numbers move dozens of times faster than on the way there. What counts is often
+# the journey.
 #
 # Now read the picture lane by lane. The lower lane is a **stream**: a queue for the device, which works through it one piece after the other. The upper lane is
-# the host, Python. `sync()` means *run it, and come back when it is done*. So Python makes a few calls, and then it **waits** (dotted) for as long as the device works.
+# the host, Python. `sync()` means *run it, and come back when it is done*. So Python makes a few calls, and then it is **blocked** until the device is
+# done: nothing else gets a turn. The dotted bar is this wait. (An `await` leaves a gap there, and no bar.)
 #
-# After that it does a job of its own. `agt.work(300)` stands for any such job: it keeps Python busy for 300 microseconds (µs, millionths of a second).
+# After that Python does a job of its own. `agt.work(300)` stands for any such job: it keeps Python busy for 300 microseconds (µs, millionths of a second).
 
 # %% id=where-check tags=asserts
 assert blocking.metrics().host["wait"] > 0
@@ -232,7 +237,9 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
     assert blocking.overlap_between("Python's own job", blocking.device_spans) == 0
     copies = blocking.find("h2d") + blocking.find("d2h")
     assert copies[0].duration > 10 * kernel.duration
-    assert sum(span.duration for span in copies) > 0.9 * sum(s.duration for s in blocking.device_spans)
+    assert sum(span.duration for span in copies) > 0.9 * sum(
+        s.duration for s in blocking.device_spans
+    )
 
 # %% [markdown] id=meanwhile
 # ## Python has things to do
@@ -243,11 +250,11 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
 # task = agt.spawn(doubled(x))    # make a task of it
 # await asyncio.sleep(0)          # let the task start
 # agt.work(300)                   # the job
-# await task                      # wait for the result
+# await task                      # pause until the result is there
 # ```
 #
-# `spawn` puts the operation on Python's list of things to do, as a **task**. Python looks at that list when the code that is running pauses, and code pauses at
-# `await`. That is what the second line is for: *pause for a moment, so that the task can start.* It hands the work to the device and is done. Nobody waits.
+# `spawn` puts the operation on the event loop's list, as a **task**. Its turn comes when the running code pauses, so the second line says: *pause for a
+# moment.* The task hands its work to the device and pauses, too, and Python comes back here at once.
 
 # %% id=predict
 meanwhile = Prediction(
@@ -270,7 +277,7 @@ with agt.record() as overlapped:
 
 agt.compare_timelines(
     [blocking, overlapped],
-    ["sync, then the job", "start, the job, then wait"],
+    ["sync, then the job", "start, the job, then await"],
     lanes=("host", "streams"),
     lesson="Above, Python waits and then works. Below, it works while the device works.",
 )
@@ -285,10 +292,10 @@ meanwhile.reveal(
 
 # %% [markdown] id=timeline-read
 # The device does exactly what it did before. Look at the host instead. The job used to come *after* the device's work; now it lies *above* it. Nothing got
-# faster. Python stopped waiting.
+# faster. Python is no longer blocked: the bar of the wait is gone.
 #
-# The same two programs, recorded on an H200 with half as many numbers: with `sync` the job and the device were never at work at the same time, and with `spawn` they were for 54 µs. The slower Python is with its calls, the less of the device's
-# work is left for the job to hide behind.
+# Is that true of a real GPU? On an H200, with half as many numbers, the two programs took 558 and 498 µs. That is less of a gain: Python was slower
+# with its calls there, so two thirds of the device's work was over when the job began. (And the model? A million numbers are copied there in 78 µs. It says 75.)
 #
 # Every picture can be had as text too, with numbers at the end: `makespan` is the time from start to end, and `host` says what Python spent its time on.
 
@@ -303,10 +310,19 @@ if device.simulated:
     assert both_with_spawn > both_with_sync
 (before_job,), (after_job,) = blocking.find(job), overlapped.find(job)
 assert min(span.end for span in blocking if span.kind == "wait") <= before_job.start
-assert all(span.start >= after_job.end for span in overlapped if span.kind == "wait")
+assert not [span for span in overlapped if span.kind == "wait"]
 assert all(span.end <= after_job.start for span in overlapped if span.kind == "call")
 h200 = [agt.Trace.load_recording(name) for name in ("00_start_here_sync", "00_start_here")]
+assert [round(trace.metrics().makespan) for trace in h200] == [558, 498]
 assert [round(trace.overlap_between(job, trace.device_spans)) for trace in h200] == [0, 54]
+assert round(sum(span.duration for span in h200[1].device_spans)) == 161  # of which 54 are a third
+assert round(h200[1].find("h2d")[0].duration) == 78
+with agt.using("sim"), agt.record() as model:
+    doubled(agt.pin(x[:1_000_000])).sync()
+assert round(model.find("h2d")[0].duration) == 75
+before_it = [t.find(job)[0].start - t.spans[0].start for t in (h200[1], overlapped)]
+if device.simulated:
+    assert before_it[0] > 2 * before_it[1]
 assert len(overlapped.streams) == 1
 assert [s.name for s in blocking.device_spans] == [s.name for s in overlapped.device_spans]
 if device.simulated:
@@ -315,15 +331,13 @@ if device.simulated:
 # %% [markdown] id=exercises
 # ## Your turn
 #
-# Exercises are checked on the spot, as often as you like. A wrong answer costs nothing, and you are told what is wrong with it. Change the first cell,
-# run it, and run the `check` below it.
+# Change the first cell of an exercise, run it, and run the `check` below it, as often as you like. You are told what is wrong with a wrong answer.
 #
-# Stuck? Type `hint("00-waited")` into a cell of your own, and again for a better hint. After your first attempt, `solution("00-waited")` shows one way to do it.
-# No exercise needs the one before.
+# Stuck? Type `hint("00-waited")` into a cell of your own, and again for a better hint. After an attempt, `solution("00-waited")` shows one way.
 #
 # ### Exercise: how long did Python wait?
 #
-# Return the number of microseconds that Python spent waiting, for any trace. `trace.metrics()` has the numbers that you saw at the end of the table.
+# Return the number of microseconds for which Python was blocked, for any trace. `trace.metrics()` has the numbers that you saw at the end of the table.
 
 # %% id=00-waited starter
 def waited(trace):
@@ -342,7 +356,8 @@ def waited(trace):
 # Write `return trace.metrics().host["wait"]`.
 
 # %% id=00-waited explanation
-# Look at this number first when a program is slow. It says how much there is to win.
+# When a program is slow, look at this number first: it is the time for which Python was *blocked*. A pause at an `await` is not in it. That one is a gap in the
+# host's lane, in which other tasks get their turn.
 
 # %% id=00-waited-check
 check("00-waited", waited)
@@ -374,8 +389,8 @@ async def both(first, second):
 # Two lines with `agt.spawn`, one for each, and then `return await a, await b`.
 
 # %% id=00-both explanation
-# Both are under way before Python waits for either. The device can copy in both directions at once, so while one result comes back, the other numbers
-# are on their way there.
+# The first `await` is the pause in which both tasks start, so no `sleep(0)` is needed. The device can copy in both directions at once: while one result
+# comes back, the other numbers are on their way there.
 
 # %% id=00-both-check
 check("00-both", both)
@@ -383,9 +398,9 @@ check("00-both", both)
 # %% [markdown] id=answer
 # ## The first picture once more
 #
-# Scroll up to the two runs, or run the cell again here. Now you can read it. Above, one queue: in, kernel, out, four times over, and never two
-# things at once. Below, four queues: while one piece is on its way back, the next is already on its way there. The kernels are slivers again. It is the
-# journeys that overlap.
+# Here are the two runs again. This time a lane is a part of the device that works: one part copies in, one copies out, one computes. Above, with one queue:
+# in, kernel, out, four times over, and never two things at once. Below, with four: while one piece is on its way back, the next is already on its way
+# there. The kernels are slivers again. It is the journeys that overlap.
 
 # %% id=answer-picture
 agt.compare_timelines(
@@ -438,7 +453,7 @@ check("00-challenge", everything)
 score(built, share, meanwhile)
 
 # %% [markdown] id=progress-text
-# What you have solved is kept in a file beside the notebook, `progress.json`, and listed by `progress()`. (`forget()`, from `asyncgpu_tutor.exercises`, forgets it all.)
+# What you have solved is kept in `progress.json`, beside the notebook, and listed by `progress()`.
 
 # %% id=progress
 progress("00")
@@ -449,7 +464,7 @@ progress("00")
 # - The **host** runs Python. The **device** is a second computer with its own memory, and the way there and back takes time.
 # - A **kernel** is written for one element and runs in a **thread** for each.
 # - An **operation** is a recipe. Building it starts nothing; `sync`, `await` and `spawn` do.
-# - `sync` keeps Python waiting. A **task** lets it go on, once the task has had a chance to start.
+# - `sync` blocks Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses.
 # - A **timeline** shows what happened when. Look for time in which somebody waits.
 
 # %% [markdown] id=contents
@@ -476,7 +491,7 @@ progress("00")
 #
 # Take them in this order. **In a hurry?** Go straight from here to 07: it explains what it needs.
 #
-# The folder `solutions/` has every chapter once more with all exercises solved, but `hint` is the better friend. Words that are new to you, or that
-# others use for the same things, are in the [glossary](../docs/glossary.md).
+# The folder `solutions/` has every chapter with all exercises solved. Words that are new to you, or that others use for the same things, are in the
+# [glossary](../docs/glossary.md).
 #
 # **Next:** [01_sync_kernels.ipynb](01_sync_kernels.ipynb), where you write kernels of your own.

@@ -280,7 +280,7 @@ check("01-scale", my_scale)
 # In NumPy: `y = np.maximum(x, 0)`. Negative numbers become zero, others stay. Neural networks are full of this function, and it is called **ReLU**, *rectified linear unit*.
 #
 # `condition ? a : b` is Python's `a if condition else b`, and a `float` constant is written `0.0f`. Now the first line is yours as well. (The check also uses one array as
-# input *and* output.)
+# input *and* output, so read your element before you write it.)
 
 # %% id=01-relu starter
 my_relu = agt.Kernel(r"""
@@ -443,7 +443,7 @@ extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
 # `if (i < n) { y[i] = x[n - 1 - i]; }`
 
 # %% id=01-reverse explanation
-# The element that a thread *reads* need not be the one that it *writes*. Its number is only where it starts to think.
+# The element that a thread *reads* need not be the one that it *writes*. A thread's number is only its starting point.
 
 # %% id=01-reverse-check
 check("01-reverse", my_reverse)
@@ -511,7 +511,7 @@ assert all(a[i, j] == flat[i * 4 + j] for i in range(3) for j in range(4))
 # `a[col]`.)
 #
 # For a matrix it is handy if threads have a row and a column as well. So grids and blocks may have two dimensions: `.partition(16, 16)` cuts an array into squares of 16 rows
-# and 16 columns, and a thread finds its place with `threadIdx.y` and `threadIdx.x`. `x` counts columns and `y` counts rows, as on a map.
+# and 16 columns, and a thread finds its place with `threadIdx.y` and `threadIdx.x`. `x` counts columns, and `y` counts rows.
 
 # %% id=predict-plane
 plane = Prediction(
@@ -717,9 +717,10 @@ result = step_by_step(a, x)
 # %% id=predict-waiting
 waiting = Prediction(
     "From start to end of these five steps, how much of the time does Python just wait?",
-    little="less than a quarter: most of it goes into the calls",
-    half="something between a quarter and three quarters",
-    most="more than three quarters",
+    little="less than 20 %: most of it goes into the calls",
+    less="20 to 50 %",
+    more="50 to 80 %",
+    most="more than 80 %",
 )
 waiting
 
@@ -744,11 +745,11 @@ stepwise.plot(
 # %% id=reveal-waiting
 m_stepwise = stepwise.metrics()
 share = m_stepwise.host["wait"] / m_stepwise.makespan
-truth = "little" if share < 0.25 else "most" if share > 0.75 else "half"
+truth = "little" if share < 0.2 else "less" if share < 0.5 else "more" if share < 0.8 else "most"
 waiting.reveal(truth, f"Python waited for {share:.0%} of the time, in five waits.")
 
 # %% [markdown] id=steps-read
-# Each step tells the same story: a call or two, and then a stretch of waiting while the device works. What Python does not spend waiting goes into the calls. After each step it is the other way round: the device has
+# Each step tells the same story: a call or two, and then a stretch of waiting while the device works. After each step it is the other way round: the device has
 # nothing to do until Python has come back and made the next call. **They take turns. When one works, the other is idle.** (Each `sync` takes the next of four streams,
 # hence the staircase. Lanes are numbered in the order of their first use.)
 
@@ -767,7 +768,7 @@ if device.simulated:
 # Is it the launch that keeps Python waiting? Let us look at one launch alone. `op.async_on(stream)` puts an operation into the queue of a stream of yours, *without*
 # the wait. `stream.synchronize()` is the wait.
 #
-# The two matrices below have 512 and 2048 rows and columns. So the larger one has four times as many rows, each with a thread of its own, and each thread has four times as far to go.
+# The two matrices below have 512 and 2048 rows and columns. Each row has a thread of its own, and the threads run side by side. So only the length of a row counts.
 
 # %% id=predict-call
 length = Prediction(
@@ -799,7 +800,7 @@ for size in (512, 2048):
 trace.plot(
     title="One launch, and the wait for it",
     lanes=("host", "streams"),
-    lesson="The call is over before the kernel has got going. It is the wait that lasts.",
+    lesson="The call is over before the kernel has got going. It is the wait that takes the time.",
 )
 
 # %% id=reveal-call
@@ -967,7 +968,7 @@ def three_rounds(ops, jobs):
 # Nobody said that you may have only one stream.
 
 # %% id=01-challenge explanation
-# A queue for each operation, and copies in both directions run at the same time. Why that is so, and what can go wrong, is the subject of the next page.
+# A queue for each operation, and copies in both directions run at the same time. The next page says what can go wrong with that, and the one after it why it works.
 
 # %% id=01-challenge-check
 check("01-challenge", three_rounds)
@@ -987,8 +988,7 @@ progress("01")
 # - A launch puts work into a queue and returns. It is `sync` that waits.
 # - With a wait after each step, host and device take turns. The stream keeps the order without it.
 #
-# What others call these things is in the [glossary](../docs/glossary.md), and what people often believe that is not so, in
-# the [misconceptions](../docs/misconceptions.md).
+# What others call these things is in the [glossary](../docs/glossary.md), and common mistakes are in the [misconceptions](../docs/misconceptions.md).
 #
 # **Next:** [02_streams_and_events.ipynb](02_streams_and_events.ipynb), where one queue becomes two. In a hurry? [07_async_mlp.ipynb](07_async_mlp.ipynb) puts these kernels to work:
 # a small neural network, four batches at a time.

@@ -534,7 +534,7 @@ awaited.plot(
 )
 
 # %% [markdown] id=await-read
-# As quick as `async_on`. But look at the host's lane: behind the job is a gap, and no bar for a wait. Nobody is blocked. If the loop had anything else to do, this is when it would do it.
+# As quick as `async_on`. But look at the host's lane: a gap behind the job, at most, and no bar for a wait. Nobody is blocked. If the loop had anything else to do, this is when it would do it.
 #
 # So which one? `sync` to try things out. `async_on` and `sync_on` where the *stream* matters, for example beside a library that has streams of its own; the order with other streams is
 # then your business, as in chapter 02. `await` in programs that do several things at a time, and so nearly everywhere from here on.
@@ -544,6 +544,7 @@ assert [sum(s.kind == "wait" for s in t) for t in (blocking, freed, awaited)] ==
 if device.simulated:  # on a GPU, host and device have clocks of their own, a few µs apart
     together = [t.overlap_between(JOB, t.device_spans) for t in (blocking, freed, awaited)]
     assert together[0] == 0 < min(together[1:])
+    assert max(span.end for span in awaited.device_spans) > awaited.find(JOB)[0].end  # the gap
     assert 75 < saved < 140
     assert abs(awaited.metrics().makespan - freed.metrics().makespan) < 15
 

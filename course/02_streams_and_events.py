@@ -96,7 +96,7 @@ assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(readings), atol=1e-4)
 how_far = Prediction(
     "Python makes four calls, one after the other. How far is the device when the last one returns?",
     start="in the first copy",
-    kernel="in the kernel",
+    kernel="in the fill or the kernel",
     back="in the copy back",
     done="it has finished: that is why the last call can return",
 )
@@ -210,7 +210,7 @@ if device.simulated:
 
 # %% id=predict-race
 races = Prediction(
-    "Stream one writes `y`, stream two reads it, and that is the whole program. What comes to the host?",
+    "Stream one writes `y`, stream two reads it, and that is all. On a GPU, what comes to the host?",
     new="the smooth readings: the calls are in the right order",
     old="what was in `y` before: the copy need not wait, so it comes first",
     luck="nobody can know",
@@ -241,7 +241,7 @@ except agt.errors.StreamRaceError as error:
 races.reveal(outcome, "The simulated device refuses such a program, every time.")
 
 # %% [markdown] id=race-read
-# This is a **race**: two pieces of work touch one array, one of them writes, and nothing orders them. A real GPU says nothing and takes what is there, today this, tomorrow that. The
+# This is a **race**: two pieces of work touch one array, one of them writes, and nothing orders them. A real GPU says nothing and takes what is there: one thing today, another tomorrow. The
 # simulated device keeps a record of what is ordered before what, and refuses. (So this page uses it for every race, even if you have a GPU.)
 #
 # Here are the same two calls with an array that nobody writes, so that they are harmless. Look where the copy lies:
@@ -278,7 +278,7 @@ if device.simulated:
 # | `mark = one.record()` | puts a mark behind all that is on stream one *now* |
 # | `two.wait_event(mark)` | holds back what is put on stream two *from now on*, until the device has passed the mark |
 #
-# Both are entries in a queue, like a kernel or a copy. Neither makes Python wait.
+# Both are entries in a queue, like a kernel or a copy. Neither makes Python wait. (They have nothing to do with `agt.record()`, which makes traces, nor with the event *loop*.)
 
 # %% id=event-run
 def ordered_by_event():
@@ -308,7 +308,7 @@ if device.simulated:
     assert copy.start >= kernel.end
 
 # %% [markdown] id=event-read
-# The arrow is the event: from the end of the kernel to the start of the copy. It will be there on every run, however long things take. You can ask a trace for that:
+# The arrow is the event: from the end of the kernel to the start of the copy. It will be there on every run. You can ask a trace for that:
 # `ordered.happens_before(kernel, copy)` asks what was guaranteed, not what happened this time.
 
 # %% [markdown] id=exercise-order
@@ -397,7 +397,7 @@ early.reveal(
 # >
 # > - *What you see:* a race, although there are an event and a wait.
 # > - *Why:* what is put into the queue after `record()` is behind the mark.
-# > - *What helps:* record behind the work that is meant, each time anew.
+# > - *What helps:* record after the work that you mean, every time.
 
 # %% id=misconception-event-check tags=asserts
 with agt.using("sim"):
@@ -493,7 +493,7 @@ little, much, between = (agt.zeros((rows, n), name=name).sync() for name in name
 
 def subtracting():
     arrays = little.borrow(), much.borrow(), between.borrow()
-    return subtract(rows * n, *arrays, grid=rows * n // 256, block=256)
+    return subtract(rows * n, *arrays, grid=(rows * n + 255) // 256, block=256)
 
 
 def on_one_stream():
@@ -560,8 +560,7 @@ if device.simulated:
     assert diamond.metrics().makespan < chain.metrics().makespan
 
 # %% [markdown] id=fork-join-read
-# Two arrows: the fork and the join. What is in front of the fork and behind the join cannot overlap with anything, and the second branch starts a little later, as Python has to make one
-# call after the other.
+# Two arrows: the fork and the join. What is in front of the fork and behind the join cannot overlap with anything, and the second branch starts a little later, as Python makes one call at a time.
 #
 # The join is what beginners forget. Without it there is a race just as before: `subtract` reads `much`, and the other stream writes it.
 
@@ -728,7 +727,7 @@ progress("02")
 # - A **fork** is one event, a **join** one for each branch. Order what needs it and no more: some orders follow from others.
 # - The longest chain of pieces that need each other is the **critical path**. More streams cannot shorten it.
 #
-# What others call these things is in the [glossary](../docs/glossary.md), more of what people believe in the [misconceptions](../docs/misconceptions.md), and more races in the
+# What others call these things is in the [glossary](../docs/glossary.md), common mistakes are in the [misconceptions](../docs/misconceptions.md), and more races in the
 # [hazards](../docs/hazards.md).
 #
 # **Next:** [02b_copies_and_chunks.ipynb](02b_copies_and_chunks.ipynb). So far we let kernels overlap. But you have seen where the time really goes.
@@ -736,9 +735,9 @@ progress("02")
 # %% [markdown] id=null
 # ## Appendix: the null stream
 #
-# *For those who look at a timeline one day in which streams take turns for no reason.*
+# *For those who one day meet a timeline in which streams take turns for no reason.*
 #
-# Every device has one stream from the start: number 0, `device.default_stream`. CUDA calls it the **null stream**, and it is where work goes that names no stream. In its traditional form it
+# Every device has one stream from the start: number 0, `device.default_stream`. CUDA calls it the **null stream**, and work without a stream goes there. In its traditional form it
 # has a rule of its own: what is put on it waits for everything on the other streams, and they wait for it. One careless call, in your program or in a library, and nothing overlaps any more.
 #
 # A stream can be created so that it takes no part in this; CUDA calls it *non-blocking*. All streams of this course are like that. (CuPy's own `Stream()` does take part, unless you say

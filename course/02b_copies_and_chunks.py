@@ -66,7 +66,7 @@ def all_at_once():
     return converted(readings).sync()
 
 
-all_at_once()  # once for practice
+all_at_once()  # a warm-up
 whole, result = recorded(all_at_once)
 whole.plot(
     title="All at once",
@@ -77,7 +77,7 @@ whole.plot(
 # %% [markdown] id=whole-read
 # (`.and_then(work)` continues an operation: as soon as there is an array on the device, `work` says what to do with it. Chapter 03 explains it.)
 #
-# Look at the sliver. Whoever makes this kernel twice as fast has saved five microseconds. If there is something to win, it is on the two roads. So let us look at copies more closely.
+# Look at the sliver. Whoever makes this kernel twice as fast has saved five microseconds. If there is something to win, it is on the way there and the way back. So let us look at copies.
 
 # %% id=whole-check tags=asserts
 assert np.allclose(result, (readings - 32) / 1.8, atol=1e-4)
@@ -125,7 +125,7 @@ agt.compare_timelines(
     [from_pinned, from_pageable],
     ["From pinned memory", "From an ordinary array"],
     lanes=("host", "streams"),
-    lesson="From an ordinary array the call itself lasts: Python copies before the device does.",
+    lesson="From an ordinary array the call itself takes the time: Python copies before the device does.",
 )
 
 # %% id=reveal-pinned
@@ -174,7 +174,7 @@ with agt.using("sim"):
 # - no buffer is filled while it is still being copied;
 # - while the device copies from one buffer, Python fills the other.
 #
-# When the function returns, all is done, and the buffers are free. You need one more wait: **`event.synchronize()`** has *Python* wait until the device has passed the event.
+# When the function returns, all is done, and the buffers are free. Remember: **`event.synchronize()`** has *Python* wait until the device has passed the event.
 
 # %% id=02b-two-buffers starter
 def upload_all(fill, count, buffers, stream):
@@ -215,7 +215,7 @@ def upload_all(fill, count, buffers, stream):
 check("02b-two-buffers", upload_all)
 
 # %% [markdown] id=engines
-# ## The roads
+# ## Copy engines
 #
 # Copies are not done by the part of the GPU that computes. There are **copy engines** for them. So what happens if there are two copies at once, on two streams? Each has
 # 4 MB, and alone it takes about 75 µs.
@@ -226,7 +226,7 @@ engines = Prediction(
     both="A and B about 75 µs: that is what streams are for",
     B="A about 150 µs, and B about 90",
     A="A about 90 µs, and B about 150",
-    neither="A and B about 150 µs: there is one cable",
+    neither="A and B about 150 µs: one copy at a time",
 )
 engines
 
@@ -271,7 +271,7 @@ engines.reveal(
 # There are two copy engines: one brings data in, the other takes data out. The lower lanes are the engines; `s1` is what came from stream 1. In A there are two streams, and still one copy waits for the other, because both want the same engine. In B each has its own.
 # (On a real GPU a bar begins when its copy is the first in its queue, even if it has to wait for the engine then. So in A the two bars may lie side by side.)
 #
-# So there are two roads, one for each direction, and in our first picture one of them was always empty.
+# So each direction has an engine, and in our first picture one of the two was always idle.
 
 # %% id=engines-check tags=asserts
 if device.simulated:
@@ -290,7 +290,7 @@ if device.simulated:
 pays = Prediction(
     f"All at once it took {whole.metrics().makespan:.0f} µs. How long in four chunks, on four streams?",
     none="about as long: it is the same amount of copying",
-    third="about two thirds of that",
+    two_thirds="about two thirds of that",
     half="about half of that",
     quarter="about a quarter of that",
 )
@@ -310,7 +310,7 @@ def in_chunks(readings, chunks, streams):
     return [handle.numpy() for handle in handles]
 
 
-in_chunks(readings, 4, 4)  # once for practice
+in_chunks(readings, 4, 4)  # a warm-up
 four_chunks, chunked = recorded(in_chunks, readings, 4, 4)
 agt.compare_timelines(
     [whole, four_chunks],
@@ -322,7 +322,7 @@ agt.compare_timelines(
 # %% id=reveal-chunks
 part = four_chunks.metrics().makespan / whole.metrics().makespan
 pays.reveal(
-    "none" if part > 0.85 else "third" if part > 0.58 else "half" if part > 0.35 else "quarter",
+    "none" if part > 0.85 else "two_thirds" if part > 0.58 else "half" if part > 0.35 else "quarter",
     f"It takes {four_chunks.metrics().makespan:.0f} µs.",
 )
 
@@ -347,9 +347,7 @@ if device.simulated:
 # ## How many?
 #
 # Smaller chunks make the two ends shorter. So, cut finer? Below is the same program for several numbers of chunks and streams, on a simulated device. Move the sliders, and watch the ends and the
-# host's lane. Which number is best, and what goes wrong beyond it?
-#
-# (For speed, these are half of the readings. So every chunk is half as large, too.)
+# host's lane. Which number is best, and what goes wrong beyond it? (For speed, these are half of the readings.)
 
 # %% id=explore
 fewer = 2_000_000
@@ -419,7 +417,7 @@ check("02b-chunked-overlap", pipeline)
 # ## Challenge: there and back
 #
 # Back to the question from the top. `data` are four million readings in pinned memory, and `process(part)` is an operation that takes a part of them there, works on it, and brings it back. Return the
-# results of all parts in a list, in order. As it stands, this takes 619 µs: get below 410.
+# results of all parts in a list, in order: arrays, or handles that are ready. As it stands, this takes 619 µs: get below 410.
 
 # %% id=02b-challenge starter
 def there_and_back(process, data):
@@ -461,6 +459,6 @@ progress("02b")
 # - There is one copy engine for each direction. **Chunks** keep both busy at the same time.
 # - The busiest engine is the limit, unless it is the host. Cut until the ends are short, and not further.
 #
-# What others call these things is in the [glossary](../docs/glossary.md), and more of what people believe is in the [misconceptions](../docs/misconceptions.md).
+# What others call these things is in the [glossary](../docs/glossary.md), and common mistakes are in the [misconceptions](../docs/misconceptions.md).
 #
 # **Next:** [03_lazy_operations.ipynb](03_lazy_operations.ipynb). So far you have placed each event by hand. From now on operations place them for you.

@@ -3,7 +3,8 @@
 # %% [markdown] id=title
 # # Operations: describe now, run later
 #
-# A list of three jobs runs on one stream, and then on three. Nobody touches the list in between. **What kind of thing can be in such a list?**
+# A list of three jobs runs on one stream, and then on three. Nobody touches the list in between. **So what is fixed when you describe a job, and what only
+# when it runs?**
 #
 # After this page you can say what has happened when an operation has been built, write operations of your own, choose among four ways to run one, and tell a handle from the
 # numbers behind it.
@@ -59,11 +60,11 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=question-read
-# Each trip has now run four times, on two different streams. Nobody built it anew in between. And look at the line that builds the list: it names no stream, and it
-# waits for nothing.
+# What is in the list? Not the results of copies, for then running it would not copy anything. The three are **operations**, recipes as on page 00 (their type is `DeviceOp`).
+# A recipe does nothing until somebody runs it. That is called **lazy**.
 #
-# So what *is* in that list? Not the result of a copy, for then it could not be copied again. Not a copy on its way, for then it would have a stream. **What kind of thing can run here or
-# there, once or many times, and stay the same?** That is the question of this page. On the way there you write three of them yourself, and at the end you make one several times faster.
+# Each of them has now run four times, on two streams. The line that builds the list names no stream, and waits for nothing. **What else does a recipe leave open?** You will find out by writing
+# three of them yourself, and at the end you make one several times faster.
 
 # %% id=question-check tags=asserts
 assert len(one.streams) == 1
@@ -72,60 +73,6 @@ assert one.metrics().overlap == 0
 if device.simulated:
     assert three.metrics().overlap > 0
     assert three.metrics().makespan < 0.75 * one.metrics().makespan
-
-# %% [markdown] id=building
-# ## Building
-#
-# Let us build three more, slowly, and have a recorder watch.
-
-# %% id=building-run
-with agt.record() as building:
-    menu = [agt.arange(6), agt.ones(6), agt.zeros(6)]
-
-print("things that happened:", len(building))
-menu[0]
-
-# %% [markdown] id=building-read
-# Nothing happened. No array was made; not one call reached the device. What you hold is a `DeviceOp`, an **operation**. Think of it as a **recipe**: it says what to do, and
-# writing it down cooks nothing. You can keep it, copy it into a list, or hand it to somebody who knows better than you which stream is free.
-#
-# And you can run it, or not, in any order. Here we go backwards, and have each array copied to the host:
-
-# %% id=backwards
-for op in reversed(menu):
-    print(op.to_host().sync())
-
-# %% id=building-check tags=asserts
-assert len(building) == 0
-
-# %% [markdown] id=forgotten
-# The danger of recipes is that one forgets to cook. Build an operation, lose it, and Python warns you and names the line:
-
-# %% id=forgotten-run
-with warnings.catch_warnings(record=True) as heard:
-    warnings.simplefilter("always")
-    op = agt.h2d(x)
-    del op  # nobody can run it any more
-
-print(heard[0].message)
-
-# %% id=forgotten-check tags=asserts
-assert [w.category for w in heard] == [agt.errors.NeverRunWarning]
-
-# %% [markdown] id=proofread
-# Some mistakes are found even earlier. What is wrong with the recipe itself is said when you write it, at the line that you wrote. A kernel that is given too few
-# arguments, for example:
-
-# %% id=proofread-run
-try:
-    agt.relu(1000)
-except agt.UsageError as error:
-    print(error)
-else:
-    raise AssertionError("a launch with too few arguments should have been refused")
-
-# %% [markdown] id=proofread-read
-# What depends on data or on the device, such as memory that runs out, can only come up when the operation runs. Then whoever runs it gets the error.
 
 # %% [markdown] id=buffer
 # ## One buffer, three batches
@@ -172,6 +119,36 @@ batches.reveal(",".join(map(str, came_out)), "The numbers are read when the copy
 own = [agt.h2d(agt.pin(np.full(4, number, np.float32))).to_host() for number in (10, 20, 30)]
 print([round(float(op.sync()[0])) for op in own])
 
+# %% [markdown] id=forgotten
+# ## Two mistakes
+#
+# The danger of recipes is that one forgets to cook. Build an operation, lose it, and Python warns you and names the line:
+
+# %% id=forgotten-run
+with warnings.catch_warnings(record=True) as heard:
+    warnings.simplefilter("always")
+    op = agt.h2d(x)
+    del op  # nobody can run it any more
+
+print(heard[0].message)
+
+# %% id=forgotten-check tags=asserts
+assert [w.category for w in heard] == [agt.errors.NeverRunWarning]
+
+# %% [markdown] id=proofread
+# Mistakes in the recipe itself are reported as you write it, such as a kernel that is given too few arguments:
+
+# %% id=proofread-run
+try:
+    agt.relu(1000)
+except agt.UsageError as error:
+    print(error)
+else:
+    raise AssertionError("a launch with too few arguments should have been refused")
+
+# %% [markdown] id=proofread-read
+# What depends on data or on the device, such as memory that runs out, can only come up when the operation runs. Then whoever runs it gets the error.
+
 # %% [markdown] id=by-hand
 # ## Write your own
 #
@@ -183,8 +160,11 @@ print([round(float(op.sync()[0])) for op in own])
 agt.value(42).sync()
 
 # %% [markdown] id=with-context
-# It looks useless, and yet it will be your last line every time. The second part is `agt.with_context(function)`. It makes an operation of a *function*, which is called when the
-# operation **runs**, and not before. It is called with an `ExecutionContext`: the stream that was chosen for this run, with all that one can do on it. Let us ask it which stream that is.
+# It looks useless, but wait. The second part is `agt.with_context(function)`. It makes an operation of a *function*, which is called when the
+# operation **runs**, and not before. It is called with an `ExecutionContext`: the stream that was chosen for this run, with all that one can do on it. What it returns must be an *operation*, which
+# runs next, on the same stream. If you only have a thing, wrap it in `value`.
+#
+# Let us ask a context for its stream:
 
 # %% id=with-context-run
 def ask(context):
@@ -426,8 +406,8 @@ else:
     raise AssertionError("the second run should have been refused")
 
 # %% [markdown] id=twice-read
-# A launch yields all the arrays that it was given. `.last()` picks one of them out, and to pick something out of a result, that result must be kept: so the launch before it runs *once*, and its
-# array is handed over. (`.output()` is different: it builds the launch anew for each run. `.last()` is for a result that you pick apart; the next page does that.)
+# A launch yields all the arrays that it was given. `.last()` picks the last of them (and `.unpartition()` joins its blocks again). For that, `.last()` runs its source, the launch, *once*, and keeps
+# the result. The first run gave the array away, so the second finds nothing. (`.output()` keeps nothing: each run is a launch of its own.)
 #
 # The simple cure is to build the operation again for each run; building costs next to nothing. But you already know a way to make *one* operation in which everything is built anew at every run.
 
@@ -530,9 +510,8 @@ ways.reveal(
 # %% [markdown] id=await-text
 # ### And `await`?
 #
-# The fourth way needs a few words that [chapter 06](06_await.ipynb) explains properly. For now: an **event loop** runs many functions of a program in turns; where one of them waits, the loop goes
-# on with another. Such a function is a **coroutine**, written with `async def`, and it waits with `await`. A **task** is a coroutine that was given to the loop to run. `asyncio.gather` gives it several
-# at once, and waits for all of them. A notebook has an event loop running already, so you can `await` in a cell.
+# You know the fourth way from page 00: `await` pauses one function, and the event loop goes on with others. A function with `async def` is called a **coroutine**. `asyncio.gather` gives the loop several
+# coroutines or operations at once, and pauses until all are done. ([Chapter 06](06_await.ipynb) explains it properly.)
 
 
 # %% id=await-run
@@ -555,7 +534,7 @@ awaited.plot(
 )
 
 # %% [markdown] id=await-read
-# As quick as `async_on`. But look at the host's lane: there is no bar for a wait. Nobody stands still. The loop has nothing else to do here; if it had, this is when it would do it.
+# As quick as `async_on`. But look at the host's lane: a gap behind the job, at most, and no bar for a wait. Nobody is blocked. If the loop had anything else to do, this is when it would do it.
 #
 # So which one? `sync` to try things out. `async_on` and `sync_on` where the *stream* matters, for example beside a library that has streams of its own; the order with other streams is
 # then your business, as in chapter 02. `await` in programs that do several things at a time, and so nearly everywhere from here on.
@@ -565,6 +544,7 @@ assert [sum(s.kind == "wait" for s in t) for t in (blocking, freed, awaited)] ==
 if device.simulated:  # on a GPU, host and device have clocks of their own, a few µs apart
     together = [t.overlap_between(JOB, t.device_spans) for t in (blocking, freed, awaited)]
     assert together[0] == 0 < min(together[1:])
+    assert max(span.end for span in awaited.device_spans) > awaited.find(JOB)[0].end  # the gap
     assert 75 < saved < 140
     assert abs(awaited.metrics().makespan - freed.metrics().makespan) < 15
 
@@ -637,6 +617,7 @@ starting = Prediction(
     "In which of them is the device at work *during* Python's job?",
     all="in all three: the operation was handed over before the job",
     tasks="in `a_task` and `a_task_and_a_turn`",
+    turn="in `a_future` and `a_task_and_a_turn`",
     last="only in `a_task_and_a_turn`",
     none="in none: the job blocks the event loop",
 )
@@ -664,7 +645,7 @@ early = [
     if trace.find("enqueue h2d")[0].start < trace.find(JOB)[0].start
 ]
 starting.reveal(
-    {0: "none", 1: "last", 2: "tasks", 3: "all"}[len(early)],
+    {0: "none", 1: "last", 2: "tasks" if "a_task" in early else "turn", 3: "all"}[len(early)],
     f"Enqueued before the job: {', '.join(early) or 'nothing'}.",
 )
 
@@ -713,10 +694,10 @@ async def largest(op):
 check("03-largest", largest)
 
 # %% [markdown] id=answer
-# ## What kind of thing, then?
+# ## What, and where
 #
-# You can answer the question at the top now. What was in that list were *descriptions*: what to do, in which order. Whoever runs one decides where, and when, and whether to wait. That is why the same
-# list could run on one stream and on three. Had every line named its stream, you would have had to rewrite it.
+# You can answer the question at the top now. A recipe fixes *what* to do, and in which order. Whoever runs it decides when and where, with which numbers, and who waits. That is why the same
+# list could run on one stream and on three.
 #
 # Here is the list once more, given to the event loop under two policies. This is how programs look from here on: *what* in one place, *where* in another.
 
@@ -733,10 +714,14 @@ for size in (1, 3):
 # %% [markdown] id=challenge
 # ## Challenge: sixteen small arrays
 #
-# Sixteen small arrays of 1000 numbers each are to go to the device, through `agt.relu`, and back. The program below is right. Look at its timeline, if you like: the device is idle nearly all of the time, and Python makes one
-# call after the other. As it stands, this takes 737 µs: get below 200.
+# Sixteen small arrays of 1000 numbers each are to go to the device, through `agt.relu`, and back. The program below is right, but the device is idle nearly all of the time, and Python makes one
+# call after the other. As it stands, this takes 737 µs: get below 200. `watch(lambda: small_arrays(hosts).sync()).plot()` draws its timeline.
 #
 # `small_arrays(hosts)` returns one operation. Its result has sixteen rows, in order: a list, a tuple or an array, as you like. It can be run any number of times, and each run takes what the arrays hold *by then*.
+# (`agt.zip` makes one operation of several. `op.reshape(rows, columns)` reshapes what an operation yields.)
+
+# %% id=challenge-inputs
+hosts = [agt.pin(np.full(1000, i - 8, np.float32)) for i in range(16)]
 
 
 # %% id=03-challenge starter
@@ -781,8 +766,7 @@ check("03-challenge", small_arrays)
 # - A future starts nothing, and a task starts at your next `await`.
 # - An operation that takes its array out of another result, as `.last()` does, can run once. Build it again, or inside `with_context`.
 #
-# What others call these things is in the [glossary](../docs/glossary.md), and what people often believe that is not so in
-# the [misconceptions](../docs/misconceptions.md).
+# What others call these things is in the [glossary](../docs/glossary.md), and common mistakes are in the [misconceptions](../docs/misconceptions.md).
 #
 # **Next:** [04_combinators.ipynb](04_combinators.ipynb), where large operations are made of small ones.
 

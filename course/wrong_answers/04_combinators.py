@@ -74,52 +74,6 @@ def residual(x, add):
     )
 
 
-# %% id=04-saxpy-kernel cause="with n=1000, blocks of 256 and a=2.0, kernel 'my_saxpy': block (3, 0, 0)"
-my_saxpy = agt.Kernel(r"""
-extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    y[i] = a * x[i] + y[i];
-}
-""")
-
-
-# %% id=04-saxpy-kernel cause="element 0 is"
-my_saxpy = agt.Kernel(r"""
-extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        y[i] = a * x[i];
-    }
-}
-""")
-
-
-# %% id=04-saxpy-kernel cause="element 128 is"
-my_saxpy = agt.Kernel(r"""
-extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
-{
-    unsigned int i = threadIdx.x;
-    if (blockIdx.x == 0 && i < n) {
-        y[i] = a * x[i] + y[i];
-    }
-}
-""")
-
-
-# %% id=04-saxpy-kernel cause="nothing orders two blocks of one launch"
-my_saxpy = agt.Kernel(r"""
-extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
-{
-    unsigned int i = threadIdx.x;
-    if (i < n) {
-        y[i] = a * x[i] + y[i];
-    }
-}
-""")
-
-
 # %% id=04-saxpy cause="building the operation already ran something"
 def async_saxpy(saxpy, a, x, y):
     x_there = agt.h2d(x).sync()
@@ -172,74 +126,6 @@ def async_saxpy(saxpy, a, x, y):
 def async_saxpy(saxpy, a, x, y):
     launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
     return launch.and_then(lambda used: saxpy(x.size, a, *used)).last().unpartition().to_host()
-
-
-# %% id=04-four-arrays cause="should return an operation, and returned tuple"
-def four_arrays():
-    a = agt.ones((100, 100))
-    b = agt.zeros((100, 100))
-    c = agt.randn((100, 100), mean=0.0, std=1.0)
-    d = agt.arange(10_000)
-    return a, b, c, d
-
-
-# %% id=04-four-arrays cause="building the operation already ran something"
-def four_arrays():
-    ops = agt.zip(
-        agt.ones((100, 100)), agt.zeros((100, 100)), agt.randn((100, 100)), agt.arange(10_000)
-    )
-    return agt.value(ops.sync())
-
-
-# %% id=04-four-arrays cause="on stream"
-def four_arrays():
-    return agt.overlap(
-        agt.ones((100, 100)), agt.zeros((100, 100)), agt.randn((100, 100)), agt.arange(10_000)
-    )
-
-
-# %% id=04-four-arrays cause="2 results came out, and 4 are right"
-def four_arrays():
-    return agt.zip(
-        agt.zip(agt.ones((100, 100)), agt.zeros((100, 100))),
-        agt.zip(agt.randn((100, 100)), agt.arange(10_000)),
-    )
-
-
-# %% id=04-four-arrays cause="with the first array, element (0, 0) is 0, and 1 is right"
-def four_arrays():
-    return agt.zip(
-        agt.zeros((100, 100)), agt.ones((100, 100)), agt.randn((100, 100)), agt.arange(10_000)
-    )
-
-
-# %% id=04-four-arrays cause="the third array has shape (100, 100), mean 1.00"
-def four_arrays():
-    return agt.zip(
-        agt.ones((100, 100)),
-        agt.zeros((100, 100)),
-        agt.randn((100, 100), mean=1.0, std=0.0),
-        agt.arange(10_000),
-    )
-
-
-# %% id=04-four-arrays cause="arrays on the device should come out, and this did: ndarray"
-def four_arrays():
-    a = agt.ones((100, 100)).to_host()
-    b = agt.zeros((100, 100)).to_host()
-    c = agt.randn((100, 100), mean=0.0, std=1.0).to_host()
-    d = agt.arange(10_000).to_host()
-    return agt.zip(a, b, c, d)
-
-
-# %% id=04-four-arrays cause="a tuple of four arrays should come out, and this did: DeviceArray"
-def four_arrays():
-    return (
-        agt.ones((100, 100))
-        .and_then(lambda _: agt.zeros((100, 100)))
-        .and_then(lambda _: agt.randn((100, 100)))
-        .and_then(lambda _: agt.arange(10_000))
-    )
 
 
 # %% id=04-zip-or-overlap cause="is made to wait for `a`"
@@ -441,6 +327,14 @@ def apply_all(matrix, xs):
     return agt.value(tuple(results))
 
 
+# %% id=04-loop cause="1 result came out, and 3 are right"
+def all_scaled(x, factors, scaled):
+    ops = []
+    for factor in factors:
+        ops.append(agt.h2d(x).and_then(lambda array, factor=factor: scaled(array, factor)).to_host())
+        return agt.zip(*ops)
+
+
 # %% id=04-loop cause="all were scaled by 5.0, the last factor"
 def all_scaled(x, factors, scaled):
     ops = [agt.h2d(x).and_then(lambda array: scaled(array, f)).to_host() for f in factors]
@@ -496,30 +390,11 @@ def residual(x, add):
     )
 
 
-# %% id=04-saxpy-kernel cause="it seems that one thread computes many elements"
-my_saxpy = agt.Kernel(r"""
-extern "C" __global__ void my_saxpy(unsigned int n, float a, const float* x, float* y)
-{
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        for (unsigned int i = 0; i < n; i++) {
-            y[i] = a * x[i] + y[i];
-        }
-    }
-}
-""")
-
-
 # %% id=04-saxpy cause="element 0 is"
 def async_saxpy(saxpy, a, x, y):
     y *= 2
     launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
     return launch.output().to_host()
-
-
-# %% id=04-four-arrays cause="with the fourth array, the array has dtype int32, and float32 is right"
-def four_arrays():
-    shape = (100, 100)
-    return agt.zip(agt.ones(shape), agt.zeros(shape), agt.randn(shape), agt.arange(10_000, np.int32))
 
 
 # %% id=04-zip-or-overlap cause="is made to wait for `a`"

@@ -325,15 +325,6 @@ def _kept_in_a_closure(x: Any, add: Any) -> Any:
     return agt.h2d(x).and_then(both).to_host()
 
 
-GRID_STRIDE = agt.Kernel(r"""
-extern "C" __global__ void stride(unsigned int n, float a, const float* x, float* y)
-{
-    for (unsigned int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        y[i] += a * x[i];
-}
-""")
-
-
 def _other_way_round(a: Any, b: Any, join: Any) -> Any:
     return agt.overlap(b.named("mine"), a).and_then(lambda arrays: join(arrays[1], arrays[0]))
 
@@ -606,7 +597,6 @@ RIGHT: list[tuple[str, Any]] = [
     ("04-loop", _by_default),
     ("04-loop", _from_one_upload),
     ("04-baton", _kept_in_a_closure),
-    ("04-saxpy-kernel", GRID_STRIDE),
     ("04-zip-or-overlap", _other_way_round),
     ("04-diamond", _one_of_two_arms),
     ("04-unzip", _halves_shared),

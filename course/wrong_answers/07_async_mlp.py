@@ -647,6 +647,21 @@ def capture(ops, stream):
     return agt.overlap(*arms[::-1]).graph_on(stream)
 
 
+# %% id=07-capture cause="one behind the other"
+def capture(ops, stream):
+    arms = [op.prepare().launch() for op in ops]
+    both = agt.overlap(agt.zip(*arms[::2]), agt.zip(*arms[1::2]))
+    return both.map(lambda done: [one for pair in zip(*done) for one in pair]).graph_on(stream)
+
+
+# %% id=07-capture cause="one behind the other"
+def capture(ops, stream):
+    with agt.CudaGraph.scope(stream) as scope:
+        for op in ops:
+            scope.record(op.prepare().launch())
+    return scope.graph
+
+
 # %% id=07-race cause="get below 100. Where does the time go?"
 def race(mlp, batches, w0, w1):
     prepared = [mlp(x, w0, w1).prepare() for x in batches]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations
 from typing import Any, cast
 
 import numpy as np
@@ -210,7 +210,7 @@ def check_capture(mine: Any, model: Any) -> None:
 
 def _side_by_side(ends: Sequence[agt.types.Span]) -> None:
     """No operation of a graph comes after another."""
-    for one, other in pairwise(ends):
+    for one, other in combinations(ends, 2):
         if one.stream == other.stream:
             raise Rejected(
                 "the operations are in one branch of the graph, one behind the other: `zip` is order, and "

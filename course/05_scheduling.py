@@ -30,7 +30,7 @@ device
 #
 # First we need jobs of any length we like, and narrow ones, so that many have room on the device. Ours are treasure hunts: at each place lies a slip of paper with the number of the
 # *next* place. Nobody can hurry that, as each step needs the one before it. A block of 32 threads follows 32 trails.
-# There are 32,768 places, so hardly one is visited twice, and each step takes as long as any other.
+# The slips send you all over the place, so each step takes about as long as any other.
 
 # %% id=hunt-kernel
 hunt = agt.Kernel(r"""
@@ -67,7 +67,7 @@ def run_all(ops, policy, lengths=()):
             op.async_on(policy.next_stream())
         agt.synchronize()
 
-    policy.bind(device)
+    policy.bind(device)  # its streams will be on this device
     if not device.simulated:
         program()  # the first time is slow on a real GPU
     with agt.record() as trace:
@@ -142,10 +142,10 @@ if device.simulated:
 # %% [markdown] id=policy
 # ## Who decides
 #
-# Whoever names no stream leaves the choice to a **policy**. It has one method, `next_stream()`, and each call answers one question: *which stream is next?* Whoever runs an operation begins with that question, before looking what is in it. The usual policy is
+# Whoever names no stream leaves the choice to a **policy**. It has one method, `next_stream()`, and each call answers one question: *which stream is next?* Whoever runs an operation begins with that question, before it looks inside. The usual policy is
 # `StreamPoolRoundRobin(4)`: four streams, in turn.
 #
-# You can write your own: subclass `agt.SchedulingPolicy`, and write that one method. This one has a single stream, and counts how often it is asked.
+# To write your own, subclass `agt.SchedulingPolicy` and write that one method. This one has a single stream, and counts how often it is asked.
 
 # %% id=counting
 class Counting(agt.SchedulingPolicy):
@@ -188,7 +188,7 @@ with agt.using(policy=counting):
 decisions.reveal(str(counting.asked), "The operation asks, and each of its arms.")
 
 # %% [markdown] id=policy-knows
-# A chain stays on the stream that it was given, however long it is; so does a `zip`. Only `overlap` asks for more. Its arms fork from the operation's own stream and join there again. This one carries no work here, but what comes before or after an `overlap` in a chain is on it.
+# A chain stays on the stream that it was given, however long it is; so does a `zip`. Only `overlap` asks for more. Its arms fork from the operation's own stream and join there again. That stream is empty here. In a chain it would carry what comes before and after the `overlap`.
 #
 # And look at what `next_stream` is *not* told: which operation it is, or how long it will take. A policy can remember what it did and look at its streams, and that is all.
 
@@ -378,7 +378,7 @@ if device.simulated:
 # %% id=predict-pool
 pool = Prediction(
     "Eight jobs of 3.5 paces each, taking turns on 1, 2, 3, 4, ... streams. "
-    "At how many streams do extra ones stop helping? Type a number."
+    "How many streams are enough? Type a number."
 )
 pool
 
@@ -437,7 +437,7 @@ explored
 # %% [markdown] id=explore-read
 # Each curve falls until it is flat. For jobs of 30 µs it is flat from the start, for 70 from 2 streams on, for 130 from 4, and for 270 somewhere after 6: always `length / pace`, rounded up. There, everybody waits for Python.
 #
-# There is a second limit: *room*. What computes on a GPU are its **SMs**, *streaming multiprocessors*, and each has places for so many blocks. Our hunts have a single block each, so there is room for all of them. A job that fills a third of
+# There is a second limit: *room*. What computes on a GPU are its **SMs**, *streaming multiprocessors*, and each has places for a certain number of blocks. Our hunts have a single block each, so there is room for all of them. A job that fills a third of
 # the device leaves room for two more like it, and no more: a fourth stream would have nowhere to put its job.
 
 # %% id=explore-check tags=asserts
@@ -798,17 +798,16 @@ if device.simulated:
 # %% [markdown] id=walls
 # ### Walls
 #
-# So there are four walls that no number of streams gets through. You can measure all of them in a trace on *one* stream, before you make any effort:
+# So there are five walls that no number of streams gets through. You can measure all of them in a trace on *one* stream, before you make any effort:
 #
 # | wall | in the trace |
 # |---|---|
 # | the host | `m.host["call"]`: it has to make all its calls |
-# | each copy engine | `m.engine_busy`: a dict with a time for each engine, such as `("sim:0", "h2d")` |
-# | the SMs | for each kernel its duration, times the part of the device that it fills (`span.detail["fills"]`), all added up |
-# | the longest job | the work of each operation (`span.op` is its number) added up; of these sums the largest |
+# | each copy engine: two | `m.engine_busy`: a dict with a time for each engine, such as `("sim:0", "h2d")` |
+# | the SMs | for each kernel, its duration times the part of the device that it fills, `span.detail["fills"]`; all added up |
+# | the longest job | for each operation (`span.op` is its number), all its work added up; the largest of these sums |
 #
-# (`m` is `trace.metrics()`. Kernels count as an engine as well, `"compute"`, which is busy as soon as one small kernel runs. That is no wall. Only the simulated device notes what a kernel fills; for a real one you would
-# compare its grid with the device.)
+# (`m` is `trace.metrics()`. It has a third engine, `"compute"`, which is busy as soon as one small kernel runs. That is no wall. Only the simulated device notes what a kernel fills.)
 #
 # Against each wall there is something that helps, and it is never a policy. Against the **host**: fewer and larger operations, or a graph ([chapter 09](09_cuda_graphs.ipynb)). Against an **engine**: copy less, or in both directions at once. Against the
 # **SMs**: a better kernel. Against the **longest job**: cut it. And where no wall is near, there are streams.
@@ -817,7 +816,7 @@ if device.simulated:
 # ### Exercise: how far down can it go?
 #
 # Given the trace of a program on one stream, return the least time, in µs, that any number of streams could bring it
-# to: the highest of the walls. (The check uses a simulated device, also if yours is a GPU. So take the names of the
+# to: the highest of the walls. Take them one by one; the starter has the first. (The check uses a simulated device, also if yours is a GPU. So take the names of the
 # engines from the trace.)
 
 # %% id=05-when-it-pays starter

@@ -202,15 +202,14 @@ print("after the wake:       ", future.state.value)
 # And who tells the loop? A helper, who waits for the device in its place:
 #
 # ```text
-#    the task            the event loop              the helper           the device
-#   ──────────          ────────────────            ────────────         ────────────
-#   await op    ──────────────────── the work ────────────────────────>   begins
-#               ─ token ─>  puts the task aside       sleeps                 ·
-#                           runs other tasks            ·                    ·
-#                                  ·                  wakes up   <─────── is done
-#                                  ·         <─ done ─
-#                           puts the task back
-#   goes on     <─ turn ──  on its list
+#   the task               the event loop            the helper           the device
+#   ────────               ──────────────            ──────────           ──────────
+#   await op    ────────────────────── the work ───────────────────────>  begins
+#   waits       ─ token ─> puts it aside             sleeps                  ·
+#      ·                   runs other tasks             ·                    ·
+#      ·                          ·                  wakes up  <───────── is done
+#      ·                   puts it on its list  <────── says so
+#   goes on     <─ turn ──        ·
 # ```
 #
 # For a GPU the helper is a second thread, which belongs to the package. It sleeps in the driver until the work is over. So nothing spins, and your own thread is free. The simulated device needs no thread: when no task wants a turn, it moves its clock to the end of the work.

@@ -3,20 +3,17 @@
 # %% [markdown] id=title
 # # Project: an asynchronous MLP
 #
-# You will write a program that reads 256 handwritten digits on a GPU, in four batches, and you will not stop before all
-# four are on their way at the same time.
+# This is the summit. All that you have learned goes into one program: it reads 256 handwritten digits in four batches, and you will not stop before all four are at work at the same time.
 #
 # **After this page you can**
 #
-# - write a neural network as one lazy operation, from the kernels to the result;
-# - run several batches at once on one copy of the weights;
+# - write a neural network as one lazy operation, and run several batches at once on one copy of the weights;
 # - tell from a timeline who keeps them from overlapping: the program, the host or the device;
-# - start the whole program with one call, as a graph;
-# - put a kernel of your own into it, and measure what it gains.
+# - start it all with one call, as a graph, with a kernel of your own in it.
 #
 # | | |
 # |---|---|
-# | Time | 90 minutes |
+# | Time | 85 minutes |
 # | You need | kernels from [01](01_sync_kernels.ipynb), operations from [03](03_lazy_operations.ipynb) and [04](04_combinators.ipynb), tasks from [06](06_await.ipynb) |
 # | Device | the first cell of code says which one is in use |
 
@@ -36,18 +33,15 @@ device
 # %% [markdown] id=goal-text
 # ## The end of the story
 #
-# The package has the finished program. The next cell runs it, and you need not read the code: its parts are the exercises of this page.
+# The package has the finished program. Here it runs in two ways: as a plain loop, and as yours will run when you are done.
 
 # %% id=goal
-from asyncgpu_tutor.commands import mlp as finished
+from asyncgpu_tutor.commands.mlp import traced
 
 digits = agt.data.load_digits()
-side = finished.Side(device, agt.StreamPoolRoundRobin(4), await finished.upload(digits))
-job = finished.Job([agt.pin(x) for x in digits.batches], [side], streams=4)
-loop = (await finished.measured(job, finished.WAYS["sequential"].start)).trace.metrics()
-goal = (await finished.measured(job, finished.WAYS["graph"].start)).trace
+loop, goal = await traced(digits, "sequential"), await traced(digits, "graph")
 
-print(f"one batch after the other: {loop.makespan:.0f} µs")
+print(f"one batch after the other: {loop.metrics().makespan:.0f} µs")
 print(f"as in this picture:        {goal.metrics().makespan:.0f} µs")
 goal.plot(
     title="Four batches, one call",
@@ -56,21 +50,21 @@ goal.plot(
 )
 
 # %% [markdown] id=goal-read
-# Read it from the top. Python makes a single call. Below it are four streams, and on each of them goes a whole batch: a copy in, two fills with zeros, three kernels, a copy out. They run side by side.
+# Read it from the top. Python makes a single call. Below it are four streams, and on each of them goes a whole batch, in seven pieces of work: a copy in, two fills with zeros, three kernels, a copy out.
 #
-# A plain loop does the same work and takes many times as long. What lies between the two? We start with nothing and find out.
+# The loop does the same work, and takes many times as long. What lies between the two? We start with nothing and find out.
 
 # %% id=goal-check tags=asserts
 (call,) = [span for span in goal if span.kind == "call"]
 assert call.name.startswith("launch graph")
-assert 4 * goal.metrics().makespan < loop.makespan
+assert 4 * goal.metrics().makespan < loop.metrics().makespan
 if device.simulated:
     assert goal.metrics().max_concurrency == len(goal.streams) == 4
 
 # %% [markdown] id=network
 # ## The network
 #
-# An **MLP**, a multi-layer perceptron, is the plainest of neural networks. A picture of 8 x 8 pixels is a row of 64 numbers, so a batch of 64 pictures is a 64 x 64 matrix:
+# An **MLP**, a multi-layer perceptron, multiplies what comes in with one matrix of weights after the other. A picture of 8 x 8 pixels is a row of 64 numbers, so a batch of 64 pictures is a 64 x 64 matrix:
 #
 # ```text
 # x        64 x 64    a picture in each row
@@ -82,9 +76,11 @@ if device.simulated:
 # scores   64
 # ```
 #
-# That makes three kernels. There will be four batches on four streams, one copy of the weights, and no thread that stands there and waits.
+# (A real one has a ReLU between the two products as well. Without it they are strictly one layer, a linear one. We keep both, for the sake of the pipeline.)
 #
-# The weights `W0` and `W1` were trained to answer one question: *is it a 3?* A score above the threshold says yes. In NumPy it is one line:
+# Three kernels, four batches, four streams, one copy of the weights, and Python never stands and waits.
+#
+# The weights were trained to answer one question: *is it a 3?* A score above the threshold says yes. In NumPy it is one line:
 
 # %% id=numpy-version
 expected = np.maximum(digits.batches @ digits.w0 @ digits.w1, 0)
@@ -100,14 +96,14 @@ print("The threshold is", digits.threshold)
 # %% [markdown] id=kernels
 # ## Three stages
 #
-# The line has three operators, and each becomes a kernel. You know two of them from chapter 1. The third one is **GEMM**, *general matrix multiply*,
+# The line has three steps, and each becomes a kernel. You know two of them from chapter 1. The third one is **GEMM**, *general matrix multiply*,
 # `c = alpha * a @ b + beta * c`:
 
 # %% id=kernel-gemm
 print(agt.sgemm_naive.source)
 
 # %% [markdown] id=stage-gemm-text
-# One thread computes one element of `c`: it finds its `row` and its `col` and adds up `k` products. The kernel is called *naive* because it fetches every number from the device's memory
+# One thread computes one element of `c`: it finds its `row` and its `col` and adds up `k` products. It is called *naive* because it fetches every number from the device's memory
 # again and again. You will write a better one.
 #
 # A **stage** of our network is a function. It gets handles of arrays and returns an operation. Here is the first:
@@ -122,7 +118,7 @@ def gemm(x, w0, hidden):
 
 
 # %% [markdown] id=stage-gemm-read
-# A launch yields all the arrays that it was given. `.output()` picks the one that the kernel has written, here `hidden`.
+# A launch yields all its arrays. `.output()` picks the one that the kernel has written, here `hidden`.
 
 # %% [markdown] id=exercise-stages
 # ### Exercise: two stages
@@ -131,7 +127,7 @@ def gemm(x, w0, hidden):
 #
 # The kernels are `agt.matvec_naive(rows, columns, matrix, vector, result)`, with a thread for each row, and `agt.relu(n, input, output)`. Blocks of 256 threads will do.
 #
-# In place means that `output` is passed twice, to be read and to be written. That is safe here, since each thread reads and writes its own element and no other. (A GEMM could not work in place: its threads read what others write.)
+# In place means that `output` is passed twice, to be read and to be written. That is safe, since each thread reads and writes its own element and no other.
 
 
 # %% id=07-stages starter
@@ -160,9 +156,7 @@ def relu(output):
 stages = matvec, relu
 
 # %% id=07-stages hints
-# Both look like `gemm`: sizes first, then a launch with a partitioned output, then `.output()`.
-#
-# `output.partition(256)` cuts a vector into blocks of 256 threads. The kernel sends home those that have no element.
+# Both look like `gemm`: sizes first, then a launch with a partitioned output, here `output.partition(256)`, then `.output()`.
 #
 # `agt.matvec_naive(rows, columns, hidden, w1, output.partition(256)).output()`. In `relu`, `blocks = output.partition(256)` goes in twice.
 
@@ -175,15 +169,14 @@ check("07-stages", stages)
 # %% [markdown] id=chain-text
 # ## One batch is one operation
 #
-# Now join the stages. A batch needs three arrays: its input, and room for the hidden values and for the output. `agt.zip` makes them in one operation, and `and_then` hands them to whatever comes next.
+# Now join the stages. A batch needs three arrays: its input, and room for the hidden values and for the output. `agt.zip` makes them in one operation, and `and_then` hands them on.
 #
-# Think of a relay race. Each stage runs its lap and passes on the array that it has filled. What a later stage needs besides, such as `w1` or `output`, it finds where any Python function finds things: among the names around it. So write
-# the stages in one function that has all of these names.
+# It is a relay: the array that a stage has filled is the baton. What a later stage needs besides, such as `w1`, it finds among the names around it. So write the stages in one function that has all of these names.
 
 # %% [markdown] id=exercise-chain
 # ### Exercise: the chain
 #
-# The version below is right, and slow: it waits after each of its steps. Make it *one* lazy operation, which runs nothing until somebody runs it. Then everything in it goes to one stream, in order, and
+# The version below is right, and slow: it waits after each of its steps. Make it *one* lazy operation. Then everything in it goes to one stream, in order, and
 # Python waits once. (The stages are arguments, because we are going to swap one of them later.)
 
 
@@ -217,13 +210,13 @@ def chain(x, w0, w1, gemm, matvec, relu):
 # Then `.and_then(relu)`. In the end, outside: `return room.and_then(stages).to_host()`.
 
 # %% id=07-chain explanation
-# Four stages, one operation, one wait. The functions in it run while the work is submitted, when nothing has been computed yet. They pass handles on.
+# Three stages, one operation, one wait. The functions in it run while the work is submitted, when nothing has been computed yet. They pass handles on.
 
 # %% id=07-chain-check
 check("07-chain", chain)
 
 # %% [markdown] id=mlp-text
-# From here on the page uses what you have written, as soon as the check has accepted it. Until then it goes on with the course's own answer, so that you can read ahead.
+# From here on the page uses what you have written, as soon as the check has accepted it, and the course's own answer until then.
 
 # %% id=mlp
 matvec, relu = solved("07-stages", stages)
@@ -237,13 +230,13 @@ def mlp(x, w0, w1, gemm=gemm):
 # %% [markdown] id=weights
 # ## One copy of the weights
 #
-# An owned array goes into the operation that it is passed to, and is gone for everybody else. Four batches want the same weights. So these are **shared**: every user holds a handle
-# to one and the same array, and the array lives as long as there is a handle.
+# An owned array goes into the operation that it is passed to. Four batches want the same weights, so these are **shared**: every user holds a handle
+# to one and the same array, which lives as long as there is a handle.
 
 # %% [markdown] id=exercise-upload
 # ### Exercise: weights for everybody
 #
-# Write `upload(w0, w1)`: one operation that copies both weights to the device and yields two shared arrays. The starter yields two owned ones, and only the first batch would get them.
+# Write `upload(w0, w1)`: one operation that copies both weights to the device and yields two shared arrays. The starter yields owned ones, which only the first batch would get.
 
 
 # %% id=07-upload starter
@@ -274,18 +267,16 @@ print(w0)
 print(w1)
 
 # %% [markdown] id=pinned
-# (`agt.pin` copies an array to **pinned** memory, which the system promises not to move. From there the device fetches data by itself, and Python need not wait.)
-#
-# `shared x1` says that there is one handle: yours. Each batch in flight holds another one, and lets go of it when it is done. Four large batches make it `x5` for a while, and there is still one array.
+# `shared x1` says that there is one handle: yours. (`agt.pin` copies an array to **pinned** memory, which the system promises not to move. From there the device fetches data by itself.)
 
 # %% [markdown] id=one-batch
 # ## One batch, alone
 #
-# The device has seven pieces of work: a copy, two fills with zeros, three kernels, a copy.
+# Before we start four, how long does one take?
 
 # %% id=run-one
 for _ in range(4):
-    await mlp(batches[0], w0, w1)  # for practice: a GPU loads its kernels the first time
+    await mlp(batches[0], w0, w1)  # warm-up: a GPU loads its kernels the first time
 
 with agt.record() as alone:
     scores = mlp(batches[0], w0, w1).named("batch 0").sync()
@@ -301,42 +292,10 @@ assert np.allclose(scores, expected[0], atol=1e-3)
 # %% [markdown] id=launch
 # ## Four batches at once
 #
-# In chapter 6 you saw that `await` in a loop overlaps nothing, as each batch waits for the one before. So we start all of them first.
-
-# %% [markdown] id=exercise-in-flight
-# ### Exercise: any number, all in flight
+# `await` in a loop would overlap nothing, as each batch would wait for the one before. So we start all of them first: `asyncio.gather` makes a task of each.
 #
-# Write `run_all` for a list of any operations: have all of them in flight together, and return their results in the order of the list. The check also tries it on a device that
-# finishes the work in the most awkward order that the streams allow.
-
-# %% id=07-in-flight starter
-async def run_all(ops):
-    results = []
-    for op in ops:
-        results.append(await op)
-    return results
-
-
-# %% id=07-in-flight solution
-async def run_all(ops):
-    tasks = [agt.spawn(op) for op in ops]
-    return [await task for task in tasks]
-
-# %% id=07-in-flight hints
-# In the loop, the second operation is not even started before the first one is done.
+# At its first turn, a task submits all its work and is put aside, and the next task has its turn. When the device is done with a batch, the event loop learns of it, as chapter 6 showed, and that batch's task goes on. Nobody stands and waits.
 #
-# `agt.spawn(op)` starts an operation and returns a task. Start all, then wait for each.
-#
-# `tasks = [agt.spawn(op) for op in ops]`, and then `await` the tasks, one after the other.
-
-# %% id=07-in-flight explanation
-# Once all are started it does not matter in which order you wait: the list keeps the results in the order of the operations, whichever is
-# done first. `await asyncio.gather(*ops)` does the same in one line.
-
-# %% id=07-in-flight-check
-check("07-in-flight", run_all)
-
-# %% [markdown] id=predict-four-text
 # The default policy deals out streams in turn, so each batch gets a stream of its own.
 
 # %% id=predict-four
@@ -350,16 +309,19 @@ four
 four.commit(...)
 
 # %% id=run-four
-run_all = solved("07-in-flight", run_all)
+def all_at_once(batches, w0, w1):
+    return asyncio.gather(*[mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(batches)])
 
 
-async def all_at_once(batches, w0, w1, gemm=gemm):
-    return await run_all([mlp(x, w0, w1, gemm).named(f"batch {i}") for i, x in enumerate(batches)])
-
-
-await all_at_once(batches, w0, w1)  # for practice
+await all_at_once(batches, w0, w1)  # warm-up
 with agt.record() as together:
-    scores = await all_at_once(batches, w0, w1)
+    running = all_at_once(batches, w0, w1)
+    await asyncio.sleep(0)  # each task has had its first turn
+    in_flight = repr(w0)
+    scores = await running
+
+print("in flight:", in_flight)
+print("done:     ", w0)
 
 together.plot(
     title="Four batches, four streams, one event loop",
@@ -372,12 +334,13 @@ ratio = together.metrics().makespan / alone.metrics().makespan
 four.reveal(f"{together.metrics().makespan:.0f}", f"That is {ratio:.1f} times as long.")
 
 # %% [markdown] id=read-four
-# Four streams are in use, and hardly two of them at the same time. Nothing in the program makes a batch wait for another: it is the program that we wanted. So who is to blame? Go back to the one batch that ran alone. The device had seven pieces of
-# work to do.
+# (`x5`: one handle is yours, and each of the four batches has one until its task hears that it is done. There is still one array.)
+#
+# Four streams are in use, and hardly two of them at the same time. Nothing in the program makes a batch wait for another. So who is to blame? Go back to the one batch that ran alone.
 
 # %% id=predict-one
 busy = Prediction(
-    "In the run of one batch alone, for how many per cent of the time was the device at work?", within=0.3
+    "In the run of one batch alone, for what percentage of the time was the device at work?", within=0.3
 )
 busy
 
@@ -399,10 +362,10 @@ busy.reveal(
 )
 
 # %% [markdown] id=read-one
-# The kernels take a few microseconds each. Between them the stream is empty, and the device waits for Python's next call. And it is the same with four batches: the host's lane is full from end to end. Python makes its calls for batch 0, then those for batch 1.
-# By the time it gets to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps against that.
+# The kernels take a few microseconds each. Between them the device waits for Python's next call. And so it is with four batches: the host's lane is full from end to end.
+# By the time Python gets to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps against that.
 #
-# Two numbers decide. The **pace** is the time from the start of one batch to the start of the next, which is what Python needs to submit one. (In chapter 5 it was that of a single job. A batch has seven pieces.) The **length** is what the device needs
+# Two numbers decide. The **pace** is the time from the start of one batch to the start of the next, which is what Python needs to submit one. The **length** is what the device needs
 # for a batch, without the gaps. Batches overlap well if they are longer than the pace, and hardly otherwise.
 
 
@@ -424,16 +387,18 @@ m = together.metrics()
 assert np.allclose(scores, expected, atol=1e-3)
 assert share < 0.5
 assert length < pace
+assert w0.share_count == w1.share_count == 1
 assert m.overlap_fraction < 0.25
 if device.simulated:
     assert len(together.streams) == 4
     assert m.overlap_fraction < 0.1
     assert m.host["call"] > 0.9 * m.makespan
+    assert "x5" in in_flight
 
 # %% [markdown] id=larger
 # ## A way out: more work for each call
 #
-# Larger matrices take the device longer, and Python makes no more calls for them than for small ones. At 1024 x 1024 a batch lasts several times the pace.
+# Larger matrices take the device longer, and need no more calls. At 1024 x 1024 a batch lasts several times the pace.
 
 # %% id=data-of-any-size
 def made_up(dim):
@@ -447,8 +412,7 @@ big = made_up(1024)
 
 # %% id=predict-large
 large = Prediction(
-    "1024 x 1024, four batches at once. How many times as soon do four streams finish as one stream does? "
-    "(1: no sooner. 4: in a quarter of the time.)",
+    "1024 x 1024, four batches at once. How many times faster are four streams than one? (1 is no faster.)",
     within=0.15,
 )
 large
@@ -463,7 +427,7 @@ async def on_one_stream(batches, w0, w1):
 
 
 for run in (on_one_stream, all_at_once):
-    await run(*big)  # for practice
+    await run(*big)  # warm-up
 with agt.record() as one_large:
     await on_one_stream(*big)
 with agt.record() as four_large:
@@ -484,7 +448,7 @@ large.reveal(
 )
 
 # %% [markdown] id=read-large
-# Now there is overlap, and Python is done long before the device is. But it is nowhere near four times as soon. Look closely at the four long bars. Are they really side by side?
+# Now there is overlap, and Python is done long before the device is. But it is nowhere near four times faster. Look closely at the four long bars. Are they really side by side?
 
 # %% id=queue
 long_ones = sorted(four_large.find("sgemm_naive"), key=lambda span: span.start)
@@ -495,16 +459,10 @@ for before, after in pairwise(long_ones):
     print(f"{max(0, before.end - after.start):4.0f} µs before this one ends")
 
 # %% [markdown] id=queue-read
-# They start about one GEMM apart. A GEMM of this size has more blocks than the device has room for, so it fills the device all by itself. The next one gets its first place when the last blocks of the one before
+# They start about one GEMM apart. You met this in chapter 5: a full device has no room. The next GEMM gets its first place when the last blocks of the one before
 # begin to leave. They overlap at their ends, and otherwise **they queue**. (A dotted line, on the simulated device, is a kernel that waits for room.)
 #
-# > **Misconception: kernels on different streams run at the same time.**
-# >
-# > - *What you see:* four streams in flight, and kernels that start one after the other.
-# > - *Why:* streams only say what *may* overlap. A kernel needs room, and a large one takes all of it.
-# > - *What helps:* look at when the bars start. Fewer or smaller kernels change something here. More streams do not.
-#
-# What do the streams gain, then? They fill gaps. Three batches are copied while a GEMM of another one runs. And the `matvec_naive`s, which have few threads and leave most of the device idle, no longer run one by one: they run next to each other, or next to the end of a GEMM. That is where the time was won.
+# What do the streams gain, then? They fill gaps. Three batches are copied while a GEMM of another one runs. And the `matvec_naive`s, which leave most of the device idle, no longer run one by one: they run next to each other, or next to the end of a GEMM. That is where the time was won.
 #
 # These runs are always simulated, so that you can have any number of streams at any size:
 
@@ -520,7 +478,7 @@ explored = agt.explore(four_batches, dim=(64, 128, 1024), streams=(1, 2, 3, 4))
 explored
 
 # %% [markdown] id=explore-read
-# At 64 and at 128 nothing moves, however many streams there are: the host is the limit. At 1024 the second stream helps most. The next two together help less, since there are only so many gaps to fill.
+# At 64 and at 128 nothing moves: the host is the limit. At 1024 the second stream helps most, and the next two together help less, since there are only so many gaps to fill.
 
 # %% id=check-large tags=asserts
 starts = [after.start - before.start for before, after in pairwise(long_ones)]
@@ -560,9 +518,7 @@ if device.simulated:  # a GPU may be done with some of them
 # ## The other way out: fewer calls
 #
 # Our digits stay 64 x 64, so we attack the other number, the pace. Python makes the same calls each time. Why not write
-# them down once?
-#
-# That is a **CUDA graph**: a list of calls that one call starts. [Chapter 9](09_cuda_graphs.ipynb) is all about graphs. Today three words will do:
+# them down once? That is a **CUDA graph**: a list of calls that one call starts. [Chapter 9](09_cuda_graphs.ipynb) is all about graphs. Today three words will do:
 #
 # | | |
 # |---|---|
@@ -575,7 +531,7 @@ if device.simulated:  # a GPU may be done with some of them
 # %% [markdown] id=exercise-capture
 # ### Exercise: all of them in one graph
 #
-# Write `capture(ops, stream)`: a graph in which all of these operations are, each on a branch of its own, so that none waits for another. The starter's graph runs them one after the other, and it is refused, because they allocate.
+# Write `capture(ops, stream)`: a graph of all these operations, each on a branch of its own, so that none waits for another. The starter's graph would run them one after the other, and it is refused, because they allocate.
 
 
 # %% id=07-capture starter
@@ -589,14 +545,14 @@ def capture(ops, stream):
     return agt.overlap(*arms).graph_on(stream)
 
 # %% id=07-capture hints
-# Two things are in the way: the operations allocate memory, and `zip` is order.
+# Two things are in the way: the operations allocate memory, and `zip` runs its parts one after another.
 #
 # `op.prepare().launch()` is the same operation with its memory made in advance. And which combinator gives each arm a stream of its own?
 #
 # `arms = [op.prepare().launch() for op in ops]`, then `agt.overlap(*arms).graph_on(stream)`.
 
 # %% id=07-capture explanation
-# In a capture, the arms of `overlap` become branches of the graph. It is the same operation as before: you only changed where it is run.
+# In a capture, the arms of `overlap` become branches of the graph: `overlap` means in a graph what it means outside.
 
 # %% id=07-capture-check
 check("07-capture", capture)
@@ -609,7 +565,7 @@ capture = solved("07-capture", capture)
 stream = agt.create_stream()
 graph = capture([mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(batches)], stream)
 
-await graph.launch()  # for practice
+await graph.launch()  # warm-up
 with agt.record() as as_graph:
     scores = np.stack(await graph.launch())
 
@@ -623,7 +579,7 @@ agt.compare_timelines(
 # %% id=graph-won
 won = together.metrics().makespan / as_graph.metrics().makespan
 print(f"{together.metrics().makespan:.0f} µs have become {as_graph.metrics().makespan:.0f} µs.")
-print(f"That is {won:.0f} times as fast.")
+print(f"That is {won:.0f} times faster.")
 as_graph.plot(
     title="Your graph, from near by",
     lanes=("host", "streams"),
@@ -631,11 +587,10 @@ as_graph.plot(
 )
 
 # %% [markdown] id=graph-read
-# There it is, the picture from the top of the page, and this time it is yours. At this size the kernels are small: a GEMM has 16 blocks, and the device has room for hundreds. So kernels of different batches truly run at the same time, as soon as
-# somebody hands them out fast enough.
+# There it is, the picture from the top of the page, and this time it is yours. A GEMM has 16 blocks here, and the device has room for hundreds. So kernels of different batches truly run at the same time, as soon as somebody hands them out fast enough.
 #
-# Three things can stand between you and overlap, and you have met them all. The *program*: it waits for one batch before it starts the next. The *host*: it cannot hand out work fast enough. The *device*: it has no room
-# left. More streams help against none of the three. They give overlap a place to happen: at 1024 x 1024 they filled the gaps, and that was all.
+# Three things can stand between you and overlap, and you have met them all. The *program* waits for one batch before it starts the next. The *host* cannot hand out work fast enough. The *device* has no room
+# left. More streams help against none of the three: they only give overlap a place to happen.
 #
 # (On a GPU, a recording by CUDA events sees a graph as one bar. With `cupti-python` installed you see what is inside.)
 
@@ -653,7 +608,7 @@ if device.simulated:
 # %% [markdown] id=digits
 # ## So, is it a 3?
 #
-# Fast is nice. Is it right? Beware of **accuracy**, the share of right answers: nine digits in ten are not a 3, so somebody who always says *no* is right nine times in ten. Next to it we print that **baseline**, and the
+# Fast is nice. Is it right? Beware of **accuracy**, the share of right answers: nine digits in ten are not a 3, so somebody who always says *no* is right nine times in ten. Next to it stand that **baseline**, and the
 # **recall**, the share of the threes that were found.
 
 # %% id=digits-score
@@ -666,7 +621,7 @@ assert quality.accuracy > 0.95 > quality.baseline
 # %% [markdown] id=tiles
 # ## A kernel of your own
 #
-# One promise is open: a better GEMM. What is wrong with the naive one? The **microscope** counts what a kernel does. (It looks at the simulated device, also if you have a GPU.)
+# What is wrong with the naive GEMM? The **microscope** counts what a kernel does. (It looks at the simulated device, also if you have a GPU.)
 
 
 # %% id=tiles-naive
@@ -703,13 +658,12 @@ print(f"Its warps ask global memory {asked:,} times.")
 #                             b
 # ```
 #
-# Every number that is fetched is used 16 times. All threads of a block have to come to the barrier, also those beyond the edge of `c`.
+# Every number that is fetched is used 16 times. At step t = 0, 16, 32, ... thread (x, y) of a block loads one number of `a`, from row `row` and column `t + x`, and one of `b`, from row `t + y` and column `col`. Beyond the edge of a matrix it takes 0, which adds nothing. And it goes to the barrier even if it has no element of `c`: the others wait for it.
 
 # %% [markdown] id=exercise-tiled
 # ### Exercise: GEMM with tiles
 #
-# Compute `c = a @ b`, with tiles of 16 x 16 and blocks of 16 x 16 threads. `a` has `m` rows of `k` numbers, `b` has `k` rows of `n`. The check uses sizes that
-# are no multiples of 16, watches for threads that do not wait for each other, and counts how often global memory is asked. It is the hardest exercise of the page.
+# Compute `c = a @ b`, with tiles of 16 x 16 and blocks of 16 x 16 threads. `a` has `m` rows of `k` numbers, `b` has `k` rows of `n`, and sizes need not be multiples of 16. It is the hardest exercise of the page.
 
 # %% id=07-tiled starter
 sgemm_tiled = agt.Kernel(r"""
@@ -750,31 +704,28 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
 """)
 
 # %% id=07-tiled hints
-# For each step along `k`: every thread loads one element of each tile, *barrier*, every thread adds up 16 products from the tiles,
-# *barrier*.
+# A loop over `t`, and in it: load one element of each tile, *barrier*, add up 16 products from the tiles, *barrier*.
 #
-# The thread (x, y) loads `a[row * k + t + x]` and `b[(t + y) * n + col]`, if there are such elements, and 0 if not: a zero adds nothing
-# to the sum.
+# The thread loads `a[row * k + t + x]` into `tile_a[y][x]`, if `row < m` and `t + x < k`, and 0 if not. `b[(t + y) * n + col]` goes into `tile_b[y][x]` likewise.
 #
-# Threads without an element of `c` must not leave early: they load, and the barrier waits for them. Only the last line, which writes, is
-# for those with an element alone.
+# Nobody may leave early. Only the last line, which writes, is for threads with an element of `c` alone.
 #
 # `for (unsigned int t = 0; t < k; t += 16)`: load both tiles, `__syncthreads();`, a loop over `i` with `sum += tile_a[y][i] *
 # tile_b[i][x];`, `__syncthreads();`. After it the write.
 
 # %% id=07-tiled explanation
 # What one thread loads, 16 threads of its row or column use. The first barrier makes sure that the tiles are full before anybody reads
-# them; the second, that everybody has read them before anybody overwrites them.
+# them; the second, that all have read them before anybody overwrites them.
 
 # %% id=07-tiled-check
 check("07-tiled", sgemm_tiled)
 
 # %% [markdown] id=tiles-text
-# Your kernel asks global memory a sixteenth as often. (That counts all requests, also those that a cache answers quickly.) Now it goes into the network, in place of the naive one: four batches of 1024 x 1024, as a graph.
+# Your kernel asks global memory a sixteenth as often. (That counts all requests, also those that a cache answers quickly.) Now it takes the place of the naive one, in four batches of 1024 x 1024, as a graph.
 
 # %% id=predict-tiles
 tiles = Prediction(
-    "How many times as soon is the graph done with your tiles as with the naive GEMM?",
+    "How many times faster is the graph with your tiles than with the naive GEMM?",
     much="more than 8 times: memory is asked a sixteenth as often",
     some="2 to 8 times",
     little="less than twice",
@@ -785,7 +736,7 @@ tiles
 tiles.commit(...)
 
 # %% id=run-tiles
-def product(m, n, k, a, b, c):  # for large launches, of which the simulated device runs only some blocks
+def product(m, n, k, a, b, c):  # a large launch: the simulator times a few blocks, and NumPy gives the values
     return a.reshape(m, k) @ b.reshape(k, n)
 
 
@@ -800,7 +751,7 @@ def tiled_gemm(x, w0, hidden):
 
 async def quickest(graph):
     traces = []
-    for _ in range(3):  # the first one is for practice
+    for _ in range(3):  # the first one is a warm-up
         with agt.record() as trace:
             await graph.launch()
         traces.append(trace)
@@ -825,11 +776,11 @@ naive_us, tiled_us = (trace.metrics().makespan for trace in large_traces)
 times = naive_us / tiled_us
 tiles.reveal(
     "much" if times > 8 else "some" if times >= 2 else "little",
-    f"{naive_us:.0f} µs have become {tiled_us:.0f} µs: {times:.1f} times as soon.",
+    f"{naive_us:.0f} µs have become {tiled_us:.0f} µs: {times:.1f} times faster.",
 )
 
 # %% [markdown] id=tiles-careful
-# Is it less than you thought? How often a kernel asks memory is only one of the things that can limit it, and most of what the naive kernel asks for again is found in a cache. Also, GEMM is only one piece of the chain. And our digits? Here are both graphs at 64 x 64:
+# Is it less than you thought? Most of what the naive kernel asks for again is found in a cache, and GEMM is only one piece of the chain. And our digits? Here are both graphs at 64 x 64:
 
 # %% id=run-tiles-small
 small = await before_and_after(batches, w0, w1)
@@ -842,7 +793,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=tiles-small-read
-# Hardly a difference. The whole grid is at work at once, so a GEMM takes as long as a single thread: 64 additions in a row, as each needs the sum before it. Fewer requests make no row shorter.
+# Hardly a difference. The whole grid is at work at once, so a GEMM takes as long as a single thread: 64 additions in a row, as each needs the sum before it.
 
 # %% id=check-tiles tags=asserts
 assert naive.bytes_moved > 16 * naive.bytes_needed
@@ -854,24 +805,24 @@ if device.simulated:
 # %% [markdown] id=whole
 # ## The whole program
 #
-# Here is everything on one page, as you would put it into a file. (There, the last line is `asyncio.run(program(...))`.)
+# Here are your stages, your chain, your weights and your graph on one page, as you would put them into a file. (There, the last line is `asyncio.run(program(...))`.)
 
 # %% id=program
-def forward(x, w0, w1):
-    """One batch, from the host and back to it, as one lazy operation."""
+def one_batch(x, w0, w1):
+    """From the host and back to it, as one lazy operation."""
     n = len(x)
 
     def stages(arrays):
         x, hidden, output = arrays
-        return product_of(x, w0, hidden).and_then(lambda h: scored(h, w1, output)).and_then(cut)
+        return gemm(x, hidden).and_then(lambda hidden: matvec(hidden, output)).and_then(relu)
 
-    def product_of(x, w0, hidden):
+    def gemm(x, hidden):
         return agt.sgemm_naive(n, n, n, 1.0, x, w0, 0.0, hidden.partition(16, 16)).output()
 
-    def scored(hidden, w1, output):
+    def matvec(hidden, output):
         return agt.matvec_naive(n, n, hidden, w1, output.partition(256)).output()
 
-    def cut(output):
+    def relu(output):
         blocks = output.partition(256)
         return agt.relu(n, blocks, blocks).output()
 
@@ -884,9 +835,9 @@ async def program(inputs):
         agt.h2d(agt.pin(inputs.w0), "W0").share(),
         agt.h2d(agt.pin(inputs.w1), "W1").share(),
     )
-    arms = [forward(agt.pin(x), w0, w1).prepare().launch() for x in inputs.batches]
+    arms = [one_batch(agt.pin(x), w0, w1).prepare().launch() for x in inputs.batches]
     graph = agt.overlap(*arms).graph_on(agt.create_stream())
-    results = [np.array(result) for result in await graph.launch()]
+    results = [np.array(result) for result in await graph.launch()]  # the next launch overwrites its own
     for i, result in enumerate(results):
         verdict = "[ReLU OK]" if (result >= 0).all() else "[ReLU FAILED]"
         print(f"Batch {i}: {result.size} elements, first 4 = {result[:4]} {verdict}")
@@ -898,13 +849,13 @@ results = await program(agt.data.seed_inputs(dim=64, batches=4))
 # %% [markdown] id=program-read
 # This time it ran on numbers made by a formula, those of `async_mlp` in the cuda-oxide project, whose pipeline this page rebuilds in Python. That program prints the same numbers, to the last digit that it shows.
 #
-# It is a toy, with 64 x 64 matrices. But each part of it has a counterpart in a server that answers requests:
+# It is a toy. But each part of it has a counterpart in a server that answers requests:
 #
 # | a server | this page |
 # |---|---|
 # | loads its model once, for all requests | `upload`, shared weights |
 # | has a pipeline for each request | `chain`, a lazy operation |
-# | works on many requests at a time | `run_all`, a task for each |
+# | works on many requests at a time | `gather`, a task for each |
 # | spreads them over the GPU | a policy that deals out streams |
 # | does not pay Python's price for each step | `capture`, a graph |
 #
@@ -921,8 +872,8 @@ assert np.allclose(scores, expected, atol=1e-3)
 #
 # Eight batches this time. Run as tasks, they take 1053 µs on the simulated H200 of the check. **Get below 100.**
 #
-# `race(mlp, batches, w0, w1)` prepares whatever it likes, and returns an `async def` function `go`. Only `go()` is timed, from its first call to its last result, and it returns the eight results in order. Before each run the batches
-# get new numbers, in the same pinned arrays. `mlp(x, w0, w1)` is the operation of this page. You need not use it: any kernel, any stream and any trick is allowed, as long as the results are right. Your best time is kept in `progress()`.
+# `race(mlp, batches, w0, w1)` prepares whatever it likes, and returns an `async def` function `go`. Only `go()` is timed, and it returns the eight results in order. Before each run the batches
+# get new numbers, in the same pinned arrays. `mlp(x, w0, w1)` is the operation of this page, and you need not use it: any kernel, any stream and any trick is allowed, as long as the results are right. Your best time is kept in `progress()`.
 #
 # The course's own answer takes 51 µs. It is not the best one.
 
@@ -946,9 +897,7 @@ def race(mlp, batches, w0, w1):
     return go
 
 # %% id=07-race hints
-# What costs time is Python. How many calls does the host make in your `go()`?
-#
-# Preparing may happen outside of `go`, where nobody looks at the clock. You have written `capture` already.
+# How many calls does the host make in your `go()`? Preparing may happen outside of it, where nobody looks at the clock. You have written `capture` already.
 #
 # Below 50: eight copies in, eight copies out, three kernels for each batch. Could some of that be one? And `x @ w0 @ w1` can be computed from either end.
 
@@ -963,11 +912,9 @@ check("07-race", race)
 #
 # - A pipeline is a chain of `and_then`. One chain runs on one stream, and functions in it pass handles on.
 # - Weights are shared: one copy, many users, and it lives until the last of them is done.
-# - To have several batches in flight, start all of them before you wait for the first.
-# - Batches overlap if a batch lasts longer than the host's pace, and if the device has room for both.
+# - Start all batches before you wait for the first. They overlap if each lasts longer than the host's pace, and if the device has room.
 # - Kernels that fill the device queue, on however many streams. Overlap fills gaps.
 # - Small work wants fewer calls: a graph starts all of it with one.
-# - What you believe about time, check in a trace.
 #
 # Words are in the [glossary](../docs/glossary.md), errors in reasoning in the [misconceptions](../docs/misconceptions.md).
 #
@@ -982,12 +929,12 @@ progress("07")
 # %% [markdown] id=encores
 # ## Encores
 #
-# Two ways to take it further, for another day.
+# For another day.
 
 # %% [markdown] id=exercise-softmax
 # ### Exercise: softmax
 #
-# A network that tells ten digits apart does not end in ReLU, but in **softmax**: it turns numbers into probabilities, which are
+# A network that tells ten digits apart ends in **softmax**: it turns numbers into probabilities, which are
 # positive and add up to 1. In NumPy it is `np.exp(x) / np.exp(x).sum()`. Write the kernel, with a thread for each output.
 #
 # Beware of large numbers: `expf(100.0f)` overflows. And of small ones: `expf(-200.0f)` is 0, and so is a sum of such.
@@ -1029,8 +976,7 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 # `float top = x[0];`, a loop with `top = fmaxf(top, x[j]);`, a loop with `sum += expf(x[j] - top);`, and `y[i] = expf(x[i] - top) / sum;`
 
 # %% id=07-softmax explanation
-# With the largest input subtracted, the largest power is exp(0) = 1, and nothing can overflow. Every thread does the same two loops: that
-# is naive, as the other kernels here are. For 64 outputs nobody notices.
+# With the largest input subtracted, the largest power is exp(0) = 1, and nothing can overflow. Every thread does the same two loops, which nobody notices for 64 outputs.
 
 # %% id=07-softmax-check
 check("07-softmax", softmax)
@@ -1039,10 +985,10 @@ check("07-softmax", softmax)
 # ### Exercise: two devices
 #
 # Some machines have two GPUs. `with agt.using(device):` says where what is described and spawned in the block will run, and one event loop
-# waits for both. Each device has a memory of its own, so each needs its own copy of the weights: an array of the other device is refused, with `DeviceMismatchError`.
+# waits for both. Each device has a memory of its own, and refuses an array of the other.
 #
 # `recipe(x, w)` makes an operation from a batch (on the host) and weights (on a device). Run it for all batches: batch 0, 2, 4, ... on the first
-# of two devices, the others on the second, all in flight together. `weights` is a host array, and is copied once to each device.
+# of two devices, the others on the second, all in flight together. `weights` is a host array: copy it once to each device.
 # Return the results in order.
 
 # %% id=07-two-devices starter
@@ -1064,16 +1010,13 @@ async def on_both(recipe, batches, weights, devices):
     return await asyncio.gather(*tasks)
 
 # %% id=07-two-devices hints
-# An array is on one device, so each device needs its own copy of the weights. One will do.
-#
 # `with agt.using(device):` makes a device the current one: what is spawned in the block goes there.
 #
 # First a loop over `devices` with `w = await agt.h2d(weights).share()`, each in its `using`. Then a loop over the batches, with
 # `devices[i % 2]` and `agt.spawn`. `gather` in the end.
 
 # %% id=07-two-devices explanation
-# One event loop waits for both devices as it waits for one. Each has streams, copy engines and SMs of its own, so what is on different
-# devices need not share anything but the host.
+# Each device has streams, copy engines and SMs of its own, so they share nothing but the host.
 
 # %% id=07-two-devices-check
 check("07-two-devices", on_both)

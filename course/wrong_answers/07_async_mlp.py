@@ -1,53 +1,6 @@
 """Plausible wrong answers to the exercises of course/07_async_mlp.py; see tools/build_notebooks.py."""
 
 
-# %% id=07-in-flight cause="no two operations were at work at the same time"
-async def run_all(ops):
-    return [await agt.spawn(op) for op in ops]
-
-
-# %% id=07-in-flight cause="no two operations were at work at the same time"
-async def run_all(ops):
-    return await agt.zip(*ops)
-
-
-# %% id=07-in-flight cause="blocks the event loop"
-async def run_all(ops):
-    return [op.sync() for op in ops]
-
-
-# %% id=07-in-flight cause="with a device that takes its time"
-async def run_all(ops):
-    tasks = [agt.spawn(op) for op in ops]
-    return [await task for task in asyncio.as_completed(tasks)]
-
-
-# %% id=07-in-flight cause="your code raised TypeError: a coroutine was expected"
-async def run_all(ops):
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(op) for op in ops]
-    return [task.result() for task in tasks]
-
-
-# %% id=07-in-flight cause="`d2h` ran 0 times"
-async def run_all(ops):
-    return [op.into_future() for op in ops]
-
-
-# %% id=07-in-flight cause="should return a list of 4, one for each in order, and returned None"
-async def run_all(ops):
-    async with asyncio.TaskGroup() as group:
-        for op in ops:
-            group.create_task(asyncio.wait([agt.spawn(op)]))
-
-
-# %% id=07-in-flight cause="and returned one of 3"
-async def run_all(ops):
-    *others, last = [agt.spawn(op) for op in ops]
-    await last
-    return [await task for task in others]
-
-
 # %% id=07-softmax cause="is nan, and"
 softmax = agt.Kernel(r"""
 extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
@@ -458,25 +411,6 @@ async def on_both(recipe, batches, weights, devices):
     return results
 
 
-# %% id=07-in-flight cause="no more than 2 of 4 operations were in flight at a time"
-async def run_all(ops):
-    results = []
-    for i in range(0, len(ops), 2):
-        results += await asyncio.gather(*ops[i : i + 2])
-    return results
-
-
-# %% id=07-in-flight cause="no more than 2 of 4 operations were in flight at a time"
-async def run_all(ops):
-    gate = asyncio.Semaphore(2)
-
-    async def run(op):
-        async with gate:
-            return await op
-
-    return await asyncio.gather(*[run(op) for op in ops])
-
-
 # %% id=07-two-devices cause="operation 3 of 4 did not run"
 async def on_both(recipe, batches, weights, devices):
     copies = []
@@ -711,6 +645,21 @@ def capture(ops, stream):
 def capture(ops, stream):
     arms = [op.prepare().launch() for op in ops]
     return agt.overlap(*arms[::-1]).graph_on(stream)
+
+
+# %% id=07-capture cause="one behind the other"
+def capture(ops, stream):
+    arms = [op.prepare().launch() for op in ops]
+    both = agt.overlap(agt.zip(*arms[::2]), agt.zip(*arms[1::2]))
+    return both.map(lambda done: [one for pair in zip(*done) for one in pair]).graph_on(stream)
+
+
+# %% id=07-capture cause="one behind the other"
+def capture(ops, stream):
+    with agt.CudaGraph.scope(stream) as scope:
+        for op in ops:
+            scope.record(op.prepare().launch())
+    return scope.graph
 
 
 # %% id=07-race cause="get below 100. Where does the time go?"

@@ -114,41 +114,6 @@ async def run_tokens(graph, x, tokens):
     return answer.copy()
 
 
-# %% id=09-branches cause="is made to wait for"
-def side_by_side(ops, stream):
-    first, *others = ops
-    both = agt.overlap(first, agt.zip(*others))
-    return both.map(lambda results: (results[0], *results[1])).graph_on(stream)
-
-
-# %% id=09-branches cause="is made to wait for"
-def side_by_side(ops, stream):
-    with agt.CudaGraph.scope(stream) as scope:
-        for op in ops:
-            scope.record(op)
-    return scope.graph
-
-
-# %% id=09-branches cause="should return one graph"
-def side_by_side(ops, stream):
-    return [op.graph_on(stream) for op in ops]
-
-
-# %% id=09-branches cause="should return one graph"
-def side_by_side(ops, stream):
-    return agt.overlap(*ops)
-
-
-# %% id=09-branches cause="for result 0, element 0 is 3"
-def side_by_side(ops, stream):
-    return agt.overlap(*reversed(ops)).graph_on(stream)
-
-
-# %% id=09-branches cause="a launch should yield 3 results, and yields ("
-def side_by_side(ops, stream):
-    return agt.overlap(*ops[1:]).graph_on(stream)
-
-
 # %% id=09-no-allocation cause="h2d(): 'h2d' allocates memory"
 def capturable(slot, x, y, out):
     n = slot.size
@@ -300,11 +265,6 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-branches cause="a launch should yield 3 results, and yields None"
-def side_by_side(ops, stream):
-    return agt.overlap(*ops).map(lambda results: None).graph_on(stream)
-
-
 # %% id=09-shapes cause="was changed while"
 def make_server(make, stream):
     slots, graphs = {}, {}
@@ -334,13 +294,6 @@ def replay(op, stream, times):
         graph.launch().async_on(own)
     stream.synchronize()
     return graph
-
-
-# %% id=09-branches cause="is made to wait for `arm0`"
-def side_by_side(ops, stream):
-    first, second, *others = ops
-    both = agt.overlap(agt.zip(first, *others), second)
-    return both.map(lambda done: (done[0][0], done[1], *done[0][1:])).graph_on(stream)
 
 
 # %% id=09-no-allocation cause="`y` is gone, and its owner goes on using it"

@@ -62,12 +62,12 @@ def test_the_page_goes_on_with_an_own_answer_once_it_was_accepted() -> None:
 
 
 def test_operations_that_an_answer_leaves_alone_are_no_warning() -> None:
-    async def one_of_all(ops: list[Any]) -> list[Any]:
+    async def one_of_all(ops: list[Any], limit: int) -> list[Any]:
         return [await ops[0]]
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert check("07-in-flight", one_of_all).status == "rejected"
+        assert check("06-limited", one_of_all).status == "rejected"
         gc.collect()
 
 

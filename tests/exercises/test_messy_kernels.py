@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 TEN = (
     *("00-waited", "01-meanwhile", "03-largest", "04-diamond", "06-prepare"),
-    *("07-in-flight", "08-gain", "09-branches", "11-queue", "12-oneshot"),
+    *("06-limited", "08-gain", "07-capture", "11-queue", "12-oneshot"),
 )
 
 

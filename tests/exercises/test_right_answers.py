@@ -495,7 +495,7 @@ async def _looks_and_lets_others_go_on(graph: Any, x: Any, tokens: Any) -> Any:
 
 
 def _named_arms(ops: Any, stream: Any) -> Any:
-    return agt.overlap(*[op.named("mine") for op in ops]).graph_on(stream)
+    return agt.overlap(*[op.named("mine").prepare().launch() for op in ops]).graph_on(stream)
 
 
 def _in_place(slot: Any, x: Any, y: Any, out: Any) -> Any:
@@ -628,7 +628,7 @@ RIGHT: list[tuple[str, Any]] = [
     ("09-token-loop", _two_awaits),
     ("09-token-loop", _one_chain),
     ("09-token-loop", _looks_and_lets_others_go_on),
-    ("09-branches", _named_arms),
+    ("07-capture", _named_arms),
     ("09-no-allocation", _in_place),
     ("09-break-even", _even_by_recordings),
     ("09-break-even", _even_on_average),

@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.mlp import WAYS, Job, Network, Outcome, Side, measured, reference
+from asyncgpu_tutor.commands.mlp import (
+    WAYS,
+    Job,
+    Network,
+    Outcome,
+    Side,
+    measured,
+    reference,
+    traced,
+)
 from asyncgpu_tutor.commands.mlp.conclusions import conclusion_lines
 from asyncgpu_tutor.commands.mlp.pipeline import upload_network
 from asyncgpu_tutor.commands.mlp.printout import Row, rows, table_lines
@@ -218,6 +227,14 @@ def test_two_devices_take_turns(mlp: Mlp, tmp_path: Path, kind: str, how: str) -
     trace = agt.Trace.load(tmp_path / "trace.json")
     busy = [span.device for span in trace.device_spans if span.kind == "d2h"]
     assert (busy.count(f"{kind}:0"), busy.count(f"{kind}:1")) in ((3, 2), (0, 0))
+
+
+def test_the_trace_of_a_way_has_the_batches_and_no_practice() -> None:
+    with agt.using("sim"):
+        trace = asyncio.run(traced(seed_inputs(8, 3), "graph"))
+
+    assert [span.name.split()[0] for span in trace if span.kind == "call"] == ["launch"]
+    assert len(trace.find("d2h")) == 3
 
 
 def test_a_device_may_be_left_without_a_batch(mlp: Mlp) -> None:

@@ -7,7 +7,7 @@ put all of it into words, and `options` and `command` are the command line.
 
 from asyncgpu_tutor.commands.mlp.command import run
 from asyncgpu_tutor.commands.mlp.job import Job, Side
-from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured, run_batches
+from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured, run_batches, traced
 from asyncgpu_tutor.commands.mlp.options import add_arguments
 from asyncgpu_tutor.commands.mlp.pipeline import Network, forward, network_forward, upload
 from asyncgpu_tutor.commands.mlp.verification import reference, rounding_bound, verify
@@ -27,6 +27,7 @@ __all__ = [
     "rounding_bound",
     "run",
     "run_batches",
+    "traced",
     "upload",
     "verify",
 ]

@@ -17,7 +17,9 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, Trace, ranges
 from asyncgpu_tutor.commands.mlp.job import Array, Job, Shares, Side
-from asyncgpu_tutor.commands.mlp.ways import Look, Run, several_streams
+from asyncgpu_tutor.commands.mlp.pipeline import upload
+from asyncgpu_tutor.commands.mlp.ways import WAYS, Look, Run, several_streams
+from asyncgpu_tutor.data import MlpInputs
 from asyncgpu_tutor.run import current_policy
 
 PRACTICE = 25  # runs before a recording on a GPU, at least
@@ -61,6 +63,13 @@ async def run_batches(batches: Iterable[Array], w0: DeviceArray, w1: DeviceArray
     side = Side(agt.current_device(), current_policy(), (w0, w1))
     job = Job([agt.pin(batch) for batch in batches], [side], streams=1)
     return await _outcome(job, several_streams, 0, 1)
+
+
+async def traced(inputs: MlpInputs, how: str) -> Trace:
+    """Run batches in one of the `WAYS`, on four streams of the current device, after practice."""
+    side = Side(agt.current_device(), agt.StreamPoolRoundRobin(4), await upload(inputs))
+    job = Job([agt.pin(batch) for batch in inputs.batches], [side], streams=4)
+    return (await measured(job, WAYS[how].start)).trace
 
 
 async def _outcome(job: Job, way: Callable[[Job], Run], practice: int, tries: int) -> Outcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations
 from typing import Any, cast
 
 import numpy as np
@@ -28,8 +28,6 @@ from asyncgpu_tutor.exercises.checks import (
     one_stream,
     ordered,
     results,
-    round_trip,
-    side_by_side,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import SimDevice, count
@@ -171,38 +169,6 @@ def _sizes(number: int, size: int) -> list[int]:
     return [size + i for i in range(number)]
 
 
-def _run_all(answer: Any, sizes: Sequence[int]) -> Observed[Any]:
-    """Try an answer on there-and-back copies of these sizes; operation i yields i + 1 everywhere."""
-    return observe(answer, [round_trip(n, i + 1).named(f"op {i}") for i, n in enumerate(sizes)])
-
-
-def _all_right(answer: str, given: object, sizes: Sequence[int]) -> None:
-    right = [filled(n, i + 1) for i, n in enumerate(sizes)]
-    in_order(answer, given, right, f"{len(sizes)} operations, for result")
-
-
-def check_run_all(mine: Any, model: Any) -> None:
-    """All are in flight together, nobody blocks, and the results come in the order of the operations.
-
-    The copies take longer than the host needs to submit them.
-    """
-    for number, size in [(4, 2_000_000), (3, 1_000_000)]:
-        sizes = _sizes(number, size)
-        expected, run = _run_all(model, sizes), _run_all(mine, sizes)
-        with compared(run.trace, expected.trace):
-            launches(run.trace, "d2h", number)
-            never_blocks(run.trace)
-            side_by_side(run.trace, "`zip` runs one after the other, and so does waiting for each")
-            all_in_flight(run.trace, sizes, number)
-        _all_right("run_all", run.result, sizes)
-
-
-def hostile_run_all(mine: Any, _model: Any) -> None:
-    """The results are in order, whichever operation is done first."""
-    sizes = _sizes(4, 32)
-    _all_right("run_all", _run_all(mine, sizes).result, sizes)
-
-
 # ------------------------------------------------------------------ as a graph
 def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Array]]:
     stream = agt.create_stream()
@@ -242,7 +208,7 @@ def check_capture(mine: Any, model: Any) -> None:
 
 def _side_by_side(ends: Sequence[agt.types.Span]) -> None:
     """No operation of a graph comes after another."""
-    for one, other in pairwise(ends):
+    for one, other in combinations(ends, 2):
         if one.stream == other.stream:
             raise Rejected(
                 "the operations are in one branch of the graph, one behind the other: `zip` is order, and "
@@ -381,9 +347,6 @@ EXERCISES = (
     Exercise("07-stages", "Two stages", "stages", check_stages),
     Exercise("07-chain", "The chain", "chain", check_chain),
     Exercise("07-upload", "Weights for everybody", "upload", check_upload),
-    Exercise(
-        "07-in-flight", "Any number, all in flight", "run_all", check_run_all, hostile_run_all
-    ),
     Exercise("07-capture", "All of them in one graph", "capture", check_capture),
     ch07_kernels.TILED,
     Exercise("07-race", "The race: eight batches", "race", check_race),

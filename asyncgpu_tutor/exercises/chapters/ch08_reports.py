@@ -120,7 +120,7 @@ MARKS: Mapping[str, str] = {
     "null stream": "work on CUDA's stream 7, which is 0 here",
     "hidden synchronisation": "a wait of the host for work under way, and calls for more work after it",
     "pageable copy": "calls for a copy that last about as long as the copy itself",
-    "lazy module loading": "a call that loads a module",
+    "lazy module loading": "a first kernel that comes late, since its code is loaded first",
     "too few streams": "one operation right behind another on a stream, and room on the device",
     "one big kernel": "one kernel that has most of the device's time, with blocks enough to fill it",
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
-from itertools import combinations, pairwise
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +17,6 @@ from asyncgpu_tutor.exercises.checks import (
     below,
     brief,
     built,
-    each_equal,
     equal,
     filled,
     in_order,
@@ -29,7 +28,6 @@ from asyncgpu_tutor.exercises.checks import (
     noise,
     step,
     step_kernel,
-    unordered,
     waits,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
@@ -164,45 +162,6 @@ def hostile_token_loop(mine: Any, _model: Any) -> None:
     """Each result belongs to its own token, however long anything takes."""
     run, right, _ = _token_loop(mine, 4)
     _tokens(run.result, right)
-
-
-# ------------------------------------------------------------------ branches
-def _branches(answer: Any, number: int, n: int) -> tuple[Observed[Any], list[str]]:
-    """Have an answer capture operations, of which number i sets x to i + 1 and copies it, and launch once."""
-    names = [f"arm{i}" for i in range(number)]
-
-    def arm(i: int) -> agt.DeviceOp[Any]:
-        x, out = _zeros(n, f"x{i}"), agt.pinned(n)
-        kept.append(x)
-        return agt.zip(step(names[i], 0.0, i + 1.0, x, x), agt.d2h(x.borrow(), out=out)).last()
-
-    kept: list[agt.DeviceArray] = []
-    stream = agt.create_stream()
-    graph = call(answer, [arm(i) for i in range(number)], stream)
-    if not isinstance(graph, agt.CudaGraph):
-        raise Rejected(
-            f"`side_by_side` should return one graph, and returned {type(graph).__name__}"
-        )
-    launch = cast(agt.CudaGraph[Any], graph).launch()
-    return observe(lambda: launch.sync_on(stream)), names
-
-
-def check_branches(mine: Any, model: Any) -> None:
-    """None of the graph's parts waits for another, and its results are in order."""
-    for number, n in [(3, 100_000), (2, 1000)]:
-        expected, _ = on_fresh_device(_branches, model, number, n)
-        run, names = _branches(mine, number, n)
-        returned: object = run.result
-        results = cast(Sequence[object], returned if isinstance(returned, tuple | list) else ())
-        if len(results) != number:
-            raise Rejected(
-                f"a launch should yield {count(number, 'result')}, and yields {brief(returned)}"
-            )
-        with case(f"{number} operations"), compared(run.trace, expected.trace):
-            for one, other in combinations(names, 2):
-                unordered(run.trace, one, other)
-        right = [filled(n, i + 1) for i in range(number)]
-        each_equal(results, right, f"{number} operations, for result")
 
 
 # ------------------------------------------------------------------ no allocation
@@ -370,7 +329,6 @@ def check_challenge(mine: Any, model: Any) -> float:
 EXERCISES = (
     Exercise("09-first-graph", "Your first graph", "replay", check_first_graph),
     Exercise("09-token-loop", "A token loop", "run_tokens", check_token_loop, hostile_token_loop),
-    Exercise("09-branches", "Branches", "side_by_side", check_branches),
     Exercise("09-no-allocation", "Fit for a graph", "capturable", check_no_allocation),
     Exercise("09-break-even", "From how many runs on?", "break_even", check_break_even),
     Exercise("09-shapes", "A graph for each shape", "make_server", check_shapes),

@@ -1,9 +1,12 @@
 """Answering kernels that call the host, by packets in memory that both can see.
 
 The other side is `kernels/headers/hostcall.cuh`, which says how a packet changes hands. The host needs no
-atomics for it, of which Python has none: a packet's state has one writer at a time. To find the calls that
-wait, one comparison of NumPy looks at all states at once, and all calls for one service are answered at
-once. That is what makes it fast: an answer for each call alone would cost Python several microseconds.
+atomics for it, of which Python has none: a packet's state has one writer at a time. Nor has Python fences. An
+x86 needs none, as it keeps the order of its reads, and that of its writes; an Arm does not.
+
+To find the calls that wait, one comparison of NumPy looks at all states at once, and all calls for one
+service are answered at once. That is what makes it fast: an answer for each call alone would cost Python
+several microseconds.
 """
 
 from __future__ import annotations
@@ -338,7 +341,8 @@ def hostcalls(
     Notes
     -----
     On a GPU, what synchronises the device while the kernel waits keeps the host from answering it: allocating
-    pinned memory, loading another kernel. Do so before.
+    pinned memory, loading another kernel. Do so before. The host has to be an x86: an Arm (GH200, Jetson) may
+    see a call's flag before its question, and would need fences, which Python does not have.
 
     Examples
     --------

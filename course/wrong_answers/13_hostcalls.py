@@ -74,7 +74,27 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
         while (mail[0] != 2) {
             if (++turns > 1000000) return;
         }
+        __threadfence_system();
         out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="there is one fence, and two are needed"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        out[k] = mail[2];       // no __threadfence_system()
     }
 }
 """
@@ -111,6 +131,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
             if (++turns > 1000000) return;
             __nanosleep(100);
         }
+        __threadfence_system();
         mail[1] = 100 + k;
         out[k] = mail[2];
     }

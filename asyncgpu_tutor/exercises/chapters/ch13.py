@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -32,10 +33,12 @@ LETTERS = """__global__ void letters(volatile unsigned* mail, int n, unsigned* a
             if (++turns > 1000000) return;
             __nanosleep(100);
         }
+        __threadfence_system();
         answers[k] = mail[2];
     }
 }"""
 LOOKS = 5000  # at the mail, of one answer
+_COMMENT = re.compile(r"//.*|/\*[\s\S]*?\*/")
 
 
 class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
@@ -90,12 +93,21 @@ def check_answer(mine: Any, _model: Any) -> None:
 
 # ------------------------------------------------------------------ the kernel's side
 def check_ask(mine: Any, _model: Any) -> None:
-    """Questions are published before the flag; the wait has an end, with a host and without."""
+    """Questions are published before the flag; the wait has an end, with a host and without.
+
+    Fences are counted in the text: the simulated device has no caches, so nothing goes wrong without them.
+    """
     kernel = as_kernel(mine, "ASK")
-    if "__threadfence_system" not in kernel.source:
+    fences = _COMMENT.sub("", kernel.source).count("__threadfence_system")
+    if not fences:
         raise Rejected(
             "nothing keeps the flag behind the question: on a GPU the host may see the flag first, and read "
             "an old letter. `__threadfence_system()` goes between the two"
+        )
+    if fences == 1:
+        raise Rejected(
+            "there is one fence, and two are needed: between the question and the flag, and again between "
+            "the last look at the flag and the answer. Without the second, a GPU may read an old answer"
         )
     if "__nanosleep" not in kernel.source:
         raise Rejected(

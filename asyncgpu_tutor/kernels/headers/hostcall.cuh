@@ -12,13 +12,14 @@
 //     int p = hostcall_begin(host);              // a free packet; waits for one; -1 if the host has stopped
 //     char* bytes = hostcall_bytes(host, p);     // room for data that goes with it
 //     hostcall_ask(host, p, service, a, b, c);   // from here on the packet is the host's
-//     bool ok = hostcall_wait(host, p);          // until it is answered; hostcall_done looks, and does not wait
+//     bool ok = hostcall_wait(host, p);          // until it is answered, and a fence; hostcall_done only looks
 //     answer = hostcall_answer(host, p);
 //     hostcall_end(host, p);                     // somebody else may have it now
 //
 // Packets that nobody uses lie on stacks in the memory of the device, several of them, so that not all blocks
 // meet at one word. The host never touches those. What it does touch, a packet and its state, has one owner at
-// a time: the kernel until it says ASKED, then the host until it says ANSWERED. So the host needs no atomics.
+// a time: the kernel until it says ASKED, then the host until it says ANSWERED. So the host needs no atomics, and on
+// x86, which keeps the order of its reads and that of its writes, no fences either.
 //
 // Blocks that read the same 32 bytes of the host's memory take turns at it, and a turn is a trip over the bus.
 // So what a kernel looks at while it waits, the state and whether the host has stopped, each packet has for
@@ -94,14 +95,12 @@ __device__ inline int hostcall_pop(const Hostcalls& h, unsigned which) {
     unsigned long long* top = h.tops + which;
     unsigned long long seen = atomicAdd(top, 0ULL);
     while ((unsigned)seen != 0) {
+        __threadfence();  // the link, and all that the packet's last owner did, came before this top
         int p = (int)(unsigned)seen - 1;
         unsigned long long link = *(volatile unsigned long long*)(h.links + p);
         unsigned long long next = (((seen >> 32) + 1) << 32) | link;
         unsigned long long before = atomicCAS(top, seen, next);
-        if (before == seen) {
-            __threadfence();  // what its last owner did comes before what this one does
-            return p;
-        }
+        if (before == seen) return p;
         seen = before;
     }
     return -1;

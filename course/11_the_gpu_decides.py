@@ -136,10 +136,10 @@ assert asking.metrics().makespan > 2 * deciding.metrics().makespan
 # | an **atomic**, such as `atomicAdd` | to read, change and write in one step that nobody can split. You get what was there before | any order of what you do before it and after it |
 # | a **fence**, `__threadfence()` | order: write, fence, flag. Whoever sees the flag, and then has a fence as well, sees what you wrote | that anybody waits |
 # | `volatile` | a fresh look at memory, and not at a copy in a register | any order |
-# | a **barrier**, `__syncthreads()` | both for a block: all wait, and all see what was written before | anything to another block |
-# | a **cooperative launch** | that all of its blocks have a place at the same time | an ordinary launch does not promise that for any two |
+# | a **barrier**, `__syncthreads()` | to wait, and order, for one block: all come, and then see what any of them wrote | anything to another block |
+# | a **cooperative launch** | that all of its blocks have a place at the same time | anything for an ordinary launch |
 #
-# Compilers and caches may reorder the rest. Mostly they do not, so no test proves that you need no fence. Nor does the simulated device: it reports two blocks that nothing orders, but it has no caches, and takes each thread's steps in the order of the program. (Newer code says `cuda::atomic_ref`, with `memory_order_release` to write a flag and `memory_order_acquire` to look at it: an atomic and its fence in one.)
+# Compilers and caches may reorder everything else. Mostly they do not, so a program that lacks a fence passes most tests. The simulated device reports two blocks that nothing orders. But it has no caches, and takes each thread's steps in the order of the program, so it cannot show you all that a GPU may do. (Newer code says `cuda::atomic_ref`, with `memory_order_release` to write a flag and `memory_order_acquire` to look at it: an atomic and its fence in one.)
 
 # %% [markdown] id=larger
 # ## More numbers
@@ -284,7 +284,7 @@ answer
 # Newton's threads have nothing to say to each other. Now a search. A million tickets, and the number on a ticket is scrambled by a function that nobody can see through. We want the *first*
 # ticket whose scrambled number begins with 14 zero bits. (Those who mine coins do little else.)
 #
-# The launch has 16 blocks of 256 threads, 4,096 in all. Thread 7 takes the tickets 7, 4,103, 8,199 and so on. All share one number, `best`: the smallest winning ticket so far. Whose next ticket is larger than that goes home.
+# The launch has 16 blocks of 256 threads, 4,096 in all. Thread 7 takes the tickets 7, 4,103, 8,199 and so on. All share one number, `best`: the smallest winning ticket so far. A thread whose next ticket is larger goes home.
 
 # %% id=early-kernel
 search = agt.Kernel(r"""
@@ -1248,7 +1248,7 @@ check("11-challenge", pagerank)
 # ## Key points
 #
 # - A decision costs a conversation wherever the data is not. Move it to the data.
-# - An atomic is one step and orders nothing, a fence orders and waits for nobody, a barrier does both for its block.
+# - An atomic is one step, and orders nothing else. A fence orders. A barrier waits and orders, for its block.
 # - A thread can go home by itself. A block agrees by a vote, `__syncthreads_or`: all get the same answer.
 # - A grid agrees at a barrier: fence, count, look, fence. Nobody may be missing.
 # - Blocks that wait for each other need a place at the same time. A cooperative launch promises it.

@@ -170,7 +170,7 @@ letters = agt.Kernel(LETTERS)
 # - **`__nanosleep(100)`**: between two looks, doze for a tenth of a microsecond, and leave the bus to others. In a loop that counts, the simulated device knows by it that somebody is waiting.
 # - **the counter**: a kernel that waits holds its place on the GPU, and nobody can stop it. If the host has gone home, it must give up by itself. A million turns are about a second or two.
 #
-# The host's side is yours. Python has no fence, and on an x86 it needs none: that keeps the order of its reads, and of its writes. An Arm (GH200, Jetson) does not, so neither this mailbox nor `agt.hostcalls` is safe there.
+# The host's side is yours. Python has no fence, and on an x86 it needs none: that keeps the order of its reads, and of its writes. An Arm (GH200, Jetson) does not: with the GPU of such a machine, neither this mailbox nor `agt.hostcalls` is safe.
 
 # %% [markdown] id=exercise-answer
 # ### Exercise: the host's side

@@ -9,12 +9,12 @@
 # - write `and_then`, `zip`, `shared`, `overlap`, a scheduling policy and a future of your own;
 # - run them on this course's device, and on CuPy's streams and raw kernels, without changing a line of them;
 # - hand an array to CuPy and take one back, without a copy;
-# - name four things that a real library adds to yours, and show what goes wrong without one of them.
+# - name three things that a real library adds to yours, and show what goes wrong without one of them.
 #
 # | | |
 # |---|---|
 # | Time | 70 minutes |
-# | You need | [03_lazy_operations](03_lazy_operations.ipynb), [04_combinators](04_combinators.ipynb) and [06_await](06_await.ipynb). You do not need a GPU |
+# | You need | [04_combinators](04_combinators.ipynb), [05_scheduling](05_scheduling.ipynb), [06_await](06_await.ipynb), and [09_cuda_graphs](09_cuda_graphs.ipynb) for one section. You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
 # %% id=setup
@@ -81,7 +81,7 @@ async def four_of_theirs():
     return await asyncio.gather(*[their_job(STEPS).schedule() for _ in range(4)])
 
 
-await four_of_theirs()  # once for practice
+await four_of_theirs()  # warm-up
 with agt.record() as theirs:
     found = await four_of_theirs()
 
@@ -106,7 +106,7 @@ if device.simulated:
 # Today you build the machine behind this picture. It describes work, chains it, shares it, chooses streams and awaits results. Near the end of the page you draw
 # the picture again with *your* machine, and we put the two one above the other.
 #
-# How much work is that? Take a guess now. We will count later.
+# How much work is that? Take a guess.
 
 # %% id=predict-lines
 size = Prediction(
@@ -476,8 +476,8 @@ def shared(op):
 # `if not known: known.append((op(context), context.stream.record()))`. Then `result, event = known[0]`, `context.stream.wait_event(event)`, `return result`.
 
 # %% id=10-shared explanation
-# The first caller waits for its own event as well, which costs nothing: a stream is always ahead of its own marks. It is cheaper than an `if`, and easier to
-# get right.
+# The first caller waits for its own event as well. That costs the device no time: when it gets there, it has passed the mark. It costs Python one call, and saves you an `if` to get
+# right.
 
 # %% id=10-shared-check
 check("10-shared", shared)
@@ -683,7 +683,7 @@ async def two_in_a_row():
     return [await first, await second]
 
 
-await two_in_a_row()  # once for practice
+await two_in_a_row()  # warm-up
 with agt.record() as in_a_row:
     await two_in_a_row()
 in_a_row.plot(title="await first, then await second", lanes=("host", "streams"))
@@ -737,7 +737,7 @@ async def four_of_mine(next_stream):
 
 
 mine_next = round_robin(4)
-await four_of_mine(mine_next)  # once for practice
+await four_of_mine(mine_next)  # warm-up
 with agt.record() as mine:
     found = await four_of_mine(mine_next)
 
@@ -778,8 +778,8 @@ print([part.__name__ for part in parts if "agt" in inspect.getsource(part)])
 # Only the two at the edge: `submit`, which gets hold of a context, and `round_robin`, which makes streams. All others know that there *is* a context, and not which.
 #
 # So let us give them another one. [CuPy](https://cupy.dev) is NumPy for NVIDIA GPUs, and it has streams, events and raw kernels. Its
-# streams have `record()` and `wait_event(event)` and its events have `done`, just like the ones here (the names were not chosen by accident). We need a context
-# with a stream in it, and the three operations in CuPy's words. Read it, even if you have no GPU. There is nothing in it that you have not seen:
+# streams have `record()` and `wait_event(event)` and its events have `done`, just like the ones here. We need a context
+# with a stream in it, and the three operations in CuPy's words. Read it, even if you have no GPU:
 
 # %% id=cupy-leaves
 if not device.simulated:
@@ -819,7 +819,7 @@ def cupy_d2h(array):
     def enqueue(context):
         host = cupyx.empty_pinned(array.shape, array.dtype)
         array.get(stream=context.stream, out=host, blocking=False)
-        return array, host  # the array too, so that it lives as long as the copy
+        return host  # somebody has to hold it until the copy is over: here the future does
 
     return enqueue
 
@@ -838,7 +838,7 @@ async def four_of_cupy():
     streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(4)]
     cupy_job = chain(cupy_h2d(start), lambda places: cupy_hunt(STEPS, places), cupy_d2h)
     futures = [cupy_begin(cupy_job, stream) for stream in streams]
-    return [(await future)[1] for future in futures]
+    return [await future for future in futures]
 
 
 if device.simulated:
@@ -880,7 +880,7 @@ assert numbers[0] == also[0] == 99
 # | `agt.asarray(theirs)` | an array of CuPy, PyTorch or Numba comes **in** |
 # | `cupy.asarray(ours)`, `cupy.from_dlpack(ours)` | a `DeviceArray` goes **out** |
 #
-# Not a byte is copied. But *order* does not always come along: `agt.asarray` does not wait for what CuPy has enqueued on its streams. So let them finish
+# Not a byte is copied. But *order* does not always come along. The interface wants whoever takes an array to wait for its writer. `agt.asarray` does not, on purpose: nobody has chosen the stream yet that would have to wait. So let CuPy finish
 # before you hand an array over (`synchronize()`), or run both on one stream: `op.sync_on(cupy_stream)` takes CuPy's own.
 
 # %% id=no-copy-run
@@ -944,8 +944,8 @@ assert (answer.numpy() != in_numpy(STEPS)).any()
 # | **ownership**: an array is moved, shared or borrowed | two writers, each sure to be alone |
 # | **alive until done**: whatever is touched is kept until the work is over | memory that is given away while a copy still writes to it |
 #
-# The last one you have had all along: the context keeps what its verbs touch. With CuPy you had to do it yourself. Look at `cupy_d2h` again: it returns the device array
-# along with the result, for that one reason.
+# The last one you have had all along: the context keeps what its verbs touch. CuPy's pool takes care of the device's arrays: memory that you let go is given to later work of the same stream. The pinned array of `cupy_d2h` is your own affair: drop the future
+# that holds it too early, and the copy writes to memory that is somebody else's by then.
 
 # %% [markdown] id=capture-text
 # ### And one thing that you have already
@@ -1021,7 +1021,7 @@ check("10-overlap", overlap)
 
 # %% id=challenge-score
 def makespan(run_it):
-    run_it()  # once for practice
+    run_it()  # warm-up
     with agt.record() as trace:
         run_it()
     return trace.metrics().makespan, trace
@@ -1050,6 +1050,8 @@ agt.compare_timelines([best_trace, your_trace], ["agt.overlap", "yours"], lanes=
 # - What makes a library large is not what it does. It is what it refuses to let you do by mistake.
 #
 # You could have built this. In fact, you just did. The words that others use for these things are in the [glossary](../docs/glossary.md).
+#
+# **Next:** in [11_the_gpu_decides](11_the_gpu_decides.ipynb) Python is not asked at all.
 
 # %% id=score
 score(size, when, twice, order)

@@ -5,12 +5,12 @@
 #
 # Many programs go round and round until nothing changes any more, and after each round Python asks the GPU: *are we there yet?* **What does it cost to ask? And what if nobody had to?**
 #
-# After this page you can move a loop, and the decision that ends it, from Python into a kernel, let a warp, a block or the whole grid agree that it is over, write a barrier for the grid, feed a kernel that stays from a queue of jobs, and name the cases in which none of this pays.
+# After this page you can move a loop, and the decision that ends it, from Python into a kernel, let a block or the whole grid agree that it is over, write a barrier for the grid, feed a kernel that stays from a queue of jobs, and name the cases in which none of this pays.
 #
 # | | |
 # |---|---|
 # | Time | 80 minutes |
-# | You need | [01_sync_kernels](01_sync_kernels.ipynb) and [02_streams_and_events](02_streams_and_events.ipynb). You do not need a GPU |
+# | You need | [04_combinators](04_combinators.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
 # %% id=setup
@@ -97,7 +97,7 @@ def some_numbers(n):
 
 
 a, numbers = some_numbers(1024)
-python_decides(numbers), gpu_decides(numbers)  # once for practice
+python_decides(numbers), gpu_decides(numbers)  # warm-up
 
 with agt.record() as asking:
     x, rounds = python_decides(numbers)
@@ -124,7 +124,22 @@ assert asking.metrics().makespan > 2 * deciding.metrics().makespan
 # (In both, the first kernel only fills `x` with ones.) Look at the upper stream. The kernels are slivers. Nearly all the time goes into the conversation: *is it over? no. Is it over? no.* Each question is a copy to the host, a wait,
 # and another launch that Python has to describe. Below, nobody asks. The loop is where the numbers are.
 #
-# That is the idea of this page: **put the decision where the data is**. It began with three lines in a kernel. Let us see how far it goes, and where it stops.
+# That is the idea of this page: **put the decision where the data is**. Let us see how far it goes, and where it stops.
+
+# %% [markdown] id=promises
+# ## What CUDA promises
+#
+# One line of `newton_step` deserves a second look. Hundreds of threads may write `*moved = 1` at the same time. All write the same 1, and nobody reads it before the launch is over, so it works; formally it is a race. From now on threads leave *messages* for each other, and there luck is not enough. This is what you can rely on:
+#
+# | | it promises | it does not promise |
+# |---|---|---|
+# | an **atomic**, such as `atomicAdd` | to read, change and write in one step that nobody can split. You get what was there before | any order of what you do before it and after it |
+# | a **fence**, `__threadfence()` | order: write, fence, flag. Whoever sees the flag, and then has a fence as well, sees what you wrote | that anybody waits |
+# | `volatile` | a fresh look at memory, and not at a copy in a register | any order |
+# | a **barrier**, `__syncthreads()` | to wait, and order, for one block: all come, and then see what any of them wrote | anything to another block |
+# | a **cooperative launch** | that all of its blocks have a place at the same time | anything for an ordinary launch |
+#
+# Compilers and caches may reorder everything else. Mostly they do not, so a program that lacks a fence passes most tests. The simulated device reports two blocks that nothing orders. But it has no caches, and takes each thread's steps in the order of the program, so it cannot show you all that a GPU may do. (Newer code says `cuda::atomic_ref`, with `memory_order_release` to write a flag and `memory_order_acquire` to look at it: an atomic and its fence in one.)
 
 # %% [markdown] id=larger
 # ## More numbers
@@ -146,7 +161,7 @@ larger.commit(...)
 
 # %% id=run-larger
 def makespan(run, *args):
-    run(*args)  # once for practice
+    run(*args)  # warm-up
     with agt.record() as trace:
         run(*args)
     return trace.metrics().makespan
@@ -170,7 +185,7 @@ larger.reveal(
 # %% [markdown] id=ask-less-text
 # ## Ask less often
 #
-# Before we move everything into kernels: there is a modest change that you can make in Python. Nobody forces you to ask after *every* round. Enqueue four rounds, and look at the flag of the fourth. You may run a few
+# First a modest change that you can make in Python. Nobody forces you to ask after *every* round. Enqueue four rounds, and look at the flag of the fourth. You may run a few
 # rounds too many, and a root that has settled does not mind.
 
 # %% [markdown] id=exercise-ask-less
@@ -209,7 +224,7 @@ def settle(round_op, every, stream):
 # A `for _ in range(every - 1)` loop in front of the line with `sync_on`, and `rounds += every` behind it.
 
 # %% id=11-ask-less explanation
-# The stream keeps the rounds in order, so Python may run ahead of them. It costs nothing, and it works for kernels that you cannot change. What it gains, we will see in a moment.
+# The stream keeps the rounds in order, so Python may run ahead of them. It costs up to `every - 1` rounds too many, and it works for kernels that you cannot change. What it gains, we will see in a moment.
 
 # %% id=11-ask-less-check
 check("11-ask-less", settle)
@@ -269,7 +284,7 @@ answer
 # Newton's threads have nothing to say to each other. Now a search. A million tickets, and the number on a ticket is scrambled by a function that nobody can see through. We want the *first*
 # ticket whose scrambled number begins with 14 zero bits. (Those who mine coins do little else.)
 #
-# The threads share one number, `best`: the smallest winning ticket so far. Each takes ticket after ticket, and goes home when it has come past `best`.
+# The launch has 16 blocks of 256 threads, 4,096 in all. Thread 7 takes the tickets 7, 4,103, 8,199 and so on. All share one number, `best`: the smallest winning ticket so far. A thread whose next ticket is larger goes home.
 
 # %% id=early-kernel
 search = agt.Kernel(r"""
@@ -288,7 +303,7 @@ extern "C" __global__ void search(
         if (x > atomicAdd(best, 0)) break;        // somebody has found an earlier one
         mine++;
         if (scrambled(x) >> (32 - zeros) == 0) {
-            atomicMin(best, x);
+            atomicMin(best, x);                   // the smaller of the two stays
             break;
         }
     }
@@ -298,9 +313,9 @@ extern "C" __global__ void search(
 TICKETS, ZEROS = 1 << 20, 14
 
 # %% [markdown] id=early-atomic
-# `atomicAdd(best, 0)` adds nothing. It is a way to *read*: an atomic goes to memory each time, while an ordinary read may be answered from a register or a cache that has not heard the news.
+# `atomicAdd(best, 0)` adds nothing. It is a way to *read*, at memory each time. An ordinary read may be answered by a cache that has not heard the news.
 #
-# One ticket in $2^{14} = 16{,}384$ wins, so there are about 64 winners among the million. The launch has 16 blocks of 256 threads, 4,096 in all.
+# One ticket in $2^{14} = 16{,}384$ wins, so there are about 64 winners among the million.
 
 # %% id=predict-early
 early = Prediction(
@@ -454,12 +469,7 @@ assert (steps == flood_in_numpy(small).ravel()).all()
 assert len(by_python.find("flood_step")) == steps.max() + 1
 
 # %% [markdown] id=vote-text
-# The maze has $32 \times 32 = 1024$ cells, and a block may have 1,024 threads. So one block is enough, and the threads of a block can *vote*:
-#
-# | | who | what everybody gets |
-# |---|---|---|
-# | `__any_sync(mask, p)` | a warp | whether `p` holds for any of them |
-# | `__syncthreads_or(p)` | a block | the same. And it is a barrier: nobody gets the answer before all have come |
+# The maze has $32 \times 32 = 1024$ cells, and a block may have 1,024 threads. So one block is enough, and the threads of a block can *vote*: `__syncthreads_or(p)` tells each of them whether `p` holds for any. It is a barrier as well: nobody gets the answer before all have come.
 #
 # Because everybody gets the same answer, everybody leaves the loop in the same round. That matters. A thread that goes home early is missed at the next barrier.
 
@@ -587,7 +597,7 @@ assert faster > 5
 # 3. The look must be a real one, at memory: `atomicAdd(arrived, 0)`.
 # 4. For the next meeting the counter goes on from where it is: the goals of a grid of 4 blocks are 4, 8, 12.
 #
-# A thread that waits by looking is said to *spin*. If what it waits for never comes, it spins for ever, and a GPU has no Stop button: the screen freezes, or the process has to be killed. So our spins give up after some ten million looks: `__trap()` ends the kernel with an error.
+# A thread that waits by looking is said to *spin*. (We look without a pause, since the device's memory is near.) If what it waits for never comes, it spins for ever, and a GPU has no Stop button: the screen freezes, or the process has to be killed. So our spins give up after some ten million looks: `__trap()` ends the kernel with an error.
 
 # %% [markdown] id=exercise-meet
 # ### Exercise: a barrier for the grid
@@ -639,7 +649,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 check("11-meet", MEET)
 
 # %% [markdown] id=flood-grid-text
-# With a barrier of the grid, the flood looks as it did in one block. (The cells below use our own `meet`, in whatever state your exercise is: a `meet` that is half finished could spin for ever on a GPU.)
+# With a barrier of the grid, the flood looks as it did in one block. `atomicExch` writes, and is an atomic: many may do it at once, and all see it at the next look. (The cells below use our own `meet`, in whatever state your exercise is: a `meet` that is half finished could spin for ever on a GPU.)
 #
 # (Do not take the microseconds of the simulated device at their word here: it makes meetings cheap. On an H200 we measured 1.5 µs for a meeting of 132 blocks.)
 
@@ -761,9 +771,9 @@ places.reveal(
 
 # %% [markdown] id=places-read
 # So this is the rule: **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU *and* on the kernel, as registers and shared
-# memory count, too.
+# memory count, too. It also depends on who else is there: our `meet` works as long as the GPU is empty, and nobody promises that.
 #
-# CUDA has the barrier ready made, in *cooperative groups*. It does the sum for you before anything starts, and refuses a grid that is too large:
+# The promise is called a **cooperative launch**. It counts the places before anything starts, refuses a grid that is too large, and begins when there is room for all. The barrier to go with it is in *cooperative groups*. In C++ one calls `cudaLaunchCooperativeKernel`; `agt` does so when it finds `this_grid` in the source:
 
 # %% id=cooperative
 together = r"""
@@ -807,7 +817,7 @@ assert all_together(16) == 16
 # > - *Why:* it is a barrier of the block. The others may not even have begun.
 # > - *What helps:* a barrier of the grid, or two launches.
 #
-# Here each block writes a number, and then reads what its neighbour has just "finished". Go to the second step. What is red are two blocks at one place, and nothing says which of them comes first:
+# Here each block writes a number, and then reads what its neighbour has just "finished". Go to the second step. Red: two blocks touch one place, and nothing says which of them comes first.
 
 # %% id=misconception-block-code
 neighbours = r"""
@@ -933,7 +943,7 @@ queue
 queue.commit(...)
 
 # %% id=run-queue
-a_launch_each(), persistent(1), persistent(16)  # once for practice
+a_launch_each(), persistent(1), persistent(16)  # warm-up
 with agt.record() as launched:
     each = a_launch_each()
 with agt.record() as by_one:
@@ -969,7 +979,7 @@ assert len(set(who.tolist())) > 1
 # ### Exercise: write the queue
 #
 # Jobs come by the counter, and each is done by a whole block. The version below gives every block a fixed share, job 0 to block 0, job 1 to block 1, and so on. That is fine until the long jobs all fall to one
-# block. Have the blocks take their jobs from `next` instead. (Try it without scrolling up to `worker`.)
+# block. Have the blocks take their jobs from `next` instead. (Try it without scrolling up.)
 
 # %% id=11-queue starter
 QUEUE = r"""
@@ -1039,7 +1049,7 @@ extern "C" __global__ void queue(
 #
 # Thread 0 writes `job = atomicAdd(next, 1)`, then comes `__syncthreads()`, and then everybody reads `job`. Whoever reads a number that is not below `jobs` goes home, and as all read the same one, all go home together.
 #
-# There is a second barrier to think of: thread 0 must not fetch the next job before the others have read this one. One `__syncthreads()` at the end of the loop is enough.
+# Thread 0 must not fetch the next job before the others have read this one. Here the barriers in `work` see to it. As soon as the work itself has none, you need the `__syncthreads()` at the end of the loop, so leave it there.
 
 # %% id=11-queue explanation
 # A short job costs its block little, and the block comes back sooner for the next. Nobody planned that. The queue balances the load by itself.
@@ -1119,7 +1129,7 @@ if device.simulated:
 # | when a round takes much longer than a launch and a copy | there is little left to save |
 # | when the number of rounds is known beforehand | enqueue them all and ask nothing, or make them a [graph](09_cuda_graphs.ipynb) |
 # | when the work needs more blocks than have a place at once | they cannot meet, so each block has to do several pieces in turn, and that code is harder |
-# | when others want the GPU, too | a kernel that stays keeps its places. Nobody can stop it but itself, and it cannot be asked how far it is |
+# | when others want the GPU, too | a kernel that stays keeps its places. Nobody can stop it but itself, and it says nothing until it ends, unless it talks to the host ([chapter 13](13_hostcalls.ipynb)) |
 # | when you still look for the bug | a loop in Python can be stopped, printed and stepped through |
 
 # %% [markdown] id=challenge
@@ -1238,9 +1248,10 @@ check("11-challenge", pagerank)
 # ## Key points
 #
 # - A decision costs a conversation wherever the data is not. Move it to the data.
-# - A thread can go home by itself. A warp and a block agree by a vote: `__any_sync`, `__syncthreads_or`. Whoever has voted gets the same answer as all others.
+# - An atomic is one step, and orders nothing else. A fence orders. A barrier waits and orders, for its block.
+# - A thread can go home by itself. A block agrees by a vote, `__syncthreads_or`: all get the same answer.
 # - A grid agrees at a barrier: fence, count, look, fence. Nobody may be missing.
-# - Blocks that wait for each other need a place at the same time. Cooperative groups check that for you.
+# - Blocks that wait for each other need a place at the same time. A cooperative launch promises it.
 # - A persistent kernel takes its jobs from a counter. One atomic is a queue.
 # - What you save is the conversation, and no more. Long rounds have nothing to gain.
 #

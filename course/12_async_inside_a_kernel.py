@@ -42,13 +42,13 @@ device
 #
 # A thread on a GPU has to wait, too: for a message from another block, for data, for the host. CUDA C has no `await`. Must the thread stand beside the kettle?
 #
-# Here are three cups and a single thread of a GPU. First it makes one cup after the other. The picture shows what each cup is doing at each tick. You need not read the kernels yet: we take them apart below.
+# Here are three cups and a single thread of a GPU. First it makes one cup after the other. You need not read the kernels yet: we take them apart below.
 
 # %% id=tea-kernels
 TEA = r"""
 enum Poll { PENDING, READY };
 
-struct Timer {                                // READY when it has been polled `left` times
+struct Timer {                                // PENDING `left` times, and then READY
     int left;
     __device__ Poll poll()
     {
@@ -173,14 +173,14 @@ turns.reveal(
 # %% [markdown] id=poll-text
 # ## A function that comes back
 #
-# What made this possible? Look at `Tea` once more. It never waits. Its function `poll` goes on as far as it can without waiting, and **comes back** with one of two answers:
+# How? Look at `Tea` once more. It never waits. Its function `poll` goes on as far as it can without waiting, and **comes back** with one of two answers:
 #
 # | | |
 # |---|---|
 # | `PENDING` | not yet; ask me again |
 # | `READY` | done. Do not ask me again |
 #
-# A struct with such a function is called a **future**. A `Timer` is the simplest one: it becomes `READY` when it has been polled so many times. (It stands in for what really takes time. In this kitchen, a tick passes with each look.)
+# A struct with such a function is called a **future**. A `Timer` is the simplest one: it is `PENDING` so many times, and then `READY`. (It stands in for what really takes time. In this kitchen, a clock goes on only when somebody looks at it.)
 #
 # `Tea` consists of two timers and a number, `step`. As `poll` comes back in the middle of things, it has to remember where it was. That is all that `step` is for. A function that is cut into pieces at its waits, with a number for the piece
 # that comes next, is a **state machine**. And this is exactly what Python makes of `async def`, and Rust of `async fn`:
@@ -327,10 +327,10 @@ __device__ int run_all(Future* futures, int n)
 #
 # You need to know which are still open: `bool done[32]`, or a bit for each in an `unsigned int`, as `in_turns` has it.
 #
-# In the inner loop: if `k` is open, poll it; if it says `READY`, close it and count it. After the inner loop, `rounds++`.
+# In the inner loop: if `k` is open, poll it; if it says `READY`, it is no longer open. After the inner loop, `rounds++`.
 
 # %% id=12-executor explanation
-# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. Python's loop asks the system to be woken up. A GPU has nobody to ask.
+# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. Python's loop asks the system to be woken up. Between blocks of a GPU nobody wakes you. (Within a block newer GPUs can: look up `mbarrier`.)
 
 # %% id=12-executor-check
 check("12-executor", RUN_ALL)
@@ -343,7 +343,7 @@ check("12-executor", RUN_ALL)
 # - **join**: `READY` when both are, as with `gather`.
 # - **select**: `READY` as soon as one is. It says which, and the other one is dropped.
 #
-# As they are futures themselves, they can be parts of others, and the executor does not have to know.
+# They are futures themselves, so they can be parts of others.
 
 # %% [markdown] id=exercise-join
 # ### Exercise: join
@@ -492,7 +492,7 @@ print("steps:", steps, " (0 boils, 1 steeps, 2 is ready)")
 loser.reveal(
     {2: "finished", 1: "stuck", 0: "error"}[int(steps[1])],
     "Nobody polled it. A future that is not polled stands still. It is a description, as in chapter 3, and "
-    "not an activity.",
+    "not an activity. (Real tea would have gone on steeping, but nobody would have taken the leaves out.)",
 )
 
 # %% [markdown] id=misconception-future
@@ -505,9 +505,9 @@ loser.reveal(
 # %% [markdown] id=warp-text
 # ## Thirty-two at once
 #
-# So far a single thread did everything. But threads come in warps of 32, which go in step; within a warp, each is called a **lane**. What if all 32 run an executor?
+# So far a single thread did everything. But threads come in warps of 32. Within a warp, each is called a **lane** (it has nothing to do with the lanes of a timeline). Lanes usually go in step, but since Volta (2017) no GPU promises it: only a function with `_sync` in its name makes sure. Its first argument, the **mask**, has a bit for each lane that has to come; `0xffffffff` is all 32.
 #
-# Suppose that each lane polls a timer of its own, and goes on when that is ready. The lanes leave the loop one after the other. For a while that is fine: those who are done wait for the others. But if the loop contains anything that the warp does *together*, such as a
+# What if all 32 run an executor? Suppose that each lane polls a timer of its own, and leaves the loop when that is ready. If the loop contains anything that the warp does *together*, such as a
 # **shuffle**, in which every lane gets a value from another, the first who left is missing:
 
 # %% id=diverge
@@ -538,18 +538,20 @@ with agt.using("sim"):
 # - **vote**: `__all_sync(mask, state == READY)`. It is over when it is over for all. That is a join of 32 futures.
 # - **one looks, all learn**: lane 0 polls, and `__shfl_sync(mask, state, 0)` gives every lane what lane 0 has.
 #
-# (Rust's `async` on the GPU puts such an agreement behind every `.await`, so that lanes cannot drift apart.)
+# (The project [async-gpu](https://github.com/DaLaw2/async-gpu), for Rust, has its compiler put such an agreement behind every `.await`.)
 #
 # Does it matter which of the two you take? Here is a mailbox from which a message is *taken*:
 
 # %% id=take
 TAKE = TEA + r"""
-// mail[0] is 1 if there is a message, and mail[1] is the message.
+// mail[1] is the message. mail[0] is 1 if there is one, 2 while somebody takes it, and 0 if the box is empty.
 __device__ Poll take(unsigned int* mail, unsigned int& message)
 {
-    if (atomicCAS(&mail[0], 1u, 0u) != 1) return PENDING;
+    if (atomicCAS(&mail[0], 1u, 2u) != 1) return PENDING;    // if it is 1, make it 2, in one step
     __threadfence();
     message = mail[1];
+    __threadfence();                                         // read first, and only then ...
+    atomicExch(&mail[0], 0u);                                // ... let others fill the box again
     return READY;
 }
 """
@@ -588,7 +590,7 @@ takers.reveal(
 )
 
 # %% [markdown] id=take-threads-text
-# Step by step: 32 lanes put their hand into the box, and in the second step one of them reads.
+# Step by step: 32 lanes put their hand into the box, then one of them reads, and then it empties the box.
 
 
 # %% id=take-threads
@@ -639,7 +641,7 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 # `int state = PENDING; if (threadIdx.x % 32 == 0) state = take(mail, found);`, then `state = __shfl_sync(0xffffffff, state, 0);`, and the same for `found`.
 
 # %% id=12-warp explanation
-# The shuffle is a meeting as well: nobody gets the answer before lane 0 has it. Where lanes have to see what lane 0 *wrote to memory*, `__syncwarp()` does the same without handing anything over.
+# The shuffle is a meeting as well: nobody gets the answer before lane 0 has it. But neither a shuffle nor a vote orders memory. Where lanes have to see what lane 0 *wrote*, they need a `__syncwarp()`.
 
 # %% id=12-warp-check
 check("12-warp", WARP_TAKE)
@@ -660,7 +662,7 @@ extern "C" __global__ void the_warp_takes(unsigned int* mail, int* got)
 # %% [markdown] id=oneshot-text
 # ## A letter
 #
-# Now something real to wait for: another block. The smallest way to send is a **oneshot**: one value, once. It is what a `Future` of asyncio is, when one task calls `set_result` and another awaits it.
+# Now something real to wait for: another block. The smallest way to send is a **oneshot**: one value, once.
 #
 # It takes two words of memory, a flag and a box:
 #
@@ -669,7 +671,7 @@ extern "C" __global__ void the_warp_takes(unsigned int* mail, int* got)
 #   receiver    sees the flag      fence     reads the box
 # ```
 #
-# The order is the whole point. Whoever sees the flag must be sure to see the value. Neither the compiler nor the memory keeps that order by itself; `__threadfence()` does.
+# The order is the whole point: whoever sees the flag must be sure to see the value.
 
 # %% [markdown] id=exercise-oneshot
 # ### Exercise: oneshot
@@ -718,7 +720,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 # `send`: box, `__threadfence()`, flag. `poll`: look, and if it is raised, `__threadfence()`, box.
 
 # %% id=12-oneshot explanation
-# It is the last chapter's barrier, cut down to two. You will find the same pair, a write and then a flag behind a fence, below nearly everything that is lock-free.
+# It is the last chapter's barrier, for two blocks. You will find the same pair, a write and then a flag behind a fence, below nearly everything that is lock-free.
 
 # %% id=12-oneshot-check
 check("12-oneshot", ONESHOT)
@@ -786,11 +788,18 @@ text = header.read_text(encoding="utf-8")
 print(text[text.index("// READY when both are.") : text.index("// ---- executors")])
 
 # %% [markdown] id=header-read
-# The rest of it is as short. Its `Channel` is a ring: places are used again, so a channel of four places can carry any number of messages. That brings something new: *sending* may have to wait as well. So it is a `poll_send`, which says `PENDING` while there is no room.
-# A sender that is too fast is slowed down by the receiver. This is called **back-pressure**.
+# Its `Channel` is a ring: places are used again, so a channel of four can carry any number of messages. Each place has a *turn*, which says whose it is. Here message 0 has been read, and 1 and 2 lie there:
+#
+# ```text
+#   place     0              1           2           3
+#   turn      4              2           3           3
+#             free for 4     to be read  to be read  free for 3
+# ```
+#
+# So *sending* may have to wait as well: `poll_send` says `PENDING` while there is no room. That is the back-pressure of chapter 6.
 #
 # Here is a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it is even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one than before. At the end each sends
-# a zero. Block 0 has each result at once, while the others go on searching. A message is one number: 10,000 times the block, plus the steps.
+# a zero. Block 0 has each result at once, while the others go on searching. A message is one number: 10,000 times the block, plus the steps. (Blocks that wait for each other need a place at the same time. On an empty GPU these nine have one; CUDA promises it to a cooperative launch alone.)
 
 # %% id=together
 SEARCHERS = 8
@@ -889,7 +898,7 @@ order.reveal(
 # %% [markdown] id=honest
 # ## What it costs
 #
-# A poll is a look at memory, some hundred nanoseconds on a GPU, and an executor that has nothing to do goes on looking. It also keeps its place on the device, as any kernel that stays. So this is not how you add two vectors. It pays where a thread would otherwise sit and wait *and somebody
+# A poll is a look at memory, some hundred nanoseconds on a GPU, and an executor that has nothing to do goes on looking. It keeps its place, like any kernel that stays. So this is not how you add two vectors. It pays where a thread would otherwise sit and wait *and somebody
 # else needs what it knows meanwhile*: pipelines between blocks, results that are wanted early, and talk with the host while a kernel runs.
 
 # %% [markdown] id=challenge
@@ -946,9 +955,9 @@ check("12-challenge", PICK)
 # - A join polls both, a select takes the first. Both are futures.
 # - A warp waits together: vote, or let one lane look and tell the others.
 # - A message is a value, a fence and a flag. Many senders draw numbers.
-# - A full channel makes its senders wait. That is a feature.
+# - A full channel makes its senders wait.
 #
-# The words are in the [glossary](../docs/glossary.md).
+# The words are in the [glossary](../docs/glossary.md). **Next:** in [13_hostcalls](13_hostcalls.ipynb) the other side of the channel is Python.
 
 # %% id=score
 score(turns, loser, takers, order)

@@ -165,12 +165,12 @@ letters = agt.Kernel(LETTERS)
 # %% [markdown] id=letters-read
 # Four things in there are new:
 #
-# - **`volatile`**: look at the memory each time. Without it, a compiler may read the flag once, keep it in a register, and look at the register for ever. An atomic, as in chapter 11, would have to be one step for the GPU and the host together, and not every bus can do that. Nor do we need it: only one side at a time may write to a word.
+# - **`volatile`**: look at the memory each time. Without it, a compiler may read the flag once, keep it in a register, and look at the register for ever. (Chapter 11 looked by an atomic. Not every bus can do one, and only one side at a time writes here.)
 # - **`__threadfence_system()`**: a fence that holds for the host as well. The first keeps the flag from overtaking the letter. The second keeps us from reading the answer before we have seen the flag.
 # - **`__nanosleep(100)`**: between two looks, doze for a tenth of a microsecond, and leave the bus to others. In a loop that counts, the simulated device knows by it that somebody is waiting.
 # - **the counter**: a kernel that waits holds its place on the GPU, and nobody can stop it. If the host has gone home, it must give up by itself. A million turns are about a second or two.
 #
-# The host's side is yours. Python has no fence, and on an x86 it needs none: that keeps the order of its reads, and of its writes. An Arm (GH200, Jetson) does not, so neither this mailbox nor `agt.hostcalls` is safe there.
+# The host's side is yours. Python has no fence, and on an x86 it needs none: that keeps the order of its reads, and of its writes. An Arm (GH200, Jetson) does not: with the GPU of such a machine, neither this mailbox nor `agt.hostcalls` is safe.
 
 # %% [markdown] id=exercise-answer
 # ### Exercise: the host's side
@@ -223,8 +223,7 @@ print(await talk(6))
 # %% [markdown] id=talk-read
 # If you solved the exercise there are six even numbers, and the kernel was launched once. (If there are zeros, the kernel waited in vain and gave up. It is still alive, and so are you.)
 #
-# On a GPU the kernel really spins. The simulated device does it without a thread: it pauses the kernel, and takes it up again when Python has had a chance to write. So your side has to `await` something while it waits. If it does not, Python never lets go, and the kernel is never
-# taken up again.
+# On a GPU the kernel really spins. The simulated device does it without a thread: it pauses the kernel, and takes it up again when Python has had a chance to write. So your side has to `await` something while it waits.
 
 # %% [markdown] id=exercise-ask
 # ### Exercise: the kernel's side
@@ -450,8 +449,7 @@ check("13-stack", FreeStack)
 # %% [markdown] id=hostcall
 # ## The whole post office
 #
-# You have seen all the parts: a mailbox, a fence, a flag, a wait with an end, a pile of packets with a tag. Together they make about a hundred lines of CUDA C, and you need not type them. They come with this package, in a header that is
-# meant to be read:
+# You have seen all the parts. Together they make about a hundred lines of CUDA C, in a header that comes with this package and is meant to be read:
 
 # %% id=header
 from importlib.resources import files
@@ -657,7 +655,7 @@ pressure.reveal(
 # %% [markdown] id=batch-text
 # ## A hundred answers for the price of one
 #
-# Look at the host for a moment. It finds the packets that wait with one comparison of NumPy, over all flags at once. But then it calls a function like `roll` for each of them, and that is some microseconds a call. If your answer can be
+# The host finds the packets that wait with one comparison of NumPy, over all flags at once. But then it calls a function like `roll` for each of them, and that is some microseconds a call. If your answer can be
 # computed by NumPy, do it for all of them. That is what `together` did just now: a **batch handler** gets three arrays, and returns one.
 
 # %% [markdown] id=exercise-batch
@@ -695,7 +693,7 @@ check("13-batch", price_all)
 # %% [markdown] id=pays-text
 # ## When does a call pay?
 #
-# Time to compare. A call, or a new launch? We measure three things: a launch with its wait, a call from one block, and a call from each of 132 blocks, all answered at once.
+# Time to compare: a launch with its wait, a call from one block, and a call from each of 132 blocks, all answered at once.
 
 
 # %% id=pays
@@ -726,7 +724,7 @@ if device.simulated:
 # What changes everything is the crowd. When every block asks for itself, at its own time, the questions travel together, and a call costs a fraction of a microsecond. With launches, all blocks would have to stop so that one of them can ask. And a kernel that
 # keeps its state (a half-built tree, a queue, registers full of numbers) does not have to save it and load it again.
 #
-# The crowd needs some care, though. In our first version of `hostcall.cuh`, all blocks looked at one and the same word while they waited: has the host stopped? On an H200 a call from 132 blocks then took 2.4 µs. Blocks that read the same word of the host's memory take
+# In our first version of `hostcall.cuh`, all blocks looked at one and the same word while they waited: has the host stopped? On an H200 a call from 132 blocks then took 2.4 µs. Blocks that read the same word of the host's memory take
 # turns at it, and each turn is a trip over the bus, about 1 µs. Now every packet has its own word, beside its flag, and a call takes 0.3 to 0.4 µs.
 #
 # | a call pays when | a launch is as good when |

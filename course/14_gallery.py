@@ -150,7 +150,7 @@ six.reveal(
 )
 
 # %% [markdown] id=mandelbrot-how
-# That is **divergence** in the large: threads of one launch that take different paths. It is there in the small as well. The 32 threads of a warp go through the loop together, and those that are done wait for the last. How long do lanes wait for slower lanes in their
+# That is **divergence** in the large: threads of one launch that take different paths. It is there in the small as well. The 32 threads of a warp go through the loop together, as a rule, and those that are done wait for the last. How long do lanes wait for slower lanes in their
 # warp? Let us add up the rounds that they sit through, for two shapes of a warp.
 
 
@@ -286,7 +286,7 @@ assert [int(count.sum()) for count in counts] == inside.sum(axis=1).tolist()
 assert abs(4 * hits / inside.size - np.pi) < 0.01
 
 # %% [markdown] id=darts-read
-# The grey funnel is what chance allows. It becomes half as wide when you throw four times as many darts. That is slow, so this method wants a machine that throws thousands at once.
+# Chance keeps some 19 of 20 such curves inside the grey funnel. It becomes half as wide when you throw four times as many darts. That is slow, so this method wants a machine that throws thousands at once.
 #
 # And on the clock? First with a wait for each player:
 
@@ -298,7 +298,7 @@ throws = [
 ]
 side_by_side = agt.overlap(*throws).named("all players")
 for op in (*throws, side_by_side):
-    op.sync_on(stream)  # once for practice
+    op.sync_on(stream)  # warm-up
 
 with agt.record() as one_by_one:
     for throw_darts in throws:
@@ -321,7 +321,7 @@ one_wait.commit(...)
 with agt.record() as overlapped:
     side_by_side.sync_on(stream)
 all_throw = side_by_side.graph_on(stream).launch()
-all_throw.sync_on(stream)  # once for practice
+all_throw.sync_on(stream)  # warm-up
 with agt.record() as as_graph:
     all_throw.sync_on(stream)
 
@@ -340,7 +340,7 @@ one_wait.reveal(
 )
 
 # %% [markdown] id=darts-answer
-# One wait in place of eight saves seven waits, and no more. They are on four streams now, and still they take turns where a game is over before the next call, as on the simulated device. When one call starts all, they throw at the same time. `overlap` says that they *may*.
+# That saves seven waits, and no more. They are on four streams now, and still take turns: on the simulated device, each kernel is over before Python has launched the next. When one call starts all, they throw at the same time. `overlap` says that they *may*.
 
 # %% id=darts-timeline-check tags=asserts
 assert sum(span.kind == "wait" for span in one_by_one) == PLAYERS
@@ -399,8 +399,9 @@ watched(CROWD)
 # | `__popc(votes)` | how many bits are set |
 # | `__ffs(votes) - 1` | the first lane that said yes |
 # | `__shfl_sync(mask, x, lane)` | the `x` of that lane |
+# | `(1u << lane) - 1` | a bit for each lane below `lane` |
 #
-# So a warp can ask the counter for all its places at once, and share them out.
+# (As a `mask`, `0xffffffffu` is all 32.) So a warp can ask the counter for all its places at once, and share them out.
 
 # %% id=grep-crowd-check tags=asserts
 assert "10 threads write count" in watched(CROWD).step(1)
@@ -505,7 +506,7 @@ def searches():
 
 
 # %% id=grep-picture
-searches().sync()  # once for practice
+searches().sync()  # warm-up
 with agt.record() as trace:
     results = searches().sync()
 found = [np.sort(places[: count[0]]) for places, count in results]
@@ -562,9 +563,7 @@ trace.plot(
 # *Who is important in a village of pages?*
 #
 # A page is important when important pages link to it. That is a circle, so you go round it: begin with equal ranks, let each page share its rank among those it links to, and repeat until
-# nothing moves. (This is PageRank, and a well-known company began with it.)
-#
-# You met it in the challenge of [chapter 11](11_the_gpu_decides.ipynb). Our village fits into one block, a thread for each page, so the block can decide by itself. `__syncthreads_or` asks everybody, "did yours move?", and it is the barrier as well. On the way, the kernel keeps a diary:
+# nothing moves. This is the PageRank of [chapter 11](11_the_gpu_decides.ipynb)'s challenge, with a new question: what does its number of rounds depend on? Our village fits into one block, a thread for each page, so the block can decide by itself. `__syncthreads_or` asks everybody, "did yours move?", and it is the barrier as well. On the way, the kernel keeps a diary:
 # the largest change of each round.
 
 # %% id=ranks-kernel
@@ -893,7 +892,7 @@ whole.reveal(
 )
 
 # %% [markdown] id=galaxies-longer-read
-# On the simulated device the lower one is busy throughout, so fewer calls have nothing left to save. And the longer list costs more to write: twenty calls of Python's, where two will do. Take the smallest piece that comes again.
+# With ten launches the simulated device is busy throughout, so fewer calls have nothing left to save. And the longer list costs more to write: twenty calls of Python's, where two will do. Capture the smallest part that repeats.
 
 # %% id=galaxies-timeline-check tags=asserts
 assert twenty.nodes == 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from importlib.resources import files
 from math import comb
 from typing import Any
 
@@ -51,11 +52,14 @@ def test_a_thread_that_spins_alone_is_reported() -> None:
 
 
 # The functions of hostcall.cuh, step by step: a step is an access to memory that other threads change.
-def pop(tag: int) -> Steps:
+def pop(tag: int, fence: bool = True) -> Steps:
+    early = (
+        None if fence else (yield "load", ("link", 0))
+    )  # as a GPU may do where nothing forbids it
     seen = yield "load", "top"
     while seen[1]:
         packet = seen[1] - 1
-        link = yield "load", ("link", packet)
+        link = (yield "load", ("link", packet)) if fence or packet else early
         following = (seen[0] + tag, link)
         if (yield "cas", "top", seen, following):
             return packet
@@ -72,7 +76,7 @@ def push(packet: int, tag: int) -> Steps:
         seen = yield "load", "top"
 
 
-def owners(tag: int, packets: int, *programs: str) -> tuple[int, int]:
+def owners(tag: int, packets: int, *programs: str, fence: bool = True) -> tuple[int, int]:
     """Of how many orders there are, in how many a packet has two owners in the end, or none.
 
     A program is letters: `+` takes a packet, `-` gives the first of those back that the thread holds.
@@ -83,7 +87,7 @@ def owners(tag: int, packets: int, *programs: str) -> tuple[int, int]:
             held: list[int] = []
             for letter in program:
                 if letter == "+":
-                    packet = yield from pop(tag)
+                    packet = yield from pop(tag, fence)
                     held += [packet] if packet is not None else []
                 elif held:
                     yield from push(held.pop(0), tag)
@@ -117,3 +121,12 @@ def test_each_packet_has_one_owner_in_every_order(case: tuple[Any, ...]) -> None
 def test_without_the_tag_there_are_orders_in_which_one_has_two() -> None:
     number, wrong = owners(0, 3, "+", "++-")
     assert 0 < wrong < number / 10
+
+
+def test_nor_does_the_tag_help_where_the_link_is_read_before_the_top() -> None:
+    _, wrong = owners(1, 3, "+", "++-", fence=False)
+    assert wrong > 0
+
+    header = (files("asyncgpu_tutor") / "kernels/headers/hostcall.cuh").read_text(encoding="utf-8")
+    looks = header.partition("int hostcall_pop(")[2]
+    assert looks.index("__threadfence()") < looks.index("h.links + p")

@@ -33,9 +33,11 @@ struct Probe {
     }
 };
 __device__ Poll take(unsigned int* mail, unsigned int& message) {
-    if (atomicCAS(&mail[0], 1u, 0u) != 1) return PENDING;
+    if (atomicCAS(&mail[0], 1u, 2u) != 1) return PENDING;
     __threadfence();
     message = mail[1];
+    __threadfence();
+    atomicExch(&mail[0], 0u);
     return READY;
 }
 """

@@ -3,7 +3,7 @@
 //     #include "device_async.cuh"
 //
 //     Oneshot letter = {cells, cells + 1, 0};        // READY when somebody has sent
-//     Timer patience = {1000};                       // READY when it has been polled so many times
+//     Timer patience = {1000};                       // PENDING so many times, and then READY
 //     auto first = select(letter, patience);
 //     block_on(first);                               // first.winner: 0 is the letter, 1 the timer
 //
@@ -20,7 +20,7 @@ enum Poll { PENDING, READY };
 
 // ---- futures
 
-// READY when it has been polled `left` times.
+// PENDING `left` times, and then READY.
 struct Timer {
     int left;
     __device__ Poll poll() {

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.mlp import forward
-from asyncgpu_tutor.commands.profile import RUNS, trace_of
+from asyncgpu_tutor.commands.profile import trace_of
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
@@ -98,7 +98,7 @@ OWN: dict[str, Callable[[], Trace]] = {
 
 def recorded() -> Iterator[tuple[str, Trace, Callable[[], Trace]]]:
     """What there are recordings of, with the programs."""
-    for name in RUNS:
+    for name in Trace.recordings():
         if name not in NOT_MODELLED:
             yield name, Trace.load_recording(name), lambda name=name: trace_of(name)
     for name, program in OWN.items():

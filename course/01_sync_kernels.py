@@ -820,8 +820,8 @@ length.reveal(
 # > - *What helps:* look at the kernel's own bar in a timeline.
 
 # %% id=launch-check tags=asserts
-assert call.end < kernel.end
 if device.simulated:  # on a GPU, host and device have clocks of their own, a few µs apart
+    assert call.end < kernel.end
     assert abs(calls[512] - calls[2048]) < 0.01
     assert 2.5 < kernels[2048] / kernels[512] < 6
 

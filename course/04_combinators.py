@@ -645,10 +645,9 @@ a_and_b = max(mix.streams, key=lambda stream: len([s for s in mix.device_spans i
 first_there, first_back, second_there, _ = [s for s in mix.device_spans if s.stream == a_and_b]
 (other_there,) = [s for s in mix.find("h2d") if s.stream != a_and_b]
 assert first_back.end <= second_there.start
-assert other_there.start < second_there.start
 if device.simulated:
+    assert other_there.start < second_there.start
     assert (lane("h2d"), lane("d2h")) == ("acb.", ".acb")
-if device.simulated:
     assert little["overlap"].metrics().overlap == 0
     assert took(little["zip"]) < took(little["overlap"])
 

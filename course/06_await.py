@@ -96,7 +96,7 @@ agt.compare_timelines(
 # %% id=check-heart tags=asserts
 in_blocked, in_awaited = (len(trace.find("beat")) - 1 for trace in (blocked, awaited))
 assert in_blocked == 0
-assert in_awaited > 2
+assert in_awaited > 0
 assert [s.name for s in blocked.device_spans] == [s.name for s in awaited.device_spans]
 if device.simulated:
     assert in_awaited >= 8
@@ -307,11 +307,11 @@ agt.compare_timelines(
 
 # %% id=misconception-spawn-check tags=asserts
 assert begun["j"] < begun["1"] < begun["0"]
-assert no_turn.overlap_between("job", no_turn.device_spans) < 5
 (job,) = one_turn.find("job")
-assert one_turn.device_spans[0].start < job.end  # and how far the device gets meanwhile, depends on it
+assert min(s.start for s in one_turn if s.label == "batch 0") < job.start
 assert (zero[0], one[0]) == (1, 2)
-if device.simulated:
+if device.simulated:  # how far a GPU gets meanwhile depends on who else is using it
+    assert no_turn.overlap_between("job", no_turn.device_spans) == 0
     assert one_turn.overlap_between("job", one_turn.device_spans) > 20
     assert one_turn.metrics().makespan < no_turn.metrics().makespan - 100
 
@@ -413,11 +413,10 @@ def submitted_before_done(trace):
 m = together.metrics()
 assert [r[0] for r in results] == [1, 2, 3, 4]
 assert not any(submitted_before_done(with_sync) + submitted_before_done(with_await))
-assert any(submitted_before_done(together))
 assert with_sync.metrics().overlap < 5
 assert with_await.metrics().overlap < 5
-assert m.overlap > 0
 if device.simulated:
+    assert all(submitted_before_done(together))
     assert m.max_concurrency == 2
     assert 1.5 < a / c < 2
     assert b > a
@@ -531,7 +530,8 @@ ahead.plot(
 # %% id=prepare-claims tags=asserts
 while_busy = ahead.overlap_between([s for s in ahead if s.kind == "work"], ahead.device_spans)
 assert [r[0] for r in prepared] == [1, 2, 3, 4]
-assert while_busy > 0
+if device.simulated:
+    assert while_busy > 0
 
 # %% [markdown] id=responsive
 # ## Who stops the heart?

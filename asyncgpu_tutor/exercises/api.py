@@ -191,6 +191,8 @@ def _no_surprise() -> Generator[None]:
         yield
     except Rejected:
         raise
+    except (MemoryError, agt.errors.OutOfMemoryError) as error:  # which says nothing of the answer
+        raise Rejected(one_line(error)) from error
     except Exception as error:
         raise Rejected(
             "what your answer gave, or did, is so far from what is asked for that the check could not look "

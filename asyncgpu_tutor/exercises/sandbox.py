@@ -147,6 +147,11 @@ def one_line(error: Exception) -> str:
     if isinstance(error, ExceptionGroup):  # a TaskGroup wraps whatever went wrong in it
         first = cast(ExceptionGroup[Exception], error).exceptions[0]
         return f"your code raised an ExceptionGroup, in which there is this: {one_line(first)}"
+    if isinstance(error, MemoryError):
+        return (
+            "the memory of this machine is full, so nothing was checked: drop what earlier cells have left "
+            "there (`del x`), or restart the kernel, and check again"
+        )
     text = str(error).partition("\n")[0]
     asked = error.obj if isinstance(error, AttributeError) else None
     if isinstance(error, AttributeError) and isinstance(asked, agt.DeviceOp | agt.DeviceFuture):

@@ -6,6 +6,7 @@ import asyncio
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated.gpus import find_spec
 from asyncgpu_tutor.exercises import answers, check
 from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.names_of_other_cells import strays
@@ -76,6 +78,39 @@ def test_a_right_answer_is_right_in_a_messy_kernel() -> None:
     said = asyncio.run(in_a_mess(cells))
 
     assert {name: text for name, text in said.items() if not text.startswith("**Right.**")} == {}
+
+
+def test_a_right_answer_is_right_while_the_device_is_full() -> None:
+    small = agt.SimDevice(spec=replace(find_spec("h200"), memory_bytes=1 << 20))
+    with agt.using(small):
+        hoard = agt.zeros(1 << 18, name="hoard").sync()
+        cure = r"Drop arrays .*the largest is 'hoard', 1,048,576 bytes.*smaller batches"
+        with pytest.raises(agt.errors.OutOfMemoryError, match=cure):
+            agt.zeros(1).sync()
+        said = {name: check(name, answers.model(EXERCISES[name])).text for name in TEN}
+
+    assert {name: text for name, text in said.items() if not text.startswith("**Right.**")} == {}
+    assert hoard.size == 1 << 18
+
+
+def test_where_the_machine_is_full_a_check_says_what_to_do_and_nothing_of_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A simulated device has its arrays in the machine's memory, so large ones of earlier cells fill it."""
+
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("asyncgpu_tutor.devices.simulated.memory.GlobalMemory", full)
+    on_device = check("04-diamond", answers.model(EXERCISES["04-diamond"])).cause
+    monkeypatch.setattr("asyncgpu_tutor.exercises.sandbox.agt.record", full)
+    on_host = check("04-diamond", answers.model(EXERCISES["04-diamond"])).cause
+
+    for said in (on_device, on_host):
+        assert "full" in said or "out of memory on this machine" in said
+        assert "`del x`" in said
+        assert "restart" in said
+        assert "your answer" not in said
 
 
 def written(text: str, **others: object) -> Any:

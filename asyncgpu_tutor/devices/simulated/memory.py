@@ -63,7 +63,7 @@ class Heap:
             raise OutOfMemoryError(
                 f"out of memory on the simulated device: {nbytes:,} bytes for {name!r} do not fit, "
                 f"{self.capacity - self.used:,} of {self.capacity:,} are free. "
-                "Drop arrays that are no longer needed, or work in smaller batches."
+                f"Drop arrays that are no longer needed{self._largest()}, or work in smaller batches."
             )
         try:
             memory = SimMemory(GlobalMemory(nbytes, name), self._next)
@@ -71,7 +71,8 @@ class Heap:
         except MemoryError:
             raise OutOfMemoryError(
                 f"out of memory on this machine: the simulated device keeps its arrays in host memory, "
-                f"and {nbytes:,} bytes for {name!r} do not fit"
+                f"and {nbytes:,} bytes for {name!r} do not fit. Drop arrays that are no longer needed, of "
+                "NumPy as well (`del x`), or restart Python."
             ) from None
         self._next += size + ALIGNMENT
         self.used += size
@@ -81,6 +82,14 @@ class Heap:
         if self._report_leaks:
             memory.origin = leaks.origin()
         return memory
+
+    def _largest(self) -> str:
+        largest = max(self._alive, key=lambda memory: memory.nbytes, default=None)
+        return (
+            ""
+            if largest is None
+            else f" (the largest is {largest.name!r}, {largest.nbytes:,} bytes)"
+        )
 
     def find(self, address: int) -> GlobalMemory | None:
         """What has been allocated at an address, if anything is there still."""

@@ -1,0 +1,116 @@
+"""What a page asserts on a GPU holds there for everybody: beside others who use it, and with a slow host.
+
+Pages run here as on a GPU, without what they assert of the simulated device alone, and all times are shaken:
+calls of the host take longer than usual, at times much longer, and so does what the device does. Exercises
+are left out, since they have simulated devices of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import json
+import linecache
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import exercises
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated.adversary import Adversary, Whim
+
+SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
+PAGES = sorted(path.stem for path in SOLUTIONS.glob("*.ipynb"))
+
+
+class Neighbours(Adversary):
+    """Who else uses the GPU: everything takes up to twice as long, or has to wait, or loses a time slice."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._random = random.Random(seed)
+
+    def whim(self) -> Whim:
+        draw = self._random
+        delay = draw.expovariate(1 / 60) if draw.random() < 0.3 else 0.0
+        lost = draw.random() < 0.06
+        return Whim(delay, 10 ** draw.uniform(1, 3) if lost else draw.uniform(1, 2))
+
+
+class Shared(SimDevice):
+    """Its host is interrupted now and then."""
+
+    def __init__(self, seed: int) -> None:
+        self._interruptions = random.Random(seed)
+        super().__init__(machine=Machine())
+        self.adversary = Neighbours(seed)
+
+    def spend(self, us: float) -> tuple[float, float]:
+        draw = self._interruptions
+        pause = draw.expovariate(1 / 400) if draw.random() < 0.05 else 0.0
+        return super().spend(us * draw.uniform(0.7, 2.5) + pause)
+
+
+class _AsOnAGpu(ast.NodeTransformer):
+    def visit_If(self, node: ast.If) -> ast.If:
+        self.generic_visit(node)
+        if ast.unparse(node.test) == "device.simulated" and not node.orelse:
+            node.test = ast.Constant(False)
+        return node
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[SimDevice]:
+    monkeypatch.chdir(tmp_path)
+    device = Shared(seed=1)
+    monkeypatch.setattr(agt, "use", lambda *_: device)
+    monkeypatch.setattr(exercises, "check", lambda *_: None)
+    with agt.using(device):
+        yield device
+    plt.close("all")
+
+
+async def run(cells: list[str], page: str) -> None:
+    """One after the other, as a notebook does: `await` is allowed at the top."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for number, source in enumerate(cells):
+        name = f"<{page}, cell {number}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        tree = ast.fix_missing_locations(_AsOnAGpu().visit(ast.parse(source)))
+        code = compile(tree, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        result = eval(code, names)
+        if inspect.isawaitable(result):
+            await result
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("shared")
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_says_nothing_that_others_on_the_gpu_could_make_wrong(page: str) -> None:
+    cells = json.loads((SOLUTIONS / f"{page}.ipynb").read_text(encoding="utf-8"))["cells"]
+    asyncio.run(run(["".join(c["source"]) for c in cells if c["cell_type"] == "code"], page))
+
+
+@pytest.mark.usefixtures("shared")
+def test_a_bold_claim_is_found() -> None:
+    bold = """
+import asyncgpu_tutor as agt
+
+device, took = agt.use("auto"), []
+for _ in range(20):
+    start = device.now()
+    agt.ones(4).sync()
+    took.append(device.now() - start)
+if device.simulated:
+    assert False, "this is not asserted of a GPU"
+"""
+    asyncio.run(run([bold], "bold"))
+    with pytest.raises(AssertionError):
+        asyncio.run(run([f"{bold}assert max(took) < 2 * min(took)"], "bold"))

@@ -162,7 +162,7 @@ built.reveal(
 
 # %% [markdown] id=describe-read
 # `doubled(x)` has not done anything yet. It has written down *what* is to be done. Such a description is called an **operation**, and it is like a recipe:
-# reading it leaves everybody hungry. (The C code of the kernel was not even looked at.) To cook it, `await` it.
+# reading it leaves everybody hungry. To cook it, `await` it.
 #
 # `await op` runs the operation and **pauses** until the result is there. Only the code that says `await` pauses. Python keeps a list of other things
 # to do, and its **event loop** goes on with those meanwhile. A function with `await` in it has to begin with `async def`. A notebook cell may `await` as it is;

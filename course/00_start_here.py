@@ -162,10 +162,10 @@ built.reveal(
 
 # %% [markdown] id=describe-read
 # `doubled(x)` has not done anything yet. It has written down *what* is to be done. Such a description is called an **operation**, and it is like a recipe:
-# reading it leaves everybody hungry. (The C code of the kernel was not even looked at.) To cook it, `await` it.
+# reading it leaves everybody hungry. To cook it, `await` it.
 #
-# `await op` runs the operation and **pauses** until the result is there. Only the code that says `await` pauses. Python has a list of other things to do,
-# the **event loop**, and goes on with those meanwhile. A function with `await` in it has to begin with `async def`. A notebook cell may `await` as it is;
+# `await op` runs the operation and **pauses** until the result is there. Only the code that says `await` pauses. Python keeps a list of other things
+# to do, and its **event loop** goes on with those meanwhile. A function with `await` in it has to begin with `async def`. A notebook cell may `await` as it is;
 # [chapter 06](06_await.ipynb) shows how a script does it.
 
 # %% id=describe-check tags=asserts
@@ -244,7 +244,7 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
 # %% [markdown] id=meanwhile
 # ## Python has things to do
 #
-# What if Python does its job first and waits afterwards? Three lines:
+# What if Python does its job first and waits afterwards? Four lines:
 #
 # ```python
 # task = agt.spawn(doubled(x))    # make a task of it

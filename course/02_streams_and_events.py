@@ -422,7 +422,7 @@ with agt.using("sim"):
 # %% [markdown] id=who-waits
 # ## Who waits for what
 #
-# There are several ways to wait by now:
+# The ways to wait, so far:
 #
 # | call | who waits | until |
 # |---|---|---|

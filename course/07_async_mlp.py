@@ -177,7 +177,7 @@ check("07-stages", stages)
 # ### Exercise: the chain
 #
 # The version below is right, and slow: it waits after each of its steps. Make it *one* lazy operation. Then everything in it goes to one stream, in order, and
-# Python waits once. (The stages are arguments, because we are going to swap one of them later.)
+# Python waits once. (The stages are arguments: we are going to swap one of them.)
 
 
 # %% id=07-chain starter
@@ -640,12 +640,12 @@ print(f"It needs {naive.bytes_needed:,} bytes, and moves {naive.bytes_moved:,}."
 print(f"Its warps ask global memory {asked:,} times.")
 
 # %% [markdown] id=tiles-idea
-# (A **warp** is 32 threads of a block that go in step. **Global memory** is what we have called the device's memory so far.) Every number of `a` is
+# (A **warp** is 32 threads of a block that go in step. **Global memory** is the device's memory.) Every number of `a` is
 # needed for a whole row of `c`, so 64 threads fetch it, each for itself.
 #
 # The threads of a block can do better, because they have a small and fast memory in common: an array that is declared `__shared__` exists once for each block. So a block computes its 16 x 16 elements of `c` in steps. For each step,
 #
-# 1. it fetches a **tile** of `a` and a tile of `b`, 16 x 16 numbers each: every thread one of each;
+# 1. it fetches a **tile** of `a` and a tile of `b`, 16 x 16 numbers each;
 # 2. it waits until all have done so: `__syncthreads()`, a **barrier**;
 # 3. every thread adds up 16 products, and finds all it needs in the two tiles;
 # 4. it waits again, so that nobody overwrites a tile that somebody still reads.
@@ -797,28 +797,34 @@ if device.simulated:
 # %% [markdown] id=whole
 # ## The whole program
 #
-# Here are your stages, your chain, your weights and your graph on one page, as you would put them into a file. (There, the last line is `asyncio.run(program(...))`.)
+# Here is all of yours on one page, as you would put it into a file. (There, the last line is `asyncio.run(program(...))`.)
 
 # %% id=program
-def one_batch(x, w0, w1):
-    """From the host and back to it, as one lazy operation."""
+def gemm(x, w0, hidden):
+    m, k = x.shape
+    n = hidden.shape[1]
+    return agt.sgemm_naive(m, n, k, 1.0, x, w0, 0.0, hidden.partition(16, 16)).output()
+
+
+def matvec(hidden, w1, output):
+    rows, columns = hidden.shape
+    return agt.matvec_naive(rows, columns, hidden, w1, output.partition(256)).output()
+
+
+def relu(output):
+    blocks = output.partition(256)
+    return agt.relu(output.size, blocks, blocks).output()
+
+
+def mlp(x, w0, w1, gemm=gemm):
+    """One batch, from the host and back to it, as one lazy operation."""
     n = len(x)
 
     def stages(arrays):
         x, hidden, output = arrays
-        return gemm(x, hidden).and_then(lambda hidden: matvec(hidden, output)).and_then(relu)
+        return gemm(x, w0, hidden).and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
 
-    def gemm(x, hidden):
-        return agt.sgemm_naive(n, n, n, 1.0, x, w0, 0.0, hidden.partition(16, 16)).output()
-
-    def matvec(hidden, output):
-        return agt.matvec_naive(n, n, hidden, w1, output.partition(256)).output()
-
-    def relu(output):
-        blocks = output.partition(256)
-        return agt.relu(n, blocks, blocks).output()
-
-    room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, n)), agt.zeros(n))
+    room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
     return room.and_then(stages).to_host()
 
 
@@ -827,9 +833,9 @@ async def program(inputs):
         agt.h2d(agt.pin(inputs.w0), "W0").share(),
         agt.h2d(agt.pin(inputs.w1), "W1").share(),
     )
-    arms = [one_batch(agt.pin(x), w0, w1).prepare().launch() for x in inputs.batches]
+    arms = [mlp(agt.pin(x), w0, w1).prepare().launch() for x in inputs.batches]
     graph = agt.overlap(*arms).graph_on(agt.create_stream())
-    results = [np.array(result) for result in await graph.launch()]  # the next launch overwrites its own
+    results = [np.array(result) for result in await graph.launch()]  # a copy: the next launch overwrites it
     for i, result in enumerate(results):
         verdict = "[ReLU OK]" if (result >= 0).all() else "[ReLU FAILED]"
         print(f"Batch {i}: {result.size} elements, first 4 = {result[:4]} {verdict}")

@@ -656,9 +656,10 @@ def capture(ops, stream):
 
 # %% id=07-capture cause="one behind the other"
 def capture(ops, stream):
+    arms = [op.prepare().launch() for op in ops]
     with agt.CudaGraph.scope(stream) as scope:
-        for op in ops:
-            scope.record(op.prepare().launch())
+        for arm in arms:
+            scope.record(arm)
     return scope.graph
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import metadata
@@ -82,6 +83,7 @@ class _Session:
 
     def __init__(self) -> None:
         self.users = 0
+        self.devices: set[int] = set()
         self.records: list[Record] = []
         self.calls: list[Call] = []
         self.ours: dict[int, int] = {}  # our id, by CUPTI's correlation id
@@ -104,6 +106,7 @@ class _Session:
         """Switch them off when nobody needs them any more."""
         self.users -= 1
         if self.users == 0:
+            self.devices.clear()
             self._stop()
 
     def _start(self, everything: bool) -> None:
@@ -220,6 +223,7 @@ class CuptiRecorder:
         self._drafts: dict[int, tuple[Sequence[Draft], float]] = {}
         self._host: list[tuple[Draft, float, float]] = []
         self._cupti: Any = _session.open(everything)
+        _session.devices.add(ordinal)
         self._leads = _session.users == 1  # a call that is on no device is told of by one recorder
         self._kind = self._cupti.ExternalCorrelationKind.CUSTOM0
         self._warm_up()
@@ -280,6 +284,9 @@ class CuptiRecorder:
             for draft, records in zip(drafts, by_draft(drafts, found.get(number, ())), strict=True):
                 timed = [record for record in records if record.timed]
                 pieces.append((draft, at, records, timed))
+                if draft.stream is not None and draft.kind != "graph":
+                    ours = (record.stream for record in timed if not record.node)
+                    self._streams.update(dict.fromkeys(ours, draft.stream))
         others = self._of_others(line, host, until)
         asked = {draft.id: line.us(call.start) for draft, call in others}
         late = late_by(
@@ -290,10 +297,6 @@ class CuptiRecorder:
             begin = min((line.us(r.start) + late for r in timed), default=at)
             end = max((line.us(r.end) + late for r in timed), default=at)
             self.log.finish(draft, max(begin, at), end, **_facts(records))
-            if draft.stream is not None and draft.kind != "graph":
-                self._streams.update(
-                    dict.fromkeys((r.stream for r in timed if not r.node), draft.stream)
-                )
         for draft, record in others:
             moved = 0.0 if isinstance(record, Call) else late
             self.log.finish(draft, line.us(record.start) + moved, line.us(record.end) + moved)
@@ -358,6 +361,14 @@ class CuptiRecorder:
                 and not within(ours, middle, middle + 1e-3)
             ):
                 theirs.append(call)
+        elsewhere = sorted({record.device for record in fresh} - _session.devices)
+        if elsewhere and self._leads:
+            names = " and ".join(f"cuda:{device}" for device in elsewhere)
+            warnings.warn(
+                f"{names} worked as well, and this recording leaves that out: agt.use('cuda:{elsewhere[0]}') "
+                "before it",
+                stacklevel=2,
+            )
         return drafts_of_others(records, theirs, self._streams, self.log.numbers)
 
     def _anchor(self) -> Anchor:

@@ -19,16 +19,16 @@ cupti-python 13.0.1 on an H200.
 from __future__ import annotations
 
 import itertools
-import os
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from cupy.cuda import runtime
 
+from asyncgpu_tutor.devices.cuda.attached_profiler import profiler_attached
 from asyncgpu_tutor.devices.cuda.cupti_records import (
     Anchor,
     Call,
@@ -52,11 +52,6 @@ FLUSHES = (0, 0, 0, 0, 1)
 PAUSE = 2e-4  # s, for CUPTI's own thread to complete its records
 DRIVER = 13000  # what driverGetVersion returns from 580 on
 BUFFER = 4 * 2**20  # bytes: some twenty thousand records
-
-# What a profiler leaves in the environment, and in the process, of a program that it runs. CUPTI says no to a
-# second client, but not to all of them.
-SIGNS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "NV_COMPUTE_PROFILER_PERFWORKS_DIR")
-LIBRARIES = ("ToolsInjection", "/nsight-compute/", "/nsight-systems/", "libcuda-injection")
 
 # Calls that enqueue: CUPTI keeps records of these, and of no others, such as the queries of a waiting task.
 CALLS = frozenset(
@@ -86,6 +81,7 @@ class _Session:
 
     def __init__(self) -> None:
         self.users = 0
+        self.devices: set[int] = set()
         self.records: list[Record] = []
         self.calls: list[Call] = []
         self.ours: dict[int, int] = {}  # our id, by CUPTI's correlation id
@@ -108,6 +104,7 @@ class _Session:
         """Switch them off when nobody needs them any more."""
         self.users -= 1
         if self.users == 0:
+            self.devices.clear()
             self._stop()
 
     def _start(self, everything: bool) -> None:
@@ -224,6 +221,7 @@ class CuptiRecorder:
         self._drafts: dict[int, tuple[Sequence[Draft], float]] = {}
         self._host: list[tuple[Draft, float, float]] = []
         self._cupti: Any = _session.open(everything)
+        _session.devices.add(ordinal)
         self._leads = _session.users == 1  # a call that is on no device is told of by one recorder
         self._kind = self._cupti.ExternalCorrelationKind.CUSTOM0
         self._warm_up()
@@ -284,6 +282,9 @@ class CuptiRecorder:
             for draft, records in zip(drafts, by_draft(drafts, found.get(number, ())), strict=True):
                 timed = [record for record in records if record.timed]
                 pieces.append((draft, at, records, timed))
+                if draft.stream is not None and draft.kind != "graph":
+                    ours = (record.stream for record in timed if not record.node)
+                    self._streams.update(dict.fromkeys(ours, draft.stream))
         others = self._of_others(line, host, until)
         asked = {draft.id: line.us(call.start) for draft, call in others}
         late = late_by(
@@ -294,10 +295,6 @@ class CuptiRecorder:
             begin = min((line.us(r.start) + late for r in timed), default=at)
             end = max((line.us(r.end) + late for r in timed), default=at)
             self.log.finish(draft, max(begin, at), end, **_facts(records))
-            if draft.stream is not None and draft.kind != "graph":
-                self._streams.update(
-                    dict.fromkeys((r.stream for r in timed if not r.node), draft.stream)
-                )
         for draft, record in others:
             moved = 0.0 if isinstance(record, Call) else late
             self.log.finish(draft, line.us(record.start) + moved, line.us(record.end) + moved)
@@ -362,6 +359,14 @@ class CuptiRecorder:
                 and not within(ours, middle, middle + 1e-3)
             ):
                 theirs.append(call)
+        elsewhere = sorted({record.device for record in fresh} - _session.devices)
+        if elsewhere and self._leads:
+            names = " and ".join(f"cuda:{device}" for device in elsewhere)
+            warnings.warn(
+                f"{names} worked as well, and this recording leaves that out: agt.use('cuda:{elsewhere[0]}') "
+                "before it",
+                stacklevel=2,
+            )
         return drafts_of_others(records, theirs, self._streams, self.log.numbers)
 
     def _anchor(self) -> Anchor:
@@ -374,24 +379,6 @@ class CuptiRecorder:
             if (late - early) / 2e3 < best.uncertainty:
                 best = Anchor(theirs, (early + late) / 2e3, (late - early) / 2e3)
         return best
-
-
-def profiler_attached() -> str:
-    """What shows that a profiler runs this process; empty if nothing does."""
-    for sign in SIGNS:
-        if os.environ.get(sign):
-            return sign
-    try:
-        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # not Linux
-        return ""
-    for line in maps.splitlines():
-        path = line[line.find("/") :]
-        name = path.rpartition("/")[2]
-        # CUPTI itself may come from a profiler's folder, and is then no sign of the profiler.
-        if any(library in path for library in LIBRARIES) and not name.startswith("libcupti"):
-            return name
-    return ""
 
 
 def _too_old() -> str:

@@ -196,9 +196,24 @@ def test_our_own_calls_and_waits_are_told_of_under_names_of_ours_alone(cupti: Cu
     begin = cupti.now
     cupti.call(Runtime.cudaStreamSynchronize_v3020)
     recorder.add_host(wait, begin / 1e3, cupti.now / 1e3)
+    launch(cupti, "cupy_tanh")
     recorder.settle()
     recorder.close()
-    assert [(span.kind, span.name) for span in log.spans] == [("wait", "op"), ("kernel", "relu")]
+    assert [(span.kind, span.name, span.stream) for span in log.spans] == [
+        ("wait", "op", None),
+        ("kernel", "relu", 1),
+        ("call", "launch cupy_tanh", None),
+        ("kernel", "cupy_tanh", 1),  # another library was lent our stream
+    ]
+
+
+def test_work_of_a_gpu_that_is_not_recorded_is_not_left_out_silently(cupti: Cupti) -> None:
+    def program() -> None:
+        launch(cupti)
+        cupti.pending[-1].device_id = 1
+
+    with pytest.warns(UserWarning, match=r"cuda:1 worked as well.*agt\.use\('cuda:1'\)"):
+        assert recorded(cupti, program) == []
 
 
 def test_calls_are_not_told_of_where_only_our_own_work_is_recorded(cupti: Cupti) -> None:

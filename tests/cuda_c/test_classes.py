@@ -36,6 +36,32 @@ __device__ Vec operator*(const Vec& v, float a) { return a * v; }
 """
 
 
+class TestFriends:
+    def test_a_declaration_says_nothing_new(self) -> None:
+        before = """class Half { int v; friend class Other; static_assert(sizeof(int) == 4, "as on a GPU");
+            public: __device__ Half(int v) : v(v) {}
+            friend __device__ int twice(Half a); friend class Third;
+            int w = 3; };
+        __device__ int twice(Half a) { return 2 * a.v + a.w; }"""
+        assert ints("twice(Half(i))", before) == [2 * i + 3 for i in range(32)]
+
+    def test_one_with_a_body_is_a_function_of_the_file(self) -> None:
+        before = """struct V { int a; int b = 1;
+            friend __device__ V operator*(int s, const V& v) { V r; r.a = s * v.a; r.b = s; return r; }
+            friend __device__ int sum(V v) { int s = v.a; s += v.b; return s; }
+            int c = 2; };"""
+        assert body("V v; v.a = i; V w = 3 * v; o[i] = sum(w) + w.c;", before=before)[
+            1
+        ].tolist() == [3 * i + 5 for i in range(32)]
+
+    def test_of_a_template_it_is_refused_with_a_way_out(self) -> None:
+        before = (
+            "template <typename T> struct V { T a; friend __device__ int f(V v) { return 1; } };"
+        )
+        with pytest.raises(errors.UnsupportedFeatureError, match="write it behind the struct"):
+            ints("V<int>{1}.a", before)
+
+
 class TestMembers:
     @pytest.mark.parametrize(
         ("code", "value"),

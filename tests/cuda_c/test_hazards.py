@@ -116,6 +116,9 @@ void relu(float* x, int n) {
             "int* p; for (int j = 0; j < 2; j++) { int a[2] = {j, j}; p = a; } o[i] = p[1];",
             "int* p = &o[i]; if (i == 7) { int a; p = &a; } *p = 1;",
             "o[i] = *escape(i);",
+            # The even lanes' is gone first, then that of the odd ones.
+            "int* p; for (int j = 0; j < 2; j++) if (i % 2 == j) { int a = j; p = &a; } if (i % 2 == 0) o[i] = *p;",
+            "int* p; for (int j = 0; j < 2; j++) if (i % 2 == j) { int a = j; p = &a; } if (i % 2 == 1) o[i] = *p;",
         ],
     )
     def test_a_pointer_to_what_is_no_more(self, text: str) -> None:

@@ -33,6 +33,8 @@ LOOPS = {
     "shared": """__shared__ float p[16][17]; __shared__ float q[64]; q[t] = b[i]; p[t / 16][t % 16] = a[i];
         __syncthreads(); float s = 0; for (int j = 0; j < 16; j++) s += p[t % 4][j] * q[j * 4];
         __syncthreads(); q[t] = s; for (int j = 0; j < 8; j++) s += q[t]; x[i] = s;""",
+    "shared for long": """__shared__ float q[64]; q[t] = b[i]; __syncthreads();
+        float s = 0; for (int j = 0; j < 64; j++) s += q[j] * q[j ^ t]; x[i] = s;""",
     "local": """float r[8]; for (int j = 0; j < 8; j++) r[j] = a[i + j]; float* p = r;
         float s = 0; for (int j = 0; j < 8; j++) s += r[j] * p[7 - j]; x[i] = s;""",
     "vector": """const float4* v = (const float4*)a; float s = 0;

@@ -343,6 +343,15 @@ class TestWithinAWarp:
         with pytest.raises(errors.BarrierError):
             launch(source % "if (i != 7) __syncthreads();", "k", 1, 64, o * 0, flag * 0)
 
+    def test_a_loop_that_prints_while_it_waits_lets_the_others_go_on(self) -> None:
+        source = """extern "C" __global__ void k(int* flag) {
+            if (threadIdx.x < 31) { while (atomicAdd(flag, 0) == 0) printf("not yet"); }
+            else atomicExch(flag, 1); }"""
+        flag = np.zeros(1, np.int32)
+        told = launch(source, "k", 1, 32, flag, limits=Limits(step_budget=1000)).printed
+        assert flag[0] == 1
+        assert "not yet" in told
+
     def test_what_a_loop_changes_by_a_reference_is_seen(self) -> None:
         source = """struct Timer { int left; __device__ bool poll() { return left-- > 0; } };
         __device__ void wait(Timer& timer, int* flag) {
@@ -370,6 +379,7 @@ class TestEndless:
             "while (o[1] == 0) { }",
             "int j = 0; while (o[1] == 0) { j++; }",
             "int j = i; do { j = j % 2 ? j : 1; } while (j);",
+            'while (i < 40) printf("again");',
         ],
     )
     def test_a_loop_that_changes_nothing_is_seen_at_once(self, text: str) -> None:

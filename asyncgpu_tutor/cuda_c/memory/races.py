@@ -252,10 +252,10 @@ class Shadow:
         fence, atomic = team.launch.fence_time, team.launch.atomic_time
         published = (fence[theirs] >= when) & (atomic[mine] >= fence[theirs])
         if team.launch.watches:
+            # An earlier fence than the last may have done it. Cells that nobody has touched race with
+            # nothing, and are left out to save time.
             since = (other >= 0) & (fence[theirs] >= when) & ~published
-            for k in np.flatnonzero(
-                since
-            ).tolist():  # an earlier fence than the last may have done it
+            for k in np.flatnonzero(since).tolist():
                 first, last = int(when[k]), int(atomic[mine[k]])
                 published[k] = team.launch.fenced_between(int(theirs[k]), first, last)
         counted = by_atomic & (fence[mine] > 0) & (atomic[mine] >= when)

@@ -134,7 +134,9 @@ class _Parser(StructParser):
             return
         start, scopes = self.position, len(self.type_names)
         try:
+            self.friends = []
             self.result.order.append(self.struct(template))
+            self.result.functions += self.friends
         except KernelCompileError as error:
             if not self.heads_only and not isinstance(error, UnsupportedFeatureError):
                 raise

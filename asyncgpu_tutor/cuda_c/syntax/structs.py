@@ -16,6 +16,7 @@ class StructParser(StatementParser):
     """Reads functions and structs."""
 
     heads_only = False  # skip the bodies of functions
+    friends: list[ast.Function]  # with a body, of the struct that was read last
 
     # -- functions
 
@@ -193,7 +194,7 @@ class StructParser(StatementParser):
         self.type_names.append(dict.fromkeys(inherited, True))
         nested = self.nested_types.setdefault(name, set())
         while not self.at("}"):
-            self._member(out)
+            self._member(out, template)
             nested |= {n for n, is_type in self.type_names[-1].items() if is_type}
         self.type_names.pop()
         self.need("}")
@@ -228,19 +229,15 @@ class StructParser(StatementParser):
             self.fail("this struct has no name", out.at)
         return out
 
-    def _member(self, out: ast.StructDef) -> None:
-        token = self.token
-        if self.at("public", "private", "protected"):
-            self.advance()
+    def _member(self, out: ast.StructDef, template: ast.Template | None) -> None:
+        if self.accept(";"):
+            return
+        if self.accept("public", "private", "protected"):
             self.need(":")
-        elif self.accept(";") or self.at("friend", "static_assert"):
-            while self.at("friend", "static_assert") or (
-                token.text == "friend" and not self.at(";")
-            ):
-                self.advance()
-                if token.text == "static_assert":
-                    self.position -= 1
-                    self.skip_attribute()
+        elif self.at("static_assert"):
+            self.skip_attribute()
+        elif self.accept("friend"):
+            self._friend(template is not None)
         elif self.at("typedef", "using"):
             item = self.alias()
             if isinstance(item, ast.Declaration | ast.StructDef):
@@ -248,11 +245,27 @@ class StructParser(StatementParser):
         elif self.at_struct():
             out.members.append(self.struct(None))
         elif self.at("template"):
-            template = self.template_head()
-            self._function_or_data(out, template)
+            self._function_or_data(out, self.template_head())
             self.type_names.pop()
         else:
             self._function_or_data(out, None)
+
+    def _friend(self, templated: bool) -> None:
+        """What may see private members, as everything does here; a body makes it a function of the file."""
+        start = self.position
+        while not self.at(";", "{"):
+            self.advance()
+        if self.accept(";"):
+            return
+        if templated:
+            self.unsupported(
+                "a friend function in a struct template is not supported: write it behind the struct"
+            )
+        self.position = start
+        storage, base = self.specifiers()
+        returns = self.pointers(base)
+        name = self.operator_name() or self.identifier()
+        self.friends.append(self.function(storage, returns, name, None))
 
     def _function_or_data(self, out: ast.StructDef, template: ast.Template | None) -> None:
         token = self.token

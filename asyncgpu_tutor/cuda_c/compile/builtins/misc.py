@@ -112,7 +112,6 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
 
     def run(t: Team, m: Mask) -> Any:
         launch = t.launch
-        launch.changes += 1
         room = launch.limits.printed_lines - len(launch.printed)
         values = [None if x is not None else r(t, m) for r, x in zip(runs, texts, strict=True)]
         for lane in m.index[: max(room, 0)]:

@@ -65,11 +65,13 @@ class Scalar:
 class FunctionPointer(Scalar):
     """The address of a device function: a number of 8 bytes, which means something to a call alone.
 
-    `params` are the types of the parameters; the name tells which of them are references.
+    `params` are the types of the parameters; the name tells which of them are references. `overloaded` is the
+    name of a function of which the type that is wanted has to say which one is meant.
     """
 
     returns: CType
     params: tuple[CType, ...]
+    overloaded: str = ""
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,11 @@ def function_pointer(
     words = [spelled(ctype) + ("&" if reference else "") for ctype, reference in pairs]
     name = f"{spelled(returns)} (*)({', '.join(words)})"
     return FunctionPointer(name, ULLONG.dtype, ULLONG.kind, ULLONG.rank, returns, params)
+
+
+def overloaded_function(name: str) -> FunctionPointer:
+    """What the address of a function is called of which several are meant as yet."""
+    return FunctionPointer(name, ULLONG.dtype, ULLONG.kind, ULLONG.rank, VOID, (), name)
 
 
 def size_of(ctype: CType) -> int:

@@ -30,6 +30,12 @@ template <typename R, typename A> __device__ R deduced(R (*f)(A), A v) { return 
 __device__ void grow(int* p) { *p += 2; }
 __device__ void refer(float& p) { p += 2; }
 template <typename F> __device__ void on(F f, float& p) { f(p); }
+__device__ float several(float a) { return 100 * a; }
+__device__ int several(int a) { return 1000 * a; }
+__device__ float several(float a, float b) { return a + b; }
+template <typename T> __device__ T given(T (*f)(T), T v) { return f(v); }
+__device__ int takes(int (*f)(float)) { return 0; }
+__device__ int takes(int (*f)(int)) { return 1; }
 struct Step { op_t f; float by; };
 """
 
@@ -47,6 +53,11 @@ def values(text: str) -> list[int]:
         ("known<square>(3.0f) + known<triple<float>>(1.0f)", 12),
         ("deduced(square, 3.0f)", 9),
         ("deduced(triple<int>, n)", 96),
+        ("apply([](float a) { return a * 2 + 1; }, 3.0f)", 7),
+        ("apply_two([](float a, float b) { constexpr int K = 3; return a * K - b; }, 3, 2)", 7),
+        ("apply(triple, 2.0f) + apply(&several, 2.0f) + apply_two(several, 2, 3)", 6 + 200 + 5),
+        ("given<int>(several, 4) + given<float>(several, 4.0f)", 4000 + 400),
+        ("takes(several)", 1),
         ("sizeof(op_t) + sizeof(Step)", 24),
         ("(table[0] == add) + (table[1] != mul) + !nothing + (nothing == nullptr)", 3),
     ],
@@ -68,6 +79,12 @@ def test_functions_that_are_known(expression: str, value: int) -> None:
         "op_t mine[2] = {add, mul}; o[i] = mine[i & 1](i, 3);",
         "__shared__ op_t all[2]; if (i < 2) all[i] = i ? mul : add; __syncthreads(); o[i] = all[i % 2](i, 3);",
         "auto f = &add; if (i % 2 == 1) f = mul; o[i] = apply_two(f, i, 3);",
+        "op_t f = [](float a, float b) { return a + b; }; if (i % 2) f = mul; o[i] = f(i, 3);",
+        "op_t both[2] = {[](float a, float b) -> float { return b + a; }, mul}; o[i] = both[i & 1](i, 3);",
+        "op_t f = add; if (i % 2) f = [](auto a, auto b) { return a * b; }; o[i] = apply_two(f, i, 3);",
+        "Step s = {[](float a, float b) { return a * b; }, 3}; if (i % 2 == 0) s.f = add; o[i] = s.f(i, s.by);",
+        "float (*f)(float, float) = several; if (i % 2) f = mul; o[i] = f(i, 3);",
+        "op_t f = mul; if (i % 2 == 0) f = &several; o[i] = f(i, 3);",
     ],
 )
 def test_each_thread_calls_its_own(text: str) -> None:
@@ -128,6 +145,17 @@ def test_null_cannot_be_called() -> None:
         ("o[i] = add + 1;", r"operator '\+' cannot take the address of a function"),
         ("o[i] = add;", "cannot be used as 'int'"),
         ("op_t f = 5;", "cannot be used as"),
+        ("int (*f)(float) = several; o[i] = f(1);", "no function 'several' is a"),
+        ("auto f = several; o[i] = f(1);", "'several' is several functions"),
+        ("o[i] = (*several)(1);", "call 'several' by its name"),
+        ("float (*f)(float) = [&](float a) { return a; };", "cannot be used as"),
+        ("float (*f)(float) = [n](float a) { return a * n; };", "cannot be used as"),
+        (
+            "float (*f)(float) = [](float a) { return a * 2.0; }; o[i] = f(1);",
+            "returns a 'double', and is used",
+        ),
+        ("float (*f)(int) = [](float a) { return a; }; o[i] = f(1);", "cannot be used as"),
+        ("float (*f)(float) = [](float a) { return a * n; };  o[i] = f(1);", "does not capture"),
     ],
 )
 def test_what_no_compiler_takes(text: str, message: str) -> None:
@@ -140,13 +168,24 @@ def test_what_no_compiler_takes(text: str, message: str) -> None:
     ("text", "message"),
     [
         ("void (*f)(float&) = refer; float v; f(v);", "takes or returns references"),
-        ("o[i] = apply(triple, 2.0f);", "write triple<...>"),
-        ("float (*f)(float) = [](float a) { return a; };", "take it as a template's parameter"),
     ],
 )
 def test_what_only_a_gpu_takes(text: str, message: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=message):
         values(text)
+
+
+def test_a_lambda_means_something_in_its_own_kernel() -> None:
+    kernels = """
+    __global__ void first(float* x, int n) { __shared__ float s; s = 5;  __syncthreads();
+        op_t f = [](float a, float b) { return a + s; }; if (n) f = mul; x[threadIdx.x] = f(threadIdx.x, 2); }
+    __global__ void second(float* x, int n) {
+        op_t f = add; if (n) f = mul; x[threadIdx.x] = f(threadIdx.x, 2); }"""
+    program = compile_source(BEFORE + kernels)
+    for name, n, expected in (("first", 0, [5, 6]), ("second", 0, [2, 3]), ("second", 1, [0, 2])):
+        x = np.zeros(2, np.float32)
+        launch(program, name, 1, 2, x, n)
+        assert x.tolist() == expected
 
 
 def test_a_function_that_reaches_itself_by_its_address_is_recursion() -> None:

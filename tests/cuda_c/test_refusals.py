@@ -128,7 +128,7 @@ FILES_WRONG = [
 
 UNSUPPORTED = [
     'asm("nop;");',
-    "auto f = [](int a) { return [=]() { return a; }; }; f(1);",
+    "auto f = [&](int a) { return [=]() { return a; }; }; f(1);",
     "goto end; end: x[i] = 1;",
     "kernel<<<1, 1>>>();",
     "static int s = 0;",

@@ -56,17 +56,25 @@ def _closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
 def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:
     """The variables of which a lambda keeps the value, and what that is."""
     out = {name: given for name, given in node.captures if given is not None}
+    if node.default == "&":
+        return list(out.items())
     named = {name for name, _ in node.captures}
-    body = list(ast.parts_of(node.function.body)) if node.copies else []
+    body = list(ast.parts_of(node.function.body))
     own = {param.name for param in node.function.params}
     own |= {part.name for part in body if isinstance(part, ast.Declarator)}
+    measured = [id(p) for s in body if isinstance(s, ast.SizeOf) for p in ast.parts_of(s.operand)]
     for part in body:
-        if isinstance(part, ast.Name | ast.Call) and part.name not in named | own | out.keys():
+        if not isinstance(part, ast.Name | ast.Call) or id(part) in measured:
+            continue
+        if part.name not in named | own | out.keys():
             found = c.scope.find(part.name)
             # Variables of the block and of the file are shared by all who know their names.
             local = isinstance(found, Variable) and (found.thread or not found.memory)
-            if local or isinstance(found, Alias):
-                out[part.name] = ast.Name(at=part.at, name=part.name)
+            if not local and not isinstance(found, Alias):
+                continue
+            if not node.default:
+                c.fail(part.at, f"this lambda does not capture '{part.name}': write [{part.name}]")
+            out[part.name] = ast.Name(at=part.at, name=part.name)
     return list(out.items())
 
 

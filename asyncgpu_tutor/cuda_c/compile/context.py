@@ -23,7 +23,7 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import VOID, Array, CType, Struct, needs_memory
+from asyncgpu_tutor.cuda_c.types import VOID, Array, CType, FunctionPointer, Struct, needs_memory
 
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
 CompileStatement: TypeAlias = "Callable[[Context, Any], Execute]"
@@ -44,6 +44,8 @@ class Rules:
         Makes a struct by its constructor, as a value; or, given a place, there.
     by_address : callable
         Calls a function by its address.
+    address_as : callable
+        The address of an overloaded function or a lambda as one of a type; None if there is none.
     """
 
     expressions: Mapping[type[Expression], Compile]
@@ -52,6 +54,7 @@ class Rules:
     overloaded: Callable[[Context, str, list[Expr], Position], Expr | None]
     construct: Callable[[Context, Class, list[Expr], Position, Expr | None], Expr]
     by_address: Callable[[Context, Any, Expr], Expr]
+    address_as: Callable[[Context, CType, FunctionPointer, Position], Expr | None]
 
 
 @dataclass

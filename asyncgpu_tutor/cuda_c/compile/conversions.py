@@ -133,12 +133,14 @@ def _convert_function(c: Context, expr: Expr, target: CType, at: Position) -> Ex
     if isinstance(target, FunctionPointer) and expr.constant is not None and expr.constant == 0:
         return constant(target, 0, at)
     source = spelled(expr.type)
-    if isinstance(expr.type, FunctionPointer) and isinstance(target, FunctionPointer):
-        c.fail(at, f"the function is a '{source}', and a '{spelled(target)}' is wanted")
-    if c.class_of(expr.type) is not None:
-        c.unsupported(
-            at, f"a {source} as the address of a function: take it as a template's parameter"
-        )
+    if isinstance(target, FunctionPointer):
+        found = c.rules.address_as(c, expr.type, target, at)
+        if found is not None:
+            return found
+        if isinstance(expr.type, FunctionPointer) and expr.type.overloaded:
+            c.fail(at, f"no function '{source}' is a '{spelled(target)}'")
+        if isinstance(expr.type, FunctionPointer):
+            c.fail(at, f"the function is a '{source}', and a '{spelled(target)}' is wanted")
     c.fail(at, f"a value of type '{source}' cannot be used as '{spelled(target)}'")
 
 

@@ -48,6 +48,7 @@ from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
     Array,
     CType,
+    FunctionPointer,
     Pointer,
     Scalar,
     Struct,
@@ -181,6 +182,8 @@ def _auto(c: Context, item: Declarator) -> Execute:
         target = place_of(c, item.init)
         return _reference(c, item, target.type, item.type.const)
     new = decay(c.expression(item.init))
+    if isinstance(new.type, FunctionPointer) and new.type.overloaded:
+        c.fail(item.init.at, f"'{new.type.overloaded}' is several functions: say the type of one")
     if item.type.pointers and not isinstance(new.type, Pointer):
         c.fail(item.at, f"'auto* {item.name}' needs a pointer, not a '{spelled(new.type)}'")
     if isinstance(new.type, Void):

@@ -6,28 +6,37 @@ something takes, and so on. The host may read one from a variable and pass it to
 
 from __future__ import annotations
 
+import numpy as np
+
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import constant
+from asyncgpu_tutor.cuda_c.compile.record import Node
 from asyncgpu_tutor.cuda_c.compile.templates import bind_template, specialised
-from asyncgpu_tutor.cuda_c.compile.type_names import identity, pointer_type
-from asyncgpu_tutor.cuda_c.compile.typed import Expr, Number, Target, TypeBinding
+from asyncgpu_tutor.cuda_c.compile.type_names import identity, param_type, pointer_type
+from asyncgpu_tutor.cuda_c.compile.typed import Expr, Number, Scope, Target, TypeBinding
 from asyncgpu_tutor.cuda_c.syntax.ast import Function, Name
-from asyncgpu_tutor.cuda_c.types import FunctionPointer
+from asyncgpu_tutor.cuda_c.text.source import Position
+from asyncgpu_tutor.cuda_c.types import (
+    CType,
+    FunctionPointer,
+    function_pointer,
+    overloaded_function,
+)
+from asyncgpu_tutor.errors import KernelCompileError
 
 
 def function_address(c: Context, node: Name) -> Expr:
     """`name` or `name<...>` of a function, where it is not called: its address."""
     given = node.templates
-    functions = [
-        f
-        for f in c.functions[node.name]
-        if f.body is not None and (f.template is not None) == (given is not None)
-    ]
+    functions = [f for f in c.functions[node.name] if f.body is not None]
     functions = [f for f in functions if f.template is None or f.template.params]
-    if not functions:
-        c.unsupported(node.at, f"'{node.name}' without its arguments: write {node.name}<...>")
-    if len(functions) > 1:
-        c.unsupported(node.at, f"'{node.name}' has several forms: give one another name")
+    if given is not None:
+        functions = [f for f in functions if f.template is not None]
+    if len(functions) != 1 or (functions[0].template is not None and given is None):
+        if given is not None or not functions:
+            c.unsupported(node.at, f"'{node.name}' has several forms: give one another name")
+        kind = overloaded_function(node.name)
+        return Expr(kind, lambda t, m: np.uint64(0), node.at, c.note(Node()))
     (function,) = functions
     if function.refusal is not None:
         raise function.refusal
@@ -37,21 +46,78 @@ def function_address(c: Context, node: Name) -> Expr:
     if names is None:
         c.fail(node.at, f"'{node.name}' does not take these template arguments")
     function = specialised(c, function, names, c.functions[node.name], node.at)
-    bound = [b for b in names.names.values() if isinstance(b, TypeBinding | Number)]
-    key = (function.at, *[identity(b) for b in bound])
-    number = next((k for k, target in enumerate(c.targets, 1) if target.key == key), 0)
-    if not number:
-        c.targets.append(Target(key, function, names))
-        number = len(c.targets)
-    return constant(type_of(c, c.targets[number - 1]), number, node.at)
-
-
-def type_of(c: Context, target: Target) -> FunctionPointer:
-    """The type of a function's address."""
-    function = target.function
     if function.returns.base == "auto":
         c.unsupported(function.at, f"the address of '{function.name}', which returns auto")
-    with c.seen_from(target.names):
+    return _address(c, function, names, _type_of(c, function, names), node.at)
+
+
+def address_as(c: Context, source: CType, target: FunctionPointer, at: Position) -> Expr | None:
+    """The function of type `target` that an overloaded name, or a lambda that captures nothing, has.
+
+    A lambda that does not say what it returns counts as one that fits; its call sees whether it does.
+    """
+    known = c.class_of(source)
+    if known is not None:
+        functions = [f for f in known.methods.get("operator()", []) if f.static]
+    elif isinstance(source, FunctionPointer) and source.overloaded:
+        functions = c.functions[source.overloaded]
+    else:
+        return None
+    found: list[tuple[bool, Function, Scope]] = []
+    for function in functions:
+        template = function.template
+        if function.body is None or function.kernel or (template and not template.params):
+            continue
+        if len(function.params) != len(target.params):
+            continue
+        try:
+            outer = c.file_scope if known is None else known.scope
+            names = bind_template(c, function, target.params, None, at, outer)
+            if names is not None and _type_of(c, function, names, target.returns) == target:
+                found.append((template is not None, function, names))
+        except KernelCompileError:
+            continue  # a template that these types do not fit
+    found = [f for f in found if f[0] is min(f[0] for f in found)]
+    if len(found) != 1:
+        return None
+    _, function, names = found[0]
+    if known is not None:
+        return _address(c, function, names, target, at, source)
+    function = specialised(c, function, names, functions, at)
+    if function.refusal is not None:
+        raise function.refusal
+    return _address(c, function, names, target, at)
+
+
+def _address(
+    c: Context,
+    function: Function,
+    names: Scope,
+    ctype: FunctionPointer,
+    at: Position,
+    closure: CType | None = None,
+) -> Expr:
+    """The number of a function, or of one of a lambda's type."""
+    bound = [b for b in names.names.values() if isinstance(b, TypeBinding | Number)]
+    key = (function.at, closure, ctype, *[identity(b) for b in bound])
+    kernel = None if closure is None else c
+    number = next((k for k, t in enumerate(c.targets, 1) if t.key == key and t.kernel is kernel), 0)
+    if not number:
+        c.targets.append(Target(key, function, names, ctype, kernel))
+        number = len(c.targets)
+    return constant(ctype, number, at)
+
+
+def _type_of(
+    c: Context, function: Function, names: Scope, automatic: CType | None = None
+) -> FunctionPointer:
+    """The type of a function's address; `automatic` is what one returns that does not say it."""
+    with c.seen_from(names):
+        if function.returns.base == "auto" and automatic is not None:
+            types = tuple(param_type(c, param) for param in function.params)
+            return function_pointer(
+                automatic, types, tuple(param.type.reference for param in function.params)
+            )
         return pointer_type(c, function.returns, function.params)
 
 
@@ -61,10 +127,11 @@ def take_addresses(c: Context, names: list[Name]) -> None:
     So a call by an address that is not known knows all functions that it may reach, also those whose address
     is taken behind it. Templates are left to the place that names them.
     """
-    for node in names:
-        plain = [f for f in c.functions.get(node.name, []) if _has_address(f)]
-        if len(plain) == 1 and node.templates is None:
-            function_address(c, node)
+    for name in {node.name: node for node in names if node.templates is None}.values():
+        for function in c.functions.get(name.name, []):
+            if _has_address(function):
+                scope = Scope(c.file_scope)
+                _address(c, function, scope, _type_of(c, function, scope), name.at)
 
 
 def _has_address(function: Function) -> bool:

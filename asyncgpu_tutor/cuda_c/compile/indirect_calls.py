@@ -15,10 +15,9 @@ import numpy as np
 from asyncgpu_tutor.cuda_c.compile.calls import argument, expand
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
-from asyncgpu_tutor.cuda_c.compile.function_addresses import type_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Choice, Piece
 from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, read_variable, use
-from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr
+from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr, Target
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
@@ -36,6 +35,8 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
     """`address(...)`."""
     ctype = address.type
     assert isinstance(ctype, FunctionPointer)
+    if ctype.overloaded:
+        c.fail(node.at, f"call '{ctype.overloaded}' by its name")
     if len(node.arguments) != len(ctype.params):
         c.fail(
             node.at,
@@ -45,8 +46,7 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
     if address.constant is not None:
         if not address.constant:
             c.fail(node.at, "the null pointer cannot be called")
-        target = c.targets[int(address.constant) - 1]
-        return expand(c, target.function, target.names, node, arguments)
+        return _expanded(c, c.targets[int(address.constant) - 1], node, arguments)
     if "&" in ctype.name:
         c.unsupported(node.at, "calls by an address whose function takes or returns references")
     slots: list[tuple[int, Evaluate]] = []
@@ -64,10 +64,11 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
     pieces: list[Piece] = []
     parts, origin = [which, *given], Origin()
     for number, target in enumerate(list(c.targets), 1):
-        if target.function.refusal is None and type_of(c, target) == ctype:
+        known = target.function.refusal is None and target.kernel in (None, c)
+        if known and target.type == ctype:
             with c.detached(node.at.line) as piece:
                 inner = Call(at=node.at, name=target.function.name, arguments=node.arguments)
-                result = expand(c, target.function, target.names, inner, given)
+                result = _expanded(c, target, inner, given)
             pieces.append(piece)
             bodies[number] = piece.point, result.run
             parts.append(result)
@@ -101,3 +102,13 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
         t.fault(KernelFault, node.at, int(m.index[0]), f"calls {what}{more}")
 
     return value(c, ctype.returns, run, node.at, parts, origin=origin)
+
+
+def _expanded(c: Context, target: Target, node: Call, arguments: list[Expr]) -> Expr:
+    result = expand(c, target.function, target.names, node, arguments)
+    if target.function.returns.base == "auto" and result.type != target.type.returns:
+        c.fail(
+            target.function.at,
+            f"this returns a '{spelled(result.type)}', and is used as a '{spelled(target.type)}'",
+        )
+    return result

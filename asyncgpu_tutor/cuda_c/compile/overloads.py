@@ -80,6 +80,10 @@ def _score(c: Context, function: ast.Function, types: list[CType]) -> int:
             source = Pointer(source.element, source.const, source.volatile)
         if source == target:
             continue
+        if isinstance(target, FunctionPointer):
+            found = c.rules.address_as(c, source, target, function.at)
+            score += _IMPOSSIBLE if found is None else 50 if isinstance(source, Struct) else 0
+            continue
         if isinstance(source, FunctionPointer):
             score += _IMPOSSIBLE
             continue

@@ -9,6 +9,7 @@ from asyncgpu_tutor.cuda_c.compile import (
     closures,
     declarations,
     expressions,
+    function_addresses,
     indirect_calls,
     loops,
     objects,
@@ -31,4 +32,5 @@ RULES = Rules(
     overloaded=objects.overloaded,
     construct=objects.construct,
     by_address=indirect_calls.call_by_address,
+    address_as=function_addresses.address_as,
 )

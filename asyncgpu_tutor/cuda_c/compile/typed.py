@@ -14,7 +14,7 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.syntax.ast import Braces, Expression, Function, StructDef
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import Array, CType, Struct
+from asyncgpu_tutor.cuda_c.types import Array, CType, FunctionPointer, Struct
 from asyncgpu_tutor.errors import UnsupportedFeatureError
 
 # Names that no source can have: the object whose function is being compiled, and its class.
@@ -147,11 +147,23 @@ class Refused:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A function whose address is taken; `names` are those of its template's parameters."""
+    """A function whose address is taken.
+
+    Attributes
+    ----------
+    names : Scope
+        Its template's parameters, in the scope in which it stands.
+    type : FunctionPointer
+        What its address is.
+    kernel : Context, optional
+        Of a lambda: the kernel in which it stands, since its names mean nothing elsewhere.
+    """
 
     key: object
     function: Function
     names: Scope
+    type: FunctionPointer
+    kernel: object = None
 
 
 @dataclass(eq=False)

@@ -423,14 +423,14 @@ class Lambda(Expression):
 
     Attributes
     ----------
-    copies : bool
-        Whether it keeps values of what it uses and does not name (`[=]`).
+    default : str
+        How it has what it uses and does not name: `=` as values, `&` by reference, or not at all.
     captures : list of (str, Expression or None)
         What it names: variables of which it keeps the value. None for those that it only refers to, which
         takes nothing, because a function is expanded where it is called.
     """
 
-    copies: bool
+    default: str
     captures: list[tuple[str, Expression | None]]
     function: Function
 

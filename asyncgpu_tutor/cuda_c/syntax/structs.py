@@ -57,7 +57,8 @@ class StructParser(StatementParser):
 
     def closure(self) -> ast.Expression:
         start = self.need("[")
-        copies, captures = False, list[tuple[str, ast.Expression | None]]()
+        alone = self.at("]")
+        default, captures = "", list[tuple[str, ast.Expression | None]]()
         while not self.at("]"):
             refers = self.accept("&") is not None
             if self.at("this", "*"):
@@ -65,8 +66,10 @@ class StructParser(StatementParser):
                     "lambdas that capture 'this' are not supported: copy the members first"
                 )
             if self.accept("="):
-                copies = True
-            elif self.token.kind == "name":
+                default = "="
+            elif self.token.kind != "name":
+                default = "&"
+            else:
                 name = self.identifier()
                 value: ast.Expression | None = ast.Name(at=name.at, name=name.text)
                 if self.accept("="):
@@ -79,9 +82,11 @@ class StructParser(StatementParser):
         self.type_names.append({})
         params = self.parameters() if self.at("(") else []
         auto = ast.TypeName(at=start.at, base="auto")
+        # Without captures it needs no object, and has an address.
         out = ast.Function(
-            at=start.at, name="operator()", returns=auto, params=params, body=None, const=True
-        )
+            at=start.at, name="operator()", returns=auto, params=params, body=None, const=True,
+            static=alone,
+        )  # fmt: skip
         while self.at("mutable", "noexcept") or self.token.text in words | {
             "__device__",
             "__host__",
@@ -99,7 +104,7 @@ class StructParser(StatementParser):
                 param.type.base = f"auto {k}"
                 made.append(ast.TemplateParam(at=param.at, name=param.type.base, type=None))
         out.template = ast.Template(at=start.at, params=made) if made else None
-        return ast.Lambda(at=start.at, copies=copies, captures=captures, function=out)
+        return ast.Lambda(at=start.at, default=default, captures=captures, function=out)
 
     def _initial(self, out: ast.Function) -> None:
         while True:

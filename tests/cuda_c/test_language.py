@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from asyncgpu_tutor import errors
 from asyncgpu_tutor.cuda_c import compile_source
 
 from .support import body, floats, ints, launch
@@ -534,6 +537,60 @@ class TestIndices:
         text = "int* p = o + i; size_t back = i; p[5 - back] = 7; p[(size_t)-1 + 7 - back] = i;"
         before = body(f"if (i == 8) {{ {text} }}")[1]
         assert (before[5], before[6]) == (7, 8)
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("text", "values"),
+        [
+            ('const char* s = "hello"; o[i] = s[i % 6];', list(b"hello\0")),
+            ('const char s[] = "hello"; o[i] = s[i % 6] + sizeof(s) - 6;', list(b"hello\0")),
+            ('char s[8] = "hi"; s[0] = 65; o[i] = s[i % 3];', list(b"Ai\0")),
+            ('const char s[2][4] = {"ab", "cd"}; o[i] = s[1][i % 3];', list(b"cd\0")),
+            (
+                'const char* s = i % 2 ? "odd" : "even"; int k = 0; while (s[k]) k++; o[i] = k;',
+                [4, 3],
+            ),
+            ('const char* s = "xyz"; s++; o[i] = *s;', list(b"y")),
+            ("o[i] = message[i % 3];", list(b"ok\0")),
+            ('assert(i >= 0 && "no negative i"); o[i] = i < 0 || "text";', [1]),
+        ],
+    )
+    def test_characters(self, text: str, values: list[int]) -> None:
+        got = body(text, before='__constant__ char message[] = "ok";')[1].tolist()
+        assert got == [values[i % len(values)] for i in range(32)]
+
+    def test_a_failed_assert_with_a_text(self) -> None:
+        with pytest.raises(
+            errors.DeviceAssertError, match="thread \\(4, 0, 0\\) fails its own assert"
+        ):
+            body('assert(i < 4 && "four are enough");')
+
+    def test_what_leaves_or_changes_it_is_seen(self) -> None:
+        with pytest.raises(errors.OutOfBoundsError, match="""'"abc"'"""):
+            body('const char* s = "abc"; o[i] = s[i];')
+
+    def test_printf_of_any_text(self) -> None:
+        text = """const char* names[] = {"zero", "one"}; char own[4] = "abc"; own[1] = 0;
+            if (i < 2) printf("%s|%5s|%s\\n", names[i], i ? "T" : "F", own);"""
+        assert body(text)[2].printed == "zero|    F|a\none|    T|a\n"
+
+    def test_printf_of_an_address(self) -> None:
+        assert re.fullmatch(r"0x[0-9a-f]+\n", body('if (i == 0) printf("%p\\n", x);')[2].printed)
+
+
+class TestDeclared:
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("if (int k = i % 3) o[i] = k; else o[i] = -1;", lambda i: i % 3 or -1),
+            ("if (int k = i % 3; k > 1) o[i] = k; else o[i] = -k;", lambda i: 2 if i % 3 == 2 else -(i % 3)),
+            ("if (float(i) > 3) o[i] = 1;", lambda i: int(i > 3)),
+            ("auto u{i}; auto f = float4{1, 2, 3, 4}; o[i] = u + f.y;", lambda i: i + 2),
+        ],
+    )  # fmt: skip
+    def test_in_a_condition_and_by_auto(self, text: str, value: Callable[[int], int]) -> None:
+        assert body(text)[1].tolist() == [value(i) for i in range(32)]
 
 
 class TestOutput:

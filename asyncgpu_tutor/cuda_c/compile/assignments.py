@@ -13,7 +13,7 @@ from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Node
 from asyncgpu_tutor.cuda_c.compile.storage import use, writable, writer
 from asyncgpu_tutor.cuda_c.compile.turns import added, by_turns
-from asyncgpu_tutor.cuda_c.compile.typed import Expr, MemoryPlace
+from asyncgpu_tutor.cuda_c.compile.typed import Expr, MemoryPlace, RegisterPlace
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
@@ -51,9 +51,12 @@ def _assign(c: Context, node: Assign, used: bool) -> Expr:
             write(t, m, result, pointer(t, m))
             return result
     else:
+        called = place.before if isinstance(place, RegisterPlace) else None
 
         def run(t: Team, m: Mask) -> Any:
             result = evaluate(t, m)
+            if called is not None:
+                called(t, m)
             write(t, m, result, None)
             return result
 

@@ -11,7 +11,7 @@ from asyncgpu_tutor.cuda_c.compile.storage import spread
 from asyncgpu_tutor.cuda_c.compile.type_names import resolve
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
-from asyncgpu_tutor.cuda_c.syntax.ast import Braces, Expression
+from asyncgpu_tutor.cuda_c.syntax.ast import Braces, Expression, Text
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import UINT, Array, CType, Pointer, Scalar, Struct, leaves, spelled
 
@@ -65,6 +65,8 @@ def listed(c: Context, node: Braces, ctype: CType) -> Expr:
 
 def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
     """One expression for each leaf of `ctype`, from a braced list; C's rules for nesting."""
+    if isinstance(node, Text) and isinstance(ctype, Array):
+        node = Braces(at=node.at, items=node.characters())
     if isinstance(ctype, (Scalar, Pointer)):
         if isinstance(node, Braces):
             return [listed(c, node, ctype)]
@@ -122,6 +124,7 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
         if (
             isinstance(part, (Scalar, Pointer))
             or isinstance(items[0], Braces)
+            or (isinstance(items[0], Text) and isinstance(part, Array))
             or (inner is not None and inner.constructors)
             or (isinstance(part, Struct) and _type_of(c, items[0]) == part)
         ):
@@ -143,14 +146,18 @@ def _type_of(c: Context, node: Expression) -> CType:
 def _nothing_given(c: Context, ctype: CType, at: Position) -> list[Expr]:
     """The leaves of a member or an element for which a list has no value."""
     if not c.constructs(ctype):
-        return [_zero(leaf, at) for leaf, _ in leaves(ctype)]
+        return zeros(ctype, at)
     if isinstance(ctype, Array):
         return [leaf for _ in range(ctype.length) for leaf in _nothing_given(c, ctype.element, at)]
     return spread(c, listed(c, Braces(at=at, items=[]), ctype), ctype)
 
 
-def _zero(leaf: Scalar | Pointer, at: Position) -> Expr:
-    return null(leaf, at) if isinstance(leaf, Pointer) else constant(leaf, 0, at)
+def zeros(ctype: CType, at: Position) -> list[Expr]:
+    """Zero for each leaf."""
+    return [
+        null(leaf, at) if isinstance(leaf, Pointer) else constant(leaf, 0, at)
+        for leaf, _ in leaves(ctype)
+    ]
 
 
 EXPRESSIONS: Mapping[type[Expression], Compile] = {Braces: _construct}

@@ -23,7 +23,7 @@ from asyncgpu_tutor.cuda_c.compile.overloads import choose
 from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
 from asyncgpu_tutor.cuda_c.compile.statements import ADDRESS, closing, sequence
-from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, put, read_memory, use
+from asyncgpu_tutor.cuda_c.compile.storage import LOST, assigned, begin, read_memory, use
 from asyncgpu_tutor.cuda_c.compile.type_names import (
     array_type,
     identity,
@@ -41,6 +41,7 @@ from asyncgpu_tutor.cuda_c.compile.typed import (
     Expr,
     MemoryPlace,
     Number,
+    RegisterPlace,
     Scope,
     Shorthand,
     TypeBinding,
@@ -272,10 +273,22 @@ def expand(
     places = range(first, c.places)
     run = _expanded(function.name, frame, yields, entry, body, node.at, places)
     if not address:
-        return value(c, returns, run, node.at, parts, origin=origin)
+        out = value(c, returns, run, node.at, parts, origin=origin)
+        if frame.reference:
+            _refer(out, frame.returned, run)
+        return out
     where = c.note(Followed(tuple(part.node for part in parts)))
     place = MemoryPlace(run, where, origin, function.returns.const)
     return read_memory(c, place, returns, node.at)
+
+
+def _refer(out: Expr, returned: list[Expr], run: Evaluate) -> None:
+    """Make the result of a function that returns a reference the variable in registers that it refers to."""
+    first = returned[0].place if returned else None
+    if isinstance(first, RegisterPlace) and all(r.place == first for r in returned):
+        out.place = replace(first, before=run)
+    else:
+        out.text = LOST
 
 
 def _inside(
@@ -287,12 +300,17 @@ def _inside(
     if this is None:
         return scope
     place = this.place
+    if this.text == LOST and not function.const:
+        c.unsupported(this.at, LOST)
     if place is None:  # a value that has no name yet
         variable = Variable("this", known.type, c.new_slot())
+        variable.memory = variable.thread = c.lives_in_memory(known.type)
+        if variable.memory:
+            variable.origin.place(near=True)
         assigned(variable, this)
         c.steps += [Bind(variable, this.node), Declare(variable, parameter=True)]
         scope.names[THIS] = variable
-        entry.append(put(variable.slot, this.run))
+        entry.append(parameter_entry(c, variable, this))
     else:
         if place.const and not function.const:
             c.fail(this.at, f"'{function.name}' may change its object, and this one is const")

@@ -44,6 +44,8 @@ class Rules:
         Makes a struct by its constructor, as a value; or, given a place, there.
     by_address : callable
         Calls a function by its address.
+    become : callable
+        A struct as something else, by its `operator T()`; as any number, if it is not said what.
     address_as : callable
         The address of an overloaded function or a lambda as one of a type; None if there is none.
     """
@@ -54,6 +56,7 @@ class Rules:
     overloaded: Callable[[Context, str, list[Expr], Position], Expr | None]
     construct: Callable[[Context, Class, list[Expr], Position, Expr | None], Expr]
     by_address: Callable[[Context, Any, Expr], Expr]
+    become: Callable[[Context, Expr, CType | None, Position], Expr | None]
     address_as: Callable[[Context, CType, FunctionPointer, Position], Expr | None]
 
 

@@ -95,7 +95,8 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
         return _convert_function(c, expr, target, at)
     if isinstance(source, Scalar) and isinstance(target, Scalar):
         return _convert_scalar(c, expr, source, target, at)
-    if isinstance(source, (Pointer, Array)) or isinstance(target, Pointer):
+    struct = c.class_of(source) is not None
+    if isinstance(source, (Pointer, Array)) or (isinstance(target, Pointer) and not struct):
         return _convert_pointer(c, expr, target, at, explicit)
     if isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar):
         x = convert(c, expr, target.fields[0].type, at).run
@@ -108,9 +109,9 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
     if into is not None and into.constructors:
         return c.rules.construct(c, into, [expr], at, None)
     if out_of is not None:
-        made = c.rules.overloaded(c, f"operator {spelled(target)}", [expr], at)
+        made = c.rules.become(c, expr, target, at)
         if made is not None:
-            return made
+            return convert(c, made, target, at)
     c.fail(at, f"no conversion from '{spelled(source)}' to '{spelled(target)}'")
 
 
@@ -147,6 +148,8 @@ def _convert_function(c: Context, expr: Expr, target: CType, at: Position) -> Ex
 def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explicit: bool) -> Expr:
     expr = decay(expr)
     source = expr.type
+    if target is BOOL and expr.text is not None:  # such as assert(i < n && "too many threads")
+        return constant(BOOL, 1, at)
     if target is BOOL and isinstance(source, Pointer):
         run = expr.run
 

@@ -23,6 +23,7 @@ from asyncgpu_tutor.cuda_c.compile.typed import (
     Alias,
     Binding,
     Class,
+    Evaluate,
     Execute,
     Expr,
     MemoryPlace,
@@ -176,7 +177,9 @@ def _object(c: Context, item: Declarator, known: Class, const: bool) -> Execute:
 
 
 def _auto(c: Context, item: Declarator) -> Execute:
-    if item.init is None or isinstance(item.init, Braces):
+    if isinstance(item.init, Braces) and item.init.type is None and len(item.init.items) == 1:
+        item = replace(item, init=item.init.items[0])
+    if item.init is None or (isinstance(item.init, Braces) and item.init.type is None):
         c.fail(item.at, f"'auto {item.name}' needs a value to take its type from")
     if item.type.reference:
         target = place_of(c, item.init)
@@ -259,16 +262,22 @@ def bind_reference(
         if const and isinstance(target.type, (Scalar, Struct)):
             new = convert(c, use(c, target), ctype, at)
             variable = Variable(name, ctype, c.new_slot(), const=True)
+            variable.memory = variable.thread = c.lives_in_memory(ctype)
+            if variable.memory:
+                variable.origin.place(near=True)
             _first_value(c, variable, new)
-            return variable, put(variable.slot, new.run)
+            return variable, parameter_entry(c, variable, new)
         if place is None:
             c.fail(at, f"the reference '{name}' needs a variable, not a value")
         c.fail(at, f"a '{spelled(ctype)}&' cannot refer to a '{spelled(target.type)}'")
     if place.const and not const:
         c.fail(at, f"the reference '{name}' would let a constant be changed")
     if not isinstance(place, MemoryPlace):
-        place = replace(place, const=place.const or const)
-        return Alias(Expr(ctype, target.run, at, target.node, place=place)), nothing
+        entry, place = (
+            _called(place.before),
+            replace(place, const=place.const or const, before=None),
+        )
+        return Alias(Expr(ctype, target.run, at, target.node, place=place)), entry
     slot, pointer = c.new_slot(), place.pointer
     fixed = MemoryPlace(
         lambda t, m: t.slots[slot],
@@ -284,6 +293,18 @@ def bind_reference(
 
     alias = Expr(ctype, target.run, at, target.node, place=fixed, origin=target.origin)
     return Alias(alias), run
+
+
+def _called(before: Evaluate | None) -> Execute:
+    """The call that a reference comes from, as a statement."""
+    if before is None:
+        return nothing
+
+    def run(t: Team, m: Mask) -> Mask | None:
+        before(t, m)
+        return m
+
+    return run
 
 
 # -- arrays and other memory

@@ -29,6 +29,7 @@ from asyncgpu_tutor.cuda_c.compile.variables import Origin
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, split
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
+from asyncgpu_tutor.cuda_c.memory.global_region import literal
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.types import (
     BOOL,
@@ -56,7 +57,14 @@ def _literal(c: Context, node: ast.Literal, used: bool) -> Expr:
 
 def _text(c: Context, node: ast.Text, used: bool) -> Expr:
     text = node.value
-    return Expr(Pointer(CHAR, True), lambda t, m: text, node.at, Node(), text=text)
+    return Expr(
+        Pointer(CHAR, True),
+        lambda t, m: literal(t, text),
+        node.at,
+        Node(),
+        origin=Origin(),
+        text=text,
+    )
 
 
 def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
@@ -109,6 +117,8 @@ def _unary(c: Context, node: ast.Unary, used: bool) -> Expr:
         found = c.rules.overloaded(c, f"operator{node.op}", [operand], node.at)
         if found is not None:
             return use(c, found)
+        if node.op != "!":
+            operand = c.rules.become(c, operand, None, node.at) or operand
     if node.op == "!":
         test = condition(c, operand)
         out = operation(

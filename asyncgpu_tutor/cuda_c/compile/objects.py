@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from asyncgpu_tutor.cuda_c.compile.braces import zeros
 from asyncgpu_tutor.cuda_c.compile.calls import call_with, expand
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import value
 from asyncgpu_tutor.cuda_c.compile.declarations import local_memory, zero_of
-from asyncgpu_tutor.cuda_c.compile.overloads import choose
+from asyncgpu_tutor.cuda_c.compile.overloads import choose, conversion
 from asyncgpu_tutor.cuda_c.compile.places import as_base
 from asyncgpu_tutor.cuda_c.compile.record import Declare
 from asyncgpu_tutor.cuda_c.compile.storage import put, read_variable, use
@@ -20,7 +21,7 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import INT, Array, spelled
+from asyncgpu_tutor.cuda_c.types import INT, Array, CType, spelled
 
 
 def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Expr | None:
@@ -39,6 +40,12 @@ def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Exp
     return None
 
 
+def become(c: Context, expr: Expr, target: CType | None, at: Position) -> Expr | None:
+    """A struct as something else, by a function that it has for this."""
+    name = conversion(c, expr.type, target)
+    return None if name is None else overloaded(c, name, [expr], at)
+
+
 def construct(
     c: Context, known: Class, arguments: list[Expr], at: Position, target: Expr | None = None
 ) -> Expr:
@@ -53,7 +60,9 @@ def construct(
     c.steps.append(Declare(variable))
     if variable.memory:
         variable.origin.place(near=True)
-        begin = local_memory(c, variable, [], at)
+        # What a constructor leaves out may be copied all the same, with whatever is in it.
+        with c.recording():  # the record is dropped, since a GPU does nothing of this
+            begin = local_memory(c, variable, zeros(known.type, at), at)
     else:
         zero = zero_of(known.type)
         begin = put(variable.slot, lambda t, m: zero)

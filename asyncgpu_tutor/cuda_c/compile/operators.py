@@ -65,7 +65,7 @@ def operation(
 
 def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     """`left op right` for everything that evaluates both sides."""
-    left, right = decay(left), decay(right)
+    left, right = (decay(_plain(c, side, at)) for side in (left, right))
     if left.type == right.type == VECTORS["half2"] and op in _HALF2:
         return _halves(c, _HALF2[op], left, right, at)
     if isinstance(left.type, FunctionPointer) or isinstance(right.type, FunctionPointer):
@@ -92,6 +92,12 @@ def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     if op in _COMPARISONS:
         return _compare(c, op, x, y, kind, at)
     return _arithmetic(c, op, x, y, kind, at)
+
+
+def _plain(c: Context, side: Expr, at: Position) -> Expr:
+    """An operand; a struct that converts itself to a number is that number."""
+    made = c.rules.become(c, side, None, at) if c.class_of(side.type) is not None else None
+    return side if made is None else made
 
 
 def _compare_functions(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:

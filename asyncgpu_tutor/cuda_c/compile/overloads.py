@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.templates import bind_template, specialised
-from asyncgpu_tutor.cuda_c.compile.type_names import param_type
+from asyncgpu_tutor.cuda_c.compile.type_names import param_type, resolve
 from asyncgpu_tutor.cuda_c.compile.typed import Class, Expr, Scope
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.types import (
+    BOOL,
     Array,
     CType,
     FunctionPointer,
@@ -17,7 +18,6 @@ from asyncgpu_tutor.cuda_c.types import (
     Scalar,
     Struct,
     promoted,
-    spelled,
 )
 from asyncgpu_tutor.errors import KernelCompileError
 
@@ -102,14 +102,29 @@ def _score(c: Context, function: ast.Function, types: list[CType]) -> int:
 
 def _converts(c: Context, source: CType, target: CType) -> bool:
     """Whether a struct is made of, or into, something else without a cast."""
-    into, out_of = c.class_of(target), c.class_of(source)
+    into = c.class_of(target)
     made = into is not None and any(
         len(f.params) >= 1 and sum(p.default is None for p in f.params) <= 1
         for f in into.constructors
     )
     vector = isinstance(target, Struct) and target.name == "dim3" and isinstance(source, Scalar)
-    return (
-        made
-        or vector
-        or (out_of is not None and out_of.having(f"operator {spelled(target)}") is not None)
-    )
+    return made or vector or conversion(c, source, target) is not None
+
+
+def conversion(c: Context, source: CType, target: CType | None) -> str | None:
+    """The function by which a struct becomes something else; any number, if it is not said what."""
+    numbers: list[str] = []
+    known = c.class_of(source)
+    while known is not None:
+        for name, (function, *_) in known.methods.items():
+            if not name.startswith(ast.CONVERSION):
+                continue
+            with c.seen_from(known.scope):
+                made = resolve(c, function.returns)
+            if made == target:
+                return name
+            if isinstance(made, Scalar) and made is not BOOL:  # a truth is mostly an explicit one
+                numbers.append(name)
+        known = known.base
+    scalar = target is None or isinstance(target, Scalar)
+    return numbers[0] if scalar and len(numbers) == 1 else None

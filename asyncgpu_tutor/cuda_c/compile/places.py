@@ -14,6 +14,7 @@ from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
 from asyncgpu_tutor.cuda_c.compile.function_addresses import function_address
 from asyncgpu_tutor.cuda_c.compile.record import Coordinate, Element, Followed, Node
 from asyncgpu_tutor.cuda_c.compile.storage import (
+    LOST,
     pick_leaves,
     read_member,
     read_memory,
@@ -191,12 +192,14 @@ def _part(c: Context, base: Expr, field: Field, at: Position) -> Expr:
     first = sum(1 for _, o in leaves(base.type) if o < offset)
     count = len(leaves(field.type))
     if isinstance(place, RegisterPlace):
-        part = RegisterPlace(place.variable, place.first + first, count, place.const)
+        part = RegisterPlace(place.variable, place.first + first, count, place.const, place.before)
         return read_member(c, part, field.type, at)
     if isinstance(field.type, Array):
         c.unsupported(at, "an array in a struct that has no name: give it one first")
     pick = pick_leaves(base.run, field.type, first, count)
-    return value(c, field.type, pick, at, [base], origin=base.origin)
+    out = value(c, field.type, pick, at, [base], origin=base.origin)
+    out.text = base.text if base.text == LOST else None
+    return out
 
 
 def _builtin_member(c: Context, node: Member, name: str) -> Expr:
@@ -238,6 +241,8 @@ def _index(c: Context, node: Index) -> Expr:
 
 def index_value(c: Context, index: Expr, at: Position) -> Expr:
     """An index as a signed integer of 64 bits, or one of 32."""
+    if c.class_of(index.type) is not None:
+        index = c.rules.become(c, index, None, at) or index
     if not isinstance(index.type, Scalar) or not index.type.is_integer:
         c.fail(at, f"an index must be an integer, not '{spelled(index.type)}'")
     if index.type.size == 8 and index.type.kind == "uint":

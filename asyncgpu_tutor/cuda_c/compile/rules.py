@@ -32,5 +32,6 @@ RULES = Rules(
     overloaded=objects.overloaded,
     construct=objects.construct,
     by_address=indirect_calls.call_by_address,
+    become=objects.become,
     address_as=function_addresses.address_as,
 )

@@ -27,6 +27,9 @@ from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, Struct, Void, leaves
 from asyncgpu_tutor.errors import UninitialisedReadError
 
+# What a reference says that has become a value, since it may be to one of several variables in registers.
+LOST = "changing what a function refers to, of several variables, is not supported: take a pointer"
+
 # Assigns a value; the pointer is given for memory only.
 Writer: TypeAlias = Callable[[Team, Mask, Any, "Ptr | None"], None]
 
@@ -62,10 +65,22 @@ def read_member(c: Context, place: RegisterPlace, ctype: CType, at: Position) ->
     """Some leaves of a struct in registers."""
     variable, first = place.variable, place.first
     reader = _register_reader(variable, at, first, place.count)
-    run = pick_leaves(reader, ctype, first, place.count)
+    run = after(place.before, pick_leaves(reader, ctype, first, place.count))
     node = c.note(record.Read(variable=variable, whole=False))
     rank = variable.rank + first / 64
     return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
+
+
+def after(before: Evaluate | None, run: Evaluate) -> Evaluate:
+    """What computes something once something else has been done."""
+    if before is None:
+        return run
+
+    def both(t: Team, m: Mask) -> Any:
+        before(t, m)
+        return run(t, m)
+
+    return both
 
 
 def reread(c: Context, expr: Expr, at: Position) -> Expr:
@@ -147,6 +162,8 @@ def writable(c: Context, expr: Expr, at: Position) -> Place:
         If it has none, or is const.
     """
     place = expr.place
+    if expr.text == LOST:
+        c.unsupported(at, LOST)
     if place is None:
         c.fail(at, "this cannot be assigned to: it is a value, not a variable")
     if isinstance(expr.type, Array):
@@ -297,10 +314,24 @@ def pick_leaves(whole: Evaluate, ctype: CType, first: int, count: int) -> Evalua
 
 
 def spread(c: Context, whole: Expr, ctype: CType) -> list[Expr]:
-    """A struct's value as an expression for each leaf."""
+    """A struct's value as an expression for each leaf. They run in order, the value once."""
     out: list[Expr] = []
+    evaluate = whole.run
+    kept: list[Any] = []
+    last = len(leaves(ctype)) - 1
+
+    def picker(k: int) -> Evaluate:
+        def pick(t: Team, m: Mask) -> Any:
+            if k == 0:
+                kept[:] = evaluate(t, m)
+            picked = kept[k]
+            if k == last:
+                kept.clear()
+            return picked
+
+        return pick
+
     for k, (leaf, _) in enumerate(leaves(ctype)):
-        pick = pick_leaves(whole.run, leaf, k, 1)
         origin = whole.origin if isinstance(leaf, Pointer) else None
-        out.append(value(c, leaf, pick, whole.at, [whole], origin=origin))
+        out.append(value(c, leaf, picker(k), whole.at, [whole], origin=origin))
     return out

@@ -26,12 +26,16 @@ Execute: TypeAlias = Callable[[Team, Mask], "Mask | None"]
 
 @dataclass
 class RegisterPlace:
-    """A variable in registers, or the leaves `first` to `first + count` of one that is a struct."""
+    """A variable in registers, or the leaves `first` to `first + count` of one that is a struct.
+
+    `before` is the call that returned it, as a reference: to be run before anything is written there.
+    """
 
     variable: Variable
     first: int = 0
     count: int = 0  # 0: all of it
     const: bool = False
+    before: Evaluate | None = None
 
 
 @dataclass

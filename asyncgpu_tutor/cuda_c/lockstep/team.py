@@ -91,6 +91,7 @@ class Launch:
 
     begun: int = 0  # blocks
     since: float = field(default_factory=time.monotonic)
+    literals: dict[str, Any] = field(default_factory=dict[str, Any])  # pointers to them, by text
     at: Position | None = None  # the loop whose turn was counted last
     told: bool = False
 

@@ -18,7 +18,7 @@ from asyncgpu_tutor.cuda_c.memory.regions import (
     WRITTEN,
     ByteRegion,
 )
-from asyncgpu_tutor.cuda_c.types import Scalar
+from asyncgpu_tutor.cuda_c.types import CHAR, Array, Scalar
 from asyncgpu_tutor.errors import ReadOnlyError
 
 
@@ -125,3 +125,19 @@ class GlobalRegion(ByteRegion):
         low, high = (low + shift) * size, (high + shift + 1) * size
         hull = self._hull[way]
         self._hull[way] = (low, high) if hull is None else (min(low, hull[0]), max(high, hull[1]))
+
+
+def literal(team: Team, text: str) -> Ptr:
+    """The characters of a string literal, in memory that no thread may write."""
+    known = team.launch.literals.get(text)
+    if known is None:
+        content = np.frombuffer(text.encode() + b"\0", np.uint8)
+        name = f'"{text}"'
+        memory = GlobalMemory(len(content), name)
+        memory.data[:] = content
+        memory.mark_written()
+        memory.readonly = True
+        region = GlobalRegion(memory, team.launch, 1, False)
+        region.declare(name, Array(CHAR, len(content), True))
+        known = team.launch.literals[text] = Ptr(region, 0, 1, 0, name)
+    return known

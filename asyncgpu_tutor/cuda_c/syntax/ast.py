@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import Scalar
+from asyncgpu_tutor.cuda_c.types import CHAR, Scalar
 from asyncgpu_tutor.errors import UnsupportedFeatureError
+
+CONVERSION = "operator type "  # with a number, the name of `operator float()` and its like
 
 
 @dataclass(kw_only=True)
@@ -88,9 +90,14 @@ class Literal(Expression):
 
 @dataclass(kw_only=True)
 class Text(Expression):
-    """A string, for printf and assert."""
+    """A string."""
 
     value: str
+
+    def characters(self) -> list[Expression]:
+        """What an array has that is made of it; the last one is 0."""
+        codes = [code - 256 * (code > 127) for code in self.value.encode()]
+        return [Literal(at=self.at, value=code, type=CHAR) for code in [*codes, 0]]
 
 
 @dataclass(kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncgpu_tutor.cuda_c.syntax import ast
+from asyncgpu_tutor.cuda_c.syntax.ast import CONVERSION
 from asyncgpu_tutor.cuda_c.syntax.tokens_and_types import TypeParser
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.literals import parse_char, parse_number, parse_string
@@ -253,13 +254,12 @@ class ExpressionParser(TypeParser):
         )
 
     def operator_name(self) -> Token | None:
-        """`operator+` and its like, as one word."""
+        """`operator+` and its like, as one word; `CONVERSION` in front of a type."""
         start = self.accept("operator")
         if start is None:
             return None
         if self.at_type():
-            _, wanted = self.specifiers()
-            name = f"operator {self.pointers(wanted).base}"
+            return Token("name", CONVERSION, start.at)
         else:
             sign = self.advance().text
             if sign in ("(", "["):

@@ -138,6 +138,8 @@ class StatementParser(DeclaratorParser):
             init = arguments[0]
             if len(arguments) > 1 or wanted.base not in _NUMBERS:
                 init = ast.Braces(at=name.at, items=arguments, type=wanted)
+        if isinstance(init, ast.Text) and len(dims) == 1:
+            init = ast.Braces(at=init.at, items=init.characters())
         return ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=init)
 
     def alias(self) -> ast.Statement:
@@ -180,11 +182,29 @@ class StatementParser(DeclaratorParser):
         token = self.advance()
         constexpr = self.accept("constexpr") is not None
         self.need("(")
-        test = self.expression()
+        self.type_names.append({})
+        declared = self._condition()
+        named = declared is not None and self.at(")")
+        test = ast.Name(at=token.at, name=declared.items[0].name) if named else self.expression()
         self.need(")")
         then = self.statement()
         otherwise = self.statement() if self.accept("else") else None
-        return ast.If(at=token.at, test=test, then=then, otherwise=otherwise, constexpr=constexpr)
+        self.type_names.pop()
+        out = ast.If(at=token.at, test=test, then=then, otherwise=otherwise, constexpr=constexpr)
+        return out if declared is None else ast.Block(at=token.at, body=[declared, out])
+
+    def _condition(self) -> ast.Declaration | None:
+        """What is declared in front of a condition, or as one."""
+        start, token = self.position, self.token
+        if not self.at_type():
+            return None
+        storage, base = self.specifiers()
+        if self.at("(", "{", "::"):
+            self.position = start
+            return None
+        item = self.declarator(self.pointers(base))
+        self.accept(";")
+        return ast.Declaration(at=token.at, storage=storage, items=[item])
 
     def _body(self) -> ast.Statement:
         self.enclosing.append("loop")

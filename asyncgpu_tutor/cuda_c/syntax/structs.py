@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from asyncgpu_tutor.cuda_c.syntax import ast
+from asyncgpu_tutor.cuda_c.syntax.ast import CONVERSION
 from asyncgpu_tutor.cuda_c.syntax.statements import ALIGNMENT, StatementParser
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.types import INT
@@ -296,7 +299,8 @@ class StructParser(StatementParser):
             return
         conversion = self.operator_name()
         if conversion is not None:  # operator float() const
-            wanted = ast.TypeName(at=conversion.at, base=conversion.text.partition(" ")[2])
+            wanted = self.pointers(self.specifiers()[1])
+            conversion = replace(conversion, text=f"{CONVERSION}{len(out.methods)}")
             out.methods.append(self.function(storage, wanted, conversion, template, out.name))
             return
         more, base = self.specifiers()

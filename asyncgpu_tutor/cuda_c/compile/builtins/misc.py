@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments, need_count, typed
 from asyncgpu_tutor.cuda_c.compile.context import Context
@@ -16,18 +17,21 @@ from asyncgpu_tutor.cuda_c.compile.storage import read_memory, use
 from asyncgpu_tutor.cuda_c.compile.type_names import integer_constant
 from asyncgpu_tutor.cuda_c.compile.typed import Expr, MemoryPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
-from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, split
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.syntax.ast import Call
 from asyncgpu_tutor.cuda_c.types import (
     BOOL,
+    CHAR,
     DOUBLE,
     FLOAT,
     INT,
     LLONG,
     LONG,
+    ULLONG,
     VECTORS,
     VOID,
     Pointer,
@@ -127,11 +131,27 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
 
 
 def _one(value: Any, lane: int) -> Any:
-    return (value[lane] if varies(value) else value).item()
+    one = value[lane] if varies(value) else value
+    return one if isinstance(one, str) else one.item()
+
+
+def _texts(t: Team, m: Mask, start: Any, site: Site) -> NDArray[np.object_]:
+    """The characters from an address up to a 0, for each lane."""
+    out = np.full(m.layout.lanes, "", object)
+    going: Mask | None = m
+    while going is not None:
+        code = access.load(t, going, start, CHAR, site)
+        going, _ = split(going, code != 0)
+        for lane in () if going is None else going.index:
+            out[lane] += chr(int(_one(code, int(lane))) & 255)
+        start = start.plus(1, 1)
+    return out
 
 
 def _python_conversion(match: re.Match[str]) -> str:
     flags, width, precision, _, letter = match.groups()
+    if letter == "p":
+        flags, letter = f"#{flags}", "x"
     if letter == "u":
         letter = "d"
     return f"%{flags}{width}{precision}{letter}"
@@ -139,9 +159,15 @@ def _python_conversion(match: re.Match[str]) -> str:
 
 def _printable(c: Context, letter: str, arg: Expr) -> Expr:
     if letter == "s":
-        if arg.text is None:
-            c.unsupported(arg.at, "%s prints string literals only")
-        return arg
+        if arg.text is not None:
+            return arg
+        if not isinstance(arg.type, Pointer) or arg.type.target != CHAR:
+            c.fail(arg.at, f"%s prints characters, not '{spelled(arg.type)}'")
+        where, site = arg.run, c.new_site(arg.at)
+        return value(c, arg.type, lambda t, m: _texts(t, m, where(t, m), site), arg.at, [arg])
+    if letter == "p" and isinstance(arg.type, Pointer):
+        where = arg.run
+        return value(c, ULLONG, lambda t, m: t.launch.addresses.number(where(t, m)), arg.at, [arg])
     if not isinstance(arg.type, Scalar) or letter in "paA":
         c.unsupported(arg.at, f"printing a '{spelled(arg.type)}' with %{letter} is not supported")
     if letter in "eEfFgG":

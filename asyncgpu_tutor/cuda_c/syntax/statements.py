@@ -184,8 +184,10 @@ class StatementParser(DeclaratorParser):
         self.need("(")
         self.type_names.append({})
         declared = self._condition()
-        named = declared is not None and self.at(")")
-        test = ast.Name(at=token.at, name=declared.items[0].name) if named else self.expression()
+        if declared is not None and self.at(")"):
+            test: ast.Expression = ast.Name(at=token.at, name=declared.items[0].name)
+        else:
+            test = self.expression()
         self.need(")")
         then = self.statement()
         otherwise = self.statement() if self.accept("else") else None

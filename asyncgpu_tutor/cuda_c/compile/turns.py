@@ -177,7 +177,8 @@ def side_by_side(
 
     `quick` is all that the body does, if that is a `Sum`, and the point of its code.
     """
-    slot = counter.slot
+    slot, kind = counter.slot, counter.type
+    assert isinstance(kind, Scalar)
     kept = [slot, *(v.slot for v in sums)]
 
     def run(t: Team, m: Mask) -> None:
@@ -228,8 +229,7 @@ def side_by_side(
         stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
         t.slots[slot] = start
         rows = np.arange(most)[:, None] * stride + np.asarray(start, np.int64)
-        range_ = np.iinfo(start.dtype)
-        if rows.min() < range_.min or rows.max() > range_.max:
+        if rows.min() < kind.lowest or rows.max() > kind.highest:
             return None
         return rows.astype(start.dtype)
 

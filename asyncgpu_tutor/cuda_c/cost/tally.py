@@ -31,6 +31,8 @@ NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
 _SAMPLED_WARPS = 8  # of a batch, evenly spread
+_FEW_LANES = 1024
+_PATTERNS = 512
 _EXACT_LANES = 1 << 23  # lane accesses of a launch whose addresses are noted one by one
 
 
@@ -69,6 +71,7 @@ class Tally:
         self._had: dict[Variable, Had] = {}
         bases = [s.base for s in costs.sites if s.base is not None and not s.free]
         self._shared_bases = {base for base in bases if bases.count(base) > 1}
+        self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
         self._batches: dict[Layout, NDArray[np.float64]] = {}
@@ -191,7 +194,7 @@ class Tally:
         if not varies(element):
             tally.shared_sampled += 1  # a broadcast, since the whole warp asks for one word
             return
-        requests, conflicts = self._conflicts(mask, element, size)
+        requests, conflicts = self._remembered(self._conflicts, mask, element, size)
         tally.shared_sampled += requests
         tally.shared_conflicts += conflicts
 
@@ -257,6 +260,37 @@ class Tally:
         """Requests looked at, and the sectors and lines that they touch."""
         if not varies(element):
             return 1, 1, 1
+        # Sectors and lines are the same wherever a pattern lies, as long as it begins as far behind a line.
+        line = max(1, LINE // size)
+        return self._remembered(self._count_sectors, mask, element, size, element[0] // line * line)
+
+    def _remembered(
+        self,
+        count: Callable[[Mask, NDArray[Any], int], tuple[int, ...]],
+        mask: Mask,
+        element: NDArray[Any],
+        size: int,
+        start: Any = 0,
+    ) -> Any:
+        """A count of few lanes, as it was when they had these addresses before, counted from `start`.
+
+        Loops of small launches ask for the same pattern again and again, and to count it anew takes longer
+        than all else that an access does.
+        """
+        if not mask.full or len(element) > _FEW_LANES:
+            return count(mask, element, size)
+        pattern = element - start if start else element
+        key = (count.__name__, size, pattern.tobytes(), mask.layout.threads)
+        found = self._patterns.get(key)
+        if found is None:
+            if len(self._patterns) >= _PATTERNS:
+                self._patterns.clear()
+            found = self._patterns[key] = count(mask, element, size)
+        return found
+
+    def _count_sectors(
+        self, mask: Mask, element: NDArray[Any], size: int
+    ) -> tuple[int, int, int]:
         rows, requests = self._rows(mask, element)
         # An element of up to 32 bytes is in one sector, since sizes are powers of two.
         wide = max(1, size // SECTOR)

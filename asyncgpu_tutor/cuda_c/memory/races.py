@@ -10,8 +10,9 @@ Time is the number of the memory access (`Team.clock`). A thread's last barrier 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.errors import RaceError
 
 Cells = NDArray[np.int64]
+Changes: TypeAlias = Callable[[], NDArray[np.bool_]]
 _NOBODY = -1
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
@@ -137,16 +139,16 @@ class Shadow:
         cells: Cells,
         site: Site,
         what: Accessed,
-        changes: NDArray[np.bool_] | None,
+        changes: Changes | None,
         atomic: bool = False,
     ) -> None:
         """Check a write against earlier accesses, and remember it.
 
         Parameters
         ----------
-        changes : ndarray of bool, optional
-            Which lanes write something else than what is there: two threads that write the same
-            value do no harm. None counts every write as a change.
+        changes : callable, optional
+            Says which lanes write something else than what is there: two threads that write the same
+            value do no harm. Without it every write is a change.
         atomic : bool
             Atomics do not race with each other.
         """
@@ -175,7 +177,7 @@ class Shadow:
         what: Accessed,
         writes: bool,
         atomic: bool,
-        changes: NDArray[np.bool_] | None,
+        changes: Changes | None,
     ) -> None:
         assert self._writer is not None
         me = mask.take(team.thread_id)
@@ -186,7 +188,7 @@ class Shadow:
         if atomic or (site.volatile and team.launch.watches):
             bad &= ~by_atomic
         elif writes and changes is not None:
-            bad &= changes | by_atomic
+            bad &= changes() | by_atomic
         if bad.any():
             bad &= ~self._handed_over(team, mask, me, other, when, by_atomic, what)
         if bad.any():

@@ -14,7 +14,7 @@ from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.faults import report_bounds, report_misaligned
 from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
-from asyncgpu_tutor.cuda_c.memory.races import Accessed, Shadow
+from asyncgpu_tutor.cuda_c.memory.races import Accessed, Changes, Shadow
 from asyncgpu_tutor.cuda_c.memory.turns import Together, one_by_one, row_of
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import RaceError, UninitialisedReadError
@@ -93,7 +93,7 @@ class ByteRegion(Named):
         size: int,
         ptr: Ptr,
         site: Site,
-        changes: NDArray[np.bool_] | None,
+        changes: Changes | None,
         atomic: bool = False,
     ) -> None:
         """Remember a write, and hold it against what is remembered."""
@@ -194,7 +194,10 @@ class ByteRegion(Named):
             view = view[shift:]
         value = mask.take(value)
         team.clock += 1
-        changes = np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
+
+        def changes() -> NDArray[np.bool_]:
+            return np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
+
         self.note_write(team, mask, shift, part, size, ptr, site, changes)
         if team.launch.watches:
             team.launch.changes += int(np.any(differ(view[part], value)))
@@ -257,7 +260,7 @@ class ByteRegion(Named):
         if size < self.cell:
             self._refine(size)
         ratio = size // self.cell
-        whole = np.broadcast_to(np.asarray(part, np.int64), (mask.n,))
+        whole = part.astype(np.int64, copy=False) if varies(part) else np.full(mask.n, part)
         first = (whole + shift) * ratio if shift or ratio > 1 else whole
         return [first + k if k else first for k in range(ratio)]
 

@@ -13,6 +13,7 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.regions import (
     ByteRegion,
+    Changes,
 )
 
 _READ_LOG = 64
@@ -93,7 +94,7 @@ class SharedRegion(ByteRegion):
         size: int,
         ptr: Ptr,
         site: Site,
-        changes: NDArray[np.bool_] | None,
+        changes: Changes | None,
         atomic: bool = False,
     ) -> None:
         self._replay(team)

@@ -275,7 +275,7 @@ def _element(
     else:
 
         def pointer(t: Team, m: Mask) -> Ptr:
-            return start(t, m).plus(offset(t, m), step)
+            return _moved(t, pointer, start(t, m), offset(t, m), step)
 
     const, volatile = ctype.const, ctype.volatile
     if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array):
@@ -292,6 +292,17 @@ def _element(
     return read_memory(c, place, target, at)
 
 
+def _moved(t: Team, place: object, start: Ptr, index: Any, step: int) -> Ptr:
+    """`start.plus(index, step)`, looked up if this place in the code has computed it last."""
+    known = t.kept.get(place)
+    if known is not None and known[0] is start and known[1] is index:
+        return known[2]
+    out = start.plus(index, step)
+    if t.few and varies(index):
+        t.kept[place] = start, index, out
+    return out
+
+
 def _row(
     start: Callable[[Team, Mask], Ptr], offset: Evaluate, length: int, step: int, at: Position
 ) -> Callable[[Team, Mask], Ptr]:
@@ -299,8 +310,13 @@ def _row(
 
     def checked(t: Team, m: Mask) -> Ptr:
         index, row = offset(t, m), start(t, m)
+        known = t.kept.get(checked)
+        if known is not None and known[0] is row and known[1] is index:
+            return known[2]
         if varies(index):
-            if not inside(index, length) and not inside(m.take(index), length):
+            if inside(index, length):
+                return _moved(t, checked, row, index, step)
+            if not inside(m.take(index), length):
                 report_row(t, m, row, index, length, step, at)
         elif not 0 <= index < length:
             report_row(t, m, row, index, length, step, at)

@@ -288,9 +288,7 @@ class Tally:
             found = self._patterns[key] = count(mask, element, size)
         return found
 
-    def _count_sectors(
-        self, mask: Mask, element: NDArray[Any], size: int
-    ) -> tuple[int, int, int]:
+    def _count_sectors(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int, int]:
         rows, requests = self._rows(mask, element)
         # An element of up to 32 bytes is in one sector, since sizes are powers of two.
         wide = max(1, size // SECTOR)

@@ -40,6 +40,8 @@ class TypeName(Node):
         One set of qualifiers for each `*`, the innermost first.
     function, array : FunctionType, ArrayType, optional
         In the place of `base`: that of a pointer to a function, or of what a pointer to an array points to.
+    of : Expression, optional
+        For `decltype(...)`: that of which it is the type.
     """
 
     base: str
@@ -51,6 +53,7 @@ class TypeName(Node):
     nested: list[str] = field(default_factory=list[str])
     function: FunctionType | None = None
     array: ArrayType | None = None
+    of: Expression | None = None
 
 
 @dataclass(kw_only=True)
@@ -418,6 +421,7 @@ class Function(Node):
     template: Template | None = None
     specialises: list[TypeName | Expression] | None = None
     static: bool = False
+    constexpr: bool = False
     const: bool = False
     initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])
     refusal: UnsupportedFeatureError | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .support import body, ints
+from .support import body, floats, ints
 
 
 @pytest.mark.parametrize(("width", "by"), [(8, 8), (8, 4), (16, 8), (4, 16), (32, 31)])
@@ -32,6 +32,24 @@ def test_counters_wrap_at_their_limit(
     o = body(text)[1]
     assert o[:4].tolist() == after
     assert o[4:8].tolist() == (before if used else [0] * 4)
+
+
+def test_a_double_in_two_halves() -> None:
+    text = "double q = 1.0 / (i + 1) * (i % 2 ? -1 : 1); o[i] = __hiloint2double(__double2hiint(q), __double2loint(q)) == q;"
+    assert body(text)[1].tolist() == [1] * 32
+    assert ints("__double2hiint(1.0)") == [0x3FF00000] * 32
+    assert ints("__double2loint(4503599627370497.0)") == [1] * 32
+
+
+def test_a_dot_product_of_bytes() -> None:
+    assert ints("__dp4a(0x01FF7F80, 0x02FE7F80, i)") == [
+        2 + 2 + 127 * 127 + 128 * 128 + i for i in range(32)
+    ]
+
+
+def test_the_normal_distribution_and_rounding_to_long_long() -> None:
+    assert floats("normcdff(0) + normcdff(-40) + normcdff(40)") == [1.5] * 32
+    assert ints("llrintf(i + 0.5f) + llround(-2.5)") == [2 * ((i + 1) // 2) - 3 for i in range(32)]
 
 
 def test_atomics_on_a_part_of_a_shared_array() -> None:

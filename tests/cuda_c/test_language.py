@@ -586,6 +586,50 @@ class TestText:
         assert re.fullmatch(r"0x[0-9a-f]+\n", body('if (i == 0) printf("%p\\n", x);')[2].printed)
 
 
+class TestKnownWhenCompiled:
+    BEFORE = """
+    __host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1) / b; }
+    constexpr int log2i(int v) { int r = 0; while (v >>= 1) ++r; return r; }
+    template <typename T> constexpr T biggest(T a, T b) { return a > b ? a : b; }
+    constexpr int COUNT = cdiv(100, 8);
+    static const int SMALL = log2i(COUNT) * 2;
+    __constant__ int table[COUNT] = {1, 2};
+    template <int A> struct Kind { static constexpr int twice = cdiv(A, 1) * 2; };
+    template <int N> __device__ int plus(int a) { return a + N; }
+    __device__ int ordinary(int a) { return a; }
+    template <typename T, typename U> __device__ auto add(T a, U b) -> decltype(a + b) { return a + b; }
+    """
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("o[i] = COUNT * 100 + SMALL + sizeof(table);", 1300 + 6 + 52),
+            ("int a[cdiv(9, 4)]; o[i] = sizeof(a) + plus<biggest(3, 7)>(1) + Kind<log2i(9)>::twice;", 12 + 8 + 6),
+            ("const int k = cdiv(n, 8); o[i] = k;", 4),
+            ("constexpr float H = biggest(1.5f, 2.5f); __shared__ int s[log2i(64)]; o[i] = sizeof(s) * H;", 60),
+            ("switch (3) { case cdiv(9, 4): o[i] = 7; } static_assert(cdiv(9, 4) == 3, \"three\");", 7),
+            ("decltype(i) a = 7; decltype(a * 2.0) b = 7 / 2.0; o[i] = add(a, 0.5) * 2 + b * 2;", 15 + 7),
+            ("o[i] = 3[table + 0] + (i + 1 > 0)[table];", 2),
+        ],
+    )  # fmt: skip
+    def test_by_constexpr_functions_and_decltype(self, text: str, value: int) -> None:
+        assert body(text, before=self.BEFORE)[1].tolist() == [value] * 32
+
+    @pytest.mark.parametrize("size", ["cdiv(n, 2)", "ordinary(3)", "cdiv(threadIdx.x, 2)"])
+    def test_other_calls_are_no_constants(self, size: str) -> None:
+        with pytest.raises(errors.KernelCompileError, match="must be a constant"):
+            body(f"int a[{size}]; o[i] = sizeof(a);", before=self.BEFORE)
+
+    def test_one_that_does_not_end_is_no_constant(self) -> None:
+        before = "constexpr int forever(int a) { while (a > 0) a++; return a; }"
+        with pytest.raises(errors.KernelCompileError, match="must be a constant"):
+            body("int a[forever(1)]; o[i] = sizeof(a);", before=before)
+
+    def test_the_type_of_a_place_is_a_reference(self) -> None:
+        with pytest.raises(errors.UnsupportedFeatureError, match="write the type"):
+            body("decltype(x[0]) r = x[i]; r = 3;")
+
+
 class TestDeclared:
     @pytest.mark.parametrize(
         ("text", "value"),

@@ -128,6 +128,10 @@ FILES_WRONG = [
 
 UNSUPPORTED = [
     'asm("nop;");',
+    "x[i] = __fadd_ru(x[i], 1.0f);",
+    "int e; x[i] = frexpf(x[i], &e);",
+    "o[i] = __vadd4(i, i);",
+    "float (*f)(float) = sinf; x[i] = f(1);",
     "auto f = [&](int a) { return [=]() { return a; }; }; f(1);",
     "goto end; end: x[i] = 1;",
     "kernel<<<1, 1>>>();",

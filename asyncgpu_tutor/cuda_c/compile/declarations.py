@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile.braces import converted, initialise
+from asyncgpu_tutor.cuda_c.compile.constants import evaluated
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay
 from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
@@ -145,7 +146,10 @@ def _declarator(c: Context, item: Declarator, storage: set[str]) -> Execute:
     if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
         return _in_memory(c, item, ctype, const, volatile)
     if item.init is not None:
-        return _bind(c, item, ctype, converted(c, item.init, ctype, item.init.at), const)
+        new = converted(c, item.init, ctype, item.init.at)
+        if "constexpr" in storage:
+            new = evaluated(c, new, item.init)
+        return _bind(c, item, ctype, new, const)
     if const:
         c.fail(item.at, f"'{item.name}' is const and needs a value")
     return _unset(c, item, ctype)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from asyncgpu_tutor.cuda_c.compile import builtins
 from asyncgpu_tutor.cuda_c.compile.context import Compile, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
 from asyncgpu_tutor.cuda_c.compile.function_addresses import function_address
@@ -116,6 +117,11 @@ def _name(c: Context, node: Name) -> Expr:
         return value(c, ctype, lambda t, m: list(getattr(t, attribute)), node.at)
     if node.name in c.functions:
         return function_address(c, node)
+    if builtins.find(node.name) is not None:
+        c.unsupported(
+            node.at,
+            f"the address of '{node.name}', which is built in: take [](float a) {{ return {node.name}(a); }}",
+        )
     _unknown(c, node)
 
 
@@ -227,10 +233,11 @@ def _index(c: Context, node: Index) -> Expr:
         found = c.rules.overloaded(c, "operator[]", [base, place_of(c, node.index)], node.at)
         if found is not None:
             return found
-    if isinstance(base.type, Scalar) and not isinstance(node.index, Name):
-        flipped = place_of(c, node.index)
-        if isinstance(flipped.type, (Pointer, Array)):
-            c.unsupported(node.at, "'index[array]' is not supported: write 'array[index]'")
+    if isinstance(base.type, Scalar):
+        with c.recording():  # the record is dropped, because this only asks for the type
+            flipped = place_of(c, node.index).type
+        if isinstance(flipped, (Pointer, Array)):
+            return _index(c, Index(at=node.at, base=node.index, index=node.base))
     if not isinstance(base.type, (Pointer, Array)):
         c.fail(node.at, f"a value of type '{spelled(base.type)}' cannot be indexed: it is no array")
     if isinstance(base.type, Pointer):
@@ -275,7 +282,7 @@ def _element(
     else:
 
         def pointer(t: Team, m: Mask) -> Ptr:
-            return start(t, m).plus(offset(t, m), step)
+            return _moved(t, pointer, start(t, m), offset(t, m), step)
 
     const, volatile = ctype.const, ctype.volatile
     if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array):
@@ -292,6 +299,17 @@ def _element(
     return read_memory(c, place, target, at)
 
 
+def _moved(t: Team, place: object, start: Ptr, index: Any, step: int) -> Ptr:
+    """`start.plus(index, step)`, looked up if this place in the code has computed it last."""
+    known = t.kept.get(place)
+    if known is not None and known[0] is start and known[1] is index:
+        return known[2]
+    out = start.plus(index, step)
+    if t.few and varies(index):
+        t.kept[place] = start, index, out
+    return out
+
+
 def _row(
     start: Callable[[Team, Mask], Ptr], offset: Evaluate, length: int, step: int, at: Position
 ) -> Callable[[Team, Mask], Ptr]:
@@ -299,8 +317,13 @@ def _row(
 
     def checked(t: Team, m: Mask) -> Ptr:
         index, row = offset(t, m), start(t, m)
+        known = t.kept.get(checked)
+        if known is not None and known[0] is row and known[1] is index:
+            return known[2]
         if varies(index):
-            if not inside(index, length) and not inside(m.take(index), length):
+            if inside(index, length):
+                return _moved(t, checked, row, index, step)
+            if not inside(m.take(index), length):
                 report_row(t, m, row, index, length, step, at)
         elif not 0 <= index < length:
             report_row(t, m, row, index, length, step, at)

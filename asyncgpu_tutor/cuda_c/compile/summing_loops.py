@@ -193,7 +193,7 @@ def side_by_side(
             number = _turns_left(t, m, ahead)
             if number < _LEAST or t.steps + number > t.launch.limits.step_budget:
                 return
-            t.slots[slot], t.turns, t.rows = ahead[:number], number, {}
+            t.slots[slot], t.turns, t.rows = _first(t, ahead, number), number, {}
             try:
                 if quick is not None and t.defined[quick[0].variable.slot] is True:
                     _add(t, m, *quick)
@@ -215,6 +215,8 @@ def side_by_side(
             step(t, m)
             if not m.full:
                 t.slots[slot] = access.merge(m, t.slots[slot], start)
+            if number < len(ahead):
+                return  # because the next turn is not one for all lanes
 
     def _add(t: Team, m: Mask, total: Sum, point: int) -> None:
         place = total.variable.slot
@@ -228,6 +230,22 @@ def side_by_side(
         step(t, m)
         stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
         t.slots[slot] = start
+        if stride.ndim or np.ndim(start):
+            return _rows(start, stride, most)
+        which = int(start), int(stride), most
+        known = t.kept.get(_ahead)
+        if known is None or known[0] != which:
+            known = t.kept[_ahead] = which, _rows(start, stride, most)
+        return known[1]
+
+    def _first(t: Team, ahead: Any, number: int) -> Any:
+        """The counter in the first of these turns; the same object, if it was asked for before."""
+        known = t.kept.get(_first)
+        if known is None or known[0] is not ahead or known[1] != number:
+            known = t.kept[_first] = ahead, number, ahead[:number]
+        return known[2]
+
+    def _rows(start: Any, stride: Any, most: int) -> Any:
         rows = np.arange(most)[:, None] * stride + np.asarray(start, np.int64)
         if rows.min() < kind.lowest or rows.max() > kind.highest:
             return None

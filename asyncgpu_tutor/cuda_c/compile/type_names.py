@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from asyncgpu_tutor.cuda_c.compile.constants import evaluated
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import constant, convert
 from asyncgpu_tutor.cuda_c.compile.typed import (
@@ -19,6 +20,7 @@ from asyncgpu_tutor.cuda_c.syntax.ast import (
     Declarator,
     Expression,
     Function,
+    Member,
     Name,
     Param,
     StructDef,
@@ -51,7 +53,13 @@ def resolve(c: Context, name: TypeName) -> CType:
     Raises `KernelCompileError` for an unknown name.
     """
     ctype: CType
-    if name.function is not None:
+    if name.of is not None:
+        with c.recording():  # the record is dropped, because nothing of this is computed
+            of = c.expression(name.of)
+        if of.place is not None and not isinstance(name.of, Name | Member):
+            c.unsupported(name.at, "decltype of a place, which is a reference: write the type")
+        ctype = of.type
+    elif name.function is not None:
         ctype = pointer_type(c, name.function.returns, name.function.params)
     elif name.array is not None:
         element = resolve(c, name.array.element)
@@ -244,7 +252,7 @@ def define_struct(c: Context, node: StructDef, out: Struct | None = None) -> Str
 def _static(c: Context, item: Declarator) -> Number:
     if item.init is None or item.dims or not item.type.const:
         c.unsupported(item.at, "static members are supported if they are constant numbers")
-    value = c.expression(item.init)
+    value = evaluated(c, c.expression(item.init), item.init)
     ctype = value.type if item.type.base == "auto" else resolve(c, item.type)
     value = convert(c, value, ctype, item.at)
     if value.constant is None:
@@ -419,7 +427,7 @@ def integer_constant(c: Context, node: Expression, what: str) -> int:
 
     Raises `KernelCompileError` if it is not an integer known at compile time.
     """
-    expr = c.expression(node)
+    expr = evaluated(c, c.expression(node), node)
     if expr.constant is None:
         hint = ""
         if isinstance(node, Name):

@@ -20,6 +20,7 @@ from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.errors import FaultSite, KernelFault, RunawayKernelError
 
 Dim = tuple[int, int, int]
+FEW = 1024  # threads for which looking up is much quicker than computing
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,9 @@ class Team:
     turns, turn, rows : int, int, dict
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         (`compile.summing_loops`).
+    kept : dict
+        Of few threads: addresses by the place in the code that computed them last, and of what. Arrays are
+        never changed in place, so what is computed of the same objects is the same.
     fenced, fetched : ndarray or None
         When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """
@@ -172,6 +176,8 @@ class Team:
         self.steps = 0
         self.turns = self.turn = 0
         self.rows: dict[object, Any] = {}
+        self.kept: dict[object, tuple[Any, ...]] = {}
+        self.few = self.layout.lanes <= FEW
         self.clock = launch.clock
         self.block_time: Any = 0
         self.warp_time: Any = 0

@@ -141,16 +141,21 @@ class ByteRegion(Named):
     ) -> Any:
         """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""
         size, turns = scalar.size, team.turns
-        shift, factor = ptr.base // size, ptr.stride // size
-        part: Any = np.asarray(ptr.offset, np.int64) * factor
-        if not mask.full and part.shape[-1:] == (mask.layout.lanes,):
-            part = part[..., mask.index]
-        limit = self.nbytes // size - shift
-        even = not ptr.stride % size and not ptr.base % size and shift >= 0 and limit > 0
-        if not even or not inside(part, limit):
-            return one_by_one(self, team, mask, ptr, scalar, site, wide)
-        if part.ndim == 0:
-            part = int(part)
+        known = team.kept.get(site.index)
+        if known is not None and known[0] is ptr and known[1] is mask and known[2] == size:
+            shift, part = known[3:]
+        else:
+            shift, factor = ptr.base // size, ptr.stride // size
+            part = np.asarray(ptr.offset, np.int64) * factor
+            if not mask.full and part.shape[-1:] == (mask.layout.lanes,):
+                part = part[..., mask.index]
+            limit = self.nbytes // size - shift
+            even = not ptr.stride % size and not ptr.base % size and shift >= 0 and limit > 0
+            if not even or not inside(part, limit):
+                return one_by_one(self, team, mask, ptr, scalar, site, wide)
+            if part.ndim == 0:
+                part = int(part)
+            team.kept[site.index] = ptr, mask, size, shift, part
         if wide:
             team.meter.turns(
                 site,
@@ -231,6 +236,9 @@ class ByteRegion(Named):
         Raises `OutOfBoundsError` or `MisalignedError` for the first lane that has such an address.
         """
         size = scalar.size
+        known = team.kept.get(site.index)
+        if known is not None and known[0] is ptr and known[1] is mask and known[2] == size:
+            return known[3], known[4]
         offset = ptr.offset
         if not ptr.stride % size and not ptr.base % size:
             shift, factor = ptr.base // size, ptr.stride // size
@@ -240,6 +248,8 @@ class ByteRegion(Named):
                 if factor != 1:
                     part = part.astype(np.int64) * factor
                 if shift >= 0 and limit > 0 and inside(part, limit):
+                    if team.few:
+                        team.kept[site.index] = ptr, mask, size, shift, part
                     return shift, part
             elif 0 <= shift + offset * factor < limit + shift:
                 return 0, shift + int(offset) * factor

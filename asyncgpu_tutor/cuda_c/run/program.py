@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncgpu_tutor.cuda_c.compile.braces import initialise
+from asyncgpu_tutor.cuda_c.compile.constants import evaluated
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert
 from asyncgpu_tutor.cuda_c.compile.function_addresses import take_addresses
@@ -200,7 +201,7 @@ class Program:
         if not placed and not item.dims and isinstance(ctype, Scalar):
             if item.init is None:
                 self._source.fail(item.at, f"'{item.name}' is const and needs a value")
-            value = convert(c, c.expression(item.init), ctype, item.at)
+            value = convert(c, evaluated(c, c.expression(item.init), item.init), ctype, item.at)
             if value.constant is None:
                 self._source.unsupported(item.at, "a constant must be known at compile time")
             self._scope.names[item.name] = Number(value)

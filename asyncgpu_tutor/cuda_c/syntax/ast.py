@@ -42,6 +42,7 @@ class TypeName(Node):
     # to an array points to.
     function: FunctionType | None = None
     array: ArrayType | None = None
+    of: Expression | None = None  # of `decltype(...)`: that of which it is the type
 
 
 @dataclass(kw_only=True)
@@ -386,6 +387,7 @@ class Function(Node):
     template: Template | None = None
     specialises: list[TypeName | Expression] | None = None
     static: bool = False
+    constexpr: bool = False
     const: bool = False
     # What a constructor gives to members before its body.
     initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])

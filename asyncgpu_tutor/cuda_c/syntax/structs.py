@@ -38,7 +38,7 @@ class StructParser(StatementParser):
         out = ast.Function(
             at=name.at, name=name.text, returns=returns, params=params, body=None,
             kernel="__global__" in storage, template=template, specialises=specialises,
-            static="static" in storage,
+            static="static" in storage, constexpr="constexpr" in storage,
         )  # fmt: skip
         while self.at(*_BEHIND_HEAD, "__launch_bounds__"):
             if self.at("__launch_bounds__"):

@@ -181,7 +181,7 @@ class TypeParser(ABC):
             self.is_type_name(token.text)
             or token.text in _TYPE_QUALIFIERS
             or token.text in _STORAGE
-            or token.text in ("auto", "struct", "class", "union", "enum")
+            or token.text in ("auto", "decltype", "struct", "class", "union", "enum")
         )
 
     def storage_words(self) -> set[str]:
@@ -219,6 +219,11 @@ class TypeParser(ABC):
                 break
             elif token.text in ("struct", "class", "union", "enum") and self.ahead().kind == "name":
                 self.advance()
+            elif token.text == "decltype":
+                self.advance()
+                self.need("(")
+                result.base, result.of = token.text, self.conditional()
+                self.need(")")
             elif token.text == "auto" or token.text in _ALIASES or self.is_type_name(token.text):
                 self.advance()
                 base = _ALIASES.get(token.text, token.text)
@@ -310,6 +315,7 @@ class TypeParser(ABC):
             volatile=result.volatile,
             arguments=result.arguments,
             nested=result.nested,
+            of=result.of,
             function=result.function,
             array=result.array,
         )
@@ -345,6 +351,10 @@ class TypeParser(ABC):
                 break
         self.close_angle()
         return out
+
+    @abstractmethod
+    def conditional(self) -> Expression:
+        """Anything but a comma or an assignment."""
 
     @abstractmethod
     def template_value(self) -> Expression:

@@ -49,6 +49,16 @@ _REFUSED_KINDS = {
     "this_thread_block|this_grid|tiled_partition|coalesced_threads": (
         "cooperative groups are not supported: __syncthreads(), __syncwarp() and __shfl_sync() do the same"
     ),
+    r"__[fd](add|sub|mul|div|ma|maf|sqrt|rcp)_r[nudz]|__fsqrt_rn|__frsqrt_rn": (
+        "only additions, products and quotients that round to nearest are supported by such a name"
+    ),
+    r"(frexp|modf|(erf|erfc|normcdf)(inv|x)|[jy][01n]|ilogb|logb|scalbl?n|r?norm([34]d)?|rhypot|rcbrt|remquo|"
+    r"sincospi|cyl_bessel_i[01]|fdivide|llabs|nan)f?": (
+        "this function of the CUDA math library is not supported"
+    ),
+    r"__v(abs|add|avg|cmp|max|min|neg|sad|set|sub)\w*[24]|__u?sad|__u?r?hadd|__dp2a_(lo|hi)|__dp4a": (
+        "this instruction for several small numbers in one word is not supported: take them apart by shifts"
+    ),
     r"__pipeline_\w+|__mbarrier_\w+|memcpy_async|cp_async\w*": (
         "asynchronous copies to shared memory are not supported: copy with ordinary loads and stores, and "
         "__syncthreads() behind them"

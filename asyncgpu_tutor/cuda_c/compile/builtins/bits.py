@@ -82,6 +82,28 @@ def _funnel_right(low: Any, high: Any, shift: Any) -> Any:
     return (both >> (shift & np.uint32(31)).astype(np.uint64)).astype(np.uint32)
 
 
+def _of_halves(high: Any, low: Any) -> Any:
+    """A double of its upper and its lower 32 bits."""
+    whole = (high.astype(np.int64) << np.int64(32)) | low.view(np.uint32).astype(np.int64)
+    return whole.view(np.float64)
+
+
+def _upper(x: Any) -> Any:
+    return (x.view(np.int64) >> np.int64(32)).astype(np.int32)
+
+
+def _lower(x: Any) -> Any:
+    return x.view(np.uint64).astype(np.uint32).view(np.int32)
+
+
+def _dot_of_bytes(a: Any, b: Any, add: Any) -> Any:
+    """Four products of signed bytes, added to a sum (`dp4a`)."""
+    out, last = add, np.int32(24)
+    for shift in (np.int32(s) for s in (0, 8, 16, 24)):
+        out = out + ((a << (last - shift)) >> last) * ((b << (last - shift)) >> last)
+    return out
+
+
 def _bits_of(integer: Any, nan: int) -> Callable[[Any], Any]:
     """The bits of a float. A NaN has those that the GPU gives it; a CPU's have another sign."""
 
@@ -121,6 +143,10 @@ TABLE: dict[str, Handler] = {
     "__float_as_uint": by_thread([FLOAT], UINT, _bits_of(np.uint32, 0x7FFFFFFF), instructions=0),
     "__longlong_as_double": by_thread([LLONG], DOUBLE, _as(np.float64), instructions=0),
     "__double_as_longlong": by_thread([DOUBLE], LLONG, _as(np.int64), instructions=0),
+    "__hiloint2double": by_thread([INT, INT], DOUBLE, _of_halves, instructions=0),
+    "__double2hiint": by_thread([DOUBLE], INT, _upper, instructions=0),
+    "__double2loint": by_thread([DOUBLE], INT, _lower, instructions=0),
+    "__dp4a": by_thread([INT, INT, INT], INT, _dot_of_bytes),
     "__int2float_rn": by_thread([INT], FLOAT, _to(np.float32)),
     "__uint2float_rn": by_thread([UINT], FLOAT, _to(np.float32)),
     "__ll2float_rn": by_thread([LLONG], FLOAT, _to(np.float32)),

@@ -60,6 +60,10 @@ def _by_element(function: Callable[..., float], count: int = 1) -> Function:
     return run
 
 
+def _normcdf(x: float) -> float:
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
 def _tgamma(x: float) -> float:
     try:
         return math.gamma(x)
@@ -143,7 +147,7 @@ _SLOW_1: dict[str, Function] = {
     "sinpi": _exact(lambda x: np.sin(np.pi * np.fmod(x, 2.0))),
     "cospi": _exact(lambda x: np.cos(np.pi * np.fmod(x, 2.0))),
     "erf": _by_element(math.erf), "erfc": _by_element(math.erfc), "tgamma": _by_element(_tgamma),
-    "lgamma": _by_element(_lgamma),
+    "lgamma": _by_element(_lgamma), "normcdf": _by_element(_normcdf),
 }  # fmt: skip
 _CHEAP_2: dict[str, Function] = {
     "fmax": _greater, "fmin": _lesser, "copysign": _copysign,
@@ -318,7 +322,9 @@ def _build() -> dict[str, Handler]:
     table["__saturatef"] = by_thread([FLOAT], FLOAT, _clamp)
     table["ldexp"] = table["ldexpf"] = _ldexp
     for name, function in (("lround", _round), ("lrint", np.rint)):
-        table[name], table[name + "f"] = _whole(function, LONG, None), _whole(function, LONG, True)
+        for prefix, kind in (("", LONG), ("l", LLONG)):
+            table[prefix + name] = _whole(function, kind, None)
+            table[f"{prefix}{name}f"] = _whole(function, kind, True)
     rounding = {"rn": np.rint, "rz": np.trunc, "ru": np.ceil, "rd": np.floor}
     for way, function in rounding.items():
         for target, kind in (("int", INT), ("uint", UINT), ("ll", LLONG), ("ull", ULLONG)):

@@ -6,7 +6,6 @@ import asyncio
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,11 +22,6 @@ TEN = (
     *("00-waited", "01-meanwhile", "03-largest", "04-diamond", "06-prepare"),
     *("07-in-flight", "08-gain", "09-branches", "11-queue", "12-oneshot"),
 )
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 async def beat() -> None:

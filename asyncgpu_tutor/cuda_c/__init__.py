@@ -26,12 +26,11 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Limits
 from asyncgpu_tutor.cuda_c.memory.allocation import GlobalMemory, MemoryState
 from asyncgpu_tutor.cuda_c.run.kernel import Execution, LaunchResult
 from asyncgpu_tutor.cuda_c.run.program import Program, compile_source
-from asyncgpu_tutor.cuda_c.text.published import DeviceCode, device_code, for_compiler
+from asyncgpu_tutor.cuda_c.text.published import device_code, for_compiler
 
 __all__ = [
     "NOT_SUMMED",
     "Counts",
-    "DeviceCode",
     "Execution",
     "Global",
     "GlobalMemory",

@@ -8,8 +8,6 @@ from asyncgpu_tutor.run.current import (
     create_stream,
     current_device,
     current_policy,
-    known_devices,
-    policy_for,
     resolve,
     sleep,
     use,
@@ -18,7 +16,7 @@ from asyncgpu_tutor.run.current import (
 )
 from asyncgpu_tutor.run.last_use import LastUse, UsedMemory, come_after, in_turn
 from asyncgpu_tutor.run.recording import record
-from asyncgpu_tutor.run.submission import Body, Submission, in_flight, submit, synchronize, wait
+from asyncgpu_tutor.run.submission import Body, in_flight, submit, synchronize, wait
 
 __all__ = [
     "Body",
@@ -27,7 +25,6 @@ __all__ = [
     "ExecutionContext",
     "LastUse",
     "Run",
-    "Submission",
     "UsedMemory",
     "adopt_stream",
     "borrowed_message",
@@ -38,8 +35,6 @@ __all__ = [
     "current_policy",
     "in_flight",
     "in_turn",
-    "known_devices",
-    "policy_for",
     "record",
     "resolve",
     "sleep",

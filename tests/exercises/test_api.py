@@ -26,12 +26,6 @@ from asyncgpu_tutor.exercises.chapters import EXERCISES
 NAME = "01-grid"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def right(n: int, threads: int) -> int:
     return -(-n // threads)
 

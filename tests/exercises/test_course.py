@@ -49,12 +49,6 @@ ANSWERS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _at_a_desk_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # where progress.json goes
-    monkeypatch.setenv("ASYNCGPU_DEVICE", "sim")  # what `auto` is
-
-
 def checked(chapter: str, answer: Any) -> Outcome:
     """What the chapter's check says to an answer, in a notebook where only the setup has run."""
     cells = CHAPTERS[chapter]

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,11 +24,6 @@ TEN = (
     *("00-waited", "01-meanwhile", "03-largest", "04-diamond", "06-prepare"),
     *("06-limited", "08-gain", "07-capture", "11-queue", "12-oneshot"),
 )
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 async def beat() -> None:

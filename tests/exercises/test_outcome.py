@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
@@ -21,8 +20,7 @@ GOOD = Trace([A, Span(2, "kernel", "b", 3, 9, device="sim:0", stream=1)])
 
 
 @pytest.fixture(autouse=True)
-def _tidy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
+def _tidy() -> Iterator[None]:
     yield
     plt.close("all")
 

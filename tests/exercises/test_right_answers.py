@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,6 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import check, solved
-
-
-@pytest.fixture(autouse=True)
-def _at_a_desk_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ASYNCGPU_DEVICE", "sim")
 
 
 def _two_devices(change: Callable[[Any], Any], take: Callable[[Any], Any] = lambda x: x) -> Any:

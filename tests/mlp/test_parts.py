@@ -15,14 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.mlp import (
-    Network,
-    forward,
-    reference,
-    rounding_bound,
-    run_batches,
-    upload,
-)
+from asyncgpu_tutor.commands.mlp import forward, run_batches, upload
+from asyncgpu_tutor.commands.mlp.pipeline import Network
+from asyncgpu_tutor.commands.mlp.verification import reference, rounding_bound
 from asyncgpu_tutor.data import MlpInputs, reference_forward, seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.traces import nvtx as ranges

@@ -12,19 +12,13 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.mlp import (
-    WAYS,
-    Job,
-    Network,
-    Outcome,
-    Side,
-    measured,
-    reference,
-    traced,
-)
 from asyncgpu_tutor.commands.mlp.conclusions import conclusion_lines
-from asyncgpu_tutor.commands.mlp.pipeline import upload_network
+from asyncgpu_tutor.commands.mlp.job import Job, Side
+from asyncgpu_tutor.commands.mlp.measuring import Outcome, measured, traced
+from asyncgpu_tutor.commands.mlp.pipeline import Network, upload_network
 from asyncgpu_tutor.commands.mlp.printout import Row, rows, table_lines
+from asyncgpu_tutor.commands.mlp.verification import reference
+from asyncgpu_tutor.commands.mlp.ways import WAYS
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
 from tests.conftest import open_or_skip

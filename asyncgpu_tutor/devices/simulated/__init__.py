@@ -9,7 +9,6 @@ from asyncgpu_tutor.devices.simulated.gpus import SPECS, derived, find_spec, sav
 from asyncgpu_tutor.devices.simulated.launches_and_copies import Launched
 from asyncgpu_tutor.devices.simulated.machine import Machine
 from asyncgpu_tutor.devices.simulated.modelled_times import (
-    KernelTime,
     blocks_by_registers,
     resident_blocks,
 )
@@ -18,7 +17,6 @@ from asyncgpu_tutor.devices.simulated.spec import DeviceSpec
 __all__ = [
     "SPECS",
     "DeviceSpec",
-    "KernelTime",
     "Launched",
     "Machine",
     "SimDevice",

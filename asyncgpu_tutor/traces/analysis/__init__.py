@@ -10,34 +10,9 @@ Everything here takes a `Trace` and nothing else, so it works for simulated runs
 exports of Nsight Systems alike.
 """
 
-from asyncgpu_tutor.traces.analysis.comparison import Comparison, Difference, compare
+from asyncgpu_tutor.traces.analysis.comparison import Comparison, compare
 from asyncgpu_tutor.traces.analysis.defects import diagnose
-from asyncgpu_tutor.traces.analysis.depth import Depth, OverlapMatrix, overlap_matrix, queue_depth
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.host_late import HOST_PARTS, host_late_parts
-from asyncgpu_tutor.traces.analysis.idle import CAUSES, Cause, Idle, idle_of_device, idle_of_streams
 from asyncgpu_tutor.traces.analysis.overview import Analysis, analyse
-from asyncgpu_tutor.traces.analysis.sums import Sums, sums
 
-__all__ = [
-    "CAUSES",
-    "HOST_PARTS",
-    "Analysis",
-    "Cause",
-    "Comparison",
-    "Depth",
-    "Difference",
-    "Finding",
-    "Idle",
-    "OverlapMatrix",
-    "Sums",
-    "analyse",
-    "compare",
-    "diagnose",
-    "host_late_parts",
-    "idle_of_device",
-    "idle_of_streams",
-    "overlap_matrix",
-    "queue_depth",
-    "sums",
-]
+__all__ = ["Analysis", "Comparison", "Finding", "analyse", "compare", "diagnose"]

@@ -2,7 +2,6 @@
 
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
-from asyncgpu_tutor.traces.spans.path import Step
 from asyncgpu_tutor.traces.spans.relations import (
     Spans,
     happens_before,
@@ -19,7 +18,6 @@ __all__ = [
     "SpanKind",
     "SpanLog",
     "Spans",
-    "Step",
     "call_name",
     "happens_before",
     "measure",

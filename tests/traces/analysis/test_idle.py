@@ -11,14 +11,9 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.profile import RUNS
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.traces.analysis import (
-    CAUSES,
-    idle_of_device,
-    idle_of_streams,
-    overlap_matrix,
-    queue_depth,
-)
+from asyncgpu_tutor.traces.analysis.depth import overlap_matrix, queue_depth
 from asyncgpu_tutor.traces.analysis.facts import Facts
+from asyncgpu_tutor.traces.analysis.idle import CAUSES, idle_of_device, idle_of_streams
 from asyncgpu_tutor.traces.analysis.overview import by_cause
 from asyncgpu_tutor.traces.spans.intervals import gaps, length, union
 from asyncgpu_tutor.types import Span

@@ -10,8 +10,8 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.analysis import idle_of_device
 from asyncgpu_tutor.traces.analysis.facts import Facts
+from asyncgpu_tutor.traces.analysis.idle import idle_of_device
 from asyncgpu_tutor.traces.formats import sql
 
 from .nsys_export import COPY, KERNEL, RUNTIME, THREAD, Export, small

@@ -150,6 +150,30 @@ if device.simulated:
 #
 # Compilers and caches may reorder everything else. Mostly they do not, so a program that lacks a fence passes most tests. The simulated device reports two blocks that nothing orders. But it has no caches, and takes each thread's steps in the order of the program, so it cannot show you all that a GPU may do. (Newer code says `cuda::atomic_ref`, with `memory_order_release` to write a flag and `memory_order_acquire` to look at it: an atomic and its fence in one.)
 
+# The same two programs were recorded on an H200:
+
+# %% id=first-h200
+def on_an_h200(*names):
+    """Recordings, which come with the course; prints what they show, and how long it took."""
+    traces = [agt.Trace.load_recording(name) for name in names]
+    for h200 in traces:
+        print(f"{h200.metrics().makespan:5.0f} µs on an H200: {h200.about['shows']}")
+    return traces
+
+
+agt.compare_timelines(
+    on_an_h200("11_newton_by_host", "11_newton"),
+    ["Python decides", "The GPU decides"],
+    lanes=("host", "streams"),
+    lesson="As on this device: above, a conversation after each round; below, one kernel and one wait.",
+)
+
+# %% id=first-h200-check tags=asserts
+h200_asking, h200_deciding = map(agt.Trace.load_recording, ("11_newton_by_host", "11_newton"))
+assert len(h200_asking.find("newton_step")) == rounds
+assert len(h200_deciding.find("newton")) == 1
+assert h200_asking.metrics().makespan > 2 * h200_deciding.metrics().makespan
+
 # %% [markdown] id=larger
 # ## More numbers
 #
@@ -977,6 +1001,19 @@ for results in (each, alone, shared):
 if device.simulated:
     assert launched.metrics().makespan > 3 * by_sixteen.metrics().makespan
     assert len(set(who.tolist())) > 1
+
+# %% id=queue-h200
+agt.compare_timelines(
+    on_an_h200("11_queue_by_launches", "11_queue"),
+    ["64 launches", "Sixteen blocks that stay"],
+    lanes=("host", "streams"),
+    lesson="As on this device: 64 calls from end to end; and one kernel, which is over long before that.",
+)
+
+# %% id=queue-h200-check tags=asserts
+h200_launched, h200_stayed = map(agt.Trace.load_recording, ("11_queue_by_launches", "11_queue"))
+assert (len(h200_launched.find("one_job")), len(h200_stayed.find("worker"))) == (JOBS, 1)
+assert h200_launched.metrics().makespan > 3 * h200_stayed.metrics().makespan
 
 # %% [markdown] id=exercise-queue
 # ### Exercise: write the queue

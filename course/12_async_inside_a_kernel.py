@@ -895,6 +895,90 @@ order.reveal(
     "nothing is promised.",
 )
 
+# %% [markdown] id=clock-text
+# ## Tea by the clock
+#
+# So far a wait has been a number of looks. Real waits take time, and they go on while nobody looks. So here is the first picture of this page once more, with waits that end by the GPU's own clock, and with the header's two executors: `block_on` stands beside one cup, and `run_all` goes round.
+
+# %% id=clock-kernels
+CLOCKED = r"""
+#include "device_async.cuh"
+
+struct Wait {                                 // READY so many ticks after its first poll
+    int ticks;
+    long long until;
+    __device__ Poll poll()
+    {
+        if (until == 0) until = clock64() + 4000ll * ticks;
+        return clock64() < until ? PENDING : READY;
+    }
+};
+
+struct Tea {
+    Wait boil, steep;
+    int step;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            if (boil.poll() == PENDING) return PENDING;
+            step = 1;
+        }
+        return steep.poll();
+    }
+};
+
+extern "C" __global__ void one_by_one(int n, const int* boil, const int* steep)
+{
+    for (int k = 0; k < n; k++) {
+        Tea tea = {{boil[k], 0}, {steep[k], 0}, 0};
+        block_on(tea);
+    }
+}
+
+extern "C" __global__ void in_turns(int n, const int* boil, const int* steep)
+{
+    Tea teas[8];
+    for (int k = 0; k < n; k++) teas[k] = {{boil[k], 0}, {steep[k], 0}, 0};
+    run_all(teas, n);
+}
+"""
+
+
+def brew_by_clock(kernel):
+    brew = agt.Kernel(CLOCKED, kernel)
+    boil, steep = agt.h2d(BOIL).sync_on(stream), agt.h2d(STEEP).sync_on(stream)
+    with agt.record() as trace:
+        brew(3, boil.borrow(), steep.borrow(), grid=1, block=1).sync_on(stream)
+    return trace
+
+
+def kernel_us(trace):
+    (kernel,) = trace.device_spans
+    return kernel.duration
+
+
+here = [brew_by_clock(kernel) for kernel in ("one_by_one", "in_turns")]
+h200 = [agt.Trace.load_recording(name) for name in ("12_tea_one_by_one", "12_tea")]
+for where, traces in (("on this device", here), ("on an H200", h200)):
+    alone, together = map(kernel_us, traces)
+    print(f"{where}: {alone:.0f} µs one by one, {together:.0f} µs in turns: {alone / together:.1f} times")
+print(f"in ticks: 17 / 7 = {17 / 7:.1f}")
+
+agt.compare_timelines(
+    h200,
+    ["An H200, one cup after the other", "An H200, in turns"],
+    lanes=("host", "streams"),
+    lesson="Two bars, each of a single thread. The lower one is much shorter: its three waits overlap.",
+)
+
+# %% [markdown] id=clock-read
+# One thread, the same three cups, the same waits: all that has changed is who polls. (The clock of the simulated device counts instructions, so there a look is not free of charge, and the factor is smaller.)
+
+# %% id=clock-check tags=asserts
+assert kernel_us(h200[0]) > 1.5 * kernel_us(h200[1])
+if device.simulated:
+    assert kernel_us(here[0]) > 1.5 * kernel_us(here[1])
+
 # %% [markdown] id=honest
 # ## What it costs
 #

@@ -854,6 +854,23 @@ assert len(in_one_go.find("pipeline")) == 1
 # %% [markdown] id=final-read
 # One launch, one bar: the kernel stayed, and asked. (The small copy before it sets up the office. While the bar lasts, Python answers twelve calls, a read and a write for each piece. What it does for them is not recorded, so the host's lane is empty there.)
 
+# %% [markdown] id=h200-text
+# A file of the same size, on an H200:
+
+# %% id=h200
+h200 = [agt.Trace.load_recording(name) for name in ("13_six_launches", "13_hostcalls")]
+for title, trace in zip(titles, h200):
+    print(f"{title}: {trace.metrics().makespan:.0f} µs on an H200")
+agt.compare_timelines(
+    h200,
+    titles,
+    lanes=("host", "streams"),
+    lesson="As on this device: six rounds of copies and calls; and one kernel that stays.",
+)
+
+# %% id=h200-check tags=asserts
+assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
+
 # %% [markdown] id=key-points
 # ## Key points
 #

@@ -52,6 +52,14 @@ def recorded(run, *args):
     return result, trace
 
 
+def on_an_h200(*names):
+    """Recordings, which come with the course; prints what they show, and how long it took."""
+    traces = [agt.Trace.load_recording(name) for name in names]
+    for h200 in traces:
+        print(f"{h200.metrics().makespan:5.0f} µs on an H200: {h200.about['shows']}")
+    return traces
+
+
 # %% [markdown] id=mandelbrot-door
 # ## Room 1: The price of a pixel
 #
@@ -159,6 +167,16 @@ six.reveal(
     "one" if alike and took[0] < 0.7 * took[1] else "same" if alike else "black",
     "A kernel ends with its slowest thread. One pixel that is never done costs as much as 1,700 of them, as "
     "long as each has a place.",
+)
+
+# %% id=mandelbrot-h200
+bars = sorted(span.duration for span in agt.Trace.load_recording("14_mandelbrot").device_spans)
+print("the six bars on an H200:", ", ".join(f"{us:.1f}" for us in bars), "µs")
+agt.compare_timelines(
+    on_an_h200("14_mandelbrot"),
+    ["Six bands in one graph"],
+    lanes=("host", "streams"),
+    lesson="Six bars of an H200, one for each band, all from a single call.",
 )
 
 # %% [markdown] id=mandelbrot-how
@@ -351,6 +369,14 @@ one_wait.reveal(
 
 # %% [markdown] id=darts-answer
 # That saves seven waits, and no more. They are on four streams now, and still take turns: on the simulated device, each kernel is over before Python has launched the next. When one call starts all, they throw at the same time. `overlap` says that they *may*.
+
+# %% id=darts-h200
+agt.compare_timelines(
+    on_an_h200("14_darts_one_by_one", "14_darts"),
+    ["a wait for each player", "one graph, one wait"],
+    lanes=("host", "streams"),
+    lesson="Above, a call and a wait for each of eight players. Below, one call for all of them.",
+)
 
 # %% id=darts-timeline-check tags=asserts
 assert sum(span.kind == "wait" for span in one_by_one) == PLAYERS
@@ -559,6 +585,14 @@ trace.plot(
     "three streams.",
 )
 
+# %% id=grep-h200
+agt.compare_timelines(
+    on_an_h200("14_grep"),
+    ["A text of 8,000 words, three searches"],
+    lanes=("host", "streams"),
+    lesson="As on this device: one copy of the text, then three streams, and mostly calls of the host.",
+)
+
 # %% [markdown] id=grep-read
 # With a letter such as *e*, the vote saves more than half of the atomics. Rare words hardly ever meet in one warp, so there it saves next to nothing.
 #
@@ -722,6 +756,14 @@ agt.compare_timelines(
     lesson="Above, one launch and one look for each round. Below, one launch that ends by itself.",
 )
 
+# %% id=ranks-h200
+agt.compare_timelines(
+    on_an_h200("14_ranks_by_host", "14_ranks"),
+    ["Python decides", "the GPU decides"],
+    lanes=("host", "streams"),
+    lesson="As on this device: a launch and a look for each round; and one launch that ends by itself.",
+)
+
 # %% id=ranks-timeline-check tags=asserts
 assert np.allclose(asked, rank, rtol=1e-5)
 assert factor < 1.25
@@ -868,6 +910,14 @@ agt.compare_timelines(
     ["twenty calls", "ten launches of a graph of two steps"],
     lanes=("host", "streams"),
     lesson="Above, the device waits for the host between two steps. Below, the steps follow each other.",
+)
+
+# %% id=galaxies-h200
+agt.compare_timelines(
+    on_an_h200("14_galaxies_by_calls", "14_galaxies"),
+    ["twenty calls", "ten launches of a graph of two steps"],
+    lanes=("host", "streams"),
+    lesson="Twenty steps on an H200, by calls and by a graph: the host's calls are what differs.",
 )
 
 # %% [markdown] id=galaxies-longer-text
@@ -1053,7 +1103,17 @@ quicker.reveal(
     "The heads may overlap. The launch before them and the end of the wait are as long as before.",
 )
 
+# %% id=attention-h200
+agt.compare_timelines(
+    on_an_h200("14_attention_in_turn", "14_attention"),
+    ["four heads in turn", "four heads at once"],
+    lanes=("host", "streams"),
+    lesson="Above, four bars of an H200 on one stream. Below, the same four on four streams.",
+)
+
 # %% id=attention-timeline-check tags=asserts
+h200_heads = map(agt.Trace.load_recording, ("14_attention_in_turn", "14_attention"))
+assert [len(trace.streams) for trace in h200_heads] == [1, 4]
 if device.simulated:
     assert branches.metrics().overlap > 0
     assert turns.metrics().overlap == 0

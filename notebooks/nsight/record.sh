@@ -27,7 +27,7 @@ for letter in A B C D E F G; do
     record "exhibit_$letter" "$within" "$here/exhibit.py" "$letter"
     record "exhibit_${letter}_repaired" "$within" "$here/exhibit.py" "$letter" --repaired
 done
-for program in heat heat_annotated heat_repaired; do
+for program in heat heat_annotated heat_looks_less heat_repaired; do
     "$python" "$here/$program.py" # compiles its kernels; CuPy keeps them on the disk
     record "$program" "" "$here/$program.py"
 done

@@ -10,7 +10,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.profile import RUNS, driven, gallery
 
 COURSE = Path(__file__).parents[3] / "course"
-PAGES = {"11_the_gpu_decides", "13_hostcalls", "14_gallery"}
+PAGES = {"11_the_gpu_decides", "12_async_inside_a_kernel", "13_hostcalls", "14_gallery"}
 KERNELS = [
     k for module in (driven, gallery) for k in vars(module).values() if isinstance(k, agt.Kernel)
 ]

@@ -31,9 +31,6 @@ FOLDER = Path(__file__).parent / "recordings" / "bars"
 NODE_UNDER_CUPTI = 1.15
 # How long CUDA needs to load a module is not modelled.
 NOT_MODELLED = ("08_lazy_module_loading", "08_lazy_module_loading_repaired")
-LATER = (
-    "11"  # from this chapter on, programs were recorded after the model had been fitted and judged
-)
 
 
 class Bars(NamedTuple):
@@ -106,7 +103,7 @@ OWN: dict[str, Callable[[], Trace]] = {
 def recorded() -> Iterator[tuple[str, Trace, Callable[[], Trace]]]:
     """What there are recordings of, with the programs."""
     for name in RUNS:
-        if name not in NOT_MODELLED and name < LATER:
+        if name not in NOT_MODELLED:
             yield name, Trace.load_recording(name), lambda name=name: trace_of(name)
     for name, program in OWN.items():
         path = FOLDER / f"{name}.json"

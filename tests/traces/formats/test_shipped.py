@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from functools import cache
 from pathlib import Path
 
@@ -126,6 +127,7 @@ HOST_BOUND = {
     "11_newton_by_host",
     "11_queue_by_launches",
     "13_six_launches",
+    "14_galaxies_by_calls",
     "14_grep",
     "14_ranks_by_host",
 }
@@ -151,6 +153,17 @@ def test_the_profilers_own_files_are_there() -> None:
     trace = Trace.from_nsys(Trace.recorded_file("07_async_mlp.sqlite"), within="07_async_mlp")
     assert trace.device == "NVIDIA H200"
     assert {span.label for span in trace.device_spans} == {f"batch {i}" for i in range(4)}
+
+
+@pytest.mark.parametrize(
+    "export", sorted((FOLDER / "nsys").glob("*.sqlite")), ids=lambda path: path.stem
+)
+def test_reports_tell_nothing_of_the_machine_but_its_gpu(export: Path) -> None:
+    with sqlite3.connect(export) as database:
+        strings = [str(row[0]) for row in database.execute("SELECT value FROM StringIds")]
+    held = [one.partition("=")[2] for text in strings if "\0" in text for one in text.split("\0")]
+    assert held
+    assert [value for value in held if value.strip("x")] == []
 
 
 def test_cupti_and_nsight_systems_tell_the_same_of_the_mlp() -> None:

@@ -288,7 +288,7 @@ def _refer(out: Expr, returned: list[Expr], run: Evaluate) -> None:
     if isinstance(first, RegisterPlace) and all(r.place == first for r in returned):
         out.place = replace(first, before=run)
     else:
-        out.text = LOST
+        out.lost = True
 
 
 def _inside(
@@ -300,7 +300,7 @@ def _inside(
     if this is None:
         return scope
     place = this.place
-    if this.text == LOST and not function.const:
+    if this.lost and not function.const:
         c.unsupported(this.at, LOST)
     if place is None:  # a value that has no name yet
         variable = Variable("this", known.type, c.new_slot())

@@ -12,7 +12,7 @@ from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay
 from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
 from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
-from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, forget, put, spread, use
+from asyncgpu_tutor.cuda_c.compile.storage import LOST, assigned, begin, forget, put, spread, use
 from asyncgpu_tutor.cuda_c.compile.type_names import (
     array_type,
     declare_type,
@@ -271,6 +271,8 @@ def bind_reference(
                 variable.origin.place(near=True)
             _first_value(c, variable, new)
             return variable, parameter_entry(c, variable, new)
+        if place is None and target.lost:
+            c.unsupported(at, LOST)
         if place is None:
             c.fail(at, f"the reference '{name}' needs a variable, not a value")
         c.fail(at, f"a '{spelled(ctype)}&' cannot refer to a '{spelled(target.type)}'")

@@ -86,6 +86,8 @@ class Expr:
         Of a string literal.
     product : pair of callables, optional
         The factors, if it is a floating-point product that an addition may swallow.
+    lost : bool
+        A copy of one of several variables, in the place of a reference to it.
     rank : float
         Its place in the order in which the operands of a sum are sorted (`contraction`).
     """
@@ -101,6 +103,7 @@ class Expr:
     text: str | None = None
     product: tuple[Evaluate, Evaluate] | None = None
     rank: float = 0
+    lost: bool = False
 
 
 @dataclass

@@ -202,9 +202,8 @@ def main() -> None:
     for name in ("plain", "tiled"):
         run = afresh(lambda name=name: one_block(name, 4096))
         best, work = min(seconds(run, 5)), one_block(name, 4096)
-        print(
-            f"{name + ' product of 16 x 16 elements, one block':46} {work / best / 1e6:7.1f} M thread-instructions/s"
-        )
+        what = f"{name} product of 16 x 16 elements, one block"
+        print(f"{what:46} {work / best / 1e6:7.1f} M thread-instructions/s")
     count = 5000
     best = min(seconds(lambda: fills(count), 3))
     print(

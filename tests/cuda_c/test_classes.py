@@ -106,11 +106,17 @@ class TestReturnedReferences:
             ("B v[2] = {{1}, {2}}; v[0].add(3).add(4); (v[1] += 5).twice(); o[i] = v[0].n * 100 + v[1].n;", 814),
             ("B b = {1}; o[i] = b.add(2).add(3).get() * 10 + b.add(1).n;", 67),
             ("B b = {1}; (b += 1) = B{7}; o[i] = b.n;", 7),
+            ("B v[2] = {{1}, {2}}; (i % 2 ? v[0] : v[1]).add(3); B& r = n > 3 ? v[0] : v[1]; r.n += 4; o[i] = (v[0].n + v[1].n) * 10 + (n < 3 ? v[0] : v[1]).get() / 9;", 100),
+            ("B a = {3}, b = {4}; o[i] = (n > 3 ? a : b).get() * 10 + low(a.n, b.n);", 33),
             ("B a = {1}, b = {2}; int p = 3, q = 4; o[i] = pick(a, b, n < 0).get() * 10 + low(p, q);", 23),
         ],
     )  # fmt: skip
     def test_what_they_refer_to_is_changed(self, text: str, value: int) -> None:
         assert body(text, before=self.BEFORE)[1].tolist() == [value] * 32
+
+    def test_their_values_are_printed(self) -> None:
+        text = r'int p = 3, q = 4; if (i == 0) printf("%d %d\n", low(p, q), n > 3 ? q : p);'
+        assert body(text, before=self.BEFORE)[2].printed == "3 4\n"
 
     @pytest.mark.parametrize(
         "text",
@@ -118,6 +124,11 @@ class TestReturnedReferences:
             "B a = {1}, b = {2}; pick(a, b, n > 3).n = 4;",
             "B a = {1}, b = {2}; pick(a, b, n > 3).add(4);",
             "int p = 3, q = 4; low(p, q) = 5;",
+            "B a = {1}, b = {2}; B& r = n > 3 ? a : b; r.n = 3;",
+            "B a = {1}, b = {2}; (n > 3 ? a : b).add(1);",
+            "B a = {1}, b = {2}; (n > 3 ? a : b).n = 1;",
+            "int p = 3, q = 4; (n > 3 ? p : q) = 5;",
+            "int p = 3, q = 4; (n > 3 ? p : q)++;",
         ],
     )
     def test_one_of_several_variables_is_refused(self, text: str) -> None:

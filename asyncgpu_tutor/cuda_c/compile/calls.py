@@ -14,14 +14,14 @@ from typing import Any, NoReturn
 from asyncgpu_tutor.cuda_c.compile import builtins
 from asyncgpu_tutor.cuda_c.compile.context import Compile, Context, Frame
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
-from asyncgpu_tutor.cuda_c.compile.declarations import (
+from asyncgpu_tutor.cuda_c.compile.overloads import choose
+from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
+from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
+from asyncgpu_tutor.cuda_c.compile.rooms import (
     bind_reference,
     parameter_entry,
     zero_of,
 )
-from asyncgpu_tutor.cuda_c.compile.overloads import choose
-from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
-from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
 from asyncgpu_tutor.cuda_c.compile.statements import ADDRESS, closing, sequence
 from asyncgpu_tutor.cuda_c.compile.storage import LOST, assigned, begin, read_memory, use
 from asyncgpu_tutor.cuda_c.compile.type_names import (
@@ -288,7 +288,7 @@ def _refer(out: Expr, returned: list[Expr], run: Evaluate) -> None:
     if isinstance(first, RegisterPlace) and all(r.place == first for r in returned):
         out.place = replace(first, before=run)
     else:
-        out.text = LOST
+        out.lost = True
 
 
 def _inside(
@@ -300,7 +300,7 @@ def _inside(
     if this is None:
         return scope
     place = this.place
-    if this.text == LOST and not function.const:
+    if this.lost and not function.const:
         c.unsupported(this.at, LOST)
     if place is None:  # a value that has no name yet
         variable = Variable("this", known.type, c.new_slot())

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile.braces import converted, initialise
 from asyncgpu_tutor.cuda_c.compile.constants import evaluated
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay
-from asyncgpu_tutor.cuda_c.compile.places import as_base, place_of
-from asyncgpu_tutor.cuda_c.compile.record import Bind, Declare, Followed
-from asyncgpu_tutor.cuda_c.compile.storage import assigned, begin, forget, put, spread, use
+from asyncgpu_tutor.cuda_c.compile.places import place_of
+from asyncgpu_tutor.cuda_c.compile.record import Declare
+from asyncgpu_tutor.cuda_c.compile.rooms import (
+    bind_reference,
+    first_value,
+    local_memory,
+    nothing,
+    zero_of,
+)
+from asyncgpu_tutor.cuda_c.compile.storage import begin, forget, put, spread
 from asyncgpu_tutor.cuda_c.compile.type_names import (
     array_type,
     declare_type,
@@ -21,21 +27,16 @@ from asyncgpu_tutor.cuda_c.compile.type_names import (
     top_volatile,
 )
 from asyncgpu_tutor.cuda_c.compile.typed import (
-    Alias,
     Binding,
     Class,
-    Evaluate,
     Execute,
     Expr,
-    MemoryPlace,
     Number,
     TypeBinding,
 )
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
-from asyncgpu_tutor.cuda_c.memory import access
-from asyncgpu_tutor.cuda_c.memory.local_region import LocalRegion
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.shared_region import SharedRegion
 from asyncgpu_tutor.cuda_c.syntax.ast import (
@@ -60,11 +61,6 @@ from asyncgpu_tutor.cuda_c.types import (
     size_of,
     spelled,
 )
-
-
-def nothing(t: Team, m: Mask) -> Mask | None:
-    """A statement that does nothing; known by its identity, so that it can be left out."""
-    return m
 
 
 def _enter(c: Context, name: str, binding: Binding, at: Position) -> None:
@@ -205,14 +201,9 @@ def _bind(c: Context, item: Declarator, ctype: CType, new: Expr, const: bool) ->
         _enter(c, item.name, Number(new), item.at)
         return nothing
     variable = Variable(item.name, ctype, c.new_slot(), const=const)
-    _first_value(c, variable, new)
+    first_value(c, variable, new)
     _enter(c, item.name, variable, item.at)
     return put(variable.slot, new.run)
-
-
-def _first_value(c: Context, variable: Variable, new: Expr) -> None:
-    assigned(variable, new)
-    c.steps.append(Bind(variable, new.node))
 
 
 def _unset(c: Context, item: Declarator, ctype: CType) -> Execute:
@@ -234,15 +225,6 @@ def _unset(c: Context, item: Declarator, ctype: CType) -> Execute:
     return run
 
 
-def zero_of(ctype: CType) -> Any:
-    """A value that stands for one that nobody may look at."""
-    if isinstance(ctype, Scalar):
-        return ctype.make(0)
-    if isinstance(ctype, Pointer):
-        return access.NULL
-    return [zero_of(leaf) for leaf, _ in leaves(ctype)]
-
-
 # -- references
 
 
@@ -253,62 +235,6 @@ def _reference(c: Context, item: Declarator, ctype: CType, const: bool) -> Execu
     binding, fix = bind_reference(c, item.name, target, ctype, const, item.at)
     _enter(c, item.name, binding, item.at)
     return fix
-
-
-def bind_reference(
-    c: Context, name: str, target: Expr, ctype: CType, const: bool, at: Position
-) -> tuple[Alias | Variable, Execute]:
-    """A name for a place: what it means, and what fixes the place's address once."""
-    if c.derives(target.type, ctype):
-        target = as_base(c, target, ctype)
-    place = target.place
-    if place is None or target.type != ctype:
-        if const and isinstance(target.type, (Scalar, Struct)):
-            new = convert(c, use(c, target), ctype, at)
-            variable = Variable(name, ctype, c.new_slot(), const=True)
-            variable.memory = variable.thread = c.lives_in_memory(ctype)
-            if variable.memory:
-                variable.origin.place(near=True)
-            _first_value(c, variable, new)
-            return variable, parameter_entry(c, variable, new)
-        if place is None:
-            c.fail(at, f"the reference '{name}' needs a variable, not a value")
-        c.fail(at, f"a '{spelled(ctype)}&' cannot refer to a '{spelled(target.type)}'")
-    if place.const and not const:
-        c.fail(at, f"the reference '{name}' would let a constant be changed")
-    if not isinstance(place, MemoryPlace):
-        entry, place = (
-            _called(place.before),
-            replace(place, const=place.const or const, before=None),
-        )
-        return Alias(Expr(ctype, target.run, at, target.node, place=place)), entry
-    slot, pointer = c.new_slot(), place.pointer
-    fixed = MemoryPlace(
-        lambda t, m: t.slots[slot],
-        c.note(Followed((target.node,), known=True)),
-        place.origin,
-        place.const or const,
-        place.volatile,
-    )
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        begin(t, m, slot, pointer(t, m))
-        return m
-
-    alias = Expr(ctype, target.run, at, target.node, place=fixed, origin=target.origin)
-    return Alias(alias), run
-
-
-def _called(before: Evaluate | None) -> Execute:
-    """The call that a reference comes from, as a statement."""
-    if before is None:
-        return nothing
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        before(t, m)
-        return m
-
-    return run
 
 
 # -- arrays and other memory
@@ -340,41 +266,9 @@ def _in_memory(c: Context, item: Declarator, ctype: CType, const: bool, volatile
     )
     variable.origin.place(near=True)
     for value in values:
-        _first_value(c, variable, value)
+        first_value(c, variable, value)
     _enter(c, item.name, variable, item.at)
     return local_memory(c, variable, values, item.at)
-
-
-def local_memory(c: Context, variable: Variable, values: list[Expr], at: Position) -> Execute:
-    """Make room for a variable of each thread, and fill it."""
-    slot, name, ctype = variable.slot, variable.name, variable.type
-    parts = leaves(ctype)
-    unit = min(size_of(leaf) for leaf, _ in parts)
-    site = c.new_site(at, write=True)
-    fill = [(leaf, offset, value.run) for (leaf, offset), value in zip(parts, values, strict=False)]
-    c.work(len(fill))
-
-    def run(t: Team, m: Mask) -> Mask | None:
-        base: Any = t.slots[slot]
-        if base is None or (not t.apart and (m.full or t.born[slot] is m)):
-            base = Ptr(LocalRegion(name, ctype, unit, t), 0, unit, 0, name)
-            t.slots[slot] = base
-        else:
-            base.region.begin(m)
-        t.born[slot] = m
-        for leaf, offset, value in fill:
-            access.store(t, m, base.moved(offset), leaf, value(t, m), site)
-        return m
-
-    return run
-
-
-def parameter_entry(c: Context, variable: Variable, new: Expr) -> Execute:
-    """What puts an argument where its parameter is."""
-    if not variable.memory:
-        return put(variable.slot, new.run)
-    values = [new] if isinstance(variable.type, Scalar | Pointer) else spread(c, new, variable.type)
-    return local_memory(c, variable, values, new.at)
 
 
 def shared_variable(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from asyncgpu_tutor.cuda_c.compile.context import Context
-from asyncgpu_tutor.cuda_c.compile.declarations import parameter_entry, shared_variable
+from asyncgpu_tutor.cuda_c.compile.declarations import shared_variable
 from asyncgpu_tutor.cuda_c.compile.hoisting import waiting_functions
 from asyncgpu_tutor.cuda_c.compile.record import Declare, Record
+from asyncgpu_tutor.cuda_c.compile.rooms import parameter_entry
 from asyncgpu_tutor.cuda_c.compile.statements import sequence
 from asyncgpu_tutor.cuda_c.compile.storage import has_pointer, read_variable
 from asyncgpu_tutor.cuda_c.compile.type_names import param_type, resolve, top_const, top_volatile

@@ -10,10 +10,10 @@ from asyncgpu_tutor.cuda_c.compile.braces import zeros
 from asyncgpu_tutor.cuda_c.compile.calls import call_with, expand
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import value
-from asyncgpu_tutor.cuda_c.compile.declarations import local_memory, zero_of
 from asyncgpu_tutor.cuda_c.compile.overloads import choose, conversion
 from asyncgpu_tutor.cuda_c.compile.places import as_base
 from asyncgpu_tutor.cuda_c.compile.record import Declare
+from asyncgpu_tutor.cuda_c.compile.rooms import local_memory, zero_of
 from asyncgpu_tutor.cuda_c.compile.storage import put, read_variable, use
 from asyncgpu_tutor.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Variable

@@ -15,7 +15,6 @@ from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
 from asyncgpu_tutor.cuda_c.compile.function_addresses import function_address
 from asyncgpu_tutor.cuda_c.compile.record import Coordinate, Element, Followed, Node
 from asyncgpu_tutor.cuda_c.compile.storage import (
-    LOST,
     pick_leaves,
     read_member,
     read_memory,
@@ -41,7 +40,16 @@ from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.faults import report_row
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.regions import inside
-from asyncgpu_tutor.cuda_c.syntax.ast import Call, Expression, Index, Member, Name, Qualified, Unary
+from asyncgpu_tutor.cuda_c.syntax.ast import (
+    Call,
+    Conditional,
+    Expression,
+    Index,
+    Member,
+    Name,
+    Qualified,
+    Unary,
+)
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import (
     INT,
@@ -81,7 +89,24 @@ def place_of(c: Context, node: Expression) -> Expr:
         return _dereference(c, node)
     if isinstance(node, Call):
         return c.rules.call(c, node)
+    if isinstance(node, Conditional):
+        return _either(c, node)
     return c.expression(node)
+
+
+def _either(c: Context, node: Conditional) -> Expr:
+    """`test ? a : b`, by which one of the two may be changed."""
+    with c.recording():  # the record is dropped, because this only asks where the sides are
+        yes, no = (place_of(c, side) for side in (node.yes, node.no))
+    same = yes.type == no.type and isinstance(yes.type, Struct | Scalar)
+    memory = isinstance(yes.place, MemoryPlace) and isinstance(no.place, MemoryPlace)
+    if same and memory and isinstance(yes.type, Struct):
+        addresses = (Unary(at=side.at, op="&", operand=side) for side in (node.yes, node.no))
+        pointer = Conditional(at=node.at, test=node.test, yes=next(addresses), no=next(addresses))
+        return place_of(c, Unary(at=node.at, op="*", operand=pointer))
+    out = c.expression(node)
+    out.lost = same and yes.place is not None and no.place is not None
+    return out
 
 
 def _value(c: Context, node: Expression, used: bool) -> Expr:
@@ -204,7 +229,7 @@ def _part(c: Context, base: Expr, field: Field, at: Position) -> Expr:
         c.unsupported(at, "an array in a struct that has no name: give it one first")
     pick = pick_leaves(base.run, field.type, first, count)
     out = value(c, field.type, pick, at, [base], origin=base.origin)
-    out.text = base.text if base.text == LOST else None
+    out.lost = base.lost
     return out
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from asyncgpu_tutor.cuda_c.compile.braces import converted
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import condition, decay
-from asyncgpu_tutor.cuda_c.compile.declarations import nothing
 from asyncgpu_tutor.cuda_c.compile.hoisting import hoisted
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Branch, Followed, Selection
+from asyncgpu_tutor.cuda_c.compile.rooms import nothing
 from asyncgpu_tutor.cuda_c.compile.storage import use
 from asyncgpu_tutor.cuda_c.compile.type_names import integer_constant
 from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, MemoryPlace, Scope

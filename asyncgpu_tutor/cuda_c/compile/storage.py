@@ -27,8 +27,8 @@ from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, Struct, Void, leaves
 from asyncgpu_tutor.errors import UninitialisedReadError
 
-# What a reference says that has become a value, since it may be to one of several variables in registers.
-LOST = "changing what a function refers to, of several variables, is not supported: take a pointer"
+# Of a value that is a copy, though a reference to one of several variables in registers is meant.
+LOST = "changing one of several variables by a reference is not supported: take a pointer"
 
 # Assigns a value; the pointer is given for memory only.
 Writer: TypeAlias = Callable[[Team, Mask, Any, "Ptr | None"], None]
@@ -159,7 +159,7 @@ def writable(c: Context, expr: Expr, at: Position) -> Place:
     Raises `KernelCompileError` if it has none, or is const.
     """
     place = expr.place
-    if expr.text == LOST:
+    if expr.lost:
         c.unsupported(at, LOST)
     if place is None:
         c.fail(at, "this cannot be assigned to: it is a value, not a variable")

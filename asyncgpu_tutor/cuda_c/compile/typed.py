@@ -79,6 +79,7 @@ class Expr:
     product: tuple[Evaluate, Evaluate] | None = None
     # Its place in the order in which the operands of a sum are sorted (`contraction`).
     rank: float = 0
+    lost: bool = False  # a copy of one of several variables, in the place of a reference to it
 
 
 @dataclass

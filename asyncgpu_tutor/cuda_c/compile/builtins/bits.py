@@ -9,7 +9,13 @@ import numpy as np
 
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, by_thread
 from asyncgpu_tutor.cuda_c.lockstep.values import choose
-from asyncgpu_tutor.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG
+from asyncgpu_tutor.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, Scalar
+
+
+def _of(
+    types: list[Scalar], result: Scalar, function: Callable[..., Any], cost: int = 1
+) -> Handler:
+    return by_thread(types, result, function, instructions=cost)
 
 
 def _popc(x: Any) -> Any:
@@ -100,31 +106,31 @@ def _to(dtype: Any) -> Callable[[Any], Any]:
 
 
 TABLE: dict[str, Handler] = {
-    "__popc": by_thread([UINT], INT, _popc),
-    "__popcll": by_thread([ULLONG], INT, _popc),
-    "__clz": by_thread([INT], INT, _clz),
-    "__clzll": by_thread([LLONG], INT, _clz),
-    "__ffs": by_thread([INT], INT, _ffs, instructions=3),
-    "__ffsll": by_thread([LLONG], INT, _ffs, instructions=3),
-    "__brev": by_thread([UINT], UINT, _brev),
-    "__brevll": by_thread([ULLONG], ULLONG, _brev),
-    "__mulhi": by_thread([INT, INT], INT, _mulhi),
-    "__umulhi": by_thread([UINT, UINT], UINT, _mulhi),
-    "__mul24": by_thread([INT, INT], INT, _mul24),
-    "__umul24": by_thread([UINT, UINT], UINT, _mul24),
-    "__byte_perm": by_thread([UINT, UINT, UINT], UINT, _byte_perm),
-    "__funnelshift_l": by_thread([UINT, UINT, UINT], UINT, _funnel_left),
-    "__funnelshift_r": by_thread([UINT, UINT, UINT], UINT, _funnel_right),
-    "__int_as_float": by_thread([INT], FLOAT, _as(np.float32), instructions=0),
-    "__uint_as_float": by_thread([UINT], FLOAT, _as(np.float32), instructions=0),
-    "__float_as_int": by_thread([FLOAT], INT, _bits_of(np.int32, 0x7FFFFFFF), instructions=0),
-    "__float_as_uint": by_thread([FLOAT], UINT, _bits_of(np.uint32, 0x7FFFFFFF), instructions=0),
-    "__longlong_as_double": by_thread([LLONG], DOUBLE, _as(np.float64), instructions=0),
-    "__double_as_longlong": by_thread([DOUBLE], LLONG, _as(np.int64), instructions=0),
-    "__int2float_rn": by_thread([INT], FLOAT, _to(np.float32)),
-    "__uint2float_rn": by_thread([UINT], FLOAT, _to(np.float32)),
-    "__ll2float_rn": by_thread([LLONG], FLOAT, _to(np.float32)),
-    "__int2double_rn": by_thread([INT], DOUBLE, _to(np.float64)),
-    "__uint2double_rn": by_thread([UINT], DOUBLE, _to(np.float64)),
-    "__double2float_rn": by_thread([DOUBLE], FLOAT, _to(np.float32)),
+    "__popc": _of([UINT], INT, _popc),
+    "__popcll": _of([ULLONG], INT, _popc),
+    "__clz": _of([INT], INT, _clz),
+    "__clzll": _of([LLONG], INT, _clz),
+    "__ffs": _of([INT], INT, _ffs, 3),
+    "__ffsll": _of([LLONG], INT, _ffs, 3),
+    "__brev": _of([UINT], UINT, _brev),
+    "__brevll": _of([ULLONG], ULLONG, _brev),
+    "__mulhi": _of([INT, INT], INT, _mulhi),
+    "__umulhi": _of([UINT, UINT], UINT, _mulhi),
+    "__mul24": _of([INT, INT], INT, _mul24),
+    "__umul24": _of([UINT, UINT], UINT, _mul24),
+    "__byte_perm": _of([UINT, UINT, UINT], UINT, _byte_perm),
+    "__funnelshift_l": _of([UINT, UINT, UINT], UINT, _funnel_left),
+    "__funnelshift_r": _of([UINT, UINT, UINT], UINT, _funnel_right),
+    "__int_as_float": _of([INT], FLOAT, _as(np.float32), 0),
+    "__uint_as_float": _of([UINT], FLOAT, _as(np.float32), 0),
+    "__float_as_int": _of([FLOAT], INT, _bits_of(np.int32, 0x7FFFFFFF), 0),
+    "__float_as_uint": _of([FLOAT], UINT, _bits_of(np.uint32, 0x7FFFFFFF), 0),
+    "__longlong_as_double": _of([LLONG], DOUBLE, _as(np.float64), 0),
+    "__double_as_longlong": _of([DOUBLE], LLONG, _as(np.int64), 0),
+    "__int2float_rn": _of([INT], FLOAT, _to(np.float32)),
+    "__uint2float_rn": _of([UINT], FLOAT, _to(np.float32)),
+    "__ll2float_rn": _of([LLONG], FLOAT, _to(np.float32)),
+    "__int2double_rn": _of([INT], DOUBLE, _to(np.float64)),
+    "__uint2double_rn": _of([UINT], DOUBLE, _to(np.float64)),
+    "__double2float_rn": _of([DOUBLE], FLOAT, _to(np.float32)),
 }

@@ -60,6 +60,14 @@ def _by_element(function: Callable[..., float], count: int = 1) -> Function:
     return run
 
 
+def _erf(x: float) -> float:
+    return math.erf(x)
+
+
+def _erfc(x: float) -> float:
+    return math.erfc(x)
+
+
 def _tgamma(x: float) -> float:
     try:
         return math.gamma(x)
@@ -142,7 +150,7 @@ _SLOW_1: dict[str, Function] = {
     "acosh": np.arccosh, "atanh": np.arctanh,
     "sinpi": _exact(lambda x: np.sin(np.pi * np.fmod(x, 2.0))),
     "cospi": _exact(lambda x: np.cos(np.pi * np.fmod(x, 2.0))),
-    "erf": _by_element(math.erf), "erfc": _by_element(math.erfc), "tgamma": _by_element(_tgamma),
+    "erf": _by_element(_erf), "erfc": _by_element(_erfc), "tgamma": _by_element(_tgamma),
     "lgamma": _by_element(_lgamma),
 }  # fmt: skip
 _CHEAP_2: dict[str, Function] = {

@@ -64,20 +64,42 @@ Place: TypeAlias = RegisterPlace | MemoryPlace
 
 @dataclass
 class Expr:
-    """An expression, ready to run."""
+    """An expression, ready to run.
 
-    type: CType  # type of its value; an array's value is a pointer to its first element
-    run: Evaluate  # computes it for the lanes of a mask
+    Attributes
+    ----------
+    type : CType
+        Type of its value; an array's value is a pointer to its first element.
+    run : callable
+        Computes it for the lanes of a mask.
+    node : Node
+        What the record calls it.
+    constant : NumPy scalar, optional
+        Its value, if that is known now.
+    place : Place, optional
+        Where it is, if it may stand on the left of an assignment.
+    origin : Origin, optional
+        Of a pointer.
+    site : Site, optional
+        Where it loads, if it does.
+    text : str, optional
+        Of a string literal.
+    product : pair of callables, optional
+        The factors, if it is a floating-point product that an addition may swallow.
+    rank : float
+        Its place in the order in which the operands of a sum are sorted (`contraction`).
+    """
+
+    type: CType
+    run: Evaluate
     at: Position
-    node: Node  # what the record calls it
-    constant: Any = None  # its value, if that is known now
-    place: Place | None = None  # where it is, if it may stand on the left of an assignment
-    origin: Origin | None = None  # of a pointer
-    site: Site | None = None  # where it loads, if it does
-    text: str | None = None  # of a string literal
-    # The factors, if it is a floating-point product that an addition may swallow.
+    node: Node
+    constant: Any = None
+    place: Place | None = None
+    origin: Origin | None = None
+    site: Site | None = None
+    text: str | None = None
     product: tuple[Evaluate, Evaluate] | None = None
-    # Its place in the order in which the operands of a sum are sorted (`contraction`).
     rank: float = 0
     lost: bool = False  # a copy of one of several variables, in the place of a reference to it
 

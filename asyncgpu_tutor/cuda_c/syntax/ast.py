@@ -25,21 +25,30 @@ class Node:
 
 @dataclass(kw_only=True)
 class TypeName(Node):
-    """A type before its declarator."""
+    """A type before its declarator.
 
-    # Canonical spelling of a built-in type, or the name of a struct, typedef or template parameter; "auto"
-    # where the initialiser decides.
+    Attributes
+    ----------
+    base : str
+        Canonical spelling of a built-in type, or the name of a struct, typedef or template
+        parameter; "auto" where the initialiser decides.
+    arguments : list
+        Template arguments of a struct template.
+    nested : list of str
+        Names behind `::`, as in `Traits<T>::value_type`.
+    pointers : list of set of str
+        One set of qualifiers for each `*`, the innermost first.
+    function, array : FunctionType, ArrayType, optional
+        In the place of `base`: that of a pointer to a function, or of what a pointer to an array points to.
+    """
+
     base: str
     const: bool = False
     volatile: bool = False
-    # One set of qualifiers for each `*`, the innermost first.
     pointers: list[set[str]] = field(default_factory=list[set[str]])
     reference: bool = False
-    arguments: list[TypeName | Expression] | None = None  # template arguments of a struct template
-    # Names behind `::`, as in `Traits<T>::value_type`.
+    arguments: list[TypeName | Expression] | None = None
     nested: list[str] = field(default_factory=list[str])
-    # `function` and `array`: in the place of `base`: that of a pointer to a function, or of what a pointer
-    # to an array points to.
     function: FunctionType | None = None
     array: ArrayType | None = None
     of: Expression | None = None  # of `decltype(...)`: that of which it is the type

@@ -126,6 +126,7 @@ HOST_BOUND = {
     "11_newton_by_host",
     "11_queue_by_launches",
     "13_six_launches",
+    "14_galaxies_by_calls",
     "14_grep",
     "14_ranks_by_host",
 }

@@ -924,7 +924,7 @@ assert np.allclose(scores, expected, atol=1e-3)
 # `race(mlp, batches, w0, w1)` prepares whatever it likes, and returns an `async def` function `go`. Only `go()` is timed, from its first call to its last result, and it returns the eight results in order. Before each run the batches
 # get new numbers, in the same pinned arrays. `mlp(x, w0, w1)` is the operation of this page. You need not use it: any kernel, any stream and any trick is allowed, as long as the results are right. Your best time is kept in `progress()`.
 #
-# The course's own answer takes 50 µs. It is not the best one.
+# The course's own answer takes 51 µs. It is not the best one.
 
 
 # %% id=07-race starter

@@ -587,13 +587,13 @@ agt.compare_timelines(
     [recorded(agt.overlap(*models)), recorded(branched)],
     ["overlap, by calls", "overlap, as a graph"],
     lanes=("host", "streams"),
-    lesson="By calls the four streams are a staircase. As a graph all four begin at once.",
+    lesson="By calls the four streams are a staircase. As a graph all four begin within a few microseconds.",
 )
 
 # %% [markdown] id=overlap-read
 # By calls you get the staircase of chapter 7: when Python has filled one stream, the one before is done.
 #
-# The simulated device even starts them in the same moment. A real driver hands out one branch after the other, as you see on the H200. (The one call takes 53 µs there: CUPTI notes each of its 32 nodes. One model's graph has 9.)
+# A graph has a staircase, too, but its steps are tiny: the driver hands out one branch after the other, and needs less than a microsecond for each. In the recording of the H200 below, the steps are ten times as high. That is the profiler: CUPTI notes each of the 32 nodes, so that the one call takes 53 µs. (One model's graph has 9.)
 
 # %% id=branches-h200
 h200_branches = agt.Trace.load_recording("09_cuda_graphs_branches")
@@ -608,7 +608,10 @@ assert branched_us < four_us
 if device.simulated:
     assert longer > 3
     assert branched_us < 1.5 * one_us
-    assert recorded(branched).metrics().max_concurrency == 4
+    four_rows = recorded(branched)
+    assert four_rows.metrics().max_concurrency == 4
+    begins = sorted(min(s.start for s in four_rows.find("layer") if s.stream == n) for n in four_rows.streams)
+    assert all(0 < b - a < 1 for a, b in pairwise(begins))
     assert recorded(agt.overlap(*models)).metrics().makespan > 3 * branched_us
 for weights_i, _, arrays_i in nets:
     out = agt.d2h(arrays_i[-1].borrow()).sync()
@@ -619,7 +622,7 @@ assert round(only.duration) == 53
 assert len(h200_branches.device_spans) == 32
 assert h200_branches.metrics().max_concurrency == 4
 firsts = [min(s.start for s in h200_branches.find("layer") if s.stream == n) for n in range(1, 5)]
-assert firsts == sorted(set(firsts))
+assert all(9 < b - a < 11 for a, b in pairwise(firsts))
 
 # %% [markdown] id=exercise-branches
 # ### Exercise: branches
@@ -1021,7 +1024,7 @@ check("09-break-even", break_even)
 # `talk(models, prompts, steps)` gets a list of four tuples `(op, x, y)`: `op` runs a model on arrays that are lent to it, from the device array `x` to the device array `y`. Prompts are pinned arrays. Return for each model the list of its `steps` answers, as arrays on the host. **Everything counts**, from the call of `talk` to its return: your capture as
 # well. So what goes on the list, and how long is it?
 #
-# The course's own answer takes 1153 µs. It is not the best one.
+# The course's own answer takes 1163 µs. It is not the best one.
 
 
 # %% id=09-challenge starter

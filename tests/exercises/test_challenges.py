@@ -46,6 +46,8 @@ def test_the_page_says_how_long_the_starter_takes(name: str) -> None:
     assert f"takes {took} µs: get below {goal}" in said.value.cause
     assert best is not None
     assert best < float(goal.replace(",", "")) < float(took.replace(",", ""))
+    own = re.search(r"course's own answer takes ([\d,]+) µs", told)
+    assert own is None or own[1] == f"{best:.0f}"
 
 
 def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> None:

@@ -9,6 +9,7 @@ recordings of the course's programs come with the package.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import statistics
 import sys
 from collections import deque
@@ -22,10 +23,13 @@ from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.mlp import forward
 from asyncgpu_tutor.commands.profile import RUNS, trace_of
 from asyncgpu_tutor.data import seed_inputs
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SPECS, Machine, SimDevice
 
 FOLDER = Path(__file__).parent / "recordings" / "bars"
 # How long CUDA needs to load a module is not modelled.
+# CUPTI sees a graph node by node. In the recording of `09_cuda_graphs_branches` a branch of eight nodes takes
+# the call this much longer, in us; without a profiler it is `graph_branch_us`.
+BRANCH_UNDER_CUPTI = 10.0
 NOT_MODELLED = ("08_lazy_module_loading", "08_lazy_module_loading_repaired")
 
 
@@ -114,13 +118,14 @@ class Paced(SimDevice):
     """
 
     def __init__(self, recorded: Trace) -> None:
-        super().__init__(machine=Machine(), stand_in_above=2**24)
+        spec = dataclasses.replace(SPECS["h200"], graph_branch_us=BRANCH_UNDER_CUPTI)
+        super().__init__(spec=spec, machine=Machine(), stand_in_above=2**24)
         calls = sorted((s for s in recorded if s.kind == "call"), key=lambda s: s.start)
         self._first = calls[0].start
         self._calls = deque(calls)
         self._zero: float | None = None
 
-    def call(self, name: str, us: float, **detail: object) -> int | None:
+    def call(self, name: str, us: float, rest: float = 0.0, /, **detail: object) -> int | None:
         if self.log is not None:
             if self._zero is None:
                 self._zero = self.now()
@@ -130,7 +135,7 @@ class Paced(SimDevice):
                 until = self._zero + real.start - self._first
                 self.spend(max(0.0, until - self.now()))
                 us = real.duration
-        return super().call(name, us, **detail)
+        return super().call(name, us, rest, **detail)
 
 
 @cache

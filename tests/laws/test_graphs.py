@@ -104,6 +104,30 @@ def test_arms_become_branches(sim: SimDevice) -> None:
     assert [agt.d2h(y.borrow()).sync()[0] for _, y in pairs] == [2, 2, 2]
 
 
+@pytest.mark.parametrize("count", [2, 8])
+def test_branches_are_handed_over_one_by_one_while_the_call_is_under_way(
+    sim: SimDevice, count: int
+) -> None:
+    graphs: list[agt.CudaGraph[Any]] = []
+    for arms in (1, count):
+        pairs = [arrays(1, 0) for _ in range(arms)]
+        op = agt.overlap(*(into(*pair) for pair in pairs))
+        graphs.append(op.graph_on(agt.create_stream()))
+    sim.synchronize()
+    with agt.record() as trace:
+        for graph in graphs:
+            graph.launch().sync()
+    alone, branched = (span for span in trace if span.kind == "call")
+    step = sim.spec.graph_branch_us
+    assert branched.duration - alone.duration == pytest.approx((count - 1) * step)
+    begins = sorted(
+        s.start for s in trace.device_spans if s.kind == "d2d" and branched.id in s.after
+    )
+    assert [b - a for a, b in itertools.pairwise(begins)] == pytest.approx([step] * (count - 1))
+    (first,) = (s.start for s in trace.device_spans if s.kind == "d2d" and alone.id in s.after)
+    assert begins[0] - branched.start == pytest.approx(first - alone.start)
+
+
 def test_one_decision_for_the_run_and_one_for_each_arm(sim: SimDevice) -> None:
     class Counting(agt.StreamPoolRoundRobin):
         asked = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import cupy
 from cupy.cuda import driver, runtime
@@ -17,6 +18,8 @@ __all__ = ["facts", "graph_costs", "node_time", "registers", "stream_time", "ver
 # cudaDeviceAttr, CUDA Runtime API, "Data types used by CUDA Runtime".
 CLOCK_KHZ, SMS, MEMORY_KHZ, BUS_BITS, THREADS_PER_SM = 13, 16, 36, 37, 39
 SHARED_PER_SM, BLOCKS_PER_SM = 81, 106
+
+BRANCHES = 8  # of a graph, against one of a single branch
 
 HOLD = r"""
 extern "C" __global__ void hold(long long clocks) {
@@ -162,18 +165,44 @@ def graph_costs(
                 start = time.perf_counter()
                 graph = stream.cupy.end_capture()
                 made.append((time.perf_counter() - start) * 1e6)
-                graph.launch(stream.cupy)  # the first time it is uploaded
-                stream.synchronize()
-                start = time.perf_counter()
-                graph.launch(stream.cupy)
-                launched.append((time.perf_counter() - start) * 1e6)
-                stream.synchronize()
+                launched += _calls(graph, stream)
             ready[count] = statistics.median(made)
+        one, many = (
+            statistics.median(_calls(_branched(device, kernel, branches), stream, 30))
+            for branches in (1, BRANCHES)
+        )
     return {
         "graph_launch_us": statistics.median(launched),
+        "graph_branch_us": max(0.0, (many - one) / (BRANCHES - 1)),
         "graph_node_us": max(0.0, apart / 2),
         "graph_instantiate_us": max(0.0, (ready[nodes] - ready[1]) / (nodes - 1)),
     }
+
+
+def _calls(graph: Any, stream: CupyStream, times: int = 1) -> list[float]:
+    """How long the host's calls take, in us, of which each finds the device idle."""
+    graph.launch(stream.cupy)  # the first time it is uploaded
+    stream.synchronize()
+    taken: list[float] = []
+    for _ in range(times):
+        start = time.perf_counter()
+        graph.launch(stream.cupy)
+        taken.append((time.perf_counter() - start) * 1e6)
+        stream.synchronize()
+    return taken
+
+
+def _branched(device: CupyDevice, kernel: Callable[[CupyStream], None], branches: int) -> Any:
+    """A graph of so many branches with one kernel each."""
+    root, *others = (device.create_stream() for _ in range(branches))
+    root.cupy.begin_capture()
+    fork = root.cupy.record()
+    kernel(root)
+    for other in others:
+        other.cupy.wait_event(fork)
+        kernel(other)
+        root.cupy.wait_event(other.cupy.record())
+    return root.cupy.end_capture()
 
 
 def registers(function: CupyFunction) -> int:

@@ -136,10 +136,14 @@ class SimDevice:
             self._submission = op
             self.spend(self.spec.submit_us)
 
-    def call(self, name: str, us: float, **detail: object) -> int | None:
-        """The host makes a call; id of its span, if there is a recording."""
+    def call(self, name: str, us: float, rest: float = 0.0, /, **detail: object) -> int | None:
+        """The host makes a call; id of its span, if there is a recording.
+
+        Of its `us`, the `rest` is still to be spent: the device may begin before the call returns.
+        """
         self.begin_submission()
-        return self._host_span("call", name, *self.spend(us), detail=detail)
+        start, end = self.spend(us - rest)
+        return self._host_span("call", name, start, end + rest, detail=detail)
 
     def work(self, us: float, name: str) -> None:
         """Keep the host busy for `us` microseconds."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
@@ -57,14 +56,23 @@ class SimGraph:
             device.create_stream() for _ in range(max((s[0] for s in self._steps), default=0))
         ]
         nodes = sum(piece is not None for _, piece, _, _ in self._steps)
+        self._further = max(len({index for index, piece, _, _ in self._steps if piece}) - 1, 0)
         device.call(f"instantiate {name}", nodes * device.spec.graph_instantiate_us)
 
     @exclusive
     def launch(self, stream: Stream) -> None:
         """Enqueue all of them, behind what `stream` holds."""
-        device, root = self.device, self.device.own(stream)
-        call = device.call(f"launch graph {self.name}", device.spec.graph_launch_us)
-        work = partial(device.enqueue, graph_call=call, in_graph=True)
+        device, root, spec = self.device, self.device.own(stream), self.device.spec
+        rest = self._further * spec.graph_branch_us
+        call = device.call(f"launch graph {self.name}", spec.graph_launch_us + rest, rest)
+        handed_over: set[SimStream] = set()
+
+        def work(piece: Piece, branch: SimStream) -> None:
+            if handed_over and branch not in handed_over:
+                device.spend(spec.graph_branch_us)  # meanwhile the branches before are on their way
+            handed_over.add(branch)
+            device.enqueue(piece, branch, graph_call=call, in_graph=True)
+
         _walk(self._steps, [root, *self._branches], work, SimStream.mark, SimStream.follow)
 
 

@@ -19,6 +19,10 @@ GRAPH = (
     "twenty equal ones"
 )
 GRAPHS = "measured by asyncgpu_tutor/devices/cuda/measure.py: H200, driver 580.159, CuPy 14.2.0, 2026-11-21"
+BRANCHES = (
+    "measured without a profiler: H200, driver 580.159, CuPy 14.2.0, 2026-11-22, 1 to 8 branches of 1 to 8 "
+    "kernels, medians of 50 launches"
+)
 FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-21"
 MLP = "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-22"
 CALLS = (
@@ -100,7 +104,10 @@ class DeviceSpec:
     replay_us : float
         What it pays for each piece of work of a prepared pipeline, besides its submission.
     graph_launch_us : float
-        What the host pays for launching a CUDA graph once more, however many nodes it has.
+        What the host pays for launching a CUDA graph once more, however many nodes its one branch has.
+    graph_branch_us : float
+        What it pays for each further branch. The driver hands them to the device one after the other, so
+        that the first node of a branch begins that much later than the one of the branch before.
     graph_node_us : float
         On the device, from the end of a kernel to the start of the next one in a graph, in place of
         `pause_us`. Between copies and kernels it is `switch_us`, as on a stream.
@@ -164,6 +171,7 @@ class DeviceSpec:
     call_query_us: float
     replay_us: float
     graph_launch_us: float
+    graph_branch_us: float
     graph_node_us: float
     graph_instantiate_us: float
     sync_us: float
@@ -226,7 +234,8 @@ H200 = _with_sources(
     call_event_us=(4.166, CALLS),
     call_query_us=(1.832, CALLS),
     replay_us=(3.0, "an estimate"),
-    graph_launch_us=(1.1, f"{GRAPHS}: 1 to 200 kernels"),
+    graph_launch_us=(1.9, f"{BRANCHES}: the call, with one branch"),
+    graph_branch_us=(0.75, f"{BRANCHES}: the call 0.8 longer, the first nodes 0.73 apart"),
     graph_node_us=(0.2, f"{GRAPHS}: kernels and fills in turns, 0.1 to 0.4"),
     graph_instantiate_us=(0.7, f"{GRAPHS}: the slope from 1 to 200 kernels"),
     sync_us=(2.778, MLP),

@@ -678,7 +678,7 @@ check("02-minimum-events", enqueue)
 # | `f` | 3 | `c` |
 # | `g` | 1 | `d`, `e`, `f` |
 #
-# A unit is about 50 µs. As it stands, everything is on one stream, and it takes 617 µs: get below 440. A pencil helps.
+# A unit is about 50 µs. As it stands, everything is on one stream, and it takes 621 µs: get below 440. A pencil helps.
 
 # %% id=02-challenge starter
 def arrange(ops, one, two):

@@ -256,12 +256,12 @@ def gain(before, after):  # the work, however much of it is at once
     return work(before) / work(after)
 
 
-# %% id=08-challenge cause="it is right, and takes 2666"
+# %% id=08-challenge cause="it is right, and takes 2667"
 async def serve(requests, score):
     return await asyncio.gather(*[agt.h2d(x, "request").and_then(score).to_host() for x in requests])
 
 
-# %% id=08-challenge cause="it is right, and takes 1197"
+# %% id=08-challenge cause="it is right, and takes 1199"
 async def serve(requests, score):
     ops = [agt.h2d(agt.pin(x), "request").and_then(score).to_host() for x in requests]
     return await asyncio.gather(*ops)

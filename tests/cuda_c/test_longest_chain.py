@@ -55,6 +55,34 @@ def test_work_on_bits_is_told_apart(op: str, more: int) -> None:
     assert with_it.alu_instructions - plain.alu_instructions == 2 * more
 
 
+@pytest.mark.parametrize(
+    ("more", "clocks"), [("b *= c;", 1), ("n ^= 5;", 2), ("tile[threadIdx.x] = c;", 2 + 4)]
+)
+def test_an_instruction_keeps_its_unit_busy(more: str, clocks: int) -> None:
+    def busy(body: str) -> int:
+        return counted(body + "b += n;").chain_busy
+
+    assert busy(more) - busy("") == clocks
+
+
+def test_what_only_selects_is_no_branch() -> None:
+    selected = counted("if (n > 3) a = b;")
+    branched = counted("if (n > 3) a = b * c;")
+    assert branched.chain_latency - selected.chain_latency > 8
+
+
+def test_a_selection_waits_for_its_test_whoever_takes_it() -> None:
+    """The smaller of two numbers, turn by turn: each waits for the one before."""
+    smallest = "for (int k = 0; k < n; ++k) { float t = tile[k]; if (t < %s) a = t; }"
+    handed, apart = (counted(smallest % name).chain_latency for name in "ab")
+    assert handed > apart
+
+
+def test_a_division_ends_with_a_branch() -> None:
+    divided, root = (counted(body).chain_latency for body in ("a = a / b;", "a = sqrtf(a);"))
+    assert divided > root + 8
+
+
 def test_sectors_that_a_block_has_had_are_not_fresh() -> None:
     twice = counted("for (int k = 0; k < n; ++k) a += x[(threadIdx.x + k) % 64];")
     assert twice.load_sectors > 20 * twice.fresh_sectors

@@ -31,7 +31,7 @@ KERNELS = [
     "block_clocks",
     "l2_gb_s",
     "l2_write_gb_s",
-    "step_clocks",
+    "unit_clocks",
     "double_clocks",
     "first_load_clocks",
     "load_clocks",

@@ -23,6 +23,8 @@ class Charge:
         An address comes from a load of an earlier turn, so that turns do not overlap.
     issued, alu : float
         Instructions as a compiler makes them; and those of them that compare, shift or work on bits.
+    busy : float
+        Clocks for which they keep the units of one warp scheduler: see `units`.
     latency, slack : float
         Clocks by which it makes the longest chain of dependent results longer (`path`); in the walk, slack
         is the part for which no turn of a loop has to wait for the one before. In the end latency has all.
@@ -47,6 +49,7 @@ class Charge:
     carried: bool = False
     issued: float = 0.0
     alu: float = 0.0
+    busy: float = 0.0
     latency: float = 0.0
     slack: float = 0.0
     whole: int = 1

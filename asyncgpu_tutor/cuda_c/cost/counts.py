@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 # blocks and more launches do not add to them.
 NOT_SUMMED = frozenset((
     "longest_chain", "chain_load_rounds", "chain_dependent_loads", "chain_doubles", "chain_fresh_loads",
-    "chain_latency", "chain_issued", "chain_leftover_loads",
+    "chain_latency", "chain_busy", "chain_leftover_loads",
     "atomic_queue", "shared_bytes", "registers",
 ))  # fmt: skip
 
@@ -69,8 +69,8 @@ class Counts:
     chain_latency : int
         Clocks of that warp if no other is there, for its own arithmetic and shared memory: how long results
         wait for each other. Turns of unrolled loops overlap, but for what one turn hands to the next.
-    chain_issued : int
-        Its instructions, as a compiler makes them: as in `issued`.
+    chain_busy : int
+        Clocks for which its instructions, as a compiler makes them, keep the units of its scheduler busy.
     chain_leftover_loads : int
         Rounds of loads that come to these for a warp, on average, because the last turns of a loop that is
         unrolled four times go one by one. Below 0 where a compiler unrolls it more often.
@@ -140,7 +140,7 @@ class Counts:
     chain_doubles: int = 0
     chain_fresh_loads: int = 0
     chain_latency: int = 0
-    chain_issued: int = 0
+    chain_busy: int = 0
     chain_leftover_loads: int = 0
     loop_iterations: int = 0
     flops: int = 0

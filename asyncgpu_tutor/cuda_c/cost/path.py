@@ -60,10 +60,13 @@ class Path:
         What turns of the innermost loop hand to each other.
     rings : set of Variable
         Those of them by which the next turn waits for this one.
+    test : When, optional
+        The condition of the branch that the walk is in, if a compiler makes a selection of it.
     """
 
     changed: frozenset[Variable] = frozenset()
     rings: set[Variable] = field(default_factory=set[Variable])
+    test: When | None = None
     _known: dict[Variable, When] = field(default_factory=dict[Variable, When])
     _longest: float = 0.0
     _carried: float = 0.0
@@ -78,7 +81,12 @@ class Path:
         self._longest = max(self._longest, when.ready)
 
     def assign(self, variable: Variable, when: When) -> None:
-        """A variable gets a value."""
+        """A variable gets a value, or keeps its own, if that depends on a test."""
+        if self.test is not None:
+            given = (self.test, when, self.read(variable))
+            ready, carried = max(w.ready for w in given), max(w.carried for w in given)
+            when = When(ready, carried).later(ARITHMETIC)
+            self.use(when)
         self._known[variable] = when
         if variable in self.changed and when.carried >= 0:
             self.rings.add(variable)

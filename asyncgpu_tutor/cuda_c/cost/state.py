@@ -11,6 +11,7 @@ from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.cost.charges import Charge, SiteCost
 from asyncgpu_tutor.cuda_c.cost.dependent_loads import DependentLoads
 from asyncgpu_tutor.cuda_c.cost.path import START, Path, When
+from asyncgpu_tutor.cuda_c.cost.units import INTEGERS
 
 ANYWHERE = 1 << 30  # the depth of what may change at any time, such as a load
 KNOWN = -1  # the depth of what a compiler knows
@@ -102,8 +103,17 @@ class State:
             return Facts(depth=KNOWN, key=("constant", node.value))
         return self.facts.get(node) or Facts()
 
-    def pay(self, price: Price, parts: Sequence[Node] | None = None, double: bool = False) -> None:
-        """Charge an operation; no instruction where its `parts` do not change in the innermost loop."""
+    def pay(
+        self,
+        price: Price,
+        parts: Sequence[Node] | None = None,
+        double: bool = False,
+        unit: float = INTEGERS,
+    ) -> None:
+        """Charge an operation; no instruction where its `parts` do not change in the innermost loop.
+
+        `unit`: for how many clocks each of its instructions keeps its unit busy.
+        """
         instructions = price.instructions
         if parts is not None and not self.repeated(parts):
             instructions = 0
@@ -114,7 +124,9 @@ class State:
                 self.of(part).reads & self.around.moving for part in parts
             )
             issued = instructions if price.issued is None else price.issued
-            self.charge.issued += issued / (self.around.whole if still else 1)
+            issued /= self.around.whole if still else 1
+            self.charge.issued += issued
+            self.charge.busy += issued * unit
         self.charge.flops += price.flops
         self.charge.special += price.special
         if double:

@@ -52,7 +52,7 @@ class Tally:
                     (c.dependent,),
                     (c.doubles,),
                     (c.latency,),
-                    (c.issued,),
+                    (c.busy,),
                 ]
             )
             for c in costs.charges
@@ -375,10 +375,10 @@ class Tally:
             add(site.at.line, "shared_requests", tally.shared_requests)
             add(site.at.line, "bank_conflicts", tally.all_conflicts)
         total.update(layout_facts)
-        chain, rounds, dependent, doubles, latency, issued = self.longest
+        chain, rounds, dependent, doubles, latency, busy = self.longest
         total["longest_chain"], total["chain_load_rounds"] = chain, rounds
         total["chain_dependent_loads"], total["chain_doubles"] = dependent, doubles
-        total["chain_latency"], total["chain_issued"] = latency, issued
+        total["chain_latency"], total["chain_busy"] = latency, busy
         total["chain_leftover_loads"] = round(
             self._leftover_loads() / max(1, layout_facts["warps"])
         )

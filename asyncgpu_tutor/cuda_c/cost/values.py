@@ -9,6 +9,7 @@ from asyncgpu_tutor.cuda_c.compile import record
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.cost.operator_prices import price_of
 from asyncgpu_tutor.cuda_c.cost.state import ANYWHERE, KNOWN, Facts, State
+from asyncgpu_tutor.cuda_c.cost.units import FLOATS, INTEGERS, MEMORY
 from asyncgpu_tutor.cuda_c.types import DOUBLE, Scalar
 
 # Operators whose results are the same if their operands are.
@@ -77,10 +78,11 @@ def _load(s: State, node: record.Load) -> Facts:
     at = s.of(node.parts[0])
     if node.site is not None:
         s.sites[node.site].base = _base(node)
-    before = s.charge.issued
+    issued, busy = s.charge.issued, s.charge.busy
     rounds = at.rounds + _wait(s, at, node.origin, node.site)
     if _is_wide(s, node):
-        s.charge.issued -= (s.charge.issued - before) * (1 - 1 / WIDE)
+        s.charge.issued = issued + (s.charge.issued - issued) / WIDE
+        s.charge.busy = busy + (s.charge.busy - busy) / WIDE
     return Facts(at.reads, rounds, at.depth, at.key, at.register)
 
 
@@ -110,7 +112,7 @@ def _wait(s: State, at: Facts, origin: Origin | None, site: int | None) -> int:
             s.sites[site].free = True
             return 0
         s.at_hand.add(at.key)
-    s.pay(record.Price())
+    s.pay(record.Price(), unit=MEMORY)
     if origin is not None and origin.near:
         return 0
     reads = at.reads.union(*s.control) if s.control else at.reads
@@ -136,7 +138,8 @@ def _operation(s: State, node: record.Operation) -> Facts:
         s.pay(price_of(node))
     elif not (whole and node.op == "+" and any(_is_product(s, p) for p in parts)):
         before = s.charge.issued
-        s.pay(price_of(node), parts, kind is DOUBLE and node.op != "negate")
+        unit = FLOATS if kind.is_float and kind is not DOUBLE and node.op not in _ALU else INTEGERS
+        s.pay(price_of(node), parts, kind is DOUBLE and node.op != "negate", unit)
         if node.op in _ALU:
             s.charge.alu += s.charge.issued - before
     if whole and node.op in _KEYED:

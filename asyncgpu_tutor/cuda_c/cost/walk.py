@@ -17,7 +17,7 @@ last question is answered at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile import record
@@ -26,9 +26,10 @@ from asyncgpu_tutor.cuda_c.cost.charges import Charge, Costs
 from asyncgpu_tutor.cuda_c.cost.loops import MOST, PARTLY, is_plain, partly_unrolled, unrolled_turns
 from asyncgpu_tutor.cuda_c.cost.path import BRANCH, SHARED, When, latency
 from asyncgpu_tutor.cuda_c.cost.state import KNOWN, State, Surroundings
+from asyncgpu_tutor.cuda_c.cost.units import MEMORY
 from asyncgpu_tutor.cuda_c.cost.values import VALUES
 from asyncgpu_tutor.cuda_c.syntax import ast
-from asyncgpu_tutor.cuda_c.types import Scalar, size_of
+from asyncgpu_tutor.cuda_c.types import CType, Scalar, size_of
 
 _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
 WINDOW = 32  # instructions of turns that are mixed; as `nbody_forces` shows in docs/fidelity.md
@@ -72,7 +73,13 @@ def _when(s: State, node: record.Node, issued: float) -> When:
         # Loads of global memory are waited for in rounds.
         near = node.origin is not None and node.origin.near
         return when.later(SHARED) if issued and near else when
+    if issued and isinstance(node, record.Operation) and node.op == "/" and _is_float(node.type):
+        return when.later(latency(issued) + BRANCH)  # it ends with one, for what needs more care
     return when.later(latency(issued))
+
+
+def _is_float(kind: CType) -> bool:
+    return isinstance(kind, Scalar) and kind.is_float
 
 
 def _work(s: State, step: record.Work) -> None:
@@ -84,7 +91,7 @@ def _work(s: State, step: record.Work) -> None:
 def _store(s: State, step: record.Store) -> None:
     s.at_hand.clear()
     if not s.of(step.cell).register:
-        s.pay(record.Price())
+        s.pay(record.Price(), unit=MEMORY)
 
 
 def _assign(s: State, step: record.Assign) -> None:
@@ -154,18 +161,47 @@ def _scoped(s: State, step: record.Scoped) -> None:
 
 def _branch(s: State, step: record.Branch) -> None:
     s.charges[step.point].branch = True
-    s.charges[step.point].slack += BRANCH
     s.control.append(s.of(step.test).reads)
     before = set(s.at_hand)
-    s.path.begin()
+    selected, since = s.path.test is None and _is_selection(step), len(s.passed)
+    if selected:
+        s.path.test = s.of(step.test).when
+    else:
+        s.charges[step.point].slack += BRANCH
+        s.path.begin()
     _steps(s, step.then)
     if step.otherwise is not None:
         s.at_hand = before
-        s.path.begin()
+        if not selected:
+            s.path.begin()
         _steps(s, step.otherwise)
-    s.path.begin()
+    if selected:
+        s.path.test = None
+        for charge in s.passed[since:]:  # whoever takes this side, all warps wait for the selection
+            s.charges[step.point].latency += charge.latency
+            s.charges[step.point].slack += charge.slack
+            charge.latency = charge.slack = 0.0
+    else:
+        s.path.begin()
     s.at_hand = set()
     s.control.pop()
+
+
+def _is_selection(step: record.Branch) -> bool:
+    """Whether the sides of a branch do nothing but give variables what is there already.
+
+    Then there is no branch in a listing of nvcc 13.0, but `FSEL` or `SEL`, which has the test as an operand.
+    """
+    found = [type(part) for side in (step.then, step.otherwise or []) for part in _flat(side)]
+    return record.Assign in found and _AT_HAND.issuperset(found)
+
+
+def _flat(steps: Sequence[record.Step]) -> Iterator[record.Step]:
+    for step in steps:
+        if isinstance(step, record.Scoped | record.Piece):
+            yield from _flat(step.steps)
+        else:
+            yield step
 
 
 def _short_circuit(s: State, step: record.ShortCircuit) -> None:
@@ -232,12 +268,13 @@ def _loop(s: State, loop: record.Loop) -> None:
     test.slack += BRANCH
     if turns is not None:
         test.instructions = step.instructions = 0
-        test.issued = step.issued = test.alu = test.slack = 0
+        test.issued = step.issued = test.alu = test.slack = test.busy = step.busy = 0
     else:
         if not any(s.rolled[mark:]):
             partly = partly or _in_parts(s, loop, nested=True)
         if partly:
-            test.issued, step.issued = test.issued / PARTLY, step.issued / PARTLY
+            for charge in (test, step):
+                charge.issued, charge.busy = charge.issued / PARTLY, charge.busy / PARTLY
             test.slack /= PARTLY
         s.rolled.append(True)
     _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1)
@@ -335,6 +372,8 @@ def _words(variable: Variable) -> int:
     nbytes = size_of(variable.type) if own and not variable.parameter else 0
     return -(-nbytes // 4) if nbytes <= _IN_REGISTERS else 0
 
+
+_AT_HAND = {record.Node, record.Read, record.Constant, record.Coordinate, record.Assign}
 
 _EFFECTS: Mapping[type[record.Step], Callable[[State, Any], None]] = {
     record.Work: _work,

@@ -143,7 +143,7 @@ def _chain(spec: DeviceSpec, counts: Counts) -> float:
     per_request = counts.load_sectors / max(counts.global_load_requests, 1)
     waits = min(1.0, per_request / 2)
     return (
-        max(counts.chain_issued * spec.step_clocks, counts.chain_latency)
+        max(counts.chain_busy * spec.unit_clocks, counts.chain_latency)
         + counts.chain_doubles * max(spec.double_clocks, 1 / spec.doubles_per_clock)
         + min(rounds, 1) * spec.first_load_clocks
         + max(fresh - 1, 0) * waits * spec.load_clocks

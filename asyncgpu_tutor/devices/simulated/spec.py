@@ -68,9 +68,9 @@ class DeviceSpec:
     pause_us, switch_us : float
         On one stream, from the end of a kernel to the start of the next; and between a copy and a kernel,
         or copies of both directions.
-    step_clocks : float
-        Clocks that a warp which is alone needs for an instruction. Where its results wait for each other
-        longer than that, `Counts.chain_latency` holds.
+    unit_clocks : float
+        Clocks that a warp which is alone needs for each clock that its instructions keep a unit busy. Where
+        its results wait for each other longer than that, `Counts.chain_latency` holds.
     double_clocks : float
         Clocks that an instruction in double precision adds to that.
     first_load_clocks, load_clocks, hit_clocks : float
@@ -142,7 +142,7 @@ class DeviceSpec:
     start_us: float
     pause_us: float
     switch_us: float
-    step_clocks: float
+    unit_clocks: float
     double_clocks: float
     first_load_clocks: float
     load_clocks: float
@@ -206,10 +206,10 @@ H200 = _with_sources(
     start_us=(2.392, MLP),
     pause_us=(0.86, f"{GRAPH}, and the same kernels on a stream: relu, matvec_naive"),
     switch_us=(4.2, f"{GRAPH}, and the same on a stream: copies and kernels in turns"),
-    step_clocks=(3.01, FITTED),
+    unit_clocks=(1.562, FITTED),
     double_clocks=(2.804, FITTED),
     first_load_clocks=(146.6, FITTED),
-    load_clocks=(310.6, FITTED),
+    load_clocks=(296, FITTED),
     hit_clocks=(40.0, f"{LUO}, latency of L1"),
     barrier_clocks=(13.3, FITTED),
     shared_atomic_clocks=(150.1, FITTED),

@@ -37,8 +37,8 @@ PRESENT = {
 # The same for bars: median and worst of all programs, as parts of their makespan; and how far overlap is
 # off at most.
 PRESENT_BARS = {
-    "begin": {"others": (0.007, 0.239), "later": (0.007, 0.475)},
-    "end": {"others": (0.010, 0.231), "later": (0.028, 0.585)},
+    "begin": {"others": (0.007, 0.239), "later": (0.007, 0.405)},
+    "end": {"others": (0.010, 0.231), "later": (0.028, 0.575)},
 }
 LATER = re.compile("1[1-4]_")  # chapters that came later: their kernels are in no fit
 PRESENT_OVERLAP = 0.067

@@ -981,7 +981,7 @@ print(graph)
 # %% [markdown] id=exercise-overlap
 # ### Exercise: overlap
 #
-# Write `overlap(*ops)`, and mind that Python never waits. The check also takes the time of four short jobs, and `progress()` keeps your best. The course's own answer takes 271 µs on its simulated H200. Can you do with
+# Write `overlap(*ops)`, and mind that Python never waits. The check also takes the time of four short jobs, and `progress()` keeps your best. The course's own answer takes 241 µs on its simulated H200. Can you do with
 # fewer calls? Below the check, four hunts show how close you come to `agt.overlap`.
 
 

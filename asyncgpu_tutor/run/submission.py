@@ -8,6 +8,7 @@ off: a device's recording, which the device asks for itself, and the NVTX ranges
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from asyncgpu_tutor.arrays.host import Lent, deliver, written_by
@@ -25,7 +26,7 @@ Body = Callable[[ExecutionContext], T]
 # Submissions that nobody has seen complete yet: they keep what the device still uses alive.
 _in_flight: dict[int, Submission[Any]] = {}
 REAP_ABOVE = 64
-_reap_above = REAP_ABOVE
+LOOKS = 2  # at earlier submissions by each new one, above that number
 
 
 class Submission(Run, Generic[T]):
@@ -118,7 +119,7 @@ def submit(
     before = CURRENT.get()
     if before is not None and not before.over:
         forbid_nested_wait(what or f"an operation ({label!r})")
-    if len(_in_flight) > _reap_above:
+    if len(_in_flight) > REAP_ABOVE:
         _reap()
     submission: Submission[T] = Submission(label, stream, blocking, spawned)
     token = CURRENT.set(submission)
@@ -186,19 +187,29 @@ def synchronize() -> None:
 
 def _settle_retired() -> None:
     for submission in list(_in_flight.values()):
-        event = submission.event
-        if event is not None and event.retired:
-            if submission.forsaken:
-                submission.settle()
-            else:
-                submission.let_go()  # a future may still want to ask the event how it went
+        _settle_if_retired(submission)
+
+
+def _settle_if_retired(submission: Submission[Any]) -> None:
+    event = submission.event
+    if event is not None and event.retired:
+        if submission.forsaken:
+            submission.settle()
+        else:
+            submission.let_go()  # a future may still want to ask the event how it went
 
 
 def _reap() -> None:
     """Let go of what completed unseen: results that nobody waited for, cancelled tasks.
 
-    The next look comes when there is twice as much as this one left over, so looking stays cheap.
+    Each new submission looks at the two that nobody has looked at for longest. A look at all of them at once
+    was a pause of 250 us in the host's lane (H200, 2026-11-22).
     """
-    global _reap_above  # noqa: PLW0603 - as `_in_flight`
-    _settle_retired()
-    _reap_above = max(REAP_ABOVE, 2 * len(_in_flight))
+    for submission in list(islice(_in_flight.values(), LOOKS)):
+        _settle_if_retired(submission)
+        if (
+            _in_flight.pop(submission.op, None) is not None
+        ):  # not yet: it goes to the end of the line
+            _in_flight[submission.op] = submission
+            if submission.settled:  # by another thread, just now
+                _in_flight.pop(submission.op, None)

@@ -50,6 +50,14 @@ def test_the_page_says_how_long_the_starter_takes(name: str) -> None:
     assert own is None or own[1] == f"{best:.0f}"
 
 
+def test_the_page_says_how_long_its_own_overlap_takes() -> None:
+    own = model(EXERCISES["10-overlap"])
+    with private_device():
+        best = EXERCISES["10-overlap"].check(own, own)
+    page = (ROOT / "course/10_build_it_yourself.py").read_text(encoding="utf-8")
+    assert f"own answer takes {best:.0f} µs" in page
+
+
 def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> None:
     """What chapter 08 says of its challenge."""
     found: list[set[str]] = []

@@ -35,6 +35,7 @@ def heard() -> Iterator[list[warnings.WarningMessage]]:
     """What is said about operations that nobody ran, all of it, once they are collected."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("ignore")
+        gc.collect()  # what earlier tests have left
         warnings.simplefilter("always", NeverRunWarning)
         found: list[warnings.WarningMessage] = []
         yield found

@@ -17,6 +17,7 @@ from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import (
     OutOfMemoryError,
 )
+from asyncgpu_tutor.run.submission import REAP_ABOVE
 
 from .kernels import scale
 
@@ -30,6 +31,21 @@ def test_memory_of_completed_work_is_there_for_the_next(sim: SimDevice) -> None:
             agt.work(100.0)
         with pytest.raises(OutOfMemoryError):  # what is still at work is not taken away
             agt.zip(*[agt.zeros((25_000,)) for _ in range(12)]).sync()
+
+
+def test_runs_that_nobody_waits_for_do_not_pile_up_behind_one_that_lasts(device: Device) -> None:
+    agt.synchronize()
+    slow, quick = agt.create_stream(), agt.create_stream()
+    before, most = agt.in_flight(), 0
+    for _ in range(3):
+        agt.zeros((2_000_000,)).async_on(slow)
+    for _ in range(300):
+        agt.zeros((8,)).async_on(quick)
+        quick.synchronize()
+        most = max(most, agt.in_flight())
+    assert most <= before + REAP_ABOVE + 10
+    agt.synchronize()
+    assert agt.in_flight() <= before
 
 
 @given(cancelled=st.lists(st.integers(0, 19), max_size=20), patience=st.integers(0, 30))

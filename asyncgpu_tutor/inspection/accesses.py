@@ -42,11 +42,11 @@ class Watched:
     # `grid` and `block`: (x, y, z).
     grid: Dim3
     block: Dim3
-    # Of each array; shared memory as one row.
+    # The shape of each array; shared memory is one row.
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     # Bytes of an element of each array.
     sizes: dict[str, int] = field(default_factory=dict[str, int])
-    # In the order in which they were made; at most 80.
+    # The first 80 at most, in the order in which they were made.
     steps: list[Access] = field(default_factory=list[Access])
     left_out: int = 0  # how many more there were
     fault: KernelFault | None = None  # what ended it

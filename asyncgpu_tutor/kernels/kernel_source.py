@@ -14,8 +14,8 @@ class KernelSource:
     name: str  # name of the `extern "C"` function
     # CUDA C. Pointers to const are inputs, other pointers outputs.
     source: str
-    # For array parameters: the scalar parameters that give their shape, such as ``("m", "k")``. A shape of
-    # one dimension fits any array with that many elements.
+    # The scalar parameters that give an array parameter its shape, such as ``("m", "k")``. A shape of one
+    # dimension fits any array with that many elements.
     shapes: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     # The same computation in NumPy: all arguments, in order, to the tuple of output arrays, whole. It gets
     # arrays flat, and must not change them. The simulated device computes large launches by it, after

@@ -31,7 +31,7 @@ class Outcome:
     """What came of a run."""
 
     outputs: Array  # float32, shape (batches, samples)
-    # From device and weight to its handles: the most that were seen when batches had been submitted.
+    # How many handles each weight had on each device: the most that were seen after batches were submitted.
     in_flight: Shares
     after: Shares  # the same when all batches were done, and what the way had prepared was gone
     trace: Trace  # of the batches alone

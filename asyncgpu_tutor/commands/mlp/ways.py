@@ -115,7 +115,7 @@ async def _awaited(job: Job, op: Callable[[int], DeviceOp[Array]], look: Look) -
 class Way(NamedTuple):
     """One of five."""
 
-    # In the table; `{streams}` stands for how many streams there are.
+    # What the table calls it; `{streams}` stands for how many streams there are.
     name: str
     launched: str  # how the batches were launched, in a sentence
     start: Callable[[Job], Run]  # from a `Job` to what runs it

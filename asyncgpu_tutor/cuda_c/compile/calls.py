@@ -250,7 +250,7 @@ def expand(
         frame.slot, frame.exit = c.new_slot(), c.new_exit()
         c.frame = frame
         text = function.body
-        # Of a header: what goes wrong in it has gone wrong where it is called.
+        # What goes wrong in a function of a header has gone wrong where it is called.
         if function.at.line < 0:
             text = deepcopy(text)
             for part in ast.parts_of(text):

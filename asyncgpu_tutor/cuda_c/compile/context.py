@@ -88,7 +88,7 @@ class Context:
     file_scope: Scope  # names of the file
     rules: Rules  # what compiles which node
     contract: bool = False  # whether a product and a sum become one fused operation
-    # For the headers that are included, and for what of the file was set aside.
+    # Tells which headers are included, and what of the file was set aside.
     text: Preprocessed = field(default_factory=Preprocessed)
     # `slots`, `exits` and `points`: how many variables, ways out and pieces of code have been given a
     # number.
@@ -110,13 +110,13 @@ class Context:
     # The call in the statement at hand in which threads may wait.
     resumable: Expression | None = None
     follows: bool = False  # whether the kernel has to do with addresses as numbers
-    # In a kernel whose threads may wait for each other: the functions in which they may.
+    # The functions in which threads may wait for each other.
     waiting: set[str] = field(default_factory=set[str])
     # What addresses point into that have been cast to integers.
     numbers: Origin = field(default_factory=Origin)
     spins: bool = False
     cooperative: bool = False  # whether it has a barrier of the grid
-    # In the body of a loop that only sums up (`summing_loops`): its sums.
+    # The sums of the loop whose body this is, if all that it does is to sum up (`summing_loops`).
     summing: list[Sum | None] | None = None
     frame: Frame = field(default_factory=Frame)
     ranks: Ranks = field(default_factory=Ranks)

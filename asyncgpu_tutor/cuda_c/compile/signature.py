@@ -47,7 +47,7 @@ class Parameter:
     name: str  # as in the source
     ctype: str  # of the number, or of what the pointer points to: "float", "unsigned int", "float4"
     pointer: bool  # whether it is a pointer
-    # For a pointer, whether what it points to is const, so that the kernel only reads it.
+    # Whether it points to what is const, so that the kernel only reads it.
     const: bool
     # NumPy's type of one element; None for a struct. A vector such as float4 has that of its components.
     dtype: np.dtype[Any] | None

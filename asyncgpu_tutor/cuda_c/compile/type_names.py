@@ -95,7 +95,7 @@ def _found(c: Context, name: TypeName) -> CType:
     if isinstance(found, Refused):
         raise found.error
     if name.arguments is not None and isinstance(found, TypeBinding):
-        # In a template's own struct, of which this is another one.
+        # A template's own struct names another one of the template.
         found = c.file_scope.find(name.base)
     if isinstance(found, StructTemplate):
         return _instance(c, found, name)

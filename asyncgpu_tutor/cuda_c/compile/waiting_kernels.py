@@ -82,7 +82,7 @@ def patience_names(loop: ast.For) -> set[str]:
             operands = [item.operand]
             counted |= _names(item.operand)
         elif isinstance(item, ast.Binary) and item.op in ("<", "<=", ">", ">="):
-            # In `++n > most` the counter is found as an increment.
+            # The counter of `++n > most` is found as an increment.
             operands = [item.left, item.right]
         known += [o.name for o in operands if isinstance(o, ast.Name)]
     return {name for name in counted if seen.count(name) == known.count(name)}

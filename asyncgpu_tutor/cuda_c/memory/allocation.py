@@ -14,7 +14,7 @@ class MemoryState:
     """What some memory held at one time."""
 
     data: NDArray[np.uint64]  # its contents, padded
-    # Where it was written, a byte for a byte; None if everywhere.
+    # Tells byte by byte where it was written; None if everywhere.
     shadow: NDArray[np.uint64] | None
 
     @property

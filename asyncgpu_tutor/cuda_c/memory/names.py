@@ -9,7 +9,7 @@ class Named:
     """A memory that knows how its variables were declared."""
 
     def __init__(self) -> None:
-        # For each name, the type of what it stands for; a pointer stands for an array of its targets.
+        # The type of what each name stands for; a pointer stands for an array of its targets.
         self.types: dict[str, CType] = {}
 
     def declare(self, name: str, ctype: CType) -> None:

@@ -339,7 +339,7 @@ class StructDef(Statement):
     align: Expression | None = None
     template: Template | None = None
     union: bool = False
-    # Of an enumeration, which is written as a struct that holds nothing else.
+    # An enumeration is written as a struct that holds nothing but these.
     enumerators: Declaration | None = None
     # Template arguments for which this is meant.
     specialises: list[TypeName | Expression] | None = None

@@ -49,7 +49,7 @@ class Token:
     """One word of the source."""
 
     kind: str  # "name", "number", "string", "char", "op", "newline" or "end"
-    # As it was written; an operator that was written as a word, such as ``and``, as its sign.
+    # What was written; the sign of an operator that was written as a word, such as ``and``.
     text: str
     at: Position  # where; for the product of a macro, where the macro was used
     spaced: bool = False  # white space came before it

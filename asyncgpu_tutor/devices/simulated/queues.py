@@ -81,8 +81,8 @@ class Command:
     records: EngineEvent | None = None
     awaits: EngineEvent | None = None
     serial: int = 0
-    # From the end of a kernel before it on its stream to its start, in us, where that is not the stream's
-    # own `pause`: in a graph.
+    # In a graph: the us from the end of the kernel before it on its stream to its start. Elsewhere that is
+    # the stream's own `pause`.
     gap: float | None = None
 
 
@@ -91,7 +91,7 @@ class Queue:
     """A stream as the engine sees it."""
 
     device: int
-    # From the end of a kernel to the start of the next one, in us, where that is already there.
+    # How many us pass from the end of a kernel to the start of the next one, where that is already there.
     pause: float = 0.0
     # The same from a copy to a kernel, from a kernel to a copy, and from one direction to the other.
     switch: float = 0.0

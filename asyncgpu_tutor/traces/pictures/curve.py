@@ -22,7 +22,7 @@ class Curve:
     across: str
     up: str
     values: Sequence[str]  # along the axis, at equal distances: they need not be numbers
-    # By their names: for each value, a key that a live view marks, and the number.
+    # Each line by its name: for each value a key, which a live view marks, and the number.
     lines: Mapping[str, Sequence[tuple[str, float]]]
 
     def svg(self, words: str, *, width: int = 760, height: int = 220) -> str:

@@ -38,10 +38,11 @@ def environment(export: Path) -> set[tuple[str, str]]:
 def hidden(raw: bytes, words: set[str], variables: set[tuple[str, str]]) -> bytes:
     """The bytes, of the same length; words are crossed out where they stand alone, and paths anywhere."""
     for name, value in sorted(variables, key=lambda one: -len(one[1])):
+        crossed_out = b"x" * len(value.encode())
         for sign in ("=", '="'):
-            raw = raw.replace(
-                (name + sign + value).encode(), (name + sign + "x" * len(value)).encode()
-            )
+            begin = (name + sign).encode()
+            held = rb"(?<![A-Za-z0-9_])" + re.escape(begin + value.encode())
+            raw = re.sub(held, lambda _, instead=begin + crossed_out: instead, raw)
     for word in sorted(words, key=len, reverse=True):
         pattern = re.escape(word.encode())
         if not word.startswith("/"):

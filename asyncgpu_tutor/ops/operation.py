@@ -102,7 +102,7 @@ class DeviceOp(Generic[T]):
         """Enqueue the work on the context's stream, and return handles to its results."""
 
     def _body(self) -> Body[T]:
-        """What a run of it alone enqueues."""
+        """What enqueues it where it is the whole run, and not a part of one."""
         return partial(evaluate, self)
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:

@@ -7,7 +7,9 @@ off: a device's recording, which the device asks for itself, and the NVTX ranges
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
@@ -24,7 +26,7 @@ T = TypeVar("T")
 Body = Callable[[ExecutionContext], T]
 
 # Submissions that nobody has seen complete yet: they keep what the device still uses alive.
-_in_flight: dict[int, Submission[Any]] = {}
+_in_flight: OrderedDict[int, Submission[Any]] = OrderedDict()
 REAP_ABOVE = 64
 LOOKS = 2  # at earlier submissions by each new one, above that number
 
@@ -38,7 +40,7 @@ class Submission(Run, Generic[T]):
         self, label: str, stream: Stream, blocking: bool = False, spawned: bool = False
     ) -> None:
         super().__init__(label, stream, blocking, spawned)
-        self.handles: T | None = None
+        self.handles: T | None = None  # or a Lent: `deliver` and `release` read it
         # Behind all of its work. None before that is enqueued, and again once somebody has seen it pass.
         self.event: Event | None = None
         self.settled = False  # whether somebody has seen it complete
@@ -207,9 +209,5 @@ def _reap() -> None:
     """
     for submission in list(islice(_in_flight.values(), LOOKS)):
         _settle_if_retired(submission)
-        if (
-            _in_flight.pop(submission.op, None) is not None
-        ):  # not yet: it goes to the end of the line
-            _in_flight[submission.op] = submission
-            if submission.settled:  # by another thread, just now
-                _in_flight.pop(submission.op, None)
+        with suppress(KeyError):  # where it is settled
+            _in_flight.move_to_end(submission.op)

@@ -625,9 +625,50 @@ class TestKnownWhenCompiled:
         with pytest.raises(errors.KernelCompileError, match="must be a constant"):
             body("int a[forever(1)]; o[i] = sizeof(a);", before=before)
 
-    def test_the_type_of_a_place_is_a_reference(self) -> None:
+    @pytest.mark.parametrize("of", ["x[0]", "(a)", "++a", "i > 3 ? a : b", "r"])
+    def test_the_type_of_a_place_is_a_reference(self, of: str) -> None:
         with pytest.raises(errors.UnsupportedFeatureError, match="write the type"):
-            body("decltype(x[0]) r = x[i]; r = 3;")
+            body(f"float a = 1, b = 2; float& r = a; decltype({of}) s = a; s = 3; o[i] = a;")
+
+    def test_what_only_begins_with_a_bracket_is_a_value(self) -> None:
+        assert body("int a = 1; decltype((a) + 1) b = a; b = 5; o[i] = a;")[1].tolist() == [1] * 32
+
+    def test_a_constant_may_come_from_a_string(self) -> None:
+        before = '__host__ __device__ constexpr int f() { const char* s = "abc"; return s[1]; }'
+        assert body("constexpr int v = f(); o[i] = v;", before=before)[1].tolist() == [98] * 32
+
+    def test_functions_that_one_macro_defines_have_addresses_of_their_own(self) -> None:
+        before = """
+        #define OPS __device__ int fa(int a) { return a + 1; } __device__ int fb(int a) { return a + 2; }
+        OPS
+        __device__ int call(int (*f)(int), int a) { return f(a); }
+        """
+        assert (
+            body("o[i] = call(fa, 0) * 10 + call(fb, 0);", before=before)[1].tolist() == [12] * 32
+        )
+
+    @pytest.mark.parametrize(("made", "value"), [("D d; int q = d;", 7), ("H d; short q = d;", 9)])
+    def test_a_base_converts_by_its_own_function_unless_that_is_hidden(
+        self, made: str, value: int
+    ) -> None:
+        before = """
+        struct B { __device__ operator int() const { return 7; } };
+        struct D : B { __device__ operator float() const { return 1.5f; } };
+        struct H : B { __device__ operator int() const { return 9; } };
+        """
+        assert body(f"{made} o[i] = q;", before=before)[1].tolist() == [value] * 32
+
+    @pytest.mark.parametrize(
+        ("lambda_", "value"),
+        [
+            ("[](int a) { auto g = [](int b) { return b + 1; }; return g(a); }", 5),
+            ("[](int a) { decltype(b) z = a; return z; }", 4),
+        ],
+    )
+    def test_a_lambda_that_captures_nothing_may_have_names_of_its_own(
+        self, lambda_: str, value: int
+    ) -> None:
+        assert body(f"int b = 3; auto f = {lambda_}; o[i] = f(4);")[1].tolist() == [value] * 32
 
 
 class TestDeclared:

@@ -17,8 +17,6 @@ from asyncgpu_tutor import DeviceArray, DeviceOp
 from asyncgpu_tutor.commands.profile.programs import Body, recorded
 from asyncgpu_tutor.types import Stream
 
-__all__: list[str] = []
-
 # ------------------------------------------------------------------ 11: who decides that it is over
 newton_step = agt.Kernel(r"""
 extern "C" __global__ void newton_step(unsigned int n, const float* a, float* x, int* moved)

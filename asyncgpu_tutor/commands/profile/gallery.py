@@ -12,9 +12,6 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
 from asyncgpu_tutor.commands.profile.programs import Body, recorded
 
-__all__: list[str] = []
-
-
 # ------------------------------------------------------------------ room 1
 mandelbrot = agt.Kernel(r"""
 extern "C" __global__ void mandelbrot(int first, int width, int height, int most, int* rounds)

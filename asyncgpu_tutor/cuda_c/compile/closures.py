@@ -62,7 +62,10 @@ def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:
     body = list(ast.parts_of(node.function.body))
     own = {param.name for param in node.function.params}
     own |= {part.name for part in body if isinstance(part, ast.Declarator)}
-    measured = [id(p) for s in body if isinstance(s, ast.SizeOf) for p in ast.parts_of(s.operand)]
+    own |= {p.name for part in body if isinstance(part, ast.Lambda) for p in part.function.params}
+    unevaluated: list[ast.Node] = [part.operand for part in body if isinstance(part, ast.SizeOf)]
+    unevaluated += [part.of for part in body if isinstance(part, ast.TypeName) and part.of]
+    measured = [id(p) for operand in unevaluated for p in ast.parts_of(operand)]
     for part in body:
         if not isinstance(part, ast.Name | ast.Call) or id(part) in measured:
             continue

@@ -31,6 +31,9 @@ _LIMITS = Limits(step_budget=10_000)
 class _Unpaid:
     """A meter that counts nothing."""
 
+    exact_left = 0
+    barriers = 0
+
     def __getattr__(self, name: str) -> Callable[..., None]:
         return _nothing
 

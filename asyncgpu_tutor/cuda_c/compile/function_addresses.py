@@ -99,7 +99,7 @@ def _address(
 ) -> Expr:
     """The number of a function, or of one of a lambda's type."""
     bound = [b for b in names.names.values() if isinstance(b, TypeBinding | Number)]
-    key = (function.at, closure, ctype, *[identity(b) for b in bound])
+    key = (function.name, function.at, closure, ctype, *[identity(b) for b in bound])
     kernel = None if closure is None else c
     number = next((k for k, t in enumerate(c.targets, 1) if t.key == key and t.kernel is kernel), 0)
     if not number:

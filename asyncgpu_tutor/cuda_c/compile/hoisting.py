@@ -1,7 +1,7 @@
 """Calls of functions that may wait, taken out of larger expressions.
 
-Threads are set aside between statements, and go on at the statement where they were (`waiting`). So a call
-in which they may wait has to be a statement. `x[i] = 2 * last(flags)` becomes `auto r = last(flags);
+Threads are set aside between statements, and go on at the statement where they were (`waiting_kernels`). So
+a call in which they may wait has to be a statement. `x[i] = 2 * last(flags)` becomes `auto r = last(flags);
 x[i] = 2 * r`. A right side of `&&` goes into an `if`, and the test of a loop to the start of its body. What
 stands to the left of the call in a sum or product is computed before it, as compilers do.
 """

@@ -114,6 +114,7 @@ def _converts(c: Context, source: CType, target: CType) -> bool:
 def conversion(c: Context, source: CType, target: CType | None) -> str | None:
     """The function by which a struct becomes something else; any number, if it is not said what."""
     numbers: list[str] = []
+    hidden: list[CType] = []  # what a more derived struct converts to, too
     known = c.class_of(source)
     while known is not None:
         for name, (function, *_) in known.methods.items():
@@ -123,6 +124,9 @@ def conversion(c: Context, source: CType, target: CType | None) -> str | None:
                 made = resolve(c, function.returns)
             if made == target:
                 return name
+            if made in hidden:
+                continue
+            hidden.append(made)
             if isinstance(made, Scalar) and made is not BOOL:  # a truth is mostly an explicit one
                 numbers.append(name)
         known = known.base

@@ -39,7 +39,7 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
     """Make room for a variable of each thread, and fill it."""
     slot, name, ctype = variable.slot, variable.name, variable.type
     parts = leaves(ctype)
-    unit = min(size_of(leaf) for leaf, _ in parts)
+    unit = min((size_of(leaf) for leaf, _ in parts), default=1)
     site = c.new_site(at, write=True)
     fill = [(leaf, offset, value.run) for (leaf, offset), value in zip(parts, values, strict=False)]
     c.work(len(fill))

@@ -9,7 +9,9 @@ from asyncgpu_tutor.cuda_c.compile.constants import evaluated
 from asyncgpu_tutor.cuda_c.compile.context import Context
 from asyncgpu_tutor.cuda_c.compile.conversions import constant, convert
 from asyncgpu_tutor.cuda_c.compile.typed import (
+    Alias,
     Class,
+    Expr,
     Number,
     Refused,
     Scope,
@@ -17,9 +19,11 @@ from asyncgpu_tutor.cuda_c.compile.typed import (
     TypeBinding,
 )
 from asyncgpu_tutor.cuda_c.syntax.ast import (
+    Conditional,
     Declarator,
     Expression,
     Function,
+    Increment,
     Member,
     Name,
     Param,
@@ -47,6 +51,16 @@ from asyncgpu_tutor.cuda_c.types import (
 from asyncgpu_tutor.errors import KernelCompileError
 
 
+def _is_reference(c: Context, node: Expression, of: Expr) -> bool:
+    """Whether decltype of an expression is a reference to something."""
+    if isinstance(node, Name):
+        return isinstance(c.scope.find(node.name), Alias)
+    if isinstance(node, Conditional):  # one of two variables of one type
+        return isinstance(node.yes, Name | Member) and isinstance(node.no, Name | Member)
+    before = isinstance(node, Increment) and not node.postfix
+    return not isinstance(node, Member) and (before or of.place is not None)
+
+
 def resolve(c: Context, name: TypeName) -> CType:
     """The type that a type name means here; a reference is that of what it refers to.
 
@@ -56,7 +70,7 @@ def resolve(c: Context, name: TypeName) -> CType:
     if name.of is not None:
         with c.recording():  # the record is dropped, because nothing of this is computed
             of = c.expression(name.of)
-        if of.place is not None and not isinstance(name.of, Name | Member):
+        if _is_reference(c, name.of, of):
             c.unsupported(name.at, "decltype of a place, which is a reference: write the type")
         ctype = of.type
     elif name.function is not None:

@@ -281,7 +281,7 @@ class Tally:
         if not mask.full or len(element) > _FEW_LANES:
             return count(mask, element, size)
         pattern = element - start if start else element
-        key = (count.__name__, size, pattern.tobytes(), mask.layout.threads)
+        key = (count.__name__, size, pattern.dtype, pattern.tobytes(), mask.layout.threads)
         found = self._patterns.get(key)
         if found is None:
             if len(self._patterns) >= _PATTERNS:

@@ -163,7 +163,7 @@ def _branch(s: State, step: record.Branch) -> None:
     s.charges[step.point].branch = True
     s.control.append(s.of(step.test).reads)
     before = set(s.at_hand)
-    selected, since = s.path.test is None and _is_selection(step), len(s.passed)
+    selected, since = _is_selection(step), len(s.passed)
     if selected:
         s.path.test = s.of(step.test).when
     else:

@@ -147,7 +147,7 @@ class Team:
     block_time, warp_time : int or ndarray
         When each lane last passed a barrier of its block, or of its warp.
     waiters : Waiters
-        Lanes that wait for others, see `waiting`.
+        Lanes that wait for others, see `waiting_threads`.
     resume : int
         The place at which those go on for whom the kernel has been entered again, or -1.
     forced, grid_met, hurried : bool
@@ -157,8 +157,9 @@ class Team:
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         (`compile.summing_loops`).
     kept : dict
-        Of few threads: addresses by the place in the code that computed them last, and of what. Arrays are
-        never changed in place, so what is computed of the same objects is the same.
+        What a place in the code has computed last, and of what: addresses of few threads, and rows of
+        addresses in a loop that only sums up. Arrays are never changed in place, so what is computed of the
+        same objects is the same.
     fenced, fetched : ndarray or None
         When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """

@@ -10,7 +10,7 @@ from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import CHAR, Scalar
 from asyncgpu_tutor.errors import UnsupportedFeatureError
 
-CONVERSION = "operator type "  # with a number, the name of `operator float()` and its like
+CONVERSION = "operator type "  # with struct and number, the name of `operator float()` and its like
 
 
 @dataclass(kw_only=True)

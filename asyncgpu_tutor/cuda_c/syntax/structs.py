@@ -300,7 +300,7 @@ class StructParser(StatementParser):
         conversion = self.operator_name()
         if conversion is not None:  # operator float() const
             wanted = self.pointers(self.specifiers()[1])
-            conversion = replace(conversion, text=f"{CONVERSION}{len(out.methods)}")
+            conversion = replace(conversion, text=f"{CONVERSION}{out.name}.{len(out.methods)}")
             out.methods.append(self.function(storage, wanted, conversion, template, out.name))
             return
         more, base = self.specifiers()

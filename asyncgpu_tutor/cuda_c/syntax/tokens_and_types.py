@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NoReturn
 
-from asyncgpu_tutor.cuda_c.syntax.ast import Expression, TypeName
+from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Member, Name, TypeName
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import VECTORS
@@ -222,7 +222,13 @@ class TypeParser(ABC):
             elif token.text == "decltype":
                 self.advance()
                 self.need("(")
-                result.base, result.of = token.text, self.conditional()
+                result.base, doubled = token.text, self.at("(")
+                result.of = self.conditional()
+                # Of a variable within brackets of its own it is a reference, and of a sum of them it is none.
+                if doubled and isinstance(result.of, Name | Member):
+                    self.unsupported(
+                        "decltype((x)) is a reference, and not supported: write the type"
+                    )
                 self.need(")")
             elif token.text == "auto" or token.text in _ALIASES or self.is_type_name(token.text):
                 self.advance()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["profiler_attached"]
-
 # What a profiler leaves in the environment, and in the process, of a program that it runs. CUPTI says no to a
 # second client, but not to all of them.
 SIGNS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "NV_COMPUTE_PROFILER_PERFWORKS_DIR")

@@ -218,6 +218,7 @@ class CuptiRecorder:
         # How many of CUPTI's records of work and of calls have been looked through for those of others.
         self._told = self._told_calls = 0
         self._streams: dict[int, int] = {}  # our numbers of streams, by CUPTI's
+        self._elsewhere: set[int] = set()  # devices that worked, and are not recorded
         self._drafts: dict[int, tuple[Sequence[Draft], float]] = {}
         self._host: list[tuple[Draft, float, float]] = []
         self._cupti: Any = _session.open(everything)
@@ -298,6 +299,7 @@ class CuptiRecorder:
         for draft, record in others:
             moved = 0.0 if isinstance(record, Call) else late
             self.log.finish(draft, line.us(record.start) + moved, line.us(record.end) + moved)
+        self._warn_of_other_devices()  # last, since a program may make errors of warnings
         self.log.about["alignment_us"] = round(line.uncertainty + late, 3)
         if late:
             self.log.about["moved_us"] = round(late, 3)
@@ -355,19 +357,26 @@ class CuptiRecorder:
             if (
                 first <= call.start < until
                 and call.correlation not in _session.ours
-                and (self._leads or call.correlation in numbers)
-                and not within(ours, middle, middle + 1e-3)
+                # One that made work of others is theirs, whatever another thread of ours did meanwhile.
+                and (
+                    call.correlation in numbers
+                    or (self._leads and not within(ours, middle, middle + 1e-3))
+                )
             ):
                 theirs.append(call)
-        elsewhere = sorted({record.device for record in fresh} - _session.devices)
-        if elsewhere and self._leads:
-            names = " and ".join(f"cuda:{device}" for device in elsewhere)
-            warnings.warn(
-                f"{names} worked as well, and this recording leaves that out: agt.use('cuda:{elsewhere[0]}') "
-                "before it",
-                stacklevel=2,
-            )
+        if self._leads:
+            self._elsewhere |= {record.device for record in fresh} - _session.devices
         return drafts_of_others(records, theirs, self._streams, self.log.numbers)
+
+    def _warn_of_other_devices(self) -> None:
+        others, self._elsewhere = sorted(self._elsewhere), set()
+        if others:
+            names = " and ".join(f"cuda:{device}" for device in others)
+            warnings.warn(
+                f"{names} worked as well, and this recording leaves that out: agt.use('cuda:{others[0]}') "
+                "before it",
+                stacklevel=3,
+            )
 
     def _anchor(self) -> Anchor:
         """One moment on both clocks: the narrowest of several readings of one between two of the other."""

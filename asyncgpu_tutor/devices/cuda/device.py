@@ -114,8 +114,8 @@ class CupyDevice:
 
     simulated = False
     clock = "CUDA events"
-    # Waking a thread takes 0.2 to 0.9 ms (measured: H200, driver 580.159, Linux guest, 2026-11-21). A task
-    # that looks for so long before a thread sleeps in its place is late by a tenth of its wait, not a fifth.
+    # Waking a thread takes 0.2 to 0.9 ms (measured: H200, driver 580.159, Linux guest, 2026-11-21), which is
+    # mostly a tenth of a wait that is longer than this.
     patience_us = 2000.0
 
     def __init__(self, ordinal: int) -> None:

@@ -12,7 +12,7 @@
 //     int p = hostcall_begin(host);              // a free packet; waits for one; -1 if the host has stopped
 //     char* bytes = hostcall_bytes(host, p);     // room for data that goes with it
 //     hostcall_ask(host, p, service, a, b, c);   // from here on the packet is the host's
-//     bool ok = hostcall_wait(host, p);          // until it is answered, and a fence; hostcall_done only looks
+//     bool ok = hostcall_wait(host, p);          // waits for the answer, and fences; hostcall_done has no fence
 //     answer = hostcall_answer(host, p);
 //     hostcall_end(host, p);                     // somebody else may have it now
 //

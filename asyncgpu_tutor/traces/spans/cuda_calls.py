@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["TOLD", "WAITS", "other_call", "wait_name"]
-
 WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cuStreamSynchronize",
          "cuEventSynchronize", "cuCtxSynchronize")  # fmt: skip
 

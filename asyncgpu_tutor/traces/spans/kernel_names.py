@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["kernel_name", "short_name"]
-
 _FULL = 500  # characters of a full name that are kept: a trace may have a million spans
 
 _PART = re.compile(r"L?([0-9]{1,4})|S(?:t|[0-9A-Z]*_)")  # a name after its length, or one for short
@@ -99,6 +97,7 @@ def _of_type(full: str) -> str:
             break
         if depth == 0 and sign not in ">)":
             kept += sign
+            arguments = arguments if sign.isspace() else ""  # of a name around the last one
     name = kept.rpartition("::")[2].strip()
     only = _ONE_TYPE.fullmatch(arguments)
     return f"{name}<{only[1]}>" if name and only else name

@@ -95,7 +95,7 @@ def _spans(spans: Sequence[Span], limit: int | None, numbers: Mapping[StreamKey,
     cells = [_COLUMNS, *(_row(span, several, numbers) for span in shown)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(_COLUMNS))]
     # Names and operations share what the others leave of a page: of the longer one something is left out.
-    room = PAGE - sum(widths[:4]) - 2 * (len(_COLUMNS) - 1)
+    room = max(PAGE // 3, PAGE - sum(widths[:4]) - 2 * (len(_COLUMNS) - 1))
     widths[5] = min(widths[5], max(room // 3, room - widths[4]))
     widths[4] = min(widths[4], room - widths[5])
     lines: list[str] = []

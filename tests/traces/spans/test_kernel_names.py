@@ -34,6 +34,8 @@ CUB_TYPE = (
         (CUB_TYPE, "DeviceReduceKernel"),
         ("_ZN2at6native12_GLOBAL__N_17softmaxIN3c104HalfEEEvPT_", "softmax<Half>"),
         ("void at::native::(anonymous namespace)::softmax<c10::Half>(c10::Half*)", "softmax<Half>"),
+        ("at::native::<unnamed>::kernel(float*)", "kernel"),
+        ("void at::Tensor<float>::fill<c10::Half>(int)", "fill<Half>"),
         ("_ZL6staticPf", "static"),
         ("_Z5scaleIjLi16EEvPKT_", "scale"),
         ("void at::native::scale<true>(float*)", "scale"),

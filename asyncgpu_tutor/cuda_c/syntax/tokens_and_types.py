@@ -224,7 +224,7 @@ class TypeParser(ABC):
                 self.need("(")
                 result.base, doubled = token.text, self.at("(")
                 result.of = self.conditional()
-                # Of a variable within brackets of its own it is a reference, and of a sum of them it is none.
+                # A variable within brackets of its own makes it a reference. `(a) + 1` is no such thing.
                 if doubled and isinstance(result.of, Name | Member):
                     self.unsupported(
                         "decltype((x)) is a reference, and not supported: write the type"

@@ -47,6 +47,8 @@ ASKED, ANSWERED, REFUSED, STOPPED = 1, 2, 3, 4
 
 _ASKED = bytes([ASKED])  # a byte that no other of these words has
 
+_CALLED = "while the host answered a kernel's call for service {}"
+
 # Turns that a kernel waits: some seconds, since each reads the host's memory over the bus, in 1 us or more.
 TURNS = 4_000_000
 
@@ -98,7 +100,9 @@ class Hostcalls:
         # Taking entries of one column is several times as quick as taking rows.
         self._columns: list[Words] = list(self._packets.T)
         self._data: npt.NDArray[np.uint8] = data.view(np.uint8).reshape(packets, nbytes)
-        self._numbers = np.arange(packets)
+        # A word at a time, Python reads and writes a memoryview several times as quickly as an array.
+        self._words, self._first_row = mail.data, packets * PER_STATE
+        self._arguments = [(row[1:2], row[2:3], row[3:4]) for row in self._packets]
         self._arrays: tuple[DeviceArray, DeviceArray] | None = None
         self._server: asyncio.Task[None] | None = None
         # Handlers that await something, by packet.
@@ -227,7 +231,7 @@ class Hostcalls:
         if looked.find(_ASKED, first + 1) < 0:
             if packet in self._at_work:
                 return 0
-            self._answer_service(int(self._columns[0][packet]), slice(packet, packet + 1))
+            self._answer_alone(packet)
             return 1
         ready = (self._states == ASKED).nonzero()[0]
         if self._at_work:
@@ -240,35 +244,46 @@ class Hostcalls:
                 self._answer_service(service, ready[asked == service])
         return len(ready)
 
-    def _answer_service(self, service: int, which: slice | npt.NDArray[np.int64]) -> None:
+    def _answer_service(self, service: int, which: npt.NDArray[np.int64]) -> None:
+        together = self._batch_handlers.get(service)
+        if together is None:
+            for packet in which.tolist():
+                self._answer_alone(packet)
+            return
+        try:
+            a, b, c = (column[which] for column in self._columns[1:ANSWER])
+            self._columns[ANSWER][which] = words(together(a, b, c))
+        except Exception as failure:
+            failure.add_note(_CALLED.format(service))
+            raise
+        self._states[which] = ANSWERED
+        self.answered += len(which)
+
+    def _answer_alone(self, packet: int) -> None:
+        row = self._first_row + packet * PER_PACKET
+        service, a, b, c = self._words[row : row + ANSWER].tolist()
         together = self._batch_handlers.get(service)
         try:
             if together is not None:
-                a, b, c = (column[which] for column in self._columns[1:ANSWER])
-                self._hand_over(which, together(a, b, c), len(a))
+                self._hand_over(packet, together(*self._arguments[packet]))
                 return
-            for packet in self._numbers[which].tolist():
-                self._answer_one(service, packet)
+            handler = self._handlers.get(service)
+            if handler is None:
+                raise UsageError(
+                    f"a kernel asks for service {service}, which nobody has: "
+                    f"agt.hostcalls({{{service}: function}}) has it"
+                )
+            answer = handler(Call(service, a, b, c, self._data[packet]))
+            if isawaitable(answer):
+                self._device.answering(1)
+                task = asyncio.ensure_future(answer)
+                self._at_work[packet] = task
+                task.add_done_callback(partial(self._later, packet))
+            else:
+                self._hand_over(packet, answer)
         except Exception as failure:
-            failure.add_note(f"while the host answered a kernel's call for service {service}")
+            failure.add_note(_CALLED.format(service))
             raise
-
-    def _answer_one(self, service: int, packet: int) -> None:
-        handler = self._handlers.get(service)
-        if handler is None:
-            raise UsageError(
-                f"a kernel asks for service {service}, which nobody has: "
-                f"agt.hostcalls({{{service}: function}}) has it"
-            )
-        a, b, c = self._packets[packet, 1:4].tolist()
-        answer = handler(Call(service, a, b, c, self._data[packet]))
-        if isawaitable(answer):
-            self._device.answering(1)
-            task = asyncio.ensure_future(answer)
-            self._at_work[packet] = task
-            task.add_done_callback(partial(self._later, packet))
-        else:
-            self._hand_over(packet, answer)
 
     def _later(self, packet: int, task: asyncio.Future[Any]) -> None:
         self._device.answering(-1)
@@ -282,11 +297,11 @@ class Hostcalls:
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
 
-    def _hand_over(self, which: Any, answer: Any, number: int = 1) -> None:
-        """Write answers, and then that they are there."""
-        self._columns[ANSWER][which] = words(answer)
-        self._states[which] = ANSWERED
-        self.answered += number
+    def _hand_over(self, packet: int, answer: Any) -> None:
+        """Write an answer, and then that it is there."""
+        self._words[self._first_row + packet * PER_PACKET + ANSWER] = words(answer).item()
+        self._words[packet * PER_STATE] = ANSWERED
+        self.answered += 1
 
 
 def hostcalls(

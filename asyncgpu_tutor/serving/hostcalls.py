@@ -299,7 +299,9 @@ class Hostcalls:
 
     def _hand_over(self, packet: int, answer: Any) -> None:
         """Write an answer, and then that it is there."""
-        self._words[self._first_row + packet * PER_PACKET + ANSWER] = words(answer).item()
+        word = words(answer)
+        at = self._first_row + packet * PER_PACKET + ANSWER
+        self._words[at] = word if type(word) is int else word.item()
         self._words[packet * PER_STATE] = ANSWERED
         self.answered += 1
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +20,7 @@ TIME, RANDOM, PRINT, READ, WRITE = 1, 2, 3, 4, 5  # as in hostcall.cuh
 FIRST_FREE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One call of a kernel.
 
     Attributes
@@ -119,11 +117,11 @@ def batch_services(
 
 
 def words(answer: Any) -> Any:
-    """An answer, or an array of them, as words of 64 bits; of floats these are a double's bits."""
+    """An answer, or an array of them, as 64 bits without a sign; of floats these are a double's bits."""
     if answer is None:
-        return np.uint64(0)
+        return 0
     if type(answer) is int:
-        return np.uint64(answer & 0xFFFFFFFFFFFFFFFF)
+        return answer & 0xFFFFFFFFFFFFFFFF
     found = np.asarray(answer)
     if found.dtype.kind == "f":
         return found.astype(np.float64).view(np.uint64)

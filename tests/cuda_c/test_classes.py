@@ -562,3 +562,26 @@ struct P { int a; float b; };
     def test_an_array_is_not_copied(self) -> None:
         with pytest.raises(errors.UnsupportedFeatureError, match="'q' is an array"):
             body("int q[2] = {1, 2}; auto f = [=]() { return q[0]; }; o[i] = f();")
+
+
+class TestWithoutMembers:
+    BEFORE = """
+    struct E {};
+    struct Q { int a; E e; int b; };
+    struct A { int v[2]; E e; };
+    __device__ E made(int* o) { o[threadIdx.x] += 5; return E(); }
+    """
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("E a[2] = {made(o), made(o)};", 10),
+            ("Q q = {1, made(o), 2}; o[i] += q.b;", 7),
+            ("Q q; q.a = 1; q.e = made(o); q.b = 2; o[i] += q.a + q.b;", 8),
+            ("A a = {{1, 2}, made(o)}; o[i] += a.v[1];", 7),
+            ("E e = made(o); E* p = &e; *p = made(o);", 10),
+            ("auto f = [e = made(o)]() { return 3; }; o[i] += f();", 8),
+        ],
+    )
+    def test_what_makes_one_is_called(self, text: str, value: int) -> None:
+        assert body(text, before=self.BEFORE)[1].tolist() == [value] * 32

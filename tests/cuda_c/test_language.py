@@ -671,6 +671,25 @@ class TestKnownWhenCompiled:
         assert body(f"int b = 3; auto f = {lambda_}; o[i] = f(4);")[1].tolist() == [value] * 32
 
 
+class TestOrder:
+    # nvcc folds each of these to the same number.
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("o[i] = 100; o[i] += add(o + i);", 106),
+            ("int v = 1; auto f = [&]() { v = 10; return 2; }; v += f(); o[i] = v;", 12),
+            ("int v = 1; v += (v = 7, 3); o[i] = v;", 10),
+            ("int j = 0; int a[4] = {1, 2, 3, 4}; a[j] += (j = 2); o[i] = a[2] * 10 + a[0];", 51),
+            ("o[i] = 100; o[i] += atomicAdd(o + i, 5);", 205),
+        ],
+    )
+    def test_the_right_side_of_a_compound_assignment_goes_first(
+        self, text: str, value: int
+    ) -> None:
+        before = "__device__ int add(int* p) { *p += 5; return 1; }"
+        assert body(text, before=before)[1].tolist() == [value] * 32
+
+
 class TestDeclared:
     @pytest.mark.parametrize(
         ("text", "value"),

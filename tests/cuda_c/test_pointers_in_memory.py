@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.cuda_c import compile_source
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import OutOfBoundsError, RaceError, UninitialisedReadError
 
-from .support import body
+from .support import body, memory
 
 BEFORE = """
 struct Matrix { int w, h; float* e; };
@@ -165,3 +167,16 @@ def test_an_address_of_what_is_gone_is_found_out(sim: Device) -> None:
     gc.collect()
     with pytest.raises(OutOfBoundsError, match="where nothing is that this launch knows of"):
         run("add", table.borrow(), 2, agt.zeros((8,)))
+
+
+@pytest.mark.parametrize(
+    "text", ["x++; *x = 1;", "x += n; *x = 1;", "for (float* p = x; p < x + 3; p++) *p = 3;"]
+)
+def test_a_compiled_kernel_does_not_keep_memory_that_its_pointers_went_through(text: str) -> None:
+    program = compile_source(f'extern "C" __global__ void k(float* x, int n) {{ {text} }}')
+    x = memory(np.zeros(4, np.float32))
+    program.launch("k", (1, 1, 1), (1, 1, 1), [x, 2])
+    left = weakref.ref(x)
+    del x
+    gc.collect()
+    assert left() is None

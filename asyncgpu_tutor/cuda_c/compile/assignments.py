@@ -11,9 +11,9 @@ from asyncgpu_tutor.cuda_c.compile.conversions import constant, convert, value
 from asyncgpu_tutor.cuda_c.compile.operators import operate
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Node
-from asyncgpu_tutor.cuda_c.compile.storage import use, writable, writer
+from asyncgpu_tutor.cuda_c.compile.storage import after, use, writable, writer
 from asyncgpu_tutor.cuda_c.compile.summing_loops import added, by_turns
-from asyncgpu_tutor.cuda_c.compile.typed import Expr, MemoryPlace, RegisterPlace
+from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
@@ -30,16 +30,22 @@ def _assign(c: Context, node: Assign, used: bool) -> Expr:
         return own
     writable(c, target, node.at)
     if node.op:
+        ahead: Evaluate | None = None
         if isinstance(node.value, Braces) and node.value.type is None:
             by = listed(c, node.value, ctype)
         else:
+            before, first = c.slots, len(c.written)
             by = c.expression(node.value)
+            if any(v is None or v.slot < before for v in c.written[first:]):
+                ahead = _ahead(c, by)
             if c.summing is not None:
                 c.summing.append(added(c, target, node.op, by))
                 by = by_turns(by)
-        return _update(
+        out = _update(
             c, target, lambda old: operate(c, node.op, old, by, node.at), node.at, [by], False
         )
+        out.run = after(ahead, out.run)
+        return out
     new = converted(c, node.value, ctype, node.at)
     write = writer(c, target, node.at, new)
     evaluate = new.run
@@ -61,6 +67,20 @@ def _assign(c: Context, node: Assign, used: bool) -> Expr:
             return result
 
     return value(c, ctype, run, node.at, [target, new], origin=new.origin)
+
+
+def _ahead(c: Context, by: Expr) -> Evaluate:
+    """What computes a value that from then on is at hand, since `x += f()` may change `x` in `f`.
+
+    C++17 has the right side go first, and where it changes nothing that makes no difference.
+    """
+    slot, evaluate = c.new_slot(), by.run
+
+    def run(t: Team, m: Mask) -> None:
+        t.slots[slot] = evaluate(t, m)
+
+    by.run, by.product = lambda t, m: t.slots[slot], None
+    return run
 
 
 def _own_operator(c: Context, node: Assign, target: Expr) -> Expr | None:
@@ -105,10 +125,10 @@ def _update(
 ) -> Expr:
     """Read a place, compute from it, write it back; the address is computed once."""
     ctype, place = target.type, target.place
-    cell: list[Any] = [None]
+    slot = c.new_slot()
     use(c, target)
     before = c.note(Node((target.node,)))
-    old = Expr(ctype, lambda t, m: cell[0], at, before, origin=target.origin)
+    old = Expr(ctype, lambda t, m: t.slots[slot], at, before, origin=target.origin)
     result = convert(c, combine(old), ctype, at)
     write = writer(c, target, at, result)
     new = result.run
@@ -118,7 +138,7 @@ def _update(
 
         def run(t: Team, m: Mask) -> Any:
             ptr = pointer(t, m)
-            before = cell[0] = access.load(t, m, ptr, ctype, site)
+            before = t.slots[slot] = access.load(t, m, ptr, ctype, site)
             after = new(t, m)
             write(t, m, after, ptr)
             return before if old_wanted else after
@@ -126,7 +146,7 @@ def _update(
         read = target.run
 
         def run(t: Team, m: Mask) -> Any:
-            before = cell[0] = read(t, m)
+            before = t.slots[slot] = read(t, m)
             after = new(t, m)
             write(t, m, after, None)
             return before if old_wanted else after

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from asyncgpu_tutor.cuda_c.compile.context import Compile, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import constant, convert, null, value
 from asyncgpu_tutor.cuda_c.compile.places import place_of
-from asyncgpu_tutor.cuda_c.compile.storage import spread
+from asyncgpu_tutor.cuda_c.compile.storage import joined, spread
 from asyncgpu_tutor.cuda_c.compile.type_names import resolve
 from asyncgpu_tutor.cuda_c.compile.typed import Expr
 from asyncgpu_tutor.cuda_c.compile.variables import Origin
@@ -56,11 +56,10 @@ def listed(c: Context, node: Braces, ctype: CType) -> Expr:
     ):
         return c.expression(node.items[0])
     parts = initialise(c, node, ctype)
-    runs = [p.run for p in parts]
     origin = Origin()
     for part in parts:
         origin.unite(part.origin)
-    return value(c, ctype, lambda t, m: [r(t, m) for r in runs], node.at, parts, origin=origin)
+    return value(c, ctype, joined(parts), node.at, parts, origin=origin)
 
 
 def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from asyncgpu_tutor.cuda_c.compile.context import Compile, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import value
 from asyncgpu_tutor.cuda_c.compile.places import place_of
-from asyncgpu_tutor.cuda_c.compile.storage import spread, use
+from asyncgpu_tutor.cuda_c.compile.storage import joined, spread, use
 from asyncgpu_tutor.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
 from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.syntax import ast
@@ -49,8 +49,7 @@ def _closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
     around = Scope(c.scope.outer)
     around.names |= c.scope.names  # but not what is declared below it
     c.classes[ctype] = Class(ctype, name, around, methods, [])
-    runs = [part.run for part in parts]
-    return value(c, ctype, lambda t, m: [run(t, m) for run in runs], node.at, parts, origin=origin)
+    return value(c, ctype, joined(parts), node.at, parts, origin=origin)
 
 
 def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:

@@ -17,7 +17,7 @@ from asyncgpu_tutor.cuda_c.compile.contraction import Ranks
 from asyncgpu_tutor.cuda_c.compile.record import Access, Node, Piece, Price, Scoped, Step, Work
 from asyncgpu_tutor.cuda_c.compile.summing_loops import Sum
 from asyncgpu_tutor.cuda_c.compile.typed import Class, Execute, Expr, Scope, Target
-from asyncgpu_tutor.cuda_c.compile.variables import Origin
+from asyncgpu_tutor.cuda_c.compile.variables import Origin, Variable
 from asyncgpu_tutor.cuda_c.compile.waiting_kernels import waiting_statement
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Function, Statement
@@ -118,6 +118,8 @@ class Context:
     cooperative: bool = False  # whether it has a barrier of the grid
     # The sums of the loop whose body this is, if all that it does is to sum up (`summing_loops`).
     summing: list[Sum | None] | None = None
+    # The variable of each write that has been compiled so far, None where memory is written.
+    written: list[Variable | None] = field(default_factory=list[Variable | None])
     frame: Frame = field(default_factory=Frame)
     ranks: Ranks = field(default_factory=Ranks)
     sites: list[Site] = field(default_factory=list[Site])  # all loads and stores

@@ -18,7 +18,16 @@ from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.memory.local_region import LocalRegion
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import CType, Pointer, Scalar, Struct, leaves, size_of, spelled
+from asyncgpu_tutor.cuda_c.types import (
+    CType,
+    Pointer,
+    Scalar,
+    Struct,
+    Void,
+    leaves,
+    size_of,
+    spelled,
+)
 
 
 def nothing(t: Team, m: Mask) -> Mask | None:
@@ -41,7 +50,11 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
     parts = leaves(ctype)
     unit = min((size_of(leaf) for leaf, _ in parts), default=1)
     site = c.new_site(at, write=True)
-    fill = [(leaf, offset, value.run) for (leaf, offset), value in zip(parts, values, strict=False)]
+    rest = iter(parts)
+    fill = [
+        (None, 0, value.run) if isinstance(value.type, Void) else (*next(rest), value.run)
+        for value in values
+    ]
     c.work(len(fill))
 
     def run(t: Team, m: Mask) -> Mask | None:
@@ -53,7 +66,10 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
             base.region.begin(m)
         t.born[slot] = m
         for leaf, offset, value in fill:
-            access.store(t, m, base.moved(offset), leaf, value(t, m), site)
+            if leaf is None:
+                value(t, m)
+            else:
+                access.store(t, m, base.moved(offset), leaf, value(t, m), site)
         return m
 
     return run

@@ -24,7 +24,7 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.cuda_c.types import Array, CType, Pointer, Scalar, Struct, Void, leaves
+from asyncgpu_tutor.cuda_c.types import VOID, Array, CType, Pointer, Scalar, Struct, Void, leaves
 from asyncgpu_tutor.errors import UninitialisedReadError
 
 # Of a value that is a copy, though a reference to one of several variables in registers is meant.
@@ -64,8 +64,9 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
 def read_member(c: Context, place: RegisterPlace, ctype: CType, at: Position) -> Expr:
     """Some leaves of a struct in registers."""
     variable, first = place.variable, place.first
-    reader = _register_reader(variable, at, first, place.count)
-    run = after(place.before, pick_leaves(reader, ctype, first, place.count))
+    count = len(leaves(ctype))
+    reader = _register_reader(variable, at, first, count)
+    run = after(place.before, pick_leaves(reader, ctype, first, count))
     node = c.note(record.Read(variable=variable, whole=False))
     rank = variable.rank + first / 64
     return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
@@ -88,7 +89,7 @@ def reread(c: Context, expr: Expr, at: Position) -> Expr:
     place = expr.place
     if isinstance(place, MemoryPlace):
         return read_memory(c, place, expr.type, at)
-    if isinstance(place, RegisterPlace) and place.count:
+    if isinstance(place, RegisterPlace) and place.count is not None:
         return read_member(c, place, expr.type, at)
     if isinstance(place, RegisterPlace):
         out = read_variable(c, place.variable, at, whole=False)
@@ -132,7 +133,9 @@ def load(c: Context, address: Expr, origin: Origin | None, site: int | None = No
     return c.note(record.Load((address.node,), origin=origin, site=site))
 
 
-def _register_reader(variable: Variable, at: Position, first: int = 0, count: int = 0) -> Evaluate:
+def _register_reader(
+    variable: Variable, at: Position, first: int = 0, count: int | None = None
+) -> Evaluate:
     slot = variable.slot
     if not variable.unset:
         return lambda t, m: t.slots[slot]
@@ -176,8 +179,10 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Writer:
     ctype = expr.type
     if isinstance(place, RegisterPlace):
         assigned(place.variable, new)
+        c.written.append(place.variable)
         c.steps.append(record.Assign(place.variable, new.node))
         return _register_writer(place, ctype)
+    c.written.append(None)
     place.origin.write()
     if place.volatile:
         place.origin.signal()
@@ -243,11 +248,11 @@ def _register_writer(place: RegisterPlace, ctype: CType) -> Writer:
                 t.defined[slot] = _united(t, m, slot, t.defined[slot])
             else:
                 states = list(t.defined[slot])
-                for k in range(first, first + (count or len(states))):
+                for k in range(first, len(states) if count is None else first + count):
                     states[k] = _united(t, m, slot, states[k])
                 t.defined[slot] = True if all(s is True for s in states) else states
         old = t.slots[slot]
-        if count:
+        if count is not None:
             whole = list(old)
             if single:
                 whole[first] = access.merge(m, new, whole[first])
@@ -273,7 +278,7 @@ def _united(t: Team, m: Mask, slot: int, defined: Any) -> Any:
 
 
 def require_defined(
-    t: Team, lanes: Any, variable: Variable, at: Position, first: int = 0, count: int = 0
+    t: Team, lanes: Any, variable: Variable, at: Position, first: int = 0, count: int | None = None
 ) -> None:
     """Fault if nothing has been assigned to a variable in one of these lanes.
 
@@ -282,12 +287,14 @@ def require_defined(
     defined: Any = t.defined[variable.slot]
     name = variable.name
     if isinstance(variable.type, Struct):
-        states = cast("list[Any]", defined)[first : first + count] if count else defined
-        if any(state is True for state in states):
+        states = cast("list[Any]", defined)
+        if count is not None:
+            states = states[first : first + count]
+        if not states or any(state is True for state in states):
             return
         parts = [state for state in states if state is not None]
         defined = np.logical_or.reduce(parts) if parts else None
-        if count and first < len(variable.type.fields):
+        if count is not None and first < len(variable.type.fields):
             name = f"{name}.{variable.type.fields[first].name}"
     missing = lanes if defined is None else lanes & ~defined
     if missing.any():
@@ -311,24 +318,34 @@ def pick_leaves(whole: Evaluate, ctype: CType, first: int, count: int) -> Evalua
 
 
 def spread(c: Context, whole: Expr, ctype: CType) -> list[Expr]:
-    """A struct's value as an expression for each leaf. They run in order, the value once."""
-    out: list[Expr] = []
-    evaluate = whole.run
-    kept: list[Any] = []
-    last = len(leaves(ctype)) - 1
+    """A struct's value as an expression for each leaf. They run in order, the value once.
+
+    One without leaves is computed too, for what else is done by it: as an expression without a value.
+    """
+    evaluate, slot = whole.run, c.new_slot()
+
+    def first(t: Team, m: Mask) -> Any:
+        t.slots[slot] = evaluate(t, m)
+        return t.slots[slot][0]
 
     def picker(k: int) -> Evaluate:
-        def pick(t: Team, m: Mask) -> Any:
-            if k == 0:
-                kept[:] = evaluate(t, m)
-            picked = kept[k]
-            if k == last:
-                kept.clear()
-            return picked
+        return lambda t, m: t.slots[slot][k]
 
-        return pick
-
+    out: list[Expr] = []
     for k, (leaf, _) in enumerate(leaves(ctype)):
         origin = whole.origin if isinstance(leaf, Pointer) else None
-        out.append(value(c, leaf, picker(k), whole.at, [whole], origin=origin))
-    return out
+        out.append(value(c, leaf, picker(k) if k else first, whole.at, [whole], origin=origin))
+    return out or [value(c, VOID, evaluate, whole.at, [whole])]
+
+
+def joined(parts: list[Expr]) -> Evaluate:
+    """The list of the leaves of a struct whose parts are computed in turn."""
+    runs = [(part.run, isinstance(part.type, Void)) for part in parts]
+    if not any(void for _, void in runs):
+        return lambda t, m: [run(t, m) for run, _ in runs]
+
+    def run(t: Team, m: Mask) -> Any:
+        computed = [(part(t, m), void) for part, void in runs]
+        return [leaf for leaf, void in computed if not void]
+
+    return run

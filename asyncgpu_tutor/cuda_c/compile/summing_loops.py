@@ -101,7 +101,7 @@ def added(c: Context, target: Expr, op: str, by: Expr) -> Sum | None:
     place, kind = target.place, target.type
     if (
         not isinstance(place, RegisterPlace)
-        or place.count
+        or place.count is not None
         or kind != by.type
         or op not in ("+", "-")
     ):

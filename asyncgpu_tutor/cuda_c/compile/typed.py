@@ -33,7 +33,7 @@ class RegisterPlace:
 
     variable: Variable
     first: int = 0
-    count: int = 0  # 0: all of it
+    count: int | None = None  # all of it
     const: bool = False
     before: Evaluate | None = None
 

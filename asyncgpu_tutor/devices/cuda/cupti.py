@@ -21,8 +21,8 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import Any
 
@@ -241,13 +241,23 @@ class CuptiRecorder:
 
         What is recorded here is nobody's, and stays in that buffer: to flush it would be to ask for another.
         """
-        memory = runtime.malloc(1024)
+        with self.own() as self._warmed:
+            memory = runtime.malloc(1024)
+            try:
+                runtime.memsetAsync(memory, 0, 1024, 0)
+                runtime.memcpyAsync(memory, memory + 512, 512, 3, 0)  # cudaMemcpyDeviceToDevice
+                runtime.deviceSynchronize()
+            finally:
+                runtime.free(memory)
+
+    @contextmanager
+    def own(self) -> Generator[int]:
+        """What this thread calls inside is ours and has no span: it is not taken for work of others."""
+        number = self.before(None)
         try:
-            runtime.memsetAsync(memory, 0, 1024, 0)
-            runtime.memcpyAsync(memory, memory + 512, 512, 3, 0)  # cudaMemcpyDeviceToDevice
-            runtime.deviceSynchronize()
+            yield number
         finally:
-            runtime.free(memory)
+            self.after(None)
 
     def before(self, stream: object) -> int:
         """What this thread calls from now on is known by the number that is returned."""
@@ -335,8 +345,8 @@ class CuptiRecorder:
     ) -> list[tuple[Draft, Record | Call]]:
         """What no call of ours made, and has not been told of yet.
 
-        What CUPTI has from before the recording is our own warming up, on the null stream; calls from `until`
-        on are our own wait for the end. Our other waits are in `host`, under names of ours.
+        Our own warming up was on the null stream, and tells CUPTI's number of it. Calls from `until` on are
+        our own wait for the end. Our other waits are in `host`, under names of ours.
         """
         if not self._everything:
             return []
@@ -344,13 +354,20 @@ class CuptiRecorder:
         calls, self._told_calls = _session.calls[self._told_calls :], len(_session.calls)
         first, ours = self._first.theirs, union((start, end) for _, start, end in host)
         records: list[Record] = []
+        elsewhere: set[int] = set()
         for record in fresh:
-            if record.device == self._ordinal and record.correlation not in _session.ours:
-                if 0 < record.start < first:
-                    self._streams.setdefault(record.stream, 0)
-                else:
+            number = _session.ours.get(record.correlation)
+            if number == self._warmed:
+                self._streams.setdefault(record.stream, 0)
+            elif number is None and not 0 < record.start < first:
+                if record.device == self._ordinal:
                     records.append(record)
+                else:
+                    elsewhere.add(record.correlation)
         numbers = {record.correlation for record in records}
+        # In threads that work for others only, what is called while we wait elsewhere is theirs.
+        mine = {call.thread for call in _session.calls if call.correlation in _session.ours}
+        foreign = {c.thread for c in calls if c.correlation in numbers | elsewhere} - mine
         theirs: list[Call] = []
         for call in calls:
             middle = line.us((call.start + call.end) // 2)
@@ -360,13 +377,17 @@ class CuptiRecorder:
                 # One that made work of others is theirs, whatever another thread of ours did meanwhile.
                 and (
                     call.correlation in numbers
-                    or (self._leads and not within(ours, middle, middle + 1e-3))
+                    or (
+                        self._leads
+                        and (call.thread in foreign or not within(ours, middle, middle + 1e-3))
+                    )
                 )
             ):
                 theirs.append(call)
         if self._leads:
             self._elsewhere |= {record.device for record in fresh} - _session.devices
-        return drafts_of_others(records, theirs, self._streams, self.log.numbers)
+        enqueuing = mine | foreign
+        return drafts_of_others(records, theirs, self._streams, self.log.numbers, enqueuing)
 
     def _warn_of_other_devices(self) -> None:
         others, self._elsewhere = sorted(self._elsewhere), set()

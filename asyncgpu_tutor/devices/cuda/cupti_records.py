@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -161,11 +161,12 @@ def drafts_of_others(
     calls: Iterable[Call],
     streams: Mapping[int, int],
     numbers: Iterator[int],
+    enqueuing: Collection[int] = (),
 ) -> list[tuple[Draft, Record | Call]]:
     """A draft for each piece of work that another library enqueued, and for its calls, in the order of these.
 
     A call is told of if it enqueued, waited, allocated or loaded; a wait only if its thread enqueues as well,
-    because the wait of another one holds up nobody.
+    whosever work, because the wait of another one holds up nobody.
 
     Parameters
     ----------
@@ -178,6 +179,8 @@ def drafts_of_others(
         `OTHERS` on, so that they are not taken for ours.
     numbers : iterator of int
         Gives the ids of the spans.
+    enqueuing : collection of int
+        More threads that enqueue: work of ours, or on other devices.
     """
     outer = _outermost(calls)
     made: dict[Call, list[Record]] = {call: [] for call in outer.values()}
@@ -188,7 +191,7 @@ def drafts_of_others(
             asked.append((record.start, None, [record]))
         else:
             made[call].append(record)
-    threads = sorted({call.thread for call, work in made.items() if work})
+    threads = sorted({call.thread for call, work in made.items() if work}.union(enqueuing))
     for call, work in made.items():
         if work or not call.name.startswith(WAITS) or call.thread in threads:
             asked.append((call.start, call, work))

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -271,8 +271,10 @@ class CupyDevice:
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A host array in page-locked memory."""
+        journal = self.journal
         try:
-            memory = cupy.cuda.alloc_pinned_memory(max(math.prod(shape) * dtype.itemsize, 1))
+            with nullcontext() if journal is None else journal.own():
+                memory = cupy.cuda.alloc_pinned_memory(max(math.prod(shape) * dtype.itemsize, 1))
         except CUDA_ERRORS as error:
             raise translated(error, "allocating pinned host memory") from error
         return np.ndarray(shape, dtype, buffer=memory)

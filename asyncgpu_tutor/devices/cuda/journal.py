@@ -8,6 +8,7 @@ the order in which things happened.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,10 @@ class Journal:
         if current_tag() is None:
             ids, end = [next(self._numbers)], perf_counter()
             self._entries.append((ids, self._called_event, name, start, end, detail))
+
+    def own(self) -> AbstractContextManager[object]:
+        """Around calls of ours that have no span."""
+        return self.recorder.own() if isinstance(self.recorder, CuptiRecorder) else nullcontext()
 
     # ------------------------------------------------------------------ when it is over
     def read(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from itertools import pairwise
 from typing import cast
 
+import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
@@ -131,6 +132,17 @@ def test_work_of_cupy_is_recorded_where_all_is_asked_for(cupti: Device) -> None:
     assert theirs.after[0] in {span.id for span in asked}
     assert {span.stream for span in trace.device_spans} == {theirs.stream}, "one stream, one lane"
     assert [span.kind for span in ours.device_spans] == ["memset"]
+
+
+@pytest.mark.gpu
+def test_cupy_waits_for_our_work_and_our_pinned_memory_is_not_its(cupti: Device) -> None:
+    import cupy as cp
+
+    with agt.using(cupti), agt.record("all") as trace:
+        agt.zeros(1 << 20).async_on(agt.create_stream())
+        agt.pin(np.zeros(37_000_003, np.uint8))  # of a size that no pool has
+        cp.cuda.runtime.deviceSynchronize()
+    assert [span.name for span in trace if span.detail.get("foreign")] == ["synchronize device"]
 
 
 @pytest.mark.gpu

@@ -19,8 +19,8 @@ MODULE = "asyncgpu_tutor.devices.cuda.cupti"
 Kind = enum.IntEnum("Kind", "MEMCPY MEMSET DRIVER RUNTIME CONCURRENT_KERNEL EXTERNAL_CORRELATION")
 Runtime = enum.IntEnum(
     "Runtime",
-    "INVALID cudaLaunchKernel_v7000 cudaMemcpyAsync_v3020 cudaStreamSynchronize_v3020 cudaGetDevice_v3020 "
-    "cudaMalloc_v3020 cudaDeviceSynchronize_v3020 SIZE",
+    "INVALID cudaLaunchKernel_v7000 cudaMemcpyAsync_v3020 cudaMemsetAsync_v3020 cudaStreamSynchronize_v3020 "
+    "cudaGetDevice_v3020 cudaMalloc_v3020 cudaHostAlloc_v3020 cudaDeviceSynchronize_v3020 SIZE",
 )
 Driver = enum.IntEnum("Driver", "INVALID cuLaunchKernel cuModuleLoadData cuCtxGetCurrent SIZE")
 NULL_STREAM = 7
@@ -39,6 +39,8 @@ class Cupti(ModuleType):
         self.numbers = iter(range(1, 1000))
         self.pending: list[SimpleNamespace] = []
         self.off: set[str] = set()
+        self.pushed: list[int] = []
+        self.current = 0  # the device
         self.take: Callable[[list[SimpleNamespace]], None]
 
     def get_timestamp(self) -> int:
@@ -58,6 +60,12 @@ class Cupti(ModuleType):
         pending, self.pending = self.pending, []
         self.take(pending)
 
+    def activity_push_external_correlation_id(self, kind: object, number: int) -> None:
+        self.pushed.append(number)
+
+    def activity_pop_external_correlation_id(self, kind: object) -> int:
+        return self.pushed.pop()
+
     def __getattr__(self, name: str) -> Any:  # to subscribe, to enable and the like
         return lambda *_: 1
 
@@ -67,17 +75,23 @@ class Cupti(ModuleType):
         number, start = next(self.numbers), self.now
         self.now += took
         if api.name not in self.off:
+            if self.pushed:
+                ours = SimpleNamespace(correlation_id=number, external_id=self.pushed[-1])
+                ours.kind = Kind.EXTERNAL_CORRELATION
+                self.pending.append(ours)
             self.pending.append(
                 SimpleNamespace(kind=kind, cbid=api, correlation_id=number, start=start, end=self.now,
                                 thread_id=thread)
             )  # fmt: skip
         return number
 
-    def work(self, number: int, kind: Kind, name: str = "", stream: int = 9) -> None:
+    def work(
+        self, number: int, kind: Kind, name: str = "", stream: int = 9, device: int = 0
+    ) -> None:
         self.pending.append(
             SimpleNamespace(
                 kind=kind, correlation_id=number, start=self.now, end=self.now + 2000, name=name,
-                graph_node_id=0, device_id=0, stream_id=stream, copy_kind=2, src_kind=3, dst_kind=2,
+                graph_node_id=0, device_id=device, stream_id=stream, copy_kind=2, src_kind=3, dst_kind=2,
             )
         )  # fmt: skip
 
@@ -87,7 +101,8 @@ def cupti(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cupti]:
     fake = Cupti()
 
     def memset(*_: object) -> None:
-        fake.work(fake.call(Runtime.cudaMalloc_v3020), Kind.MEMSET, stream=NULL_STREAM)
+        number = fake.call(Runtime.cudaMemsetAsync_v3020)
+        fake.work(number, Kind.MEMSET, "", NULL_STREAM + fake.current, fake.current)
 
     runtime = SimpleNamespace(
         malloc=lambda size: 0,
@@ -122,9 +137,9 @@ def recorded(cupti: Cupti, program: Callable[[], object], everything: bool = Tru
     return sorted(log.spans, key=lambda span: span.id)
 
 
-def launch(cupti: Cupti, name: str = "cupy_tanh", stream: int = 9) -> None:
-    number = cupti.call(Driver.cuLaunchKernel)
-    cupti.work(number, Kind.CONCURRENT_KERNEL, name, stream)
+def launch(cupti: Cupti, name: str = "cupy_tanh", stream: int = 9, thread: int = 1) -> None:
+    number = cupti.call(Driver.cuLaunchKernel, thread=thread)
+    cupti.work(number, Kind.CONCURRENT_KERNEL, name, stream, cupti.current)
 
 
 def test_each_piece_of_work_comes_after_the_call_that_asked_for_it(cupti: Cupti) -> None:
@@ -184,13 +199,6 @@ def test_our_own_calls_and_waits_are_told_of_under_names_of_ours_alone(cupti: Cu
     draft, wait = log.draft("kernel", "relu", 1), log.draft("wait", "op", None)
     number, called = recorder.before(None), cupti.now
     launch(cupti, "relu")
-    cupti.pending.append(
-        SimpleNamespace(
-            kind=Kind.EXTERNAL_CORRELATION,
-            correlation_id=cupti.pending[-1].correlation_id,
-            external_id=number,
-        )
-    )
     recorder.after(None)
     recorder.add([draft], number, None, called / 1e3)
     begin = cupti.now
@@ -205,6 +213,70 @@ def test_our_own_calls_and_waits_are_told_of_under_names_of_ours_alone(cupti: Cu
         ("call", "launch cupy_tanh", None),
         ("kernel", "cupy_tanh", 1),  # another library was lent our stream
     ]
+
+
+def ours(cupti: Cupti, recorder: Any, log: SpanLog) -> None:
+    """A launch of this package's own."""
+    number, called = recorder.before(None), cupti.now
+    launch(cupti, "relu")
+    recorder.after(None)
+    recorder.add([log.draft("kernel", "relu", 1)], number, None, called / 1e3)
+
+
+def test_a_wait_of_others_for_our_own_work_is_told_of(cupti: Cupti) -> None:
+    log = SpanLog("cuda:0")
+    recorder = cupti.recorder.CuptiRecorder(log, 0, True)
+    ours(cupti, recorder, log)
+    cupti.call(Runtime.cudaStreamSynchronize_v3020)
+    recorder.settle()
+    recorder.close()
+    assert [(span.kind, span.name) for span in log.spans] == [
+        ("kernel", "relu"),
+        ("wait", "synchronize stream"),
+    ]
+
+
+def test_a_thread_of_others_waits_while_one_of_ours_does(cupti: Cupti) -> None:
+    log = SpanLog("cuda:0")
+    recorder = cupti.recorder.CuptiRecorder(log, 0, True)
+    ours(cupti, recorder, log)
+    launch(cupti, thread=2)
+    begin = cupti.now
+    cupti.call(Runtime.cudaStreamSynchronize_v3020, thread=2)
+    cupti.now = begin
+    cupti.call(Runtime.cudaStreamSynchronize_v3020)
+    recorder.add_host(log.draft("wait", "op", None), begin / 1e3, cupti.now / 1e3)
+    recorder.settle()
+    recorder.close()
+    waits = [(span.name, span.detail.get("thread")) for span in log.spans if span.kind == "wait"]
+    assert waits == [("op", None), ("synchronize stream", 1)]
+
+
+def test_what_we_allocate_without_a_span_is_not_told_of_as_that_of_others(cupti: Cupti) -> None:
+    log = SpanLog("cuda:0")
+    recorder = cupti.recorder.CuptiRecorder(log, 0, True)
+    with recorder.own():
+        cupti.call(Runtime.cudaHostAlloc_v3020)
+    cupti.call(Runtime.cudaHostAlloc_v3020)
+    recorder.settle()
+    recorder.close()
+    assert [(span.name, span.detail["foreign"]) for span in log.spans] == [("malloc host", True)]
+
+
+def test_work_of_others_from_before_a_second_device_is_recorded_says_nothing_of_its_streams(
+    cupti: Cupti,
+) -> None:
+    logs = [SpanLog(f"cuda:{k}") for k in (0, 1)]
+    first = cupti.recorder.CuptiRecorder(logs[0], 0, True)
+    cupti.current = 1
+    launch(cupti, stream=9)
+    second = cupti.recorder.CuptiRecorder(logs[1], 1, True)
+    launch(cupti, stream=9)
+    launch(cupti, stream=NULL_STREAM + 1)
+    for recorder in (first, second):
+        recorder.settle()
+        recorder.close()
+    assert [span.stream for span in logs[1].spans if span.on_device] == [1009, 0]
 
 
 def test_work_of_a_gpu_that_is_not_recorded_is_not_left_out_silently(cupti: Cupti) -> None:

@@ -85,6 +85,7 @@ def _address(c: Context, node: Call, types: tuple[Scalar, ...], args: list[Expr]
         have = ", ".join(t.name for t in types)
         c.fail(node.at, f"{node.name}() has no form for '{spelled(target)}'; it takes {have}")
     origin = pointer.origin or Origin()
+    c.written.append(None)
     origin.write()
     origin.signal()
     return target

@@ -100,7 +100,7 @@ async def everything(trips, job):
     return results
 
 
-# %% id=00-challenge cause="the job was done 0 times"
+# %% id=00-challenge cause="`job` ran 0 times"
 async def everything(trips, job):
     tasks = [agt.spawn(trip) for trip in trips]
     return [await task for task in tasks]

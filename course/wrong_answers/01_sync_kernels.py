@@ -369,7 +369,7 @@ def three_rounds(ops, jobs):
     return results
 
 
-# %% id=01-challenge cause="`job 0` was done 0 times"
+# %% id=01-challenge cause="`job 0` ran 0 times"
 def three_rounds(ops, jobs):
     streams = [agt.create_stream() for _ in ops]
     results = [op.async_on(stream) for op, stream in zip(ops, streams)]
@@ -746,6 +746,6 @@ async def with_a_job(op, job):
     return await task
 
 
-# %% id=01-meanwhile cause="`job` was done 0 times"
+# %% id=01-meanwhile cause="`job` ran 0 times"
 def with_a_job(op, job):
     return op.sync()

@@ -315,7 +315,7 @@ def load_and_fetch(load, fetch, job, stream):
     return fetch.sync_on(stream)
 
 
-# %% id=03-which-way cause="the job was done 0 times"
+# %% id=03-which-way cause="`job` ran 0 times"
 def load_and_fetch(load, fetch, job, stream):
     load.async_on(stream)
     return fetch.sync_on(stream)

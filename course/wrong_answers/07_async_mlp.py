@@ -663,7 +663,7 @@ def capture(ops, stream):
     return scope.graph
 
 
-# %% id=07-race cause="get below 100. Where does the time go?"
+# %% id=07-race cause="get below 100 µs. Where does the time go?"
 def race(mlp, batches, w0, w1):
     prepared = [mlp(x, w0, w1).prepare() for x in batches]
 
@@ -673,7 +673,7 @@ def race(mlp, batches, w0, w1):
     return go
 
 
-# %% id=07-race cause="get below 100. Where does the time go?"
+# %% id=07-race cause="get below 100 µs. Where does the time go?"
 def race(mlp, batches, w0, w1):
     arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
     graph = agt.zip(*arms).graph_on(agt.create_stream())

@@ -398,7 +398,7 @@ extern "C" __global__ void queue(
 }
 """
 
-# %% id=11-challenge cause="the ranks are right, and took"
+# %% id=11-challenge cause="it is right, and takes"
 STEP = r"""
 extern "C" __global__ void rank_step(
     unsigned int n, const unsigned int* sources, const float* weight, const float* rank, float* after)

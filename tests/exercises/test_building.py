@@ -6,7 +6,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Rejected
-from asyncgpu_tutor.exercises.checks import built
+from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.sandbox import private_device
 from asyncgpu_tutor.traces.trace import Trace
 

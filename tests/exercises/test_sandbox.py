@@ -10,7 +10,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Rejected
-from asyncgpu_tutor.exercises.checks import equal, launched
+from asyncgpu_tutor.exercises.checks.results import equal, launched
 from asyncgpu_tutor.exercises.sandbox import call, call_plain, observe, private_device
 
 

@@ -11,32 +11,13 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
 from asyncgpu_tutor.commands.mlp import forward, upload
-from asyncgpu_tutor.commands.profile.programs import Body, recorded
+from asyncgpu_tutor.commands.profile.programs import Body, on_page, recorded
 from asyncgpu_tutor.data import seed_inputs
 
 BLOCK = 256
 CHUNK = 1 << 20  # floats in one piece of a larger array: 4 MiB
 DIM = 256
-
-twice = agt.Kernel(r"""
-extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        y[i] = 2.0f * x[i];
-    }
-}
-""")
-
-add = agt.Kernel(r"""
-extern "C" __global__ void add(unsigned int n, const float* x, const float* y, float* z)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        z[i] = x[i] + y[i];
-    }
-}
-""")
+FIRST = "00_start_here"  # the page
 
 
 def chunks(count: int, size: int = CHUNK) -> list[np.ndarray[tuple[int], np.dtype[np.float32]]]:
@@ -57,7 +38,7 @@ def chunk(
     return agt.h2d(x, array).and_then(work).and_then(agt.d2h).named(name)
 
 
-def doubled(x: np.ndarray[tuple[int], np.dtype[np.float32]]) -> DeviceOp[Any]:
+def doubled(twice: agt.Kernel, x: np.ndarray[tuple[int], np.dtype[np.float32]]) -> DeviceOp[Any]:
     """To the device, times two into another array, and back."""
     launch = twice(x.size, agt.h2d(x, "x"), agt.zeros(x.size, name="y").partition(BLOCK))
     return launch.output().and_then(agt.d2h).named("doubled")
@@ -66,10 +47,10 @@ def doubled(x: np.ndarray[tuple[int], np.dtype[np.float32]]) -> DeviceOp[Any]:
 @recorded("00_start_here_sync", "an operation that the host waits for, and then the host's job")
 async def start_and_wait() -> Body:
     """One thing after the other."""
-    (x,) = chunks(1)
+    (x,), twice = chunks(1), agt.Kernel(on_page(FIRST, "void twice("))
 
     async def body() -> None:
-        doubled(x).sync()
+        doubled(twice, x).sync()
         agt.work(300, "Python's own job")
 
     return body
@@ -78,10 +59,10 @@ async def start_and_wait() -> Body:
 @recorded("00_start_here", "the same operation, and the host's job while the device works")
 async def start_and_go_on() -> Body:
     """The chapter's first overlap."""
-    (x,) = chunks(1)
+    (x,), twice = chunks(1), agt.Kernel(on_page(FIRST, "void twice("))
 
     async def body() -> None:
-        task = agt.spawn(doubled(x))
+        task = agt.spawn(doubled(twice, x))
         await asyncio.sleep(0)
         agt.work(300, "Python's own job")
         await task
@@ -159,6 +140,7 @@ async def diamond() -> Body:
     """`shared` and `overlap` have recorded the events that order it."""
     n = 1024
     matrix = agt.pin(np.eye(n, dtype=np.float32))
+    add = agt.Kernel(on_page("04_combinators", "void add("))
 
     def product(source: DeviceOp[Any], number: float, side: str) -> DeviceOp[Any]:
         x, y = agt.full(n, number), agt.zeros(n, name=side)
@@ -259,23 +241,10 @@ LAYERS = 8
 TOKENS = 3
 NETWORKS = 4
 
-layer = agt.Kernel(r"""
-extern "C" __global__ void layer(unsigned int n, const float* w, const float* x, float* y)
-{
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < n) {
-        float sum = 0.0f;
-        for (unsigned int j = 0; j < n; j++) {
-            sum += w[row * n + j] * x[j];
-        }
-        y[row] = tanhf(sum);
-    }
-}
-""")
-
 
 def network(seed: int) -> tuple[DeviceOp[Any], DeviceArray, DeviceArray]:
     """Thin layers, one after the other, on arrays that are lent; its input and its output."""
+    layer = agt.Kernel(on_page("09_cuda_graphs", "void layer("))
     rng = np.random.default_rng(seed)
     shape = (LAYERS, WIDTH, WIDTH)
     host = rng.standard_normal(shape, dtype=np.float32) * np.float32(1.2 / WIDTH**0.5)

@@ -14,38 +14,11 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
-from asyncgpu_tutor.commands.profile.programs import Body, recorded
+from asyncgpu_tutor.commands.profile.programs import Body, on_page, recorded
 from asyncgpu_tutor.types import Stream
 
 # ------------------------------------------------------------------ 11: who decides that it is over
-newton_step = agt.Kernel(r"""
-extern "C" __global__ void newton_step(unsigned int n, const float* a, float* x, int* moved)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        float before = x[i];
-        x[i] = 0.5f * (before + a[i] / before);
-        if (fabsf(x[i] - before) > 1e-6f * x[i]) {
-            *moved = 1;
-        }
-    }
-}
-""")
-
-newton = agt.Kernel(r"""
-extern "C" __global__ void newton(unsigned int n, const float* a, float* x)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        float now = x[i], before;
-        do {
-            before = now;
-            now = 0.5f * (before + a[i] / before);
-        } while (fabsf(now - before) > 1e-6f * now);
-        x[i] = now;
-    }
-}
-""")
+LOOPS = "11_the_gpu_decides"  # the page
 
 
 def _numbers() -> tuple[DeviceArray, Stream]:
@@ -60,6 +33,7 @@ async def newton_by_host() -> Body:
     """A launch, a copy of a flag and a wait, round after round."""
     numbers, stream = _numbers()
     n = numbers.size
+    newton_step = agt.Kernel(on_page(LOOPS, "void newton_step("))
 
     async def body() -> None:
         x, moved = agt.ones(n).sync_on(stream), [1]
@@ -76,6 +50,7 @@ async def newton_by_host() -> Body:
 async def newton_by_gpu() -> Body:
     """Nobody asks."""
     numbers, stream = _numbers()
+    newton = agt.Kernel(on_page(LOOPS, "void newton("))
 
     async def body() -> None:
         x = agt.ones(numbers.size).sync_on(stream)
@@ -85,57 +60,6 @@ async def newton_by_gpu() -> Body:
 
 
 JOBS = 64
-JOB = r"""
-// The sum of 1/k^2 for k up to length. All threads of the block take part, and thread 0 gets it.
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-"""
-one_job = agt.Kernel(
-    JOB
-    + r"""
-extern "C" __global__ void one_job(unsigned int job, const unsigned int* lengths, float* results)
-{
-    float sum = work(lengths[job]);
-    if (threadIdx.x == 0) results[job] = sum;
-}
-"""
-)
-
-worker = agt.Kernel(
-    JOB
-    + r"""
-extern "C" __global__ void worker(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results, int* who)
-{
-    __shared__ unsigned int job;
-    while (true) {
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        __syncthreads();
-        unsigned int mine = job;
-        if (mine >= jobs) return;
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) {
-            results[mine] = sum;
-            who[mine] = blockIdx.x;
-        }
-        __syncthreads();
-    }
-}
-"""
-)
 
 
 def _jobs() -> tuple[DeviceArray, Stream]:
@@ -147,6 +71,7 @@ def _jobs() -> tuple[DeviceArray, Stream]:
 async def queue_by_launches() -> Body:
     """It takes the host longer to describe a job than the device to do it."""
     lengths, stream = _jobs()
+    one_job = agt.Kernel(on_page(LOOPS, "float work(") + on_page(LOOPS, "void one_job("))
 
     async def body() -> None:
         results = agt.zeros(JOBS).sync_on(stream)
@@ -161,6 +86,7 @@ async def queue_by_launches() -> Body:
 async def queue_by_worker() -> Body:
     """A kernel that stays."""
     lengths, stream = _jobs()
+    worker = agt.Kernel(on_page(LOOPS, "float work(") + on_page(LOOPS, "void worker("))
 
     async def body() -> None:
         given = agt.zip(agt.zeros(1, np.uint32), agt.zeros(JOBS), agt.zeros(JOBS, np.int32))
@@ -171,51 +97,9 @@ async def queue_by_worker() -> Body:
 
 
 # ------------------------------------------------------------------ 12: one thread, three cups of tea
-CLOCKED = r"""
-#include "device_async.cuh"
-
-struct Wait {                                 // READY so many ticks after its first poll
-    int ticks;
-    long long until;
-    __device__ Poll poll()
-    {
-        if (until == 0) until = clock64() + 4000ll * ticks;
-        return clock64() < until ? PENDING : READY;
-    }
-};
-
-struct Tea {
-    Wait boil, steep;
-    int step;
-    __device__ Poll poll()
-    {
-        if (step == 0) {
-            if (boil.poll() == PENDING) return PENDING;
-            step = 1;
-        }
-        return steep.poll();
-    }
-};
-
-extern "C" __global__ void one_by_one(int n, const int* boil, const int* steep)
-{
-    for (int k = 0; k < n; k++) {
-        Tea tea = {{boil[k], 0}, {steep[k], 0}, 0};
-        block_on(tea);
-    }
-}
-
-extern "C" __global__ void in_turns(int n, const int* boil, const int* steep)
-{
-    Tea teas[8];
-    for (int k = 0; k < n; k++) teas[k] = {{boil[k], 0}, {steep[k], 0}, 0};
-    run_all(teas, n);
-}
-"""
-
-
 async def _tea(kernel: str) -> Body:
-    brew, stream = agt.Kernel(CLOCKED, kernel), agt.create_stream()
+    source = on_page("12_async_inside_a_kernel", "void one_by_one(", "clock64")
+    brew, stream = agt.Kernel(source, kernel), agt.create_stream()
     boil, steep = (agt.h2d(np.array(t, np.int32)).sync() for t in ((2, 5, 3), (4, 2, 1)))
 
     async def body() -> None:
@@ -235,39 +119,8 @@ recorded("12_tea", "the same cups by the same thread, with an executor: it polls
 
 
 # ------------------------------------------------------------------ 13: a file in six pieces
+HOSTCALLS = "13_hostcalls"  # the page
 PIECES, PIECE = 6, 256
-
-shout = agt.Kernel(r"""
-extern "C" __global__ void shout(unsigned int n, unsigned char* text)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n && text[i] >= 'a' && text[i] <= 'z') text[i] -= 32;
-}
-""")
-
-pipeline = agt.Kernel(r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-""")
 
 
 async def _files(work: Callable[[Path, Path], Any]) -> Body:
@@ -290,7 +143,7 @@ async def _files(work: Callable[[Path, Path], Any]) -> Body:
 )
 async def six_launches() -> Body:
     """To and fro."""
-    stream = agt.create_stream()
+    shout, stream = agt.Kernel(on_page(HOSTCALLS, "void shout(")), agt.create_stream()
 
     def loud(x: DeviceArray) -> DeviceOp[DeviceArray]:
         return shout(x.size, x.partition(64)).output()
@@ -309,6 +162,7 @@ async def six_launches() -> Body:
 )
 async def hostcalls() -> Body:
     """One kernel, which stays until the file is done."""
+    pipeline = agt.Kernel(on_page(HOSTCALLS, "void pipeline("))
 
     async def work(source: Path, target: Path) -> None:
         async with agt.hostcalls(files=[source, target], nbytes=PIECE) as office:

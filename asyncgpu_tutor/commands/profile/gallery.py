@@ -10,32 +10,19 @@ from numpy.typing import NDArray
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
-from asyncgpu_tutor.commands.profile.programs import Body, recorded
+from asyncgpu_tutor.commands.profile.programs import Body, on_page, recorded
+
+
+def _kernel(name: str) -> agt.Kernel:
+    return agt.Kernel(on_page("14_gallery", f"void {name}("))
+
 
 # ------------------------------------------------------------------ room 1
-mandelbrot = agt.Kernel(r"""
-extern "C" __global__ void mandelbrot(int first, int width, int height, int most, int* rounds)
-{
-    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
-    float a = -2.4f + 3.52f * x / width, b = -1.32f + 2.64f * (first + y) / height;
-    float re = 0.0f, im = 0.0f;
-    int n = 0;
-    while (n < most && re * re + im * im < 4.0f) {
-        float next = re * re - im * im + a;
-        im = 2.0f * re * im + b;
-        re = next;
-        n++;
-    }
-    rounds[y * width + x] = n;
-}
-""")
-
-
 @recorded("14_mandelbrot", "six bands of the Mandelbrot set: the branches of one graph")
 async def six_bands() -> Body:
     """Five of them take equally long, however much black they have."""
     width, height, bands = 192, 144, 6
-    rows = height // bands
+    rows, mandelbrot = height // bands, _kernel("mandelbrot")
     outs = [agt.zeros((rows, width), np.int32).sync() for _ in range(bands)]
     grid, block = (width // 8, rows // 4), (8, 4)
     arms = [
@@ -59,32 +46,8 @@ def _launched(op: DeviceOp[Any], times: int = 1) -> Body:
 
 
 # ------------------------------------------------------------------ room 2
-darts = agt.Kernel(r"""
-__device__ unsigned int scrambled(unsigned int x)
-{
-    x += 0x9e3779b9u;
-    x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu; x ^= x >> 16;
-    return x;
-}
-
-extern "C" __global__ void darts(unsigned int first, unsigned int each, unsigned int* hits)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x, begin = first + i * each, mine = 0;
-    for (unsigned int k = 0; k < each; k++) {
-        unsigned int dart = scrambled(begin + k);
-        unsigned long long x = dart & 0xffff, y = dart >> 16;
-        if (x * x + y * y < 1ull << 32) mine++;
-    }
-    for (int step = 16; step > 0; step /= 2) {          // add what the lane `step` above has ...
-        mine += __shfl_down_sync(0xffffffffu, mine, step);
-    }
-    if (i % 32 == 0) hits[i / 32] = mine;               // ... and write once for each warp
-}
-""")
-
-
 def _players() -> list[DeviceOp[Any]]:
-    boards = [agt.zeros(8, np.uint32).sync() for _ in range(8)]
+    darts, boards = _kernel("darts"), [agt.zeros(8, np.uint32).sync() for _ in range(8)]
     return [
         darts(k * 256 * 400, 400, board.borrow(), grid=2, block=128)
         for k, board in enumerate(boards)
@@ -110,28 +73,10 @@ async def players_at_once() -> Body:
 
 
 # ------------------------------------------------------------------ room 3
-find_word = agt.Kernel(r"""
-extern "C" __global__ void find_word(
-    int n, const unsigned char* text, int length, const unsigned char* word, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i + length <= n;
-    for (int k = 0; yes && k < length; k++) yes = text[i + k] == word[k];
-
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    if (votes == 0) return;
-    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
-}
-""")
-
-
 @recorded("14_grep", "three words in one text: the text goes up once, and three searches share it")
 async def three_words() -> Body:
     """The page's text is a file that changes; this one has as many letters, and stays."""
-    words = ("the", "kernel", "device")
+    words, find_word = ("the", "kernel", "device"), _kernel("find_word")
     letters = " ".join(np.random.default_rng(3).choice([*words, "a", "waits", "for"], 8000))
     text = _letters(letters)
 
@@ -161,33 +106,6 @@ def _letters(text: str) -> NDArray[np.uint8]:
 
 
 # ------------------------------------------------------------------ room 4
-pagerank = agt.Kernel(r"""
-extern "C" __global__ void pagerank(
-    int most, const int* begin, const int* sources, const float* weight,
-    float* rank, unsigned int* diary, int* rounds)
-{
-    __shared__ float given[1024];
-    int i = threadIdx.x, n = blockDim.x, round = 0;
-    float now = rank[i];
-    bool moves = true;
-    while (moves && round < most) {
-        given[i] = now * weight[i];                // what each of my links gives away
-        __syncthreads();
-        float sum = 0.0f;
-        for (int k = begin[i]; k < begin[i + 1]; k++) sum += given[sources[k]];
-        float before = now;
-        now = 0.15f / n + 0.85f * sum;
-        float change = fabsf(now - before) * n;
-        atomicMax(&diary[round], __float_as_uint(change));
-        round++;
-        moves = __syncthreads_or(change > 1e-4f);
-    }
-    rank[i] = now;
-    if (i == 0) *rounds = round;
-}
-""")
-
-
 def _village(n: int) -> list[DeviceArray]:
     """Who links to whom: sources of links to page i are those from begin[i] to begin[i + 1]."""
     rng = np.random.default_rng(0)
@@ -205,7 +123,7 @@ def _village(n: int) -> list[DeviceArray]:
 async def ranks_by_host() -> Body:
     """A conversation for each round."""
     n, stream = 256, agt.create_stream()
-    pages = _village(n)
+    pages, pagerank = _village(n), _kernel("pagerank")
 
     async def body() -> None:
         rank, rounds = agt.full(n, 1 / n).sync_on(stream), agt.zeros(1, np.int32).sync_on(stream)
@@ -227,7 +145,7 @@ async def ranks_by_host() -> Body:
 async def ranks_by_gpu() -> Body:
     """And it keeps a diary, which the host reads at the end."""
     n, stream = 256, agt.create_stream()
-    pages = _village(n)
+    pages, pagerank = _village(n), _kernel("pagerank")
 
     async def body() -> None:
         given = agt.zip(agt.full(n, 1 / n), agt.zeros(100, np.uint32), agt.zeros(1, np.int32))
@@ -238,40 +156,12 @@ async def ranks_by_gpu() -> Body:
 
 
 # ------------------------------------------------------------------ room 5
-galaxy_step = agt.Kernel(r"""
-#define TILE 64
-extern "C" __global__ void galaxy_step(
-    int n, const float* at, const float* speed, float* at_next, float* speed_next)
-{
-    __shared__ float tile_x[TILE], tile_y[TILE];
-    int i = blockIdx.x * TILE + threadIdx.x;
-    float x = at[2 * i], y = at[2 * i + 1], pull_x = 0.0f, pull_y = 0.0f;
-    for (int first = 0; first < n; first += TILE) {
-        int j = first + threadIdx.x;
-        tile_x[threadIdx.x] = at[2 * j];
-        tile_y[threadIdx.x] = at[2 * j + 1];
-        __syncthreads();
-        for (int k = 0; k < TILE; k++) {
-            float dx = tile_x[k] - x, dy = tile_y[k] - y;
-            float near = rsqrtf(dx * dx + dy * dy + 0.02f);
-            float pull = near * near * near;
-            pull_x += pull * dx;
-            pull_y += pull * dy;
-        }
-        __syncthreads();
-    }
-    float u = speed[2 * i] + 0.06f * pull_x / n, v = speed[2 * i + 1] + 0.06f * pull_y / n;
-    speed_next[2 * i] = u;
-    speed_next[2 * i + 1] = v;
-    at_next[2 * i] = x + 0.06f * u;
-    at_next[2 * i + 1] = y + 0.06f * v;
-}
-""")
 STARS = 256
 
 
 def _two_steps() -> list[DeviceOp[Any]]:
     """From a pair of arrays to another, and back."""
+    galaxy_step = _kernel("galaxy_step")
     rng = np.random.default_rng(3)
     start = [agt.pin(rng.uniform(-1, 1, 2 * STARS).astype(np.float32)) for _ in range(2)]
     at, speed = (agt.h2d(part).sync() for part in start)
@@ -303,38 +193,8 @@ async def galaxies_by_graph() -> Body:
 
 
 # ------------------------------------------------------------------ room 6
-attention = agt.Kernel(r"""
-#define SIZE 24
-// One thread for each word. It looks at words 0 to i, and no further.
-extern "C" __global__ void attention(
-    int words, const float* q, const float* k, const float* v, float* share, float* out)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= words) return;
-    float most = -1e30f, sum = 0.0f;
-    for (int j = 0; j <= i; j++) {
-        float score = 0.0f;
-        for (int c = 0; c < SIZE; c++) score += q[i * SIZE + c] * k[j * SIZE + c];
-        share[i * words + j] = score;
-        most = fmaxf(most, score);
-    }
-    for (int j = 0; j <= i; j++) {
-        float e = expf(share[i * words + j] - most);   // at most 1, so nothing overflows
-        share[i * words + j] = e;
-        sum += e;
-    }
-    for (int j = 0; j <= i; j++) share[i * words + j] /= sum;
-    for (int c = 0; c < SIZE; c++) {
-        float mix = 0.0f;
-        for (int j = 0; j <= i; j++) mix += share[i * words + j] * v[j * SIZE + c];
-        out[i * SIZE + c] = mix;
-    }
-}
-""")
-
-
 async def _heads(combine: Any, name: str) -> Body:
-    words = 20
+    words, attention = 20, _kernel("attention")
     rng = np.random.default_rng(0)
 
     def head() -> DeviceOp[Any]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cache
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace, ranges
+from asyncgpu_tutor.commands.start import course
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run.recording import Source
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
@@ -48,6 +52,24 @@ def recorded(name: str, about: str, *, cold: bool = False) -> Callable[[Prepare]
         return prepare
 
     return register
+
+
+def on_page(page: str, *words: str) -> str:
+    """The CUDA C on a page of the course, such as ``"14_gallery"``, in which all of these words are.
+
+    So a recording runs the kernels that its page shows. The pages in ``solutions/`` are read, because
+    learners work in those of ``notebooks/``.
+    """
+    return next(text for text in _texts(page) if all(word in text for word in words))
+
+
+@cache
+def _texts(page: str) -> list[str]:
+    """All texts in triple quotes on a page."""
+    file = course()[0] / "solutions" / f"{page}.ipynb"
+    cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    return re.findall(r'"""(.*?)"""', code, re.DOTALL)
 
 
 def find_run(name: str) -> Run:

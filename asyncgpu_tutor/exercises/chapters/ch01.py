@@ -12,20 +12,17 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import (
+from asyncgpu_tutor.exercises.checks.building import built
+from asyncgpu_tutor.exercises.checks.operations import noise
+from asyncgpu_tutor.exercises.checks.results import (
     Array,
+    a_number,
     as_kernel,
-    below,
-    built,
     equal,
     in_order,
-    is_number,
     launched,
-    launches,
-    noise,
-    overlapping,
-    waits,
 )
+from asyncgpu_tutor.exercises.checks.schedule import below, launches, overlapping, waits
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, observe
@@ -39,21 +36,18 @@ def check_grid(mine: Any, model: Any) -> None:
     sizes = [*range(1, 600), 1_000_000, 2**31 - 1]
     for threads, n in product((1, 32, 100, 128, 256, 1024), sizes):
         got, right = call(mine, n, threads), model(n, threads)
-        if not is_number(got, whole=True):
-            raise Rejected(
-                f"a number of blocks is an `int`, and for n={n}, threads={threads} this came out: "
-                f"{got!r}"
-            )
-        if got < right:
-            raise Rejected(
-                f"with n={n} and threads={threads}, {count(got, 'block')} make "
-                f"{count(got * threads, 'thread')}: too few for {count(n, 'element')}"
-            )
-        if got > right:
-            raise Rejected(
-                f"with n={n} and threads={threads}, {count(got, 'block')} are {got - right} too many: a "
-                "whole block would have nothing to do"
-            )
+        with case(f"n={n} and threads={threads}"):
+            a_number(got, "a number of blocks", whole=True)
+            if got < right:
+                raise Rejected(
+                    f"{count(got, 'block')} make {count(got * threads, 'thread')}: too few for "
+                    f"{count(n, 'element')}"
+                )
+            if got > right:
+                raise Rejected(
+                    f"{count(got, 'block')} are {got - right} too many: a whole block would have nothing "
+                    "to do"
+                )
 
 
 LENGTHS = [(256, (128,)), (1000, (256,)), (1025, (1024,)), (1, (32,))]
@@ -240,12 +234,6 @@ def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed[Any]:
     return run
 
 
-def _done_once(trace: agt.Trace, *jobs: str) -> None:
-    for job in jobs:
-        if (times := len(trace.find(job))) != 1:
-            raise Rejected(f"`{job}` was done {count(times, 'time')}, and once is right")
-
-
 def check_meanwhile(mine: Any, model: Any) -> None:
     """The job is done once, while the device works, and the result is complete after one wait.
 
@@ -258,7 +246,7 @@ def check_meanwhile(mine: Any, model: Any) -> None:
         run = _observed_here(_with_a_job, mine, x, us)
         with compared(run.trace, expected):
             launches(run.trace, "relu", 1)
-            _done_once(run.trace, JOB)
+            launches(run.trace, JOB, 1)
             overlapping(
                 run.trace, JOB, "start the operation, do the job, and only then wait for the result"
             )
@@ -291,7 +279,8 @@ def check_three_rounds(mine: Any, model: Any) -> float:
     run = _observed_here(_rounds, mine, arrays)
     with compared(run.trace, expected):
         launches(run.trace, "relu", len(ROUNDS))
-        _done_once(run.trace, *(f"{JOB} {i}" for i in range(len(ROUNDS))))
+        for i in range(len(ROUNDS)):
+            launches(run.trace, f"{JOB} {i}", 1)
     read = [r.numpy() if isinstance(r, agt.types.HostArray) else r for r in run.result or ()]
     in_order("three_rounds", read, right)
     with compared(run.trace, expected):

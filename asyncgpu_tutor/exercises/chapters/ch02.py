@@ -7,13 +7,11 @@ from itertools import combinations
 from typing import Any, cast
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import (
-    Array,
+from asyncgpu_tutor.exercises.checks.operations import filled, long_step
+from asyncgpu_tutor.exercises.checks.results import Array, equal
+from asyncgpu_tutor.exercises.checks.schedule import (
     below,
-    equal,
-    filled,
     launches,
-    long_step,
     on_stream,
     ordered,
     unordered,

@@ -9,15 +9,9 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import (
-    Array,
-    below,
-    equal,
-    filled,
-    in_order,
-    launches,
-    overlapping,
-)
+from asyncgpu_tutor.exercises.checks.operations import filled
+from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order
+from asyncgpu_tutor.exercises.checks.schedule import below, launches, overlapping
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried

@@ -9,19 +9,10 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import (
-    below,
-    brief,
-    built,
-    each_equal,
-    equal,
-    launches,
-    lazy,
-    listed,
-    noise,
-    one_stream,
-    unordered,
-)
+from asyncgpu_tutor.exercises.checks.building import built
+from asyncgpu_tutor.exercises.checks.operations import noise
+from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
+from asyncgpu_tutor.exercises.checks.schedule import below, launches, lazy, one_stream, unordered
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device

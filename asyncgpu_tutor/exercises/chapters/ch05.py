@@ -10,7 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import below, is_number, launches
+from asyncgpu_tutor.exercises.checks.results import a_number
+from asyncgpu_tutor.exercises.checks.schedule import below, launches
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count, find_spec, lane_of
 from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
@@ -147,20 +148,17 @@ def check_pool_size(mine: Any, model: Any) -> None:
     drawn = [tuple(int(n) for n in rng.integers(1, high)) for high in [(900, 90, 40)] * 60]
     for length, pace, room in [(120, 40, 16), (100, 40, 16), (35, 40, 16), (1000, 25, 3), *drawn]:
         got, right = call(mine, length, pace, room), model(length, pace, room)
-        where = f"jobs of {length} µs, one every {pace} µs, and room for {room}"
-        if not is_number(got, whole=True):
-            raise Rejected(
-                f"a number of streams is an `int`, and for {where} this came out: {got!r}"
-            )
-        if got < right:
-            raise Rejected(
-                f"with {where}, {count(got, 'stream')} will not do: a job would wait for a stream while "
-                "the device has room"
-            )
-        if got > right:
-            raise Rejected(
-                f"with {where}, {count(got, 'stream')} are more than can be of use: {right} will do"
-            )
+        with case(f"jobs of {length} µs, one every {pace} µs, and room for {room}"):
+            a_number(got, "a number of streams", whole=True)
+            if got < right:
+                raise Rejected(
+                    f"{count(got, 'stream')} will not do: a job would wait for a stream while the device has "
+                    "room"
+                )
+            if got > right:
+                raise Rejected(
+                    f"{count(got, 'stream')} are more than can be of use: {right} will do"
+                )
 
 
 # ------------------------------------------------------------------ least loaded
@@ -297,8 +295,7 @@ def check_when_it_pays(mine: Any, model: Any) -> None:
 
         trace = observe(on_one).trace
         got, right = call(mine, trace), model(trace)
-        if not is_number(got):
-            raise Rejected(f"a time in µs should come out, and this did: {got!r}")
+        a_number(got, "a time in µs")
         if abs(got - right) > 0.01 * right:
             raise Rejected(
                 f"for a program of {name}, {got:.0f} µs came out, and {right:.0f} µs is right: {wall} there"

@@ -10,21 +10,20 @@ from typing import Any, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.chapters import ch06_flow
-from asyncgpu_tutor.exercises.checks import (
+from asyncgpu_tutor.exercises.checks.operations import filled, noise, out_of_bounds, round_trip
+from asyncgpu_tutor.exercises.checks.results import (
     Array,
+    a_number,
     brief,
     each_equal,
     equal,
-    filled,
     in_order,
-    is_number,
-    launches,
     listed,
+)
+from asyncgpu_tutor.exercises.checks.schedule import (
+    launches,
     never_blocks,
-    noise,
-    out_of_bounds,
     overlapping,
-    round_trip,
     side_by_side,
     waits,
 )
@@ -84,8 +83,7 @@ def check_difference(mine: Any, model: Any) -> None:
                     "them before you wait for the first"
                 )
         got = run.result
-        if not is_number(got):
-            raise Rejected(f"a number should come out, and this did: {brief(got)}")
+        a_number(got, "a number")
         if abs(got / expected.result - 1) > 0.02:
             raise Rejected(
                 f"with {number} operations, {got:.2f} came out, and {expected.result:.2f} is right: one "

@@ -8,22 +8,18 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import (
-    Array,
-    brief,
-    computed,
-    equal,
-    filled,
+from asyncgpu_tutor.exercises.checks.operations import computed, filled, round_trip
+from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order
+from asyncgpu_tutor.exercises.checks.schedule import (
+    below,
     in_flight,
-    in_order,
     launches,
     never_blocks,
     results,
-    round_trip,
     stretches,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
-from asyncgpu_tutor.exercises.sandbox import Observed, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, observe, tried
 
 SIZES = (4_000_000, 64, 512)
 
@@ -164,7 +160,7 @@ def hostile_limited(mine: Any, _model: Any) -> None:
 FED, AT_MOST, PAR = 6, 2, 1500.0
 
 
-def _fed(answer: Any) -> agt.Trace:
+def _fed(answer: Any) -> Observed[Any]:
     """Run an answer on batches which take the host some time before and after the device has them."""
     sizes = _sizes(FED, 1_000_000)
     used: list[int] = []
@@ -195,20 +191,14 @@ def _fed(answer: Any) -> agt.Trace:
             f"{most} batches were in flight at a time, and there is memory for {AT_MOST}: wait for one "
             "before you start the next but one"
         )
-    return run.trace
+    return run
 
 
 def check_feed(mine: Any, model: Any) -> float:
     """All batches are used, never more than two are in flight, and host and device work together."""
-    expected, trace = _fed(model), _fed(mine)
-    took = trace.metrics().makespan
-    with compared(trace, expected):
-        if took >= PAR:
-            raise Rejected(
-                f"all is right, and it takes {took:.0f} µs: get below {PAR:.0f}. When does the host wait "
-                "for the device, and when the device for the host?"
-            )
-    return took
+    with tried(_fed, mine, model) as run:
+        hint = "When does the host wait for the device, and when the device for the host?"
+        return below(PAR, run.trace, hint)
 
 
 EXERCISES = (

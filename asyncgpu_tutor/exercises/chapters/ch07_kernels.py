@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import Array, as_kernel, equal, launched, noise
+from asyncgpu_tutor.exercises.checks.operations import noise
+from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, launched
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 
 TILE, WARP = 16, 32

@@ -11,7 +11,9 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.chapters.ch08_reports import REPORTS
-from asyncgpu_tutor.exercises.checks import Array, below, equal, filled, in_order, launches, waits
+from asyncgpu_tutor.exercises.checks.operations import filled
+from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order
+from asyncgpu_tutor.exercises.checks.schedule import below, launches, waits
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.exercises.checks import brief
 from asyncgpu_tutor.exercises.checks.reports import asked, reads
+from asyncgpu_tutor.exercises.checks.results import brief
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.exhibits import report, rounds
 from asyncgpu_tutor.types import Span

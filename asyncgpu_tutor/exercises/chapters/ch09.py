@@ -11,25 +11,17 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import (
+from asyncgpu_tutor.exercises.checks.building import built
+from asyncgpu_tutor.exercises.checks.operations import (
     BLOCK,
-    Array,
-    below,
-    brief,
-    built,
-    equal,
     filled,
-    in_order,
-    is_number,
-    launches,
-    listed,
     long_step,
-    never_blocks,
     noise,
     step,
     step_kernel,
-    waits,
 )
+from asyncgpu_tutor.exercises.checks.results import Array, a_number, brief, equal, in_order, listed
+from asyncgpu_tutor.exercises.checks.schedule import below, launches, never_blocks, waits
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
@@ -215,8 +207,7 @@ def check_break_even(mine: Any, model: Any) -> None:
         right = on_fresh_device(_even, model, number, size)
         got = _even(mine, number, size)
         with case(words):
-            if not is_number(got, whole=True):
-                raise Rejected(f"a number of runs is an `int`, and this came out: {brief(got)}")
+            a_number(got, "a number of runs", whole=True)
             if abs(got - right) > right // 6:  # people measure a little differently
                 raise Rejected(
                     f"the answer is {right}, and not {got}: does each of your three times hold what it "

@@ -12,17 +12,13 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import (
-    BLOCK,
-    Array,
-    brief,
-    equal,
-    filled,
+from asyncgpu_tutor.exercises.checks.operations import BLOCK, filled, step_kernel
+from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
+from asyncgpu_tutor.exercises.checks.schedule import (
     launches,
     never_blocks,
     one_stream,
     ordered,
-    step_kernel,
     unordered,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case

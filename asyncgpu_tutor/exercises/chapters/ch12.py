@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import Array, brief, left_in
+from asyncgpu_tutor.exercises.checks.results import Array, brief, left_in
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import call

@@ -13,8 +13,8 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import Array, as_kernel, brief, equal
 from asyncgpu_tutor.exercises.checks.interleavings import interleavings
+from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import SimDevice
 from asyncgpu_tutor.exercises.sandbox import call

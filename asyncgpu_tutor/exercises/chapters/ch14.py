@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import (
+from asyncgpu_tutor.exercises.checks.results import (
     Array,
     as_kernel,
-    below,
     brief,
     equal,
     is_number,
     left_in,
-    side_by_side,
-    waits,
 )
+from asyncgpu_tutor.exercises.checks.schedule import below, side_by_side, waits
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, tried

@@ -107,6 +107,13 @@ def is_number(thing: object, *, whole: bool = False) -> bool:
     return isinstance(thing, kinds) and not isinstance(thing, bool) and isfinite(cast(float, thing))
 
 
+def a_number(got: object, what: str, *, whole: bool = False) -> None:
+    """What came out is a number; `what` says of what, such as ``"a number of streams"``."""
+    if not is_number(got, whole=whole):
+        due = "is an `int`, and this came out" if whole else "should come out, and this did"
+        raise Rejected(f"{what} {due}: {brief(got)}")
+
+
 def of_dtype(array: Any, dtype: object) -> None:
     """The array has this dtype, which `equal` does not look at."""
     if array.dtype != dtype:

@@ -5,8 +5,8 @@
   all of it. None of them knows how it is drawn.
 - `timeline` has the two functions that people call, and what they return.
 - `svg` draws it for a page, still, and gives the live view its data.
-- `draw` puts it on Axes, with texts from `_fitting`. They import matplotlib, which is slow, so only those
-  who ask for Axes or a bitmap import them.
+- `draw` puts it on Axes. It imports matplotlib, which is slow, so only those who ask for Axes or a bitmap
+  import it. Both get their texts from `_fitting`.
 - `nsight_window` arranges a trace as the window of Nsight Systems does. It imports matplotlib too.
 """
 

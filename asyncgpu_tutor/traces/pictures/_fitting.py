@@ -1,99 +1,68 @@
-"""Text that knows how much room it has when it is drawn, also after a zoom or a new layout."""
-
-# The types of matplotlib leave **kwargs without one: each of its methods is "partially unknown".
-# pyright: reportUnknownMemberType=false
+"""Texts that fit into the room that there is, by an estimate: the reader's font is not known."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any, cast
-
-from matplotlib.axes import Axes
-from matplotlib.backend_bases import RendererBase
-from matplotlib.font_manager import FontProperties
-from matplotlib.text import Text
-from matplotlib.textpath import TextToPath
-from matplotlib.transforms import ScaledTranslation
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from asyncgpu_tutor.traces.pictures.layout import Bar
-from asyncgpu_tutor.traces.pictures.svg import fitting
+from asyncgpu_tutor.traces.pictures.panel import Panel
 
-_LARGEST, _SMALLEST = 8.0, 4.5  # points
+_DOT = "  \u00b7  "
 
 
-@lru_cache(maxsize=4096)
 def text_width(text: str, size: float) -> float:
-    """Width of a line, in points; `size` is the font's, also in points."""
-    font = FontProperties(size=size)
-    return TextToPath().get_text_width_height_descent(text, font, ismath=False)[0]
+    """About how wide a line is, rather too wide than too narrow, in the unit of the font's size."""
+    return size * sum(
+        0.36
+        if c in "iljtfr.,:;'|!() "
+        else 0.92
+        if c in "mwMW@%\u2026"
+        else 0.68
+        if c.isupper()
+        else 0.6
+        for c in text
+    )
 
 
-class BarName(Text):
-    """The name of a bar: whole where it fits, cut off where most of it fits, or else not there.
+def fitting(text: str, room: float, size: float) -> str:
+    """The text, cut off where most of it fits, or nothing."""
+    if text_width(text, size) <= room:
+        return text
+    for length in range(len(text) - 1, 3, -1):
+        short = text[:length].rstrip("_ ") + "\u2026"
+        if text_width(short, size) <= room:
+            return short
+    return ""
 
-    After drawing, `get_text` is what was drawn.
+
+def line_of_facts(facts: Sequence[str], room: float, size: float) -> str:
+    """As many facts as fit into one line; the first stays."""
+    lines = (_DOT.join(facts[:number]) for number in range(len(facts), 0, -1))
+    return next((line for line in lines if text_width(line, size) <= room), facts[0])
+
+
+@dataclass(frozen=True, slots=True)
+class BarName:
+    """What is written in a bar."""
+
+    bar: Bar
+    text: str
+    size: float  # of the font
+    middle: float  # of the part of the bar that is drawn, in us
+    room: float  # how wide that part is
+
+
+def bar_names(panel: Panel, us: float, lane: float, largest: float) -> Iterator[BarName]:
+    """Names that fit into their bars.
+
+    A `us` is so wide, a `lane` so high, and a font so large at most, all in one unit.
     """
-
-    def __init__(self, bar: Bar, name: str, **looks: Any) -> None:
-        span = bar.span
-        super().__init__(
-            (span.start + span.end) / 2,
-            bar.y + bar.height / 2,
-            name,
-            horizontalalignment="center",
-            verticalalignment="center_baseline",
-            **looks,
-        )
-        self._bar, self._name = bar, name
-        self.set_in_layout(False)  # a name is cut to its bar, so no layout has to make room for it
-
-    def draw(self, renderer: RendererBase) -> None:
-        """Choose text and size for the room that there is now, then draw."""
-        bar, data = self._bar, self.axes.transData if self.axes else None
-        if data is None:
-            return
-        left, bottom = data.transform((bar.span.start, bar.bottom))
-        right, top = data.transform((bar.span.end, bar.y))
-        points = _points(renderer)
-        size = min(_LARGEST, 0.78 * float(top - bottom) * points)
-        room = float(right - left) * points - 3
-        # The size is rounded to tenths of a point, so that `text_width` finds most widths in its cache.
-        self.set_fontsize(round(size, 1))
-        cut = fitting(self._name, room, round(size, 1), text_width)
-        self.set_text(cut if size >= _SMALLEST else "")
-        super().draw(renderer)
-
-
-class Subtitle(Text):
-    """A line above Axes made of parts. Where it is too long, the last parts go; the first stays."""
-
-    def __init__(self, ax: Axes, parts: list[str], **looks: Any) -> None:
-        figure = ax.get_figure(root=True)
-        assert figure is not None
-        above = ax.transAxes + ScaledTranslation(0, 5 / 72, figure.dpi_scale_trans)
-        super().__init__(0, 1, "", transform=above, clip_on=False, **looks)
-        self._parts = parts
-        self.set_text(next(self._candidates()))
-        # A layout need not make room: the line is cut to the width, and the title's pad has its height.
-        self.set_in_layout(False)
-
-    def _candidates(self) -> Iterator[str]:
-        for number in range(len(self._parts), 0, -1):
-            yield "  \u00b7  ".join(self._parts[:number])
-
-    def draw(self, renderer: RendererBase) -> None:
-        """Choose as many parts as there is room for now, then draw."""
-        if self.axes is None:
-            return
-        room = self.axes.get_window_extent(renderer).width * _points(renderer)
-        for text in self._candidates():
-            self.set_text(text)
-            if text_width(text, self.get_fontsize()) <= room:
-                break
-        super().draw(renderer)
-
-
-def _points(renderer: RendererBase) -> float:
-    """The size of a pixel, in points."""
-    return 1 / cast(float, renderer.points_to_pixels(1.0))
+    layout = panel.layout
+    for bar in layout.bars:
+        start, end = max(bar.span.start, layout.begin), min(bar.span.end, layout.end)
+        size, room = min(largest, 0.78 * bar.height * lane), (end - start) * us
+        if room >= 3 * size and size >= 0.54 * largest:
+            text = fitting(panel.text(bar), room - 0.54 * largest, size)
+            if text:
+                yield BarName(bar, text, size, (start + end) / 2, room)

@@ -8,12 +8,13 @@ picture (`asyncgpu_tutor.traces.live`) draws the same bars again when one zooms;
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from textwrap import wrap
 from typing import Any
 from zlib import crc32
 
+from asyncgpu_tutor.traces.pictures._fitting import bar_names, line_of_facts, text_width
 from asyncgpu_tutor.traces.pictures.hover import tips
 from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar
 from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items
@@ -44,35 +45,7 @@ _HATCHES: Mapping[str, str] = {
 _PAGE: Mapping[str, str] = {"call": "--agt-call", "wait": "--agt-paper", "work": "--agt-work"} | {
     "range": "--agt-paper"
 }
-_DOT = "  \u00b7  "
 _HEAD = 5.0  # half the width of an arrow's head
-
-
-def text_width(text: str, size: float) -> float:
-    """About how wide a line is, rather too wide than too narrow: the reader's font is not known."""
-    return size * sum(
-        0.36
-        if c in "iljtfr.,:;'|!() "
-        else 0.92
-        if c in "mwMW@%\u2026"
-        else 0.68
-        if c.isupper()
-        else 0.6
-        for c in text
-    )
-
-
-def fitting(
-    text: str, room: float, size: float, width: Callable[[str, float], float] = text_width
-) -> str:
-    """The text, cut off where most of it fits, or nothing."""
-    if width(text, size) <= room:
-        return text
-    for length in range(len(text) - 1, 3, -1):
-        short = text[:length].rstrip("_ ") + "\u2026"
-        if width(short, size) <= room:
-            return short
-    return ""
 
 
 def draw(
@@ -237,10 +210,8 @@ def _panel(panel: Panel, inner: float, left: int, paints: _Paints) -> Iterator[s
         return (min(max(time, begin), end) - begin) / (end - begin) * inner
 
     yield f'<text class="agt-title" x="{8 - left}" y="-28">{escape(panel.title)}</text>'
-    facts = panel.facts()
-    while len(facts) > 1 and text_width(_DOT.join(facts), 11.5) > inner + left:
-        facts.pop()
-    yield f'<text class="agt-facts" x="{8 - left}" y="-11">{escape(_DOT.join(facts))}</text>'
+    facts = line_of_facts(panel.facts(), inner + left, 11.5)
+    yield f'<text class="agt-facts" x="{8 - left}" y="-11">{escape(facts)}</text>'
     for band in layout.bands:
         shade = "agt-band" if band.shaded else "agt-none"
         y, tall = band.y * UNIT, band.height * UNIT
@@ -268,7 +239,7 @@ def _panel(panel: Panel, inner: float, left: int, paints: _Paints) -> Iterator[s
             yield f'<path class="agt-room" d="M{since:.1f} {middle:.1f}H{until:.1f}"/>'
     yield from _bars(panel, x, paints)
     yield from _arrows(panel.arrows, x)
-    yield from _names(panel, x, paints)
+    yield from _names(panel, x, inner / (end - begin), paints)
 
 
 def _bars(panel: Panel, x: Any, paints: _Paints) -> Iterator[str]:
@@ -292,29 +263,23 @@ def _bars(panel: Panel, x: Any, paints: _Paints) -> Iterator[str]:
         yield "</g>"
 
 
-def _names(panel: Panel, x: Any, paints: _Paints) -> Iterator[str]:
-    for bar in panel.layout.bars:
-        start, end = x(bar.span.start), x(bar.span.end)
-        size = min(11.0, 0.78 * bar.height * UNIT)
-        if end - start < 3 * size or size < 6:
-            continue
-        name = fitting(panel.text(bar), end - start - 6, size)
-        if not name:
-            continue
+def _names(panel: Panel, x: Any, us: float, paints: _Paints) -> Iterator[str]:
+    for name in bar_names(panel, us, UNIT, 11.0):
+        bar, size = name.bar, name.size
         look = paints.looks[paints.number(panel, bar)]
-        middle, y = (start + end) / 2, (bar.y + bar.height / 2) * UNIT
+        middle, y = x(name.middle), (bar.y + bar.height / 2) * UNIT
         ink, patch = look["ink"], look["patch"]
         if panel.faded(bar):
             ink, patch = "var(--agt-ink)", "var(--agt-paper)"
         if patch:
-            wide = min(text_width(name, size) + 4, end - start - 2)
+            wide = min(text_width(name.text, size) + 4, name.room - 2)
             yield (
                 f'<rect x="{middle - wide / 2:.1f}" y="{y - 0.6 * size:.1f}" width="{wide:.1f}" '
                 f'height="{1.2 * size:.1f}" style="fill:{patch};pointer-events:none"/>'
             )
         yield (
             f'<text class="agt-name" x="{middle:.1f}" y="{y + 0.35 * size:.1f}" '
-            f'style="fill:{ink};font-size:{size:.1f}px">{escape(name)}</text>'
+            f'style="fill:{ink};font-size:{size:.1f}px">{escape(name.text)}</text>'
         )
 
 

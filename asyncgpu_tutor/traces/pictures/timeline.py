@@ -78,13 +78,6 @@ class Timeline:
             self.panels, width=self.width, legend=self.legend, side_by_side=self.side_by_side
         )
 
-    def draw_on(self, ax: Axes) -> Axes:
-        """Draw the first trace on Axes of matplotlib, as large as they are; returns them."""
-        from asyncgpu_tutor.traces.pictures.draw import draw_panel
-
-        draw_panel(ax, self.panels[0], legend=self.legend)
-        return ax
-
     def save(self, path: str | Path, **options: Any) -> None:
         """Write it to a file: ``.svg``, or what matplotlib knows, such as ``.png`` and ``.pdf``.
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from asyncgpu_tutor.traces.pictures import compare_timelines, plot
+from asyncgpu_tutor.traces.pictures._fitting import fitting, text_width
 from asyncgpu_tutor.traces.pictures.style import THEME
-from asyncgpu_tutor.traces.pictures.svg import fitting, text_width
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Span
 from asyncgpu_tutor.traces.trace import Trace
 from tests.traces.pictures.test_seen_by_all import contrast

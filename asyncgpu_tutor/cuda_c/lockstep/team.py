@@ -157,9 +157,9 @@ class Team:
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         (`compile.summing_loops`).
     kept : dict
-        What a place in the code has computed last, and of what: addresses of few threads, and rows of
-        addresses in a loop that only sums up. Arrays are never changed in place, so what is computed of the
-        same objects is the same.
+        What a place in the code has computed, and of what: addresses of few threads, and the counter in
+        many turns of a loop. Arrays are never changed in place, so what is computed of the same objects is
+        the same.
     fenced, fetched : ndarray or None
         When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """
@@ -177,7 +177,7 @@ class Team:
         self.steps = 0
         self.turns = self.turn = 0
         self.rows: dict[object, Any] = {}
-        self.kept: dict[object, tuple[Any, ...]] = {}
+        self.kept: dict[object, Any] = {}
         self.few = self.layout.lanes <= FEW
         self.clock = launch.clock
         self.block_time: Any = 0

@@ -128,6 +128,10 @@ class BlockMemory(Protocol):
         """Every thread of every block of the batch has passed a barrier."""
         ...
 
+    def divided(self, team: Team) -> None:
+        """Some threads of the batch are about to pass a barrier."""
+        ...
+
 
 class Team:
     """A batch of blocks in lockstep.
@@ -281,6 +285,11 @@ class Team:
                 "Either its condition never becomes false, or its threads wait for each other "
                 "(a lock between threads of one warp, or a wait for another block)",
             )
+
+    def divide(self) -> None:
+        """Tell the shared memory that some threads are about to pass a barrier."""
+        for memory in self.shared.values():
+            memory.divided(self)
 
     # -- faults
 

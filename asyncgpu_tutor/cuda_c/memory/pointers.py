@@ -48,14 +48,19 @@ class Found:
     size: int = 0
     shift: int = 0
     part: Any = None
-    rows: list[Any] | None = None  # of `part`, if each turn of a loop has its own
+    rows: dict[int, Any] = field(default_factory=dict[int, Any])  # of `part`, by turns of a loop
     stores: int = 0  # how many there were
     apart: bool = False  # whether it is known that no two lanes have the same element
+    written: bool = False  # whether it is known that something has been written to all of them
 
     def lead(self, mask: Mask, size: int, shift: int, part: Any) -> None:
         """Remember where the lanes of a mask find their elements."""
         self.mask, self.size, self.shift, self.part = mask, size, shift, part
-        self.rows, self.stores, self.apart = None, 0, False
+        self.rows, self.stores, self.apart, self.written = {}, 0, False, False
+
+    def leads(self, mask: Mask, size: int) -> bool:
+        """Whether it is of these lanes, and of elements of this size."""
+        return self.mask is mask and self.size == size
 
 
 @dataclass(frozen=True, slots=True)

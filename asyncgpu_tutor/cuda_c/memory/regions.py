@@ -142,7 +142,7 @@ class ByteRegion(Named):
         """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""
         size, turns = scalar.size, team.turns
         found = ptr.found
-        if found is not None and found.mask is mask and found.size == size:
+        if found is not None and found.leads(mask, size):
             shift, part = found.shift, found.part
         else:
             shift, factor = ptr.base // size, ptr.stride // size
@@ -158,20 +158,22 @@ class ByteRegion(Named):
             if found is not None:
                 found.lead(mask, size, shift, part)
         if wide:
-            team.meter.turns(
-                site,
-                mask,
-                turns,
-                wide,
-                self.shared,
-                lambda k: self.count(team, site, mask, shift, row_of(part, k), size, wide),
-            )
+            rows: dict[int, Any] = {} if found is None else found.rows
+
+            def access(turn: int) -> None:
+                if turn not in rows:
+                    rows[turn] = row_of(part, turn)
+                self.count(team, site, mask, shift, rows[turn], size, wide)
+
+            team.meter.turns(site, mask, turns, wide, self.shared, access)
         written = self.unwritten
         shift, placed = self.place(team, mask, shift, part, size, False)
-        if written is not None:
+        if written is not None and not (found is not None and found.written):
             marks = written.view(UNSIGNED[size])[shift:]
             if not np.all(marks[placed] == WRITTEN[size]):
                 return one_by_one(self, team, mask, ptr, scalar, site, wide)
+            if found is not None:
+                found.written = True
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
             self.note_read(team, mask, shift, placed, size, ptr, site)
@@ -238,7 +240,7 @@ class ByteRegion(Named):
         """
         size = scalar.size
         found = ptr.found
-        if found is not None and found.mask is mask and found.size == size:
+        if found is not None and found.leads(mask, size):
             return found.shift, found.part
         offset = ptr.offset
         if not ptr.stride % size and not ptr.base % size:
@@ -302,10 +304,17 @@ class ByteRegion(Named):
         written = self.unwritten
         if written is None:
             return
+        found = ptr.found
+        if found is not None and not found.leads(mask, scalar.size):
+            found = None
+        if found is not None and found.written:
+            return
         ones = WRITTEN[scalar.size]
         marks = written.view(UNSIGNED[scalar.size])[shift:]
         got = marks.take(part) if varies(part) else marks[part]
         if np.all(got == ones):
+            if found is not None:
+                found.written = True
             return
         k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (mask.n,)))[0])
         at = int(part[k]) if varies(part) else int(part)

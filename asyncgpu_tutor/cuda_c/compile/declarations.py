@@ -302,8 +302,10 @@ def shared_variable(
         if not isinstance(region, SharedRegion):
             room = t.launch.dynamic_shared if dynamic else nbytes
             region = t.shared[key] = SharedRegion(room, t, cell)
-        region.declare(name, ctype)
-        t.slots[slot] = Ptr(region, 0, cell, 0, name)
+        known = t.slots[slot]
+        if known is None or known.region is not region:  # else it is declared again, in a loop
+            region.declare(name, ctype)
+            t.slots[slot] = Ptr(region, 0, cell, 0, name)
         return m
 
     return run

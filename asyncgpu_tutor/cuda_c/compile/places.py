@@ -13,6 +13,7 @@ from asyncgpu_tutor.cuda_c.compile import builtins
 from asyncgpu_tutor.cuda_c.compile.context import Compile, Context
 from asyncgpu_tutor.cuda_c.compile.conversions import convert, decay, value
 from asyncgpu_tutor.cuda_c.compile.function_addresses import function_address
+from asyncgpu_tutor.cuda_c.compile.kept_addresses import kept
 from asyncgpu_tutor.cuda_c.compile.record import Coordinate, Element, Followed, Node
 from asyncgpu_tutor.cuda_c.compile.storage import (
     pick_leaves,
@@ -307,7 +308,7 @@ def _element(
     else:
 
         def pointer(t: Team, m: Mask) -> Ptr:
-            return _moved(t, pointer, start(t, m), offset(t, m), step)
+            return start(t, m).plus(offset(t, m), step)
 
     const, volatile = ctype.const, ctype.volatile
     if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array):
@@ -315,24 +316,14 @@ def _element(
         volatile = volatile or base.place.volatile
     parts = (base.node, index.node)
     address = c.note(Element(parts, array=isinstance(ctype, Array), volatile=volatile))
-    place = MemoryPlace(pointer, address, base.origin or Origin(), const, volatile)
+    place = MemoryPlace(kept(pointer, address), address, base.origin or Origin(), const, volatile)
     if isinstance(base.place, MemoryPlace) and isinstance(ctype, Array) and ctype.length:
         outer = base.place.checked
         known = index.constant is not None and 0 <= int(index.constant) < ctype.length
         if outer is not None or (part and not known):
-            place.checked = _row(outer or start, offset, ctype.length, step, at)
+            row = _row(outer or start, offset, ctype.length, step, at)
+            place.checked = kept(row, address)
     return read_memory(c, place, target, at)
-
-
-def _moved(t: Team, place: object, start: Ptr, index: Any, step: int) -> Ptr:
-    """`start.plus(index, step)`, looked up if this place in the code has computed it last."""
-    known = t.kept.get(place)
-    if known is not None and known[0] is start and known[1] is index:
-        return known[2]
-    out = start.plus(index, step)
-    if t.few and varies(index):
-        t.kept[place] = start, index, out
-    return out
 
 
 def _row(
@@ -342,13 +333,8 @@ def _row(
 
     def checked(t: Team, m: Mask) -> Ptr:
         index, row = offset(t, m), start(t, m)
-        known = t.kept.get(checked)
-        if known is not None and known[0] is row and known[1] is index:
-            return known[2]
         if varies(index):
-            if inside(index, length):
-                return _moved(t, checked, row, index, step)
-            if not inside(m.take(index), length):
+            if not inside(index, length) and not inside(m.take(index), length):
                 report_row(t, m, row, index, length, step, at)
         elif not 0 <= index < length:
             report_row(t, m, row, index, length, step, at)

@@ -10,7 +10,7 @@ charges gather on the mask first (`Mask.pending`), and its warps are credited wi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,8 @@ class Tally:
         bases = [s.base for s in costs.sites if s.base is not None and not s.free]
         self._shared_bases = {base for base in bases if bases.count(base) > 1}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
+        # Arrays that had such patterns, by their ids.
+        self._same: dict[int, tuple[object, object, tuple[int, ...]]] = {}
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
         self._batches: dict[Layout, NDArray[np.float64]] = {}
@@ -213,7 +215,9 @@ class Tally:
             return
         tally = self.by_site[site.index]
         first = tally.executions
-        due = [k for k in range(count) if first + k < ALWAYS or (first + k + 1) % EVERY == 0]
+        due: Sequence[int] = range(-(first + 1) % EVERY, count, EVERY)
+        if first < ALWAYS:
+            due = [k for k in range(count) if first + k < ALWAYS or (first + k + 1) % EVERY == 0]
         for k in due:
             tally.executions = first + k
             access(k)
@@ -276,10 +280,14 @@ class Tally:
         """A count of few lanes, as it was when they had these addresses before, counted from `start`.
 
         Loops of small launches ask for the same pattern again and again, and to count it anew takes longer
-        than all else that an access does.
+        than all else that an access does. To look for a pattern takes long as well, but not for the very same
+        array.
         """
         if not mask.full or len(element) > _FEW_LANES:
             return count(mask, element, size)
+        same = self._same.get(id(element))
+        if same is not None and same[0] is element and same[1] == (count.__name__, size):
+            return same[2]
         pattern = element - start if start else element
         key = (count.__name__, size, pattern.dtype, pattern.tobytes(), mask.layout.threads)
         found = self._patterns.get(key)
@@ -287,6 +295,9 @@ class Tally:
             if len(self._patterns) >= _PATTERNS:
                 self._patterns.clear()
             found = self._patterns[key] = count(mask, element, size)
+        if len(self._same) >= _PATTERNS:
+            self._same.clear()
+        self._same[id(element)] = element, key[:2], found
         return found
 
     def _count_sectors(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int, int]:

@@ -128,6 +128,10 @@ class BlockMemory(Protocol):
         """Every thread of every block of the batch has passed a barrier."""
         ...
 
+    def divided(self, team: Team) -> None:
+        """Some threads of the batch are about to pass a barrier."""
+        ...
+
 
 class Team:
     """A batch of blocks in lockstep.
@@ -157,9 +161,9 @@ class Team:
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         (`compile.summing_loops`).
     kept : dict
-        What a place in the code has computed last, and of what: addresses of few threads, and rows of
-        addresses in a loop that only sums up. Arrays are never changed in place, so what is computed of the
-        same objects is the same.
+        What a place in the code has computed, and of what: addresses of few threads, and the counter in
+        many turns of a loop. Arrays are never changed in place, so what is computed of the same objects is
+        the same.
     fenced, fetched : ndarray or None
         When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """
@@ -177,7 +181,7 @@ class Team:
         self.steps = 0
         self.turns = self.turn = 0
         self.rows: dict[object, Any] = {}
-        self.kept: dict[object, tuple[Any, ...]] = {}
+        self.kept: dict[object, Any] = {}
         self.few = self.layout.lanes <= FEW
         self.clock = launch.clock
         self.block_time: Any = 0
@@ -281,6 +285,11 @@ class Team:
                 "Either its condition never becomes false, or its threads wait for each other "
                 "(a lock between threads of one warp, or a wait for another block)",
             )
+
+    def divide(self) -> None:
+        """Tell the shared memory that some threads are about to pass a barrier."""
+        for memory in self.shared.values():
+            memory.divided(self)
 
     # -- faults
 

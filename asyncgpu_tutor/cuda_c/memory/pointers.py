@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any, Protocol
 
@@ -40,6 +40,29 @@ class Region(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class Found:
+    """Where the lanes of a mask find their elements of `size` bytes by an address: at `shift + part`."""
+
+    mask: Mask | None = None
+    size: int = 0
+    shift: int = 0
+    part: Any = None
+    rows: dict[int, Any] = field(default_factory=dict[int, Any])  # of `part`, by turns of a loop
+    stores: int = 0  # how many there were
+    apart: bool = False  # whether it is known that no two lanes have the same element
+    written: bool = False  # whether it is known that something has been written to all of them
+
+    def lead(self, mask: Mask, size: int, shift: int, part: Any) -> None:
+        """Remember where the lanes of a mask find their elements."""
+        self.mask, self.size, self.shift, self.part = mask, size, shift, part
+        self.rows, self.stores, self.apart, self.written = {}, 0, False, False
+
+    def leads(self, mask: Mask, size: int) -> bool:
+        """Whether it is of these lanes, and of elements of this size."""
+        return self.mask is mask and self.size == size
+
+
 @dataclass(frozen=True, slots=True)
 class Ptr:
     """An address: byte `offset * stride + base` of a region.
@@ -54,6 +77,13 @@ class Ptr:
     stride: int
     base: int
     name: str  # what messages call the array
+    # What its memory has found out about it, if it is kept; another address has nothing of it.
+    found: Found | None = field(default=None, init=False, repr=False, compare=False)
+
+    def keep(self) -> None:
+        """Have it remember what is found out about it, since it will be used again."""
+        if self.found is None:
+            object.__setattr__(self, "found", Found())
 
     def plus(self, count: Any, step: int) -> Ptr:
         """Address of element `count` of those that begin here, `step` bytes each."""

@@ -187,7 +187,7 @@ class Shadow:
         bad = (other >= 0) & (other != me) & ~self._ordered(team, mask, me, other, when, site)
         if atomic or (site.volatile and team.launch.watches):
             bad &= ~by_atomic
-        elif writes and changes is not None:
+        elif writes and changes is not None and bad.any():
             bad &= changes() | by_atomic
         if bad.any():
             bad &= ~self._handed_over(team, mask, me, other, when, by_atomic, what)

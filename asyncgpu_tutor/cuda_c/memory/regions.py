@@ -141,9 +141,9 @@ class ByteRegion(Named):
     ) -> Any:
         """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""
         size, turns = scalar.size, team.turns
-        known = team.kept.get(site.index)
-        if known is not None and known[0] is ptr and known[1] is mask and known[2] == size:
-            shift, part = known[3:]
+        found = ptr.found
+        if found is not None and found.leads(mask, size):
+            shift, part = found.shift, found.part
         else:
             shift, factor = ptr.base // size, ptr.stride // size
             part = np.asarray(ptr.offset, np.int64) * factor
@@ -155,22 +155,25 @@ class ByteRegion(Named):
                 return one_by_one(self, team, mask, ptr, scalar, site, wide)
             if part.ndim == 0:
                 part = int(part)
-            team.kept[site.index] = ptr, mask, size, shift, part
+            if found is not None:
+                found.lead(mask, size, shift, part)
         if wide:
-            team.meter.turns(
-                site,
-                mask,
-                turns,
-                wide,
-                self.shared,
-                lambda k: self.count(team, site, mask, shift, row_of(part, k), size, wide),
-            )
+            rows: dict[int, Any] = {} if found is None else found.rows
+
+            def access(turn: int) -> None:
+                if turn not in rows:
+                    rows[turn] = row_of(part, turn)
+                self.count(team, site, mask, shift, rows[turn], size, wide)
+
+            team.meter.turns(site, mask, turns, wide, self.shared, access)
         written = self.unwritten
         shift, placed = self.place(team, mask, shift, part, size, False)
-        if written is not None:
+        if written is not None and not (found is not None and found.written):
             marks = written.view(UNSIGNED[size])[shift:]
             if not np.all(marks[placed] == WRITTEN[size]):
                 return one_by_one(self, team, mask, ptr, scalar, site, wide)
+            if found is not None:
+                found.written = True
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
             self.note_read(team, mask, shift, placed, size, ptr, site)
@@ -210,7 +213,7 @@ class ByteRegion(Named):
             view[part] = value
         else:
             view[part] = value[-1] if varies(value) else value
-        if varies(value):
+        if varies(value) and not _apart(ptr, mask, part):
             lost = differ(view[part], value)
             if lost.any():
                 report_collision(team, mask, lost, part, shift, ptr, scalar, site, self)
@@ -236,9 +239,9 @@ class ByteRegion(Named):
         Raises `OutOfBoundsError` or `MisalignedError` for the first lane that has such an address.
         """
         size = scalar.size
-        known = team.kept.get(site.index)
-        if known is not None and known[0] is ptr and known[1] is mask and known[2] == size:
-            return known[3], known[4]
+        found = ptr.found
+        if found is not None and found.leads(mask, size):
+            return found.shift, found.part
         offset = ptr.offset
         if not ptr.stride % size and not ptr.base % size:
             shift, factor = ptr.base // size, ptr.stride // size
@@ -248,8 +251,8 @@ class ByteRegion(Named):
                 if factor != 1:
                     part = part.astype(np.int64) * factor
                 if shift >= 0 and limit > 0 and inside(part, limit):
-                    if team.few:
-                        team.kept[site.index] = ptr, mask, size, shift, part
+                    if found is not None:
+                        found.lead(mask, size, shift, part)
                     return shift, part
             elif 0 <= shift + offset * factor < limit + shift:
                 return 0, shift + int(offset) * factor
@@ -301,10 +304,17 @@ class ByteRegion(Named):
         written = self.unwritten
         if written is None:
             return
+        found = ptr.found
+        if found is not None and not found.leads(mask, scalar.size):
+            found = None
+        if found is not None and found.written:
+            return
         ones = WRITTEN[scalar.size]
         marks = written.view(UNSIGNED[scalar.size])[shift:]
         got = marks.take(part) if varies(part) else marks[part]
         if np.all(got == ones):
+            if found is not None:
+                found.written = True
             return
         k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (mask.n,)))[0])
         at = int(part[k]) if varies(part) else int(part)
@@ -326,6 +336,17 @@ class ByteRegion(Named):
     def own_index(self, element: int, size: int) -> int:
         """Index that a source would use for an element of the flat view."""
         return element % (self.data.size // self.blocks // size) if self.shared else element
+
+
+def _apart(ptr: Ptr, mask: Mask, part: Any) -> bool:
+    """Whether it is known that no two lanes write to one element: found out when an address comes again."""
+    found = ptr.found
+    if found is None or found.mask is not mask:
+        return False
+    found.stores += 1
+    if found.stores == 2:
+        found.apart = varies(part) and len(np.unique(part)) == len(part)
+    return found.apart
 
 
 def differ(a: Any, b: Any) -> Any:

@@ -1,0 +1,87 @@
+"""Addresses that are not computed again: what makes few threads fast, beside `summing_loops`.
+
+Most addresses depend on variables in registers alone, and a loop over tiles computes the same ones in each
+turn. So an address is kept with the values of these variables: as long as they are the same, so is it. And
+with an address is kept what its memory finds out about it (`Ptr.found`): its bounds need to be checked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.compile import record
+from asyncgpu_tutor.cuda_c.compile.variables import Variable
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+
+Address: TypeAlias = Callable[[Team, Mask], Ptr]
+_MOST = 64  # addresses of one place in the code
+
+# What depends on its parts and on nothing else. Exactly these classes, and not those derived from them.
+_PURE = {record.Constant, record.Coordinate, record.Convert, record.Element, record.Operation}
+
+
+def variables_of(node: record.Node) -> set[Variable] | None:
+    """What a value depends on, if that is nothing but variables in registers; otherwise None."""
+    found: set[Variable] = set()
+    for part in _parts(node):
+        if isinstance(part, record.Address) or (isinstance(part, record.Read) and part.whole):
+            found.add(part.variable)
+        elif type(part) not in _PURE:
+            return None
+    return found
+
+
+def _parts(node: record.Node) -> Iterator[record.Node]:
+    yield node
+    for part in node.parts:
+        yield from _parts(part)
+
+
+def _same(values: tuple[Any, ...], last: tuple[Any, ...]) -> bool:
+    """Whether values are the same: numbers that are equal, or arrays that are one object.
+
+    Tuples ask first whether two elements are one object, and only then whether they are equal.
+    """
+    try:
+        return values == last
+    except ValueError:  # since there is no one answer for two arrays
+        return False
+
+
+def kept(run: Address, node: record.Node) -> Address:
+    """An address that is looked up where few threads run, if it depends on registers alone."""
+    variables = variables_of(node)
+    if not variables:
+        return run
+    slots = sorted(v.slot for v in variables)
+    unset = [v.slot for v in variables if v.unset]
+    pick = itemgetter(*slots, slots[0])  # the first one twice, to get a tuple of one as well
+
+    def look(t: Team, m: Mask) -> Ptr:
+        if not t.few or (unset and any(t.defined[slot] is not True for slot in unset)):
+            return run(t, m)
+        values = pick(t.slots)
+        last = t.kept.get(look)
+        if last is not None and last[1] is m and _same(values, last[0]):
+            return last[2]
+        table: dict[Any, tuple[Any, Mask, Ptr]] = {} if last is None else last[3]
+        # Arrays are never changed in place, so the same object is the same value.
+        key = tuple([v if isinstance(v, np.generic) else id(v) for v in values])
+        known = table.get(key)
+        if known is None or known[1] is not m:
+            out = run(t, m)
+            out.keep()
+            if t.turns or len(table) >= _MOST:  # since addresses of many turns take much room
+                table.clear()
+            # The values are in it to keep them alive, so that their ids stay theirs.
+            known = table[key] = values, m, out
+        t.kept[look] = *known, table
+        return known[2]
+
+    return look

@@ -102,7 +102,8 @@ def texture(
     read : {"element", "normalized_float"}
         Whether integers of 8 and 16 bits are read as they are, or as floats from 0 to 1 (from -1 if signed).
     channels : {1, 2, 4}
-        With 2 and 4 the last axis of the array holds the parts of a vector, such as a `uchar4`.
+        With 2 and 4 the last axis of the array holds the parts of a vector, such as a `uchar4`. There are no
+        textures of 3: give an RGB image a fourth.
     memory : {"array", "linear"}
         A CUDA array for `tex1D`, `tex2D` and `tex3D`; linear memory for `tex1Dfetch`, which reads 1-D data by
         the number of the texel, and 0 outside.

@@ -284,7 +284,7 @@ def test_texture_references_are_refused_with_what_to_write() -> None:
     [
         (
             "tex1D<float>(t, i)",
-            "'t' with tex1D<float>, and the texture has 2 dimensions: use tex2D",
+            r"'t' with tex1D<float>, and the texture has 2 dimensions: use tex2D, or .*channels=4",
         ),
         ("tex2D<int>(t, i, i)", "tex2D<int>, and a read of it gives uchar4"),
         ("tex2D<uchar2>(t, i, i).x", "tex2D<uchar2>, and a read of it gives uchar4"),

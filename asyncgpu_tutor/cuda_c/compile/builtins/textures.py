@@ -132,7 +132,9 @@ def _wrong(form: TextureForm | None, ctype: CType, axes: int, fetch: bool) -> st
     if form is None:
         return "that is none: it did not come from agt.texture"
     if len(form.shape) != axes:
-        return f"the texture has {len(form.shape)} dimensions: use tex{len(form.shape)}D"
+        last = form.shape[-1]
+        vectors = f", or agt.texture(x, channels={last}) for vectors" if last in (2, 4) else ""
+        return f"the texture has {len(form.shape)} dimensions: use tex{len(form.shape)}D{vectors}"
     if fetch and form.memory == "array":
         return "it lies in a CUDA array: use tex1D, or agt.texture(x, memory='linear')"
     if not fetch and form.memory == "linear":

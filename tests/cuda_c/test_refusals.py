@@ -96,10 +96,15 @@ WRONG = [
     "o[i] = sizeof(nope);",
     "kernel<<<1, 1>>>();",
     "__shfl_sync(0xffffffff, i, 0, 5);",
+    "x[i] = tex2D(0, 1, 2);",
+    "x[i] = tex2D<float>(x, 1, 2);",
+    "x[i] = tex2D<double>(0, 1, 2);",
+    "float3 p = tex1D<float3>(0, 1);",
 ]  # fmt: skip
 _SOME_ARE_UNSUPPORTED = {"kernel<<<1, 1>>>();", "case 1: o[i] = 1;"}
 
 FILES_WRONG = [
+    "texture<float, 2> image;\n" + HEAD + "x[i] = tex2D(image, 1, 2); }",
     "#if 1\n",
     "#endif\n",
     "#define F(a) a\n__device__ int g() { return F(1, 2); }\n",
@@ -145,7 +150,7 @@ UNSUPPORTED = [
     "float* p = (float*)(const float*)x;",
     "try { } catch (...) { }",
     "int&& r = 1;",
-    "x[i] = tex2D(0, 1, 2);",
+    "x[i] = surf2Dread<float>(0, 1, 2);",
 ]
 # What a GPU has and the simulated device has not, and what a message says to take instead.
 CURAND = "#include <curand_kernel.h>\n"
@@ -174,9 +179,13 @@ INSTEAD = [
     ("const CUtensorMap* t;", "", "CUtensorMap", "loads and stores"),
     ("__nv_fp8_e4m3 b(1.0f);", "#include <cuda_fp8.h>\n", "__nv_fp8_e4m3", "half or float"),
     ("o[i] = __nv_cvt_float_to_fp8(1.0f, 0, 0);", "", "8 bits", "half or float"),
-    ("cudaTextureObject_t t = 0;", "", "cudaTextureObject_t", "pass the array"),
-    ("x[i] = tex2D<float>(i, 1.0f, 2.0f);", "", "textures", "pass the array"),
-    ("x[i] = tex2D(t, 1, 2);", "", "textures", "pass the array"),
+    ("cudaSurfaceObject_t t = 0;", "", "cudaSurfaceObject_t", "write to it"),
+    ("surf2Dwrite(x[i], 0, 4, 0);", "", "surfaces", "pass the array"),
+    ("x[i] = tex2DLod<float>(i, 1.0f, 2.0f, 0.0f);", "", "levels of detail", "tex2D"),
+    ("x[i] = tex1DLayered<float>(i, 1.0f, 2);", "", "layers", "tex1D"),
+    ("x[i] = texCubemap<float>(i, 1.0f, 2.0f, 0.0f);", "", "cubemaps", "tex2D"),
+    ("float4 p = tex2Dgather<float4>(i, 1.0f, 2.0f);", "", "gathering", "tex2D"),
+    ("tex2D(x, i, 1.0f, 2.0f);", "", "this form of tex2D()", "v = tex2D<float>(texture, x, y)"),
     ("nvstd::function<int(int)> f;", "", "nvstd::function", "a pointer to a function"),
     ("curandStateMRG32k3a_t s;", CURAND, "curandStateMRG32k3a_t", "curandStatePhilox4_32_10_t"),
     ("curandState s; o[i] = curand_poisson(&s, 2.0);", CURAND, "XORWOW and Philox4_32_10", "as an array"),

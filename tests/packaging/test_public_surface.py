@@ -63,6 +63,7 @@ PUBLIC = [
     "sleep",
     "spawn",
     "synchronize",
+    "texture",
     "types",
     "use",
     "using",

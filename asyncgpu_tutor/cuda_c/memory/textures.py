@@ -3,7 +3,11 @@
 The formulas are those of the CUDA C++ Programming Guide, appendix "Texture Fetching". With N texels along an
 axis, a coordinate x between 0 and 1 means N x. A point read takes texel floor(x). A linear one is between
 texels i and i + 1 with i = floor(x - 0.5); the weight of the second is the fraction of x - 0.5, which the
-hardware keeps in steps of 1/256. The guide does not say how a weight is rounded: here to the nearest step.
+hardware keeps in steps of 1/256.
+
+The guide does not say how it rounds. An H200 takes the nearest weight; and of integers that are read as
+fractions it gives, where it filters, whole multiples of 1/65535, or of 1/32767 if they have a sign
+(tests/kernels/test_textures.py compares).
 """
 
 from __future__ import annotations
@@ -138,10 +142,19 @@ class TextureForm:
         return out
 
     def number(self, stored: Any) -> Any:
-        """Stored elements as a read gives them, before they are weighted."""
+        """Stored elements as they are weighted."""
         if self.read == "element":
             return stored.astype(np.float32) if self.gives_float else stored
-        return np.maximum(stored.astype(np.float64) / np.iinfo(self.dtype).max, -1.0)
+        return stored.astype(np.float64) / np.iinfo(self.dtype).max
+
+    def result(self, total: Any) -> Any:
+        """What a read gives, of the sum of its weighted elements."""
+        if self.read == "normalized_float":
+            if self.filter == "linear":
+                steps = 32767 if self.dtype.kind == "i" else 65535
+                total = np.floor(total * steps + 0.5) / steps
+            total = np.maximum(total, -1.0)
+        return total.astype(np.float32) if self.gives_float else total
 
     @property
     def nbytes(self) -> int:

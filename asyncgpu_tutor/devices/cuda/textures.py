@@ -39,7 +39,9 @@ class CupyTexture:
             )
         # cudaTextureFilterMode, cudaTextureReadMode: the second of two in either.
         modes = int(form.filter == "linear"), int(form.read == "normalized_float")
-        addresses = (_ADDRESSES[form.address],) * 3
+        # Axes that it does not have are filtered as well: a border there takes away half of all values.
+        have = len(form.shape)
+        addresses = (_ADDRESSES[form.address],) * have + (_ADDRESSES["clamp"],) * (3 - have)
         how = made.TextureDescriptor(
             addresses, *modes, normalizedCoords=int(form.normalized_coords)
         )

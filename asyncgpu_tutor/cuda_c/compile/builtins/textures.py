@@ -124,7 +124,7 @@ def _read(
             if form.filter == "linear":
                 found = found * weight if sums[k] is None else sums[k] + found * weight
             sums[k] = found
-    return [total.astype(np.float32) for total in sums] if form.gives_float else sums
+    return [form.result(total) for total in sums]
 
 
 def _wrong(form: TextureForm | None, ctype: CType, axes: int, fetch: bool) -> str:

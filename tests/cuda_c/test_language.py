@@ -51,6 +51,8 @@ class TestIntegers:
             ("(int)(unsigned)-5.0f", 0),
             ("(int)4294967295u", -1),
             ("sizeof(float4) + sizeof(double)", 24),
+            ('sizeof("hey") + sizeof(int[3]) + sizeof(float*[2][2]) + alignof(double)', 56),
+            ("(int)(0x1.8p3f + 0x1p-1)", 12),
             ("'a' + 1", 98),
             ("0x1F + 010 + 0b11", 42),
             ("(n > 3) + (n > 40)", 1),
@@ -671,6 +673,18 @@ class TestKnownWhenCompiled:
         assert body(f"int b = 3; auto f = {lambda_}; o[i] = f(4);")[1].tolist() == [value] * 32
 
 
+class TestSwitch:
+    def test_variables_may_stand_in_front_of_the_first_case(self) -> None:
+        text = (
+            "switch (i & 1) { int a, b; case 0: a = 3; o[i] = a; break; case 1: b = 4; o[i] = b; }"
+        )
+        assert body(text)[1].tolist() == [3, 4] * 16
+
+    def test_a_value_there_is_never_given(self) -> None:
+        with pytest.raises(errors.KernelCompileError, match="before the first case"):
+            body("switch (i & 1) { int a = 3; case 0: o[i] = a; }")
+
+
 class TestOrder:
     # nvcc folds each of these to the same number.
     @pytest.mark.parametrize(
@@ -713,6 +727,21 @@ class TestOutput:
 
     def test_a_string_may_go_on_in_the_next_line(self) -> None:
         assert body('if (i == 0) printf("one \\\ntwo\\n");')[2].printed == "one two\n"
+
+    @pytest.mark.parametrize(
+        ("form", "given", "text"),
+        [
+            ("%u|%x", "-1, -2", "4294967295|fffffffe"),
+            ("%llu|%lX", "-1ll, -2l", "18446744073709551615|FFFFFFFFFFFFFFFE"),
+            ("%d|%i", "4294967295u, 3000000000u", "-1|-1294967296"),
+            ("%hd|%hu|%hhx|%hhd", "70000, -1, 511, 200", "4464|65535|ff|-56"),
+            ("%+u|% x|%05.2u", "3, 255, 7", "3|ff|   07"),
+            ("%c%c", "65, -1", "A\xff"),
+            ("%d", "1ll << 32 | 5", "5"),  # an int is read, as on a GPU
+        ],
+    )
+    def test_an_integer_is_read_as_the_format_says(self, form: str, given: str, text: str) -> None:
+        assert body(f'if (i == 0) printf("{form}", {given});')[2].printed == text
 
     def test_clock_advances(self) -> None:
         _, o, _ = body(

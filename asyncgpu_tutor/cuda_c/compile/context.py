@@ -118,6 +118,8 @@ class Context:
     cooperative: bool = False  # whether it has a barrier of the grid
     # The sums of the loop whose body this is, if all that it does is to sum up (`summing_loops`).
     summing: list[Sum | None] | None = None
+    # Slots of the counters of the loops around, innermost last, and whether loads may be done ahead in them.
+    counters: dict[int, bool] = field(default_factory=dict[int, bool])
     frame: Frame = field(default_factory=Frame)
     ranks: Ranks = field(default_factory=Ranks)
     sites: list[Site] = field(default_factory=list[Site])  # all loads and stores

@@ -43,7 +43,7 @@ def _parts(node: record.Node) -> Iterator[record.Node]:
         yield from _parts(part)
 
 
-def _same(values: tuple[Any, ...], last: tuple[Any, ...]) -> bool:
+def same(values: tuple[Any, ...], last: tuple[Any, ...]) -> bool:
     """Whether values are the same: numbers that are equal, or arrays that are one object.
 
     Tuples ask first whether two elements are one object, and only then whether they are equal.
@@ -68,7 +68,7 @@ def kept(run: Address, node: record.Node) -> Address:
             return run(t, m)
         values = pick(t.slots)
         last = t.kept.get(look)
-        if last is not None and last[1] is m and _same(values, last[0]):
+        if last is not None and last[1] is m and same(values, last[0]):
             return last[2]
         table: dict[Any, tuple[Any, Mask, Ptr]] = {} if last is None else last[3]
         # Arrays are never changed in place, so the same object is the same value.

@@ -31,15 +31,20 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.cuda_c.compile.context import Context
 
 _LANES = 16384  # threads times turns that are computed at once, at most
-_LEAST = 4  # turns for which it is worth it
+LEAST = 4  # turns for which it is worth it
 _CALLS = {"__ldg", "expf", "__expf", "fabsf", "sqrtf", "fmaxf", "fminf", "fmaf", "__fmaf_rn"}
 _PLAIN = (ast.Name, ast.Literal, ast.Index, ast.Member, ast.Binary, ast.Unary, ast.Call)
 _OPERATORS = {"+", "-", "*", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">=", "==", "!="}
 
 
+def lanes_at_once() -> int:
+    """Threads times turns that are computed at once, at most."""
+    return _LANES
+
+
 def summed(node: ast.For) -> list[str] | None:
     """The variables in which a loop sums up, if it does nothing else; otherwise None."""
-    counter = _counted(node)
+    counter = counted(node)
     body = node.body.body if isinstance(node.body, ast.Block) else [node.body]
     sums: list[str] = []
     for statement in body:
@@ -60,7 +65,7 @@ def summed(node: ast.For) -> list[str] | None:
     return sums
 
 
-def _counted(node: ast.For) -> str | None:
+def counted(node: ast.For) -> str | None:
     """The counter of a loop that goes up or down by the same at each turn."""
     step = node.step
     target = None
@@ -160,6 +165,57 @@ def _in_order(total: Any, rows: NDArray[Any]) -> Any:
     return np.add.reduce(np.concatenate((first[None], rows[1:])), axis=0, dtype=first.dtype)
 
 
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """What counts the turns of a loop, in a register, by the same step in each."""
+
+    slot: int
+    kind: Scalar
+    test: Evaluate
+    step: Evaluate
+
+    def ahead(self, t: Team, m: Mask, most: int) -> Any:
+        """The counter in the next turns, a row for each; None if it would overflow."""
+        slot = self.slot
+        start: Any = t.slots[slot]
+        self.step(t, m)
+        stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
+        t.slots[slot] = start
+        if stride.ndim or np.ndim(start):
+            return self._rows(start, stride, most)
+        which = int(start), int(stride), most
+        known = t.kept.get(self)
+        if known is None or known[0] != which:
+            known = t.kept[self] = which, self._rows(start, stride, most)
+        return known[1]
+
+    def _rows(self, start: Any, stride: Any, most: int) -> Any:
+        rows = np.arange(most)[:, None] * stride + np.asarray(start, np.int64)
+        if rows.min() < self.kind.lowest or rows.max() > self.kind.highest:
+            return None
+        return rows.astype(start.dtype)
+
+    def first(self, t: Team, ahead: Any, number: int) -> Any:
+        """The counter in the first of these turns; the same object, if it was asked for before."""
+        place = self, "first"
+        known = t.kept.get(place)
+        if known is None or known[0] is not ahead or known[1] != number:
+            known = t.kept[place] = ahead, number, ahead[:number]
+        return known[2]
+
+    def turns_left(self, t: Team, m: Mask, ahead: Any) -> int:
+        """How many of these turns there are for all lanes."""
+        start, t.slots[self.slot] = t.slots[self.slot], ahead
+        goes_on: Any = np.asarray(self.test(t, m))
+        t.slots[self.slot] = start
+        if goes_on.ndim != 2:
+            return 0
+        if goes_on.shape[1] > 1:
+            goes_on = goes_on[:, m.index]
+        each = goes_on.all(axis=1)
+        return len(each) if each.all() else int(each.argmin())
+
+
 def _row(run: Evaluate) -> Evaluate:
     def read(t: Team, m: Mask) -> Any:
         if not t.turns:
@@ -178,10 +234,8 @@ def _row(run: Evaluate) -> Evaluate:
 
 
 def side_by_side(
-    counter: Variable,
+    counter: Counter,
     sums: list[Variable],
-    test: Evaluate,
-    step: Evaluate,
     body: Execute,
     points: tuple[int, int],
     quick: tuple[Sum, int] | None,
@@ -190,23 +244,22 @@ def side_by_side(
 
     `quick` is all that the body does, if that is a `Sum`, and the point of its code.
     """
-    slot, kind = counter.slot, counter.type
-    assert isinstance(kind, Scalar)
+    slot = counter.slot
     kept = [slot, *(v.slot for v in sums)]
 
     def run(t: Team, m: Mask) -> None:
         # Who watches is told of each access in its turn.
         most = _LANES // t.layout.lanes if t.launch.limits.watcher is None else 0
-        while most >= _LEAST and t.defined[slot] is True:
+        while most >= LEAST and t.defined[slot] is True:
             start = t.slots[slot]
             before = [(s, t.slots[s], t.defined[s]) for s in kept]
-            ahead = _ahead(t, m, start, most)
+            ahead = counter.ahead(t, m, most)
             if ahead is None:
                 return
-            number = _turns_left(t, m, ahead)
-            if number < _LEAST or t.steps + number > t.launch.limits.step_budget:
+            number = counter.turns_left(t, m, ahead)
+            if number < LEAST or t.steps + number > t.launch.limits.step_budget:
                 return
-            t.slots[slot], t.turns, t.rows = _first(t, ahead, number), number, {}
+            t.slots[slot], t.turns, t.rows = counter.first(t, ahead, number), number, {}
             try:
                 if quick is not None and t.defined[quick[0].variable.slot] is True:
                     _add(t, m, *quick)
@@ -225,7 +278,7 @@ def side_by_side(
                 t.meter.charge(point, m, number)
             last = ahead[number - 1]
             t.slots[slot] = last if isinstance(start, np.ndarray) else last[0]
-            step(t, m)
+            counter.step(t, m)
             if not m.full:
                 t.slots[slot] = access.merge(m, t.slots[slot], start)
             if number < len(ahead):
@@ -237,43 +290,5 @@ def side_by_side(
         whole = m.full or t.born[place] is m
         t.slots[place] = new if whole else access.merge(m, new, t.slots[place])
         t.meter.charge(point, m, t.turns)
-
-    def _ahead(t: Team, m: Mask, start: Any, most: int) -> Any:
-        """The counter in the next turns, a row for each; None if it would overflow."""
-        step(t, m)
-        stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
-        t.slots[slot] = start
-        if stride.ndim or np.ndim(start):
-            return _rows(start, stride, most)
-        which = int(start), int(stride), most
-        known = t.kept.get(_ahead)
-        if known is None or known[0] != which:
-            known = t.kept[_ahead] = which, _rows(start, stride, most)
-        return known[1]
-
-    def _first(t: Team, ahead: Any, number: int) -> Any:
-        """The counter in the first of these turns; the same object, if it was asked for before."""
-        known = t.kept.get(_first)
-        if known is None or known[0] is not ahead or known[1] != number:
-            known = t.kept[_first] = ahead, number, ahead[:number]
-        return known[2]
-
-    def _rows(start: Any, stride: Any, most: int) -> Any:
-        rows = np.arange(most)[:, None] * stride + np.asarray(start, np.int64)
-        if rows.min() < kind.lowest or rows.max() > kind.highest:
-            return None
-        return rows.astype(start.dtype)
-
-    def _turns_left(t: Team, m: Mask, ahead: Any) -> int:
-        """How many of these turns there are for all lanes."""
-        start, t.slots[slot] = t.slots[slot], ahead
-        goes_on: Any = np.asarray(test(t, m))
-        t.slots[slot] = start
-        if goes_on.ndim != 2:
-            return 0
-        if goes_on.shape[1] > 1:
-            goes_on = goes_on[:, m.index]
-        each = goes_on.all(axis=1)
-        return len(each) if each.all() else int(each.argmin())
 
     return run

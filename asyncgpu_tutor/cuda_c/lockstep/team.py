@@ -164,6 +164,8 @@ class Team:
         What a place in the code has computed, and of what: addresses of few threads, and the counter in
         many turns of a loop. Arrays are never changed in place, so what is computed of the same objects is
         the same.
+    coming : dict
+        By the slot of a loop's counter, the turns for which loads are done ahead (`compile.loads_ahead`).
     fenced, fetched : ndarray or None
         When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """
@@ -182,6 +184,7 @@ class Team:
         self.turns = self.turn = 0
         self.rows: dict[object, Any] = {}
         self.kept: dict[object, Any] = {}
+        self.coming: dict[int, Any] = {}
         self.few = self.layout.lanes <= FEW
         self.clock = launch.clock
         self.block_time: Any = 0

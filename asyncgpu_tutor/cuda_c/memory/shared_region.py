@@ -89,7 +89,7 @@ class SharedRegion(ByteRegion):
                 self.written = None
 
     def divided(self, team: Team) -> None:
-        """Some threads are about to pass a barrier, of their warp perhaps, of which a course knows nothing."""
+        """Some threads are about to pass a barrier, perhaps of their warp: a course knows nothing of it."""
         if self.dirty:
             self._replay(team)
         self.course = None

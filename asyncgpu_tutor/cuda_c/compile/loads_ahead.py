@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from asyncgpu_tutor.cuda_c.compile import summing_loops
+from asyncgpu_tutor.cuda_c.compile.counted_loops import LEAST, Counter
 from asyncgpu_tutor.cuda_c.compile.kept_addresses import Address, same, variables_of
-from asyncgpu_tutor.cuda_c.compile.summing_loops import LEAST, Counter, lanes_at_once
 from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, MemoryPlace
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
@@ -34,14 +35,14 @@ class Coming:
     """The turns of a loop from one of them on."""
 
     numbers: list[int]  # of the counter, in each
-    rows: Any  # the same as an array with a row for each, of which loads may be done ahead; or None
+    rows: Any  # the same as an array with a row for each; None if they are too few
     turn: int  # the one at hand, and its counter
     now: Any
 
 
 @dataclass(slots=True)
 class Ahead:
-    """What an access loads in these turns, for the lanes of a mask and with such values of other variables."""
+    """What an access loads in these turns, for the lanes of a mask and such values of other variables."""
 
     coming: Coming
     mask: Mask
@@ -66,18 +67,14 @@ def looking_ahead(counter: Counter) -> Callable[[Team, Mask], None]:
                 coming.turn, coming.now = following, now
                 return
             del t.coming[slot]
-        most = lanes_at_once() // t.layout.lanes
+        most = summing_loops.LANES // t.layout.lanes
         watched = t.launch.watches or t.launch.limits.watcher is not None
         if not t.few or most < LEAST or watched or t.turns or varies(now):
             return
-        ahead = counter.ahead(t, m, most)
-        if ahead is None or ahead.shape[1] > 1:
-            return
-        number = counter.turns_left(t, m, ahead)
-        rows = ahead[:number] if number >= LEAST else None
-        # In the last turns nothing is done ahead, and nobody asks again how many there are.
-        numbers = ahead[:, 0].tolist() if rows is None else rows[:, 0].tolist()
-        t.coming[slot] = Coming(numbers, rows, 0, now)
+        turns = counter.turns(t, m, most)
+        if turns is not None and turns.rows.shape[1] == 1:
+            rows = turns.rows if turns.number >= LEAST else None
+            t.coming[slot] = Coming(turns.rows[:, 0].tolist(), rows, 0, now)
 
     return turn
 

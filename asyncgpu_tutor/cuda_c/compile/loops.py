@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
+from asyncgpu_tutor.cuda_c.compile.counted_loops import Counter, counted
 from asyncgpu_tutor.cuda_c.compile.loads_ahead import looking_ahead
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Loop, Node
 from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
-from asyncgpu_tutor.cuda_c.compile.summing_loops import Counter, counted, side_by_side, summed
-from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, RegisterPlace
+from asyncgpu_tutor.cuda_c.compile.summing_loops import side_by_side, summed
+from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, Number, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.compile.waiting_kernels import (
     counts_none,
@@ -30,6 +31,7 @@ from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import (
     in_whole_blocks,
     unchanged,
 )
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.ast import (
     Binary,
     Block,
@@ -139,8 +141,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     )
     together = turn = None
     if counter_of is not None and test is not None and step is not None:
-        assert isinstance(counter_of.type, Scalar)
-        counts = Counter(counter_of.slot, counter_of.type, test, step)
+        counts = Counter(counter_of, test, step, _read(c, [node.test, node.step]))
         points = test_piece.point, step_piece.point
         found = [_variable(c, name) for name in sums or []]
         targets = [
@@ -246,6 +247,18 @@ def _counter(c: Context, node: For, sums: bool) -> Variable | None:
     if found is None or found.memory or (not sums and name in assigned_names(node.body)):
         return None
     return found if isinstance(found.type, Scalar) and found.type.is_integer else None
+
+
+def _read(c: Context, nodes: object) -> list[Variable] | None:
+    """The variables that are read below some nodes; None if there may be others."""
+    found: list[Variable] = []
+    for name in {p.name for p in ast.parts_of(nodes) if isinstance(p, ast.Name)}:
+        variable = _variable(c, name)
+        if variable is not None:
+            found.append(variable)
+        elif not isinstance(c.scope.find(name), Number | None):
+            return None
+    return found
 
 
 def _variable(c: Context, name: str) -> Variable | None:

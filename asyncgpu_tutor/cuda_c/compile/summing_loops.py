@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.compile.counted_loops import LEAST, Counter, counted, plain
 from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
@@ -30,16 +31,7 @@ from asyncgpu_tutor.errors import KernelFault
 if TYPE_CHECKING:
     from asyncgpu_tutor.cuda_c.compile.context import Context
 
-_LANES = 16384  # threads times turns that are computed at once, at most
-LEAST = 4  # turns for which it is worth it
-_CALLS = {"__ldg", "expf", "__expf", "fabsf", "sqrtf", "fmaxf", "fminf", "fmaf", "__fmaf_rn"}
-_PLAIN = (ast.Name, ast.Literal, ast.Index, ast.Member, ast.Binary, ast.Unary, ast.Call)
-_OPERATORS = {"+", "-", "*", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">=", "==", "!="}
-
-
-def lanes_at_once() -> int:
-    """Threads times turns that are computed at once, at most."""
-    return _LANES
+LANES = 16384  # threads times turns that are computed at once, at most
 
 
 def summed(node: ast.For) -> list[str] | None:
@@ -51,7 +43,7 @@ def summed(node: ast.For) -> list[str] | None:
         item = statement.expression if isinstance(statement, ast.ExpressionStatement) else None
         if not isinstance(item, ast.Assign) or not item.op or not isinstance(item.target, ast.Name):
             return None
-        if not _plain(item.value):
+        if not plain(item.value):
             return None
         sums.append(item.target.name)
     read = [
@@ -63,33 +55,6 @@ def summed(node: ast.For) -> list[str] | None:
     if counter is None or not sums or not names.isdisjoint(sums) or node.after:
         return None
     return sums
-
-
-def counted(node: ast.For) -> str | None:
-    """The counter of a loop that goes up or down by the same at each turn."""
-    step = node.step
-    target = None
-    if isinstance(step, ast.Increment):
-        target = step.operand
-    elif isinstance(step, ast.Assign) and step.op in ("+", "-") and _plain(step.value, False):
-        names = {p.name for p in ast.parts_of(step.value) if isinstance(p, ast.Name)}
-        if isinstance(step.target, ast.Name) and step.target.name not in names:
-            target = step.target
-    if not isinstance(target, ast.Name) or node.test is None or not _plain(node.test, False):
-        return None
-    return target.name
-
-
-def _plain(node: ast.Expression, memory: bool = True) -> bool:
-    """Whether an expression has no effect, and is computed lane by lane; without `memory`, from registers."""
-    for item in ast.parts_of(node):
-        if not isinstance(item, _PLAIN) or (not memory and isinstance(item, ast.Index | ast.Call)):
-            return False
-        if isinstance(item, ast.Binary | ast.Unary) and item.op not in _OPERATORS:
-            return False
-        if isinstance(item, ast.Call) and item.name not in _CALLS:
-            return False
-    return True
 
 
 def by_turns(by: Expr) -> Expr:
@@ -165,57 +130,6 @@ def _in_order(total: Any, rows: NDArray[Any]) -> Any:
     return np.add.reduce(np.concatenate((first[None], rows[1:])), axis=0, dtype=first.dtype)
 
 
-@dataclass(frozen=True, eq=False)
-class Counter:
-    """What counts the turns of a loop, in a register, by the same step in each."""
-
-    slot: int
-    kind: Scalar
-    test: Evaluate
-    step: Evaluate
-
-    def ahead(self, t: Team, m: Mask, most: int) -> Any:
-        """The counter in the next turns, a row for each; None if it would overflow."""
-        slot = self.slot
-        start: Any = t.slots[slot]
-        self.step(t, m)
-        stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
-        t.slots[slot] = start
-        if stride.ndim or np.ndim(start):
-            return self._rows(start, stride, most)
-        which = int(start), int(stride), most
-        known = t.kept.get(self)
-        if known is None or known[0] != which:
-            known = t.kept[self] = which, self._rows(start, stride, most)
-        return known[1]
-
-    def _rows(self, start: Any, stride: Any, most: int) -> Any:
-        rows = np.arange(most)[:, None] * stride + np.asarray(start, np.int64)
-        if rows.min() < self.kind.lowest or rows.max() > self.kind.highest:
-            return None
-        return rows.astype(start.dtype)
-
-    def first(self, t: Team, ahead: Any, number: int) -> Any:
-        """The counter in the first of these turns; the same object, if it was asked for before."""
-        place = self, "first"
-        known = t.kept.get(place)
-        if known is None or known[0] is not ahead or known[1] != number:
-            known = t.kept[place] = ahead, number, ahead[:number]
-        return known[2]
-
-    def turns_left(self, t: Team, m: Mask, ahead: Any) -> int:
-        """How many of these turns there are for all lanes."""
-        start, t.slots[self.slot] = t.slots[self.slot], ahead
-        goes_on: Any = np.asarray(self.test(t, m))
-        t.slots[self.slot] = start
-        if goes_on.ndim != 2:
-            return 0
-        if goes_on.shape[1] > 1:
-            goes_on = goes_on[:, m.index]
-        each = goes_on.all(axis=1)
-        return len(each) if each.all() else int(each.argmin())
-
-
 def _row(run: Evaluate) -> Evaluate:
     def read(t: Team, m: Mask) -> Any:
         if not t.turns:
@@ -249,17 +163,16 @@ def side_by_side(
 
     def run(t: Team, m: Mask) -> None:
         # Who watches is told of each access in its turn.
-        most = _LANES // t.layout.lanes if t.launch.limits.watcher is None else 0
+        most = LANES // t.layout.lanes if t.launch.limits.watcher is None else 0
         while most >= LEAST and t.defined[slot] is True:
-            start = t.slots[slot]
+            turns = counter.turns(t, m, most)
+            if turns is None or turns.number < LEAST:
+                return
+            number = turns.number
+            if t.steps + number > t.launch.limits.step_budget:
+                return
             before = [(s, t.slots[s], t.defined[s]) for s in kept]
-            ahead = counter.ahead(t, m, most)
-            if ahead is None:
-                return
-            number = counter.turns_left(t, m, ahead)
-            if number < LEAST or t.steps + number > t.launch.limits.step_budget:
-                return
-            t.slots[slot], t.turns, t.rows = counter.first(t, ahead, number), number, {}
+            t.slots[slot], t.turns, t.rows = turns.rows, number, {}
             try:
                 if quick is not None and t.defined[quick[0].variable.slot] is True:
                     _add(t, m, *quick)
@@ -276,12 +189,8 @@ def side_by_side(
             t.steps += number - 1
             for point in points:
                 t.meter.charge(point, m, number)
-            last = ahead[number - 1]
-            t.slots[slot] = last if isinstance(start, np.ndarray) else last[0]
-            counter.step(t, m)
-            if not m.full:
-                t.slots[slot] = access.merge(m, t.slots[slot], start)
-            if number < len(ahead):
+            t.slots[slot] = turns.after
+            if not turns.more:
                 return  # because the next turn is not one for all lanes
 
     def _add(t: Team, m: Mask, total: Sum, point: int) -> None:

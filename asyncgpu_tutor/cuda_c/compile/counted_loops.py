@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c.compile.kept_addresses import same
+from asyncgpu_tutor.cuda_c.compile.kept_addresses import recall, remember
 from asyncgpu_tutor.cuda_c.compile.typed import Evaluate
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
@@ -87,13 +87,14 @@ class Counter:
 
         They are looked up, if the loop was here before: what it is asked for is the same then.
         """
-        values = None if self._pick is None else self._pick(t.slots)
-        known = t.kept.get(self)
-        if known is not None and known[0] is m and known[1] == most and same(values, known[2]):
-            return known[3]
-        out = self._turns(t, m, most)
-        if values is not None:
-            t.kept[self] = m, most, values, out
+        if self._pick is None:
+            return self._turns(t, m, most)
+        values = self._pick(t.slots)
+        out: Turns | None = recall(t, self, m, values)
+        if out is None:
+            out = self._turns(t, m, most)
+            if not varies(t.slots[self.slot]):
+                remember(t, self, m, values, out)
         return out
 
     def _turns(self, t: Team, m: Mask, most: int) -> Turns | None:

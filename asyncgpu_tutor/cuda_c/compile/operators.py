@@ -154,6 +154,7 @@ def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Positio
     out = operation(c, op, kind, kind, lambda t, m: function(a(t, m), b(t, m)), at, [x, y])
     if op == "*":
         out.product = (a, b)
+        out.of_loads = x.site is not None and y.site is not None
     return fold(out, [x, y])
 
 

@@ -24,6 +24,7 @@ from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
+from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import alike
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, Scalar
 from asyncgpu_tutor.errors import KernelFault
@@ -80,54 +81,68 @@ def added(c: Context, target: Expr, op: str, by: Expr) -> Sum | None:
     if kind not in (FLOAT, DOUBLE, INT, UINT, LLONG, ULLONG):
         return None
     assert isinstance(kind, Scalar)
-    fused = c.contract and kind.is_float and by.product is not None
+    fused = bool(c.contract and kind.is_float and by.product is not None)
     if fused and kind is not FLOAT:
         return None
-    return Sum(place.variable, op == "-", by.run, by.product if fused else None)
+    factors = by.product if fused or by.of_loads else None
+    return Sum(place.variable, op == "-", by.run, factors, fused, by.of_loads)
 
 
 @dataclass(frozen=True)
 class Sum:
-    """`variable += run`, or the fused sum of a product of floats."""
+    """`variable += run`.
+
+    `factors` are those of a product that is fused, or of one of two loads. Such loads may give a view of
+    their memory, as the product is all that looks at it (`memory.loads_in_summing_loops`).
+    """
 
     variable: Variable
     minus: bool
     run: Evaluate
-    factors: tuple[Evaluate, Evaluate] | None
+    factors: tuple[Evaluate, Evaluate] | None = None
+    fused: bool = False
+    of_loads: bool = False
 
     def turns(self, t: Team, m: Mask) -> Any:
         """What the variable holds after all turns."""
-        if self.factors is None:
-            terms: Any = self.run(t, m)
-        else:  # exact, since float64 has more than twice the digits; see `lockstep.values`
-            a, b = (factor(t, m) for factor in self.factors)
-            terms = np.multiply(a, b, dtype=np.float64)
+        terms = self.run(t, m) if self.factors is None else self._product(t, m, *self.factors)
+        total = t.slots[self.variable.slot]
+        if np.ndim(terms) == 2 and terms.shape[1] > 1 and not self.fused:
+            return self._in_order(total, terms)
         if self.minus:
             terms = np.negative(terms)
         if np.ndim(terms) < 2:
             rows = [terms] * t.turns
         else:
             rows = terms if terms.shape[1] > 1 else terms[:, 0]
-        total = t.slots[self.variable.slot]
-        if self.factors is None:
-            if rows is terms and terms.flags.c_contiguous:
-                return _in_order(total, rows)
-            for row in rows:
-                total = total + row
-        else:
-            for row in rows:
-                total = (row + total).astype(np.float32)
+        for row in rows:
+            total = (row + total).astype(np.float32) if self.fused else total + row
         return total
 
+    def _product(self, t: Team, m: Mask, first: Evaluate, second: Evaluate) -> Any:
+        t.grids = self.of_loads
+        try:
+            a, b = first(t, m), second(t, m)
+        finally:
+            t.grids = False
+        if np.ndim(a) == 3 or np.ndim(b) == 3:
+            a, b = alike(a, b)
+        if self.fused:  # exact, since float64 has more than twice the digits; see `lockstep.values`
+            terms = np.multiply(a, b, dtype=np.float64)
+        else:
+            terms = a * b
+        return terms.reshape(len(terms), -1) if terms.ndim == 3 else terms
 
-def _in_order(total: Any, rows: NDArray[Any]) -> Any:
-    """`total` and then row after row, as a loop adds them.
+    def _in_order(self, total: Any, rows: NDArray[Any]) -> Any:
+        """`total` and then row after row, as a loop adds them.
 
-    NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`). Along
-    the first axis it adds row to row, for all columns side by side; a test compares the bits.
-    """
-    first: Any = total + rows[0]
-    return np.add.reduce(np.concatenate((first[None], rows[1:])), axis=0, dtype=first.dtype)
+        NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
+        Along the first axis it adds row to row, for all columns side by side; a test compares the bits.
+        """
+        add = np.subtract if self.minus else np.add
+        first: Any = add(total, rows[0])
+        rest = np.concatenate((first[None], rows[1:]))
+        return add.reduce(rest, axis=0, dtype=first.dtype)
 
 
 def _row(run: Evaluate) -> Evaluate:

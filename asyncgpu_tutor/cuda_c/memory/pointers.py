@@ -52,11 +52,14 @@ class Found:
     stores: int = 0  # how many there were
     apart: bool = False  # whether it is known that no two lanes have the same element
     written: bool = False  # whether it is known that something has been written to all of them
+    loads: int = 0  # in which turns were side by side
+    grid: NDArray[Any] | None = None  # see `memory.loads_in_summing_loops`
 
     def lead(self, mask: Mask, size: int, shift: int, part: Any) -> None:
         """Remember where the lanes of a mask find their elements."""
         self.mask, self.size, self.shift, self.part = mask, size, shift, part
         self.rows, self.stores, self.apart, self.written = {}, 0, False, False
+        self.loads, self.grid = 0, None
 
     def leads(self, mask: Mask, size: int) -> bool:
         """Whether it is of these lanes, and of elements of this size."""

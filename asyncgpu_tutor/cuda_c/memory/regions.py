@@ -12,7 +12,12 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.faults import report_bounds, report_misaligned
-from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import Together, one_by_one, row_of
+from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import (
+    Together,
+    grid_of,
+    one_by_one,
+    row_of,
+)
 from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.memory.races import Accessed, Changes, Shadow
@@ -169,7 +174,14 @@ class ByteRegion(Named):
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
             self.note_read(team, mask, shift, placed, size, ptr, site)
-        value: Any = self.flat(scalar)[shift:][placed]
+        view = self.flat(scalar)[shift:]
+        if team.grids and found is not None and mask.full:
+            found.loads += 1
+            if found.loads == 2:  # so that an address which does not come again is not looked at
+                found.grid = grid_of(view, placed)
+            if found.grid is not None and found.grid.dtype == view.dtype:
+                return found.grid
+        value: Any = view[placed]
         if np.ndim(value) == 0 or value.shape[-1] != mask.n or np.shape(value) == (turns, 1):
             return value
         return every_lane(mask, value)

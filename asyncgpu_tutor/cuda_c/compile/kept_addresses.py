@@ -21,7 +21,7 @@ from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 
 Address: TypeAlias = Callable[[Team, Mask], Ptr]
 _MOST = 64  # addresses of one place in the code
-_MOST_OF_TURNS = 4  # that have a row for each of several turns, and take much room
+_MOST_OF_TURNS = 8  # that have a row for each of several turns
 
 # What depends on its parts and on nothing else. Exactly these classes, and not those derived from them.
 _PURE = {record.Constant, record.Coordinate, record.Convert, record.Element, record.Operation}
@@ -69,15 +69,27 @@ def recall(t: Team, place: object, m: Mask, values: tuple[Any, ...]) -> Any:
     return known[2]
 
 
-def remember(t: Team, place: object, m: Mask, values: tuple[Any, ...], out: Any) -> None:
-    """Remember what a place in the code has computed."""
+def remember(t: Team, place: object, m: Mask, values: tuple[Any, ...], out: Any) -> bool:
+    """Remember what a place in the code has computed, and whether that is done.
+
+    What it has computed for several turns takes much room, and is remembered when it comes again.
+    """
+    key = _key(values)
     last = t.kept.get(place)
-    table: dict[Any, Any] = {} if last is None else last[3]
-    if len(table) >= (_MOST_OF_TURNS if t.turns else _MOST):
+    if last is None:
+        last = t.kept[place] = None, None, None, {}
+    table: dict[Any, Any] = last[3]
+    if t.turns and key not in table:
+        if len(table) >= _MOST_OF_TURNS:
+            table.clear()
+        table[key] = None
+        return False
+    if len(table) >= _MOST:
         table.clear()
     # The values are in it to keep them alive, so that their ids stay theirs.
-    known = table[_key(values)] = values, m, out
+    known = table[key] = values, m, out
     t.kept[place] = *known, table
+    return True
 
 
 def _key(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -101,8 +113,8 @@ def kept(run: Address, node: record.Node) -> Address:
         out: Ptr | None = recall(t, look, m, values)
         if out is None:
             out = run(t, m)
-            out.keep()
-            remember(t, look, m, values, out)
+            if remember(t, look, m, values, out):
+                out.keep()
         return out
 
     return look

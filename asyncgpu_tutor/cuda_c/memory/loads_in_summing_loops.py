@@ -12,7 +12,7 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
-from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region, row_of
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import KernelFault
@@ -109,10 +109,3 @@ def _as_grid(value: Any, shape: tuple[int, ...]) -> Any:
     if value.shape == (turns, 1):
         return value[:, :, None]
     return value.reshape(turns, *shape[1:])
-
-
-def row_of(part: Any, turn: int) -> Any:
-    """What a turn has of a value: its row, one number for all lanes, or the same as all turns."""
-    if np.ndim(part) < 2:
-        return part
-    return part[turn] if part.shape[1] > 1 else int(part[turn, 0])

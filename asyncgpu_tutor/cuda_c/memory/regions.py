@@ -12,14 +12,9 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.faults import report_bounds, report_misaligned
-from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import (
-    Together,
-    grid_of,
-    one_by_one,
-    row_of,
-)
+from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import Together, grid_of, one_by_one
 from asyncgpu_tutor.cuda_c.memory.names import Named
-from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, row_of
 from asyncgpu_tutor.cuda_c.memory.races import Accessed, Changes, Shadow
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import RaceError, UninitialisedReadError
@@ -157,12 +152,10 @@ class ByteRegion(Named):
             if found is not None:
                 found.lead(mask, size, shift, part)
         if wide:
-            rows: dict[int, Any] = {} if found is None else found.rows
 
             def access(turn: int) -> None:
-                if turn not in rows:
-                    rows[turn] = row_of(part, turn)
-                self.count(team, site, mask, shift, rows[turn], size, wide)
+                row = row_of(part, turn) if found is None else found.row(turn)
+                self.count(team, site, mask, shift, row, size, wide)
 
             team.meter.turns(site, mask, turns, wide, self.shared, access)
         shift, placed = self.place(team, mask, shift, part, size, False)

@@ -174,7 +174,7 @@ class TestFriends:
     def test_one_with_a_body_is_a_function_of_the_file(self) -> None:
         before = """struct V { int a; int b = 1;
             friend __device__ V operator*(int s, const V& v) { V r; r.a = s * v.a; r.b = s; return r; }
-            friend __device__ int sum(V v) { int s = v.a; s += v.b; return s; }
+            __device__ inline friend int sum(V v) { int s = v.a; s += v.b; return s; }
             int c = 2; };"""
         assert body("V v; v.a = i; V w = 3 * v; o[i] = sum(w) + w.c;", before=before)[
             1
@@ -546,6 +546,8 @@ struct P { int a; float b; };
             # What is declared below it is not what it means.
             ("int v = 1; { auto f = [&]() { return v; }; int v = 2; o[i] = f() * 10 + v; }", 12 + 0 * FIRST),
             ("int v; auto f = [=](int a) { int v = a; return v + 1; }; o[i] = f(i);", FIRST + 1),
+            ("int s = 0; auto f = [&s](int a) -> int& { s += a; return s; }; f(3) = 10; f(i); o[i] = s;", 10 + FIRST),
+            ("auto f = [=](int a) { return a * i; }; auto* p = &f; const auto& g = f; o[i] = (*p)(3) + g(1);", 4 * FIRST),
         ],
     )  # fmt: skip
     def test_values(self, text: str, want: np.ndarray) -> None:
@@ -571,6 +573,11 @@ class TestWithoutMembers:
     struct A { int v[2]; E e; };
     __device__ E made(int* o) { o[threadIdx.x] += 5; return E(); }
     """
+
+    def test_variables_of_the_file_may_be_such(self) -> None:
+        before = "struct E {}; struct Q { int a; E e; int b; }; __device__ const Q q[2] = {{1, E(), 3}, {4, {}, 5}};"
+        text = "o[i] = q[1].b * 10 + q[0].b;"
+        assert body(text, before=before)[1].tolist() == [53] * 32
 
     @pytest.mark.parametrize(
         ("text", "value"),

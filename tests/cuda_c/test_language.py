@@ -51,6 +51,8 @@ class TestIntegers:
             ("(int)(unsigned)-5.0f", 0),
             ("(int)4294967295u", -1),
             ("sizeof(float4) + sizeof(double)", 24),
+            ('sizeof("hey") + sizeof(int[3]) + sizeof(float*[2][2]) + alignof(double)', 56),
+            ("(int)(0x1.8p3f + 0x1p-1)", 12),
             ("'a' + 1", 98),
             ("0x1F + 010 + 0b11", 42),
             ("(n > 3) + (n > 40)", 1),
@@ -669,6 +671,18 @@ class TestKnownWhenCompiled:
         self, lambda_: str, value: int
     ) -> None:
         assert body(f"int b = 3; auto f = {lambda_}; o[i] = f(4);")[1].tolist() == [value] * 32
+
+
+class TestSwitch:
+    def test_variables_may_stand_in_front_of_the_first_case(self) -> None:
+        text = (
+            "switch (i & 1) { int a, b; case 0: a = 3; o[i] = a; break; case 1: b = 4; o[i] = b; }"
+        )
+        assert body(text)[1].tolist() == [3, 4] * 16
+
+    def test_a_value_there_is_never_given(self) -> None:
+        with pytest.raises(errors.KernelCompileError, match="before the first case"):
+            body("switch (i & 1) { int a = 3; case 0: o[i] = a; }")
 
 
 class TestOrder:

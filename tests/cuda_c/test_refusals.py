@@ -187,6 +187,7 @@ FILES_UNSUPPORTED = [
     "template <typename... T> __device__ void f(T... t) {}\n",
     "__global__ void inner() {}\n" + HEAD + "inner(); }",
 ]  # fmt: skip
+_NEEDS = "template <int N> struct F { static constexpr int v = F<N - 1>::v + 1; };\n"
 
 
 @pytest.mark.parametrize(("text", "before", "what", "instead"), INSTEAD)
@@ -230,6 +231,29 @@ def test_wrong_files(source: str) -> None:
 def test_unsupported_statements(text: str) -> None:
     error = refuse(HEAD + text + " }", errors.UnsupportedFeatureError)
     assert "a GPU runs this" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (
+            "struct S { unsigned a : 3; int b; };\n" + HEAD + "S s; }",
+            "bit-fields are not supported",
+        ),
+        ("struct S { unsigned : 3; int b; };\n" + HEAD + "S s; }", "bit-fields are not supported"),
+        ("template <typename T> struct S {};\n" + HEAD + "S<int[7]> s; }", "an array type as"),
+        (_NEEDS + HEAD + "o[i] = F<5>::v; }", "nested too deep"),
+        (HEAD + f"o[i] = {'(' * 400}i{')' * 400}; }}", "nested too deep"),
+        (HEAD + f"o[i] = {'- ' * 900}i; }}", "nested too deep"),
+    ],
+)
+def test_unsupported_files_say_what_it_is(source: str, why: str) -> None:
+    assert why in str(refuse(source, errors.UnsupportedFeatureError))
+
+
+def test_a_kernel_without_a_body_says_so() -> None:
+    source = HEAD.partition("{")[0] + ";"
+    assert "has no body in this file" in str(refuse(source, errors.KernelCompileError))
 
 
 @pytest.mark.parametrize("source", FILES_UNSUPPORTED)

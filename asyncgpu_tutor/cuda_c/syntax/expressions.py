@@ -86,7 +86,7 @@ class ExpressionParser(TypeParser):
         if self.at("++", "--"):
             self.advance()
             return ast.Increment(at=token.at, op=token.text[0], operand=self.unary(), postfix=False)
-        if self.at("sizeof"):
+        if self.at("sizeof", "alignof"):
             return self._sizeof()
         wanted = self._cast() if self.at("(") and self.at_type(1) else None
         if wanted is not None:
@@ -106,14 +106,21 @@ class ExpressionParser(TypeParser):
         return wanted
 
     def _sizeof(self) -> ast.Expression:
-        at = self.advance().at
+        word = self.advance()
         if self.at("(") and self.at_type(1):
             self.advance()
             operand: ast.TypeName | ast.Expression = self.abstract_type()
+            dims = self.dimensions()
             self.need(")")
         else:
-            operand = self.unary()
-        return ast.SizeOf(at=at, operand=operand)
+            operand, dims = self.unary(), []
+        align = word.text == "alignof"
+        out: ast.Expression = ast.SizeOf(at=word.at, operand=operand, align=align)
+        for length in dims if not align else ():
+            if length is None:
+                self.fail("the size of this array is missing")
+            out = ast.Binary(at=word.at, op="*", left=out, right=length)
+        return out
 
     def postfix(self) -> ast.Expression:
         left = self.primary()

@@ -353,6 +353,8 @@ class TypeParser(ABC):
         out: list[TypeName | Expression] = []
         while not self.at(">", ">>"):
             out.append(self.abstract_type() if self.at_type() else self.template_value())
+            if self.at("["):
+                self.unsupported("an array type as an argument of a template is not supported")
             if not self.accept(","):
                 break
         self.close_angle()

@@ -728,6 +728,21 @@ class TestOutput:
     def test_a_string_may_go_on_in_the_next_line(self) -> None:
         assert body('if (i == 0) printf("one \\\ntwo\\n");')[2].printed == "one two\n"
 
+    @pytest.mark.parametrize(
+        ("form", "given", "text"),
+        [
+            ("%u|%x", "-1, -2", "4294967295|fffffffe"),
+            ("%llu|%lX", "-1ll, -2l", "18446744073709551615|FFFFFFFFFFFFFFFE"),
+            ("%d|%i", "4294967295u, 3000000000u", "-1|-1294967296"),
+            ("%hd|%hu|%hhx|%hhd", "70000, -1, 511, 200", "4464|65535|ff|-56"),
+            ("%+u|% x|%05.2u", "3, 255, 7", "3|ff|   07"),
+            ("%c%c", "65, -1", "A\xff"),
+            ("%d", "1ll << 32 | 5", "5"),  # an int is read, as on a GPU
+        ],
+    )
+    def test_an_integer_is_read_as_the_format_says(self, form: str, given: str, text: str) -> None:
+        assert body(f'if (i == 0) printf("{form}", {given});')[2].printed == text
+
     def test_clock_advances(self) -> None:
         _, o, _ = body(
             "long long a = clock64(); for (int j = 0; j < 10; j++) o[i] += j; o[i] = clock64() > a;"

@@ -25,6 +25,8 @@ def refuse(source: str, kind: type[errors.KernelCompileError]) -> errors.KernelC
 
 # Each of these NVRTC 12.9 refuses too (compiled for compute_90 with the CUDA headers).
 WRONG = [
+    'printf("100%\\n");',
+    'printf("%q", 3);',
     "o[i] = int;",
     "o[i] = (int)x;",
     "float* p = (float*)1.5f;",

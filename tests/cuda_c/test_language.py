@@ -53,6 +53,10 @@ class TestIntegers:
             ("sizeof(float4) + sizeof(double)", 24),
             ('sizeof("hey") + sizeof(int[3]) + sizeof(float*[2][2]) + alignof(double)', 56),
             ("(int)(0x1.8p3f + 0x1p-1)", 12),
+            (
+                "__ll2double_rn(-3) + __ull2double_rn(1ull << 63) > 9e18 and __ull2float_rn(~0ull) > 1e19",
+                1,
+            ),
             ("'a' + 1", 98),
             ("0x1F + 010 + 0b11", 42),
             ("(n > 3) + (n > 40)", 1),

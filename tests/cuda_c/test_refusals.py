@@ -147,6 +147,8 @@ UNSUPPORTED = [
     "float* p = (float*)(const float*)x;",
     "try { } catch (...) { }",
     "int&& r = 1;",
+    "o[i] = __umul64hi(1, 2) + __funnelshift_lc(1, 2, 3);",
+    "o[i] = __vimax3_s32(1, 2, 3);",
     "x[i] = tex2D(0, 1, 2);",
 ]
 # What a GPU has and the simulated device has not, and what a message says to take instead.

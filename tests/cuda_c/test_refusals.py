@@ -98,7 +98,6 @@ WRONG = [
     "o[i] = sizeof(nope);",
     "kernel<<<1, 1>>>();",
     "__shfl_sync(0xffffffff, i, 0, 5);",
-    "x[i] = tex2D(0, 1, 2);",
     "x[i] = tex2D<float>(x, 1, 2);",
     "x[i] = tex2D<double>(0, 1, 2);",
     "float3 p = tex1D<float3>(0, 1);",
@@ -153,6 +152,8 @@ UNSUPPORTED = [
     "try { } catch (...) { }",
     "int&& r = 1;",
     "x[i] = surf2Dread<float>(0, 1, 2);",
+    "o[i] = __umul64hi(1, 2) + __funnelshift_lc(1, 2, 3);",
+    "o[i] = __vimax3_s32(1, 2, 3);",
 ]
 # What a GPU has and the simulated device has not, and what a message says to take instead.
 CURAND = "#include <curand_kernel.h>\n"

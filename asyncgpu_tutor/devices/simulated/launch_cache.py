@@ -56,18 +56,10 @@ class Remembered:
         variables: Iterable[GlobalMemory],
         execute: Callable[[], Done],
     ) -> Done:
-        """The same as `execute`, which is a launch on `values`.
+        """The same as `execute`, which is a launch of so many blocks on `values`, its arguments.
 
-        Parameters
-        ----------
-        kind : hashable
-            What tells launches apart besides their arguments: the kernel, its shape.
-        blocks : int
-            Of the grid.
-        values : sequence
-            Arguments of the kernel.
-        variables : iterable of GlobalMemory
-            What else it can read and write.
+        `kind` tells launches apart besides these: the kernel, its shape. `variables` are what else it can
+        read and write.
         """
         # The same memory given twice is not the same as two that hold the same.
         places = {id(v): v for v in (*values, *variables) if isinstance(v, GlobalMemory)}

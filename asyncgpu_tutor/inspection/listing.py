@@ -23,18 +23,9 @@ def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
     if counts.flops:
         columns.append(("FLOP", _number("flops")))
     if counts.global_load_requests + counts.global_store_requests:
-        columns += [
-            ("requests", _number("global_requests")),
-            (
-                "sectors/request",
-                lambda x: f"{x.global_sectors / n:.2f}" if (n := x.global_requests) else "",
-            ),
-        ]
+        columns += [("requests", _number("global_requests")), ("sectors/request", _sectors)]
     if counts.shared_requests:
-        columns += [
-            ("shared", _number("shared_requests")),
-            ("conflicts", lambda x: f"{x.bank_conflicts:,}" if x.shared_requests else ""),
-        ]
+        columns += [("shared", _number("shared_requests")), ("conflicts", _conflicts)]
     if counts.divergent_branches:
         columns.append(("divergent", _number("divergent_branches")))
     rows = [
@@ -57,6 +48,14 @@ def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
     while said[-1].endswith("|"):  # the source ended with empty lines
         said.pop()
     return "\n".join(said)
+
+
+def _sectors(line: LineCounts) -> str:
+    return f"{line.global_sectors / line.global_requests:.2f}" if line.global_requests else ""
+
+
+def _conflicts(line: LineCounts) -> str:
+    return f"{line.bank_conflicts:,}" if line.shared_requests else ""
 
 
 def _number(name: str) -> Cell:

@@ -22,14 +22,9 @@ def read(path: Path) -> Parts:
     """Spans, clock, device and facts; see `Trace.load`."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise UsageError(f"{path} is not a file, so there is no trace in it")
-    if path.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
-        raise UsageError(
-            f"{path} is the profiler's own format: make an export of it, with nsys export --type sqlite "
-            f"-o {path.stem}.sqlite {path.name}"
-        )
     with path.open("rb") as file:
         head = file.read(16)
-    if head == b"SQLite format 3\0":
+    if head == b"SQLite format 3\0" or path.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
         from asyncgpu_tutor.traces.formats import nsys  # a Python in a browser may have no sqlite3
 
         spans, gpu, about = nsys.read(path, within=None, limit=own_json.MOST_SPANS)

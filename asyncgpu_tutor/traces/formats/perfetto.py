@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
-from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed
+from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed, ranges_above
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind, call_name
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
 
@@ -76,7 +76,9 @@ def write(
 def _tracks(spans: Sequence[Span]) -> list[_Track]:
     found: list[_Track] = []
     for lane in lanes(spans, ("host", "streams")):
-        row = _rows(lane)
+        # Spans of a stream can overlap by the error of a clock, and a viewer would hide some: they get rows.
+        streams = lane.group == "streams"
+        row = packed(lane.spans) if streams else ranges_above(lane.spans, nested)
         base = len(found)
         where = f"{lane.device} " if lane.device else ""
         for name in _names(lane, row):
@@ -92,17 +94,6 @@ def _names(lane: Lane, row: list[int]) -> Iterator[str]:
     others = max(row) + 1 - len(of_ranges)
     for name, number in (("ranges", len(of_ranges)), (lane.name, others)):
         yield from (name if number == 1 else f"{name}, row {i + 1}" for i in range(number))
-
-
-def _rows(lane: Lane) -> list[int]:
-    # Spans of a stream can overlap by the error of a clock, and a viewer would hide some: they get rows too.
-    if lane.group == "streams":
-        return packed(lane.spans)
-    ranges = nested([span for span in lane.spans if span.kind == "range"])
-    others = packed([span for span in lane.spans if span.kind != "range"])
-    below = max(ranges, default=-1) + 1
-    upper, lower = iter(ranges), iter(others)
-    return [next(upper) if span.kind == "range" else below + next(lower) for span in lane.spans]
 
 
 def nested(spans: Sequence[Span]) -> list[int]:

@@ -72,9 +72,7 @@ class SimDevice:
 
     simulated = True
     clock = "simulated"
-    patience_us = (
-        0.0  # to wait moves the clock to the end at once; to look would take time of its own
-    )
+    patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
     limits = USUAL_LIMITS
 
     def __init__(

@@ -154,6 +154,8 @@ UNSUPPORTED = [
     "x[i] = surf2Dread<float>(0, 1, 2);",
     "o[i] = __umul64hi(1, 2) + __funnelshift_lc(1, 2, 3);",
     "o[i] = __vimax3_s32(1, 2, 3);",
+    "o[i] = __half_as_short(0);",
+    "x[i] = __hadd_sat(x[0], x[1]) + hexp2(x[2]);",
 ]
 # What a GPU has and the simulated device has not, and what a message says to take instead.
 CURAND = "#include <curand_kernel.h>\n"

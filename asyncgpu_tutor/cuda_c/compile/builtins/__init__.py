@@ -65,6 +65,11 @@ _REFUSED_KINDS = {
     r"__v(abs|add|avg|cmp|max|min|neg|sad|set|sub)\w*[24]|__u?sad|__u?r?hadd|__dp2a_(lo|hi)|__dp4a": (
         "this instruction for several small numbers in one word is not supported: take them apart by shifts"
     ),
+    r"__\w+2b?(half|float16)2?\w*|__b?(half|float16)2?\w+|__\w+_as_b?(half|float16)|h2?(ceil|cos|exp|exp2|exp10|floor|"
+    r"log|log2|log10|rcp|rint|rsqrt|sin|sqrt|tanh|trunc)(_approx)?|"
+    r"__h(add|sub|mul|fma|cmadd|abs|max|min|isinf|isnan|b?(eq|ne|lt|le|gt|ge)u?)2?\w*": (
+        "this function of halves is not supported: go by way of float"
+    ),
     r"__u?mul64hi|__funnelshift_[lr]c|__(u?int|u?ll|double)2(float|double)_r[duz]|__vi(add)?m\w+|__vibm\w+|__fns|"
     r"__(nv|builtin)_bswap\d+|__is(Global|Shared|Local|Constant)": (
         "this function for single instructions is not supported: write it with operators"

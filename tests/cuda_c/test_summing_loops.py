@@ -33,6 +33,12 @@ LOOPS = {
     "shared": """__shared__ float p[16][17]; __shared__ float q[64]; q[t] = b[i]; p[t / 16][t % 16] = a[i];
         __syncthreads(); float s = 0; for (int j = 0; j < 16; j++) s += p[t % 4][j] * q[j * 4];
         __syncthreads(); q[t] = s; for (int j = 0; j < 8; j++) s += q[t]; x[i] = s;""",
+    "tiles": """__shared__ float p[16][17]; __shared__ float q[64]; float s = 0, r = 0, w = 0;
+        for (int y = 0; y < 6; y++) { q[t] = b[i + y]; p[t / 4][t % 4] = a[i]; p[t / 4][t % 4 + 4] = b[i + 9 * y];
+        p[t / 4][t % 4 + 8] = a[i * 3]; p[t / 4][t % 4 + 12] = -b[i + y]; __syncthreads();
+        for (int j = 0; j < 16; j++) s += p[t >> 3][j] * p[(t & 7) + 8][j];
+        for (int j = 15; j >= 0; j--) r -= p[j][t >> 3] * q[j * 4];
+        for (int j = 0; j < 16; j++) w += q[t & 31] * p[j][t >> 3]; __syncthreads(); } x[i] = s + r / 8 + w;""",
     "shared for long": """__shared__ float q[64]; q[t] = b[i]; __syncthreads();
         float s = 0; for (int j = 0; j < 64; j++) s += q[j] * q[j ^ t]; x[i] = s;""",
     "local": """float r[8]; for (int j = 0; j < 8; j++) r[j] = a[i + j]; float* p = r;

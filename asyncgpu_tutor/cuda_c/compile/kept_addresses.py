@@ -77,7 +77,8 @@ def remember(t: Team, place: object, m: Mask, values: tuple[Any, ...], out: Any)
     key = _key(values)
     last = t.kept.get(place)
     if last is None:
-        last = t.kept[place] = None, None, None, {}
+        empty: dict[Any, Any] = {}
+        last = t.kept[place] = None, None, None, empty
     table: dict[Any, Any] = last[3]
     if t.turns and key not in table:
         if len(table) >= _MOST_OF_TURNS:

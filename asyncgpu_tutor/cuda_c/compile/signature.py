@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -247,10 +248,11 @@ def declared_variable(c: Context, item: ast.Declarator, storage: set[str]) -> Gl
     return variable_of(item.name, ctype, "__constant__" in storage)
 
 
+@lru_cache(maxsize=256)
 def read_signature(source: str, name: str) -> Signature:
     """Parameters of a kernel, from its head alone.
 
-    Works also where the body holds what the interpreter refuses.
+    Works also where the body holds what the interpreter refuses. Reading the same head twice costs nothing.
 
     `name` may be that of an instance of a template. Raises `KernelCompileError` if there is no such kernel,
     or its head cannot be read.

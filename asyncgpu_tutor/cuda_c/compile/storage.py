@@ -111,10 +111,10 @@ def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> E
         place.origin.signal()
     c.watched.append((site, place.origin))
 
-    def run(t: Team, m: Mask) -> Any:
+    def plain(t: Team, m: Mask) -> Any:
         return access.load(t, m, pointer(t, m), ctype, site)
 
-    run = loading_ahead(c, run, pointer, place, ctype, site)
+    run = loading_ahead(c, plain, pointer, place, ctype, site)
     node = c.note(record.Cell((place.node,)))
     c.follows |= has_pointer(ctype)
     origin = place.origin.content() if isinstance(ctype, Pointer | Struct) else Origin()

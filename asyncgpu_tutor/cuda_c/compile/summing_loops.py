@@ -108,7 +108,7 @@ class Sum:
         terms = self.run(t, m) if self.factors is None else self._product(t, m, *self.factors)
         total = t.slots[self.variable.slot]
         if np.ndim(terms) == 2 and terms.shape[1] > 1 and not self.fused:
-            return self._in_order(total, terms)
+            return self._in_order(total, terms if self.factors else terms.copy())
         if self.minus:
             terms = np.negative(terms)
         if np.ndim(terms) < 2:
@@ -125,24 +125,22 @@ class Sum:
             a, b = first(t, m), second(t, m)
         finally:
             t.grids = False
-        if np.ndim(a) == 3 or np.ndim(b) == 3:
+        if 3 in (a.ndim, b.ndim) and a.shape != b.shape:
             a, b = alike(a, b)
-        if self.fused:  # exact, since float64 has more than twice the digits; see `lockstep.values`
-            terms = np.multiply(a, b, dtype=np.float64)
-        else:
-            terms = a * b
+        # A fused product is exact, since float64 has more than twice the digits; see `lockstep.values`.
+        # By its order in memory rows stay rows, whatever the strides of views are.
+        terms: Any = np.multiply(a, b, order="C", dtype=np.float64 if self.fused else None)
         return terms.reshape(len(terms), -1) if terms.ndim == 3 else terms
 
     def _in_order(self, total: Any, rows: NDArray[Any]) -> Any:
-        """`total` and then row after row, as a loop adds them.
+        """`total` and then row after row, as a loop adds them; the first row is used up.
 
         NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
         Along the first axis it adds row to row, for all columns side by side; a test compares the bits.
         """
         add = np.subtract if self.minus else np.add
-        first: Any = add(total, rows[0])
-        rest = np.concatenate((first[None], rows[1:]))
-        return add.reduce(rest, axis=0, dtype=first.dtype)
+        add(total, rows[0], out=rows[0])
+        return add.reduce(rows, axis=0, dtype=rows.dtype)
 
 
 def _row(run: Evaluate) -> Evaluate:

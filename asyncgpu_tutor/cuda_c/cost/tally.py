@@ -105,8 +105,6 @@ class Tally:
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
         """Note that the warps of `mask` pass a piece of code."""
-        self.warps[point] += mask.n_warps * times
-        self.lanes[point] += mask.n * times
         pending = mask.pending
         pending[point] = pending.get(point, 0) + times
         if not mask.charged:
@@ -121,6 +119,9 @@ class Tally:
         for mask in self._charged:
             passed = (costs[point] * times for point, times in mask.pending.items())
             amounts = sum(passed, NOTHING)
+            for point, times in mask.pending.items():
+                self.warps[point] += mask.n_warps * times
+                self.lanes[point] += mask.n * times
             if mask.full:
                 chains += amounts
             else:

@@ -47,8 +47,9 @@ def tell(team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
 
 def load(team: Team, mask: Mask, ptr: Ptr, ctype: CType, site: Site) -> Any:
     """The value of type `ctype` at an address: one array, or a list of them for a struct."""
-    region = region_of(team, mask, ptr, site)
-    tell(team, mask, ptr, size_of(ctype), site)
+    region = ptr.region or region_of(team, mask, ptr, site)
+    if team.launch.limits.watcher is not None:
+        tell(team, mask, ptr, size_of(ctype), site)
     if site.volatile and team.launch.watches:
         fetch(team, mask)
     if isinstance(ctype, Scalar):
@@ -77,8 +78,9 @@ def _load_pointer(team: Team, mask: Mask, ptr: Ptr, ctype: Pointer, site: Site, 
 
 def store(team: Team, mask: Mask, ptr: Ptr, ctype: CType, value: Any, site: Site) -> None:
     """Write a value of type `ctype` for the lanes of `mask`."""
-    region = region_of(team, mask, ptr, site)
-    tell(team, mask, ptr, size_of(ctype), site)
+    region = ptr.region or region_of(team, mask, ptr, site)
+    if team.launch.limits.watcher is not None:
+        tell(team, mask, ptr, size_of(ctype), site)
     if isinstance(ctype, Scalar):
         region.store(team, mask, ptr, ctype, value, site, ctype.size)
         return

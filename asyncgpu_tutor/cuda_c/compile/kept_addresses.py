@@ -101,7 +101,7 @@ def _key(values: tuple[Any, ...]) -> tuple[Any, ...]:
 def kept(run: Address, node: record.Node) -> Address:
     """An address that is looked up where few threads run, if it depends on registers alone."""
     variables = variables_of(node)
-    if not variables:
+    if not variables or any(v.thread for v in variables):  # Each turn makes its own variables anew.
         return run
     slots = sorted({v.slot for v in variables})
     unset = [v.slot for v in variables if v.unset]

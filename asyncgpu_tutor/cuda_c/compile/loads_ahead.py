@@ -92,8 +92,8 @@ def loading_ahead(
     assert isinstance(ctype, Scalar)
     scalar, counter = ctype, counters[-1]  # of the innermost loop
     c.counters[counter] = True
-    slots.remove(counter)
-    pick = itemgetter(*slots, slots[0])
+    others = [slot for slot in slots if slot != counter] or [counter]
+    pick = itemgetter(*others, others[0])
 
     def load(t: Team, m: Mask) -> Any:
         coming: Coming | None = t.coming.get(counter)

@@ -489,7 +489,7 @@ progress("00")
 # | [13_hostcalls](13_hostcalls.ipynb) | let a kernel call Python in the middle of its work, and know when that pays |
 # | [14_gallery](14_gallery.ipynb) | see the ideas of the course at work in six pictures, from Mandelbrot to attention |
 #
-# Take them in this order. **In a hurry?** Go straight from here to 07: it explains what it needs.
+# Take them in this order. **In a hurry?** The shortest way to the project is 01, 03, 04, 06 and 07.
 #
 # The folder `solutions/` has every chapter with all exercises solved. Words that are new to you, or that others use for the same things, are in the
 # [glossary](../docs/glossary.md).

@@ -22,7 +22,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import ranges
 from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
 from asyncgpu_tutor.exercises.exhibits import EXHIBITS, report, rounds
-from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
+from asyncgpu_tutor.exercises.recorded_ranges import watched
 from asyncgpu_tutor.traces.pictures.nsight_window import nsight_window
 
 device = agt.use("auto")
@@ -51,7 +51,8 @@ device
 
 # %% id=predict-share
 share = Prediction(
-    "The plate has 256 x 256 points. Take two steps from the middle of the run. "
+    "The plate has 256 x 256 points. A step asks for ten pieces of work, and for so few points the GPU needs "
+    "one or two microseconds for each. Take two steps from the middle of the run. "
     "For how much of that time is the GPU busy?",
     most="most of it",
     half="about half",
@@ -81,7 +82,7 @@ share.reveal(
     f"It works for {m.device_active:.0f} of {m.makespan:.0f} µs.")
 
 # %% [markdown] id=share-read
-# The lower lane is the GPU. It gets ten small pieces of work in a step (`max` takes two, and `float` is a copy), most of them 1.5 µs long, and it waits before each. A GPU twice as fast would make these steps five percent shorter. Even infinitely fast kernels would save a tenth.
+# The lower lane is the GPU. It gets its ten pieces of work in a step (`max` takes two, and `float` is a copy), and waits before each. A GPU twice as fast would make these steps five percent shorter. Even infinitely fast kernels would save a tenth.
 #
 # So look first. The work goes round a loop of five steps, and people like to skip the third:
 #
@@ -99,23 +100,7 @@ assert sorted(span.duration for span in two_steps.device_spans)[10] < 1.7
 # %% [markdown] id=reports
 # ## What is in a report
 #
-# The picture comes from a **report**. Nsight Systems (`nsys`) notes each call into CUDA and each piece of the GPU's work, with its start and its end. That took three commands:
-#
-# ```text
-# nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-event-trace=true -o heat python heat.py
-# nsys export --type=sqlite -o heat.sqlite heat.nsys-rep
-# nsys stats heat.sqlite > heat.stats.txt
-# ```
-#
-# | file | what it is for |
-# |---|---|
-# | `heat.nsys-rep` | the report, for the profiler's own window. You need version 2025.3.2, which made ours, or a later one |
-# | `heat.sqlite` | the same as a database. `agt.Trace.from_nsys` reads it |
-# | `heat.stats.txt` | sums, as text |
-#
-# `agt.Trace.recorded_file("heat.nsys-rep")` says where each of them is. The options of `nsys` are in the appendix.
-#
-# Looking has a price, which the host pays. A program whose host is the bottleneck took 40 percent longer with `agt.record()` on an H200, and less than that under `nsys` ([measured](../docs/profiling.md#what-it-costs)).
+# The picture comes from a **report**. Nsight Systems (`nsys`) notes each call into CUDA and each piece of the GPU's work, with its start and its end. (The appendix has the commands.) Looking has a price, which the host pays: [so much](../docs/profiling.md#what-it-costs).
 #
 # Once read, a report is a trace like any other, and you can ask it questions, in SQL if you like:
 
@@ -201,10 +186,12 @@ for cause, us in agt.analyse(a).idle_by_cause.items():
     if us:
         print(f"2. {cause}: {us:.0f} µs")
 print(f"3. two streams at work at once: {m.overlap:.0f} µs")
+awaited = [span for span in m.critical_spans if span.on_device]
+print(f"4. the end waits for {len(awaited)} of its {len(a.device_spans)} pieces of work, one after the other")
 print(f"5. the host: {m.host['call']:.0f} µs in calls, {m.host['wait']:.0f} µs waiting")
 
 # %% [markdown] id=five-answers
-# The GPU stands still for a quarter of the time, mostly because the host is late. Otherwise it copies or computes, one thing at a time. So (question 4) the end is waiting for every piece of work: shorten any, and it comes sooner. And the host waits for each chunk before it asks for the next. In one sentence: **the GPU waits for the
+# The GPU stands still for a quarter of the time, mostly because the host is late. Otherwise it copies or computes, one thing at a time. The end waits for every piece of work: shorten any, and it comes sooner. And the host waits for each chunk before it asks for the next. In one sentence: **the GPU waits for the
 # host, because the host waits for the GPU.**
 
 # %% id=five-check tags=asserts
@@ -212,6 +199,7 @@ idle = agt.analyse(a).idle_by_cause
 assert idle["host late"] > 2 * (m.device_idle - idle["host late"])
 assert 0.2 < m.device_idle / m.makespan < 0.3
 assert m.overlap == 0
+assert len(awaited) == len(a.device_spans) == 12
 assert m.host["wait"] > 3 * m.host["call"]
 
 # %% [markdown] id=exercise-gap
@@ -297,9 +285,7 @@ for row in agt.analyse(annotated).sums.ranges:
 
 # %% id=predict-part
 portion = Prediction(
-    "Take step 30. What percentage of it is `stencil`? "
-    "(There are these sums, and there are the ten pieces of work in a step. Which do you trust?)",
-    within=0.15,
+    "Take step 30. What percentage of it is `stencil`?", within=0.15
 )
 portion
 
@@ -321,7 +307,7 @@ portion.reveal(
 
 # %% [markdown] id=part-read
 # The sums were true, and they misled. (Four of the ten pieces of work belong to `stencil`.) In the first step CuPy fetches its kernels and CUDA loads them, which happens once. A sum hides it, and so does a mean. When something is done many times, look at the *list*, and then take
-# the **median**: half of the times are shorter, half are longer, and one odd value does no harm.
+# the **median**, which says what is usual: half of the times are shorter, half are longer, and one odd value does no harm.
 
 # %% id=part-check tags=asserts
 assert 0.35 < stencil[30] / step[30] < 0.45
@@ -360,7 +346,7 @@ check("08-typical", typical)
 # %% [markdown] id=across
 # ### Names and `await`
 #
-# Here are two tasks, one short and one long, each in a range of its own, with both kinds of range. (`watched()` is `agt.record()` that also logs ranges.)
+# Here are two tasks, one short and one long, each in a range of its own. (`watched()` is `agt.record()` with ranges.) They run twice, with two kinds of range:
 
 
 # %% id=across-run
@@ -369,27 +355,37 @@ async def task(name, us, kind):
         await agt.sleep(us)
 
 
-async def lengths(kind):
-    log = RangeLog()
-    with watched(log):
-        await asyncio.gather(task("short", 100, kind), task("long", 20_000, kind))
-    return {one.name: one.end - one.start for one in log.closed}
+async def both(kind):
+    with watched() as trace:
+        await asyncio.gather(task("short", 5_000, kind), task("long", 20_000, kind))
+    return trace
 
 
-for kind in (ranges.span, ranges.across):
-    print(kind.__name__, {name: f"{us:,.0f} µs" for name, us in (await lengths(kind)).items()})
+crossed = [await both(ranges.span), await both(ranges.across)]
+agt.compare_timelines(
+    crossed,
+    ["with span", "with across"],
+    lanes=("host",),
+    lesson="Above, the range called short lasts for 20 ms, and long for 5. Below, it is the other way round.",
+)
 
 # %% [markdown] id=misconception-ranges
 # > **Misconception: a range shows what its block did.**
 # >
 # > - *What you see:* with `span`, the short task seems to be the long one.
 # > - *Why:* this kind is kept on a stack, one per thread, and to close a range means to close the one on top. While one task awaits, another puts its own there. `nvtx.annotate` and `torch.cuda.nvtx.range` are of this kind.
-# > - *What helps:* `agt.ranges.across`, which closes each range by a ticket of its own, wherever there is an `await` in the block. `agt.ranges.span` where there is none.
+# >
+# >   ```text
+# >                    short opens    long opens     short is done       long is done
+# >   the stack        short          short, long    short               (empty)
+# >   what is closed                                 the top: long!      the top: short!
+# >   ```
+# > - *What helps:* `agt.ranges.across` wherever there is an `await` in the block: it remembers which range it opened, and closes that one. `agt.ranges.span` where there is none.
 
 # %% id=across-check tags=asserts
-for kind in (ranges.span, ranges.across):
-    measured = await lengths(kind)
-    assert (measured["short"] > measured["long"]) == (kind is ranges.span)
+for trace, swapped in zip(crossed, (True, False), strict=True):
+    measured = {span.name: span.duration for span in trace if span.kind == "range"}
+    assert (measured["short"] > measured["long"]) == swapped
 
 # %% [markdown] id=exercise-annotate
 # ### Exercise: ranges around an `await`
@@ -419,7 +415,7 @@ async def handle(i, prepare, process):
 # `with agt.ranges.across("request"):` around both lines, and in it `with agt.ranges.span("prepare"):` around the first.
 
 # %% id=08-annotate explanation
-# `across` opens a range and keeps its ticket, so it does not matter who opens or closes others meanwhile. And `with` closes it, also when the request fails. The operations of this course
+# `across` remembers which range it opened, so it does not matter who opens or closes others meanwhile. And `with` closes it, also when the request fails. The operations of this course
 # mark themselves in the same way, under the names that you give them with `named`.
 
 # %% id=08-annotate-check
@@ -439,7 +435,7 @@ check("08-annotate", handle)
 # | `too few streams` | operations right behind each other on a stream, while the GPU has room |
 # | `one big kernel` | one kernel has most of the GPU's time, with blocks enough to fill it |
 #
-# You have seen A. Here are five more, each with a list: how often something happened, and how long the shortest and the longest of it took. (`launch` and `enqueue` are calls of the host.)
+# You have seen A. Here are five more. Make your bet on each before you scroll on. Each has a list: how often something happened, and how long the shortest and the longest of it took. (`launch` and `enqueue` are calls of the host.)
 
 
 # %% id=show
@@ -510,24 +506,27 @@ suspects = {
 # B has six kernels of one block each on two streams. In E, look at what comes before the first kernel.
 
 # %% id=08-suspects explanation
-# The check asked `agt.diagnose`, a detective who goes through the same table. In E the 37 ms before the first call were spent on compiling the source, and the loading came on top. Both happen once. So neither number is wrong: the benchmark timed the first round, and production runs the others. Run a program before you time it.
+# The check asked `agt.diagnose`, which goes through the same table. In E the 37 ms before the first call were spent on compiling the source, and the loading came on top. Both happen once. So neither number is wrong: the benchmark timed the first round, and production runs the others. Run a program before you time it.
 
 # %% id=08-suspects-check
 check("08-suspects", suspects)
 
 # %% [markdown] id=unseen
-# And F? *"Each round makes a new array. What does that cost?"* This is all that `agt.diagnose` finds in its report:
+# And F? *"Each round makes a new array. What does that cost?"* Here is its report, and all that `agt.diagnose` finds in it:
 
 # %% id=unseen-run
 for found in agt.diagnose(report("F")):
     print(found.name, "-", found.sentence)
+show("F", "Eight rounds, each with a copy, a kernel and a copy back. No call of the host allocates anything.")
 
 # %% [markdown] id=unseen-read
-# Not a word about arrays. Their memory comes from a *pool*, which hands out again what was used before, and makes no call into CUDA. **A profiler sees calls and work, and nothing else.** (`agt.record()` asks the pool, too: the recording `08_allocation_in_the_loop` names the culprit.) So a list without a
+# Not a word about arrays, and no allocation in the list. Their memory comes from a *pool*, which hands out again what was used before, and makes no call into CUDA. **A profiler sees calls and work, and nothing else.** (`agt.record()` asks the pool, too: the recording `08_allocation_in_the_loop` names the culprit.) So a list without a
 # suspect means that none was found, and no more. (A program is **host-bound** if the host sets its pace. That is a limit, not a defect.)
 
 # %% id=unseen-check tags=asserts
 assert [found.name for found in agt.diagnose(report("F"))] == ["host-bound"]
+assert len(report("F").find("relu")) == 8
+assert not [span for span in report("F") if "alloc" in span.name]
 inside = agt.Trace.load_recording("08_allocation_in_the_loop")
 assert "allocation in the loop" in [found.name for found in agt.diagnose(inside)]
 for letter in "ABCDEG":
@@ -568,7 +567,15 @@ check("08-rate", rate)
 # %% [markdown] id=busy
 # ### The one that was busy
 #
-# Back to B, whose GPU never paused. The repaired program has six streams in place of two, for its six kernels. Python asks for a kernel every 43 µs, and a kernel takes 138.
+# Back to B, whose GPU never paused. The repaired program has six streams in place of two, for its six kernels.
+
+# %% id=busy-look
+asked = [span.start for span in report("B") if span.kind == "call"]
+begun = sorted(span.start for span in report("B").device_spans)
+print("a kernel begins at         ", *[f"{us - asked[0]:4.0f}" for us in begun], "µs")
+print("Python asks for a kernel at", *[f"{us - asked[0]:4.0f}" for us in asked], "µs,", end=" ")
+print(f"every {(asked[-1] - asked[0]) / 5:.0f} µs on average.", end=" ")
+print(f"A kernel takes {report('B').device_spans[0].duration:.0f} µs.")
 
 # %% id=predict-busy
 room = Prediction(
@@ -600,14 +607,15 @@ room.reveal(round(took[1]), "A quarter less. Not the same, and not a third of it
 # > - *Why:* "busy" means that *some* kernel is running. These have one block each, so each uses one SM, and an H200 has 132.
 # > - *What helps:* look at the grid. Few blocks: run several kernels at once, or give each more to do.
 #
-# And why not a third of the time, with three times as many streams? The sixth kernel starts five paces after the first, which is 217 µs, and runs for 138. Now the host is the limit.
+# And why not a third of the time, with three times as many streams? The sixth kernel starts five paces after the first, which is 217 µs, and runs for 138. Now the host is the limit. (And B's 479? Its second stream began 58 µs after the first, and has three kernels, 3 µs apart: 58 + 3 x 138 + 2 x 3.)
 
 # %% id=busy-check tags=asserts
 assert abs(took[0] - 479) < 1
 assert 0.7 < took[1] / took[0] < 0.8
 assert report("B").metrics().device_idle == 0
-asked = [span.start for span in report("B") if span.kind == "call"]
 assert len(asked) == 6
+assert 58 < begun[1] - begun[0] < 59
+assert abs(begun[1] - begun[0] + 3 * 138.4 + 2 * 2.6 - took[0]) < 1
 assert 42 < (asked[-1] - asked[0]) / 5 < 44
 assert {tuple(span.detail["grid"]) for span in six.device_spans} == {(1, 1, 1)}
 assert six.metrics().max_concurrency == 4
@@ -646,7 +654,7 @@ for words, times in (("exhibit A", first), ("repaired", then)):
 repaired = Prediction(
     "Which of these numbers says best what the repair has gained?",
     last="0.8 times as fast: the last round against the last",
-    mean="1.2 times: the mean against the mean",
+    mean="1.2 times: the mean against the mean, or the median against the median",
     best="1.6 times: the quickest round against the quickest",
 )
 repaired
@@ -658,11 +666,12 @@ repaired.commit(...)
 repaired.reveal("best", f"The quickest took {min(first):.0f} µs, and then {min(then):.0f} µs.")
 
 # %% [markdown] id=worth-rounds-read
-# What disturbs a run makes it longer. So the **quickest** round was disturbed least: compare the quickest with the quickest. (For a server, compare the slowest in a hundred, and record thousands.)
+# What disturbs a run makes it longer. So the **quickest** round was disturbed least: compare the quickest with the quickest. The median says what is usual, the quickest what the code can do. (For a server, compare the slowest in a hundred, and record thousands.)
 
 # %% id=worth-check tags=asserts
 assert 0.75 < first[-1] / then[-1] < 0.85
 assert 1.15 < np.mean(first) / np.mean(then) < 1.25
+assert 1.15 < np.median(first) / np.median(then) < 1.25
 assert 1.55 < min(first) / min(then) < 1.65
 assert a.metrics().device_makespan < again.metrics().device_makespan
 assert again.metrics().overlap > 0
@@ -709,8 +718,19 @@ for letter in "ABCDEG":
     old, new = times[letter]
     print(f"{letter}  {found.name:24} {old:10.0f} µs  {new:8.0f} µs   {old / new:4.1f} times as fast")
 
+# %% [markdown] id=all-repairs-text
+# D gained the most here. (E's row begins at its first kernel, and so leaves out what was repaired: the 39 ms before it.) And G has become *slower*:
+
+# %% id=all-repairs-picture
+agt.compare_timelines(
+    [report("G"), report("G", repaired=True)],
+    ["Exhibit G: one kernel", "Exhibit G, repaired: four parts"],
+    lanes=("host", "streams"),
+    lesson="The four parts of the kernel are short, and far apart: the host is late for each of them.",
+)
+
 # %% [markdown] id=all-repairs-read
-# D gained the most here. (E's row begins at its first kernel, and so leaves out what was repaired: the 39 ms before it.) And G has become *slower*. Its kernel was cut into four, so that copies could run beside it, but a part's kernel takes 35 µs, and the host 70 to ask for it. At this size, leave G as it is. **A finding says what there is. Only a
+# Its kernel was cut into four, so that copies could run beside it. But a part's kernel takes 35 µs, and the host 70 to ask for it. At this size, leave G as it is. **A finding says what there is. Only a
 # second profile says whether to change it.**
 
 # %% id=all-repairs-check tags=asserts
@@ -725,14 +745,23 @@ assert all(34 < us < 36 for us in parts)
 # %% [markdown] id=plate-again
 # ## Back to the plate
 #
-# Now you can answer the question from the top. The detective says of those two steps:
+# Now you can answer the question from the top. `agt.diagnose` says of those two steps:
 
 # %% id=plate-diagnose
 for found in agt.diagnose(two_steps):
     print(found.name, "-", found.sentence)
 
+typical = solved("08-typical", typical)
+looks = [span for span in annotated.find("is it still?") if span.kind == "range"]
+inside = [annotated.between(look.start, look.end).metrics().host for look in looks]
+calls, waits = (np.median([host[kind] for host in inside]) for kind in ("call", "wait"))
+print()
+print(f"a step takes {typical(annotated, 'step'):.0f} µs,", end=" ")
+print(f"`is it still?` {typical(annotated, 'is it still?'):.0f} of them:", end=" ")
+print(f"{calls:.0f} in its five calls, {waits:.0f} waiting, and the rest in Python, between the calls")
+
 # %% [markdown] id=plate-repair
-# The GPU works for a tenth of the time. The rest is the host: it makes ten calls in a step, five of them for the number in `float(...)`, and then waits for it. (The null stream and the pageable copy are there, too, and matter little.) So ask for less, and look less often:
+# The GPU works for a tenth of the time. The rest is the host: it makes ten calls in a step, five of them for the number in `float(...)`, and what takes long is to get from one call to the next. (The pageable copy holds it up for 10 µs a step. The null stream costs nothing where there is no other.) So ask for less, and look less often:
 #
 # ```python
 #         with nvtx.annotate("step"):
@@ -744,17 +773,16 @@ for found in agt.diagnose(two_steps):
 #                 change = float(cp.abs(u - v).max())
 # ```
 #
-# `stencil` is a kernel of a few lines, in `heat_repaired.py`: one launch a step. And the host asks only every twenty steps whether the plate is still. These are two changes, and our own step 4 says *one*. So there is a third program, `heat_looks_less.py`: as before, but for the look. We come to it below. How long is a step now?
+# `stencil` is a kernel of a few lines, in `heat_repaired.py`: one launch a step. And the host asks only every twenty steps whether the plate is still. These are two changes, and step 4 says *one*: so `heat_looks_less.py` has the first of them alone, how often it looks. How long is a step now?
 
 # %% id=plate-step
-typical = solved("08-typical", typical)
 fused = agt.Trace.from_nsys(agt.Trace.recorded_file("heat_repaired.sqlite"))
 print(f"the range `step`: {typical(annotated, 'step'):.0f} µs, and now {typical(fused, 'step'):.0f} µs")
 
 # %% [markdown] id=plate-fair
-# Fourteen times as fast? Look again at the two programs. `is it still?` was *inside* that range, and now it is outside: the two numbers are not about the same thing.
+# Fourteen times as fast? Look again at the two programs. `is it still?` was *inside* that range, and now it is outside: the two numbers don't measure the same thing.
 #
-# So compare like with like: from the start of step 20 to that of step 40. In the new programs, that has one look in it. And go one change at a time:
+# So compare like with like: from the start of step 20 to that of step 40, with one look in the new programs. And go one change at a time:
 
 
 # %% id=plate-pace
@@ -769,7 +797,10 @@ for what, trace in {
     "a look every 20 steps": less,
     "and one kernel a step": fused,
 }.items():
-    print(f"{what:21} {pace(trace):4.0f} µs a step")
+    print(f"{what:21} {pace(trace):4.0f} µs a step, `stencil` {typical(trace, 'stencil'):3.0f} µs")
+
+# %% [markdown] id=plate-control
+# Six times as fast. And is the look worth no more than the 28 µs between the first two lines? Compare their `stencil`: it is the same line of code, and yet it takes two thirds longer in the second report. So the host was slower while that one was made, and 28 µs is too little. **Before you compare two reports, compare something in them that did not change.**
 
 # %% id=predict-whole
 whole = Prediction(
@@ -789,16 +820,33 @@ whole.reveal(
     f"{old / 1000:.0f} ms became {new / 1000:.0f} ms.",
 )
 
+# %% id=whole-picture
+agt.compare_timelines(
+    [annotated, fused],
+    ["as it was", "and one kernel a step"],
+    lanes=("host", "streams"),
+    lesson="Setting up, the first step and the first look fill both runs. All other steps are a sliver.",
+)
+
 # %% [markdown] id=whole-read
-# Sixty steps of 190 µs (a mean; 177 was a median) are a hundredth of a second. The rest of the half second is the start: CUDA wakes up, memory is made ready, kernels are loaded. How much did the repair gain, then? *That depends on what you run.* With sixty steps, nothing: 4 percent between two single runs may be chance. With a million, three minutes become
+# Sixty steps of 190 µs (a mean, with each delay; 177 was the median) are a hundredth of a second. The rest of the half second is the start: CUDA wakes up, memory is made ready, kernels are loaded, and in the new program the first look takes as long as hundreds of others. How much did the repair gain, then? *That depends on what you run.* With sixty steps, nothing: 4 percent between two single runs may be chance. With a million, three minutes become
 # half a minute (under the profiler), and a factor of six is not luck.
 #
-# So this is your answer to the colleague. I would begin with the line with `float`: it costs 84 of 177 µs, most of it spent making its five calls, and nobody needs its number in each step. (That is a guess until you profile it alone.) Then make one kernel of the step. And if sixty steps are all you ever need, change nothing.
+# So this is your answer to the colleague. I would begin with the line with `float`: it costs 84 of 177 µs, and nobody needs its number in each step. Then make one kernel of the step. And if sixty steps are all you ever need, change nothing.
 
 # %% id=plate-check tags=asserts
 assert 13 < typical(annotated, "step") / typical(fused, "step") < 15
 assert 5.5 < pace(annotated) / pace(fused) < 6.5
 assert pace(annotated) > pace(less) > pace(fused)
+assert 26 < pace(annotated) - pace(less) < 30
+assert 1.5 < typical(less, "stencil") / typical(annotated, "stencil") < 1.7
+assert abs(typical(annotated, "is it still?") - 84) < 1
+assert abs(typical(annotated, "step") - 177) < 1
+assert abs(calls - 30) < 1
+assert waits < 2.5
+first_look, *other_looks = [s.duration for s in fused.find("is it still?") if s.kind == "range"]
+assert first_look > 400 * max(other_looks)
+assert [s.start for s in annotated.find("step") if s.kind == "range"][1] > 0.95 * old
 assert len([s for s in less.find("is it still?") if s.kind == "range"]) == 3
 assert 1.03 < factor < 1.05
 assert 60 * pace(annotated) < 0.025 * old
@@ -839,7 +887,7 @@ async def serve(requests, score):
         return await asyncio.gather(*ops)
 
 # %% id=08-challenge hints
-# Run the cell below the check. It records your `serve`, draws it, and says what the detective finds.
+# Run the cell below the check. It records your `serve`, draws it, and says what `agt.diagnose` finds.
 #
 # First the host waits where it need not. Then its calls for copies are as long as the copies: where does `np.full` or `np.load` put an array? And then count the streams.
 #
@@ -884,7 +932,7 @@ assert all(np.all(scores == COLUMNS * (i + 1)) for i, scores in enumerate(answer
 # - Annotate, profile, read, fix *one* thing, profile again. What you would have fixed without a profile is often not what counts.
 # - Five questions: is the GPU busy, why not, with what, what does the end wait for, what does the host do?
 # - A sum hides what happens once. Look at the list, and take the median; to compare, take the quickest of several runs.
-# - Around an `await`, a range has to be of the kind with a ticket: `across`.
+# - Around an `await`, a range has to be of the kind that knows what it opened: `across`.
 # - A busy GPU is not always a well-used one: look at the grid.
 # - A finding is a reason to look. Whether its repair pays, only a second profile says.
 #
@@ -915,6 +963,22 @@ print("Below: the thread, with our ranges, and one row for the calls of CUDA.")
 # | what takes how long | `analyse(trace).sums` | sums `cuda_gpu_kern_sum`, `cuda_gpu_mem_time_sum`, `cuda_api_sum` |
 #
 # Rules and sums are below the timeline, and on the command line: `nsys analyze` and `nsys stats`. One command does all this for a program of your own: `asyncgpu-tutor profile -- python my.py`. [Profiling](../docs/profiling.md) has the rest.
+#
+# ### How our reports were made
+#
+# ```text
+# nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-event-trace=true -o heat python heat.py
+# nsys export --type=sqlite -o heat.sqlite heat.nsys-rep
+# nsys stats heat.sqlite > heat.stats.txt
+# ```
+#
+# | file | what it is for |
+# |---|---|
+# | `heat.nsys-rep` | the report, for the profiler's own window. You need version 2025.3.2, which made ours, or a later one |
+# | `heat.sqlite` | the same as a database. `agt.Trace.from_nsys` reads it |
+# | `heat.stats.txt` | sums, as text |
+#
+# `agt.Trace.recorded_file("heat.nsys-rep")` says where each of them is.
 #
 # These options of `nsys profile` matter:
 #

@@ -13,7 +13,6 @@ from asyncgpu_tutor.exercises.chapters import ch06_flow
 from asyncgpu_tutor.exercises.checks.operations import filled, noise, out_of_bounds, round_trip
 from asyncgpu_tutor.exercises.checks.results import (
     Array,
-    a_number,
     brief,
     each_equal,
     equal,
@@ -25,7 +24,6 @@ from asyncgpu_tutor.exercises.checks.schedule import (
     never_blocks,
     overlapping,
     side_by_side,
-    waits,
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, meant_to_fail
 from asyncgpu_tutor.exercises.internals import count
@@ -60,37 +58,6 @@ def _device_end(trace: agt.Trace) -> agt.types.Span:
 
 
 # ------------------------------------------------------------------ waiting less
-def check_difference(mine: Any, model: Any) -> None:
-    """The first half waits each time, the second not at all, and the quotient is that of the traces."""
-    for size, number in [(500_000, 4), (1_000_000, 3)]:
-
-        def make(i: int, size: int = size) -> agt.DeviceOp[Any]:
-            return round_trip(size, i + 1).named(f"op {i}")
-
-        expected, run = observe(model, make, number), observe(mine, make, number)
-        with compared(run.trace, expected.trace):
-            launches(run.trace, "d2h", 2 * number)
-            waited = [span for span in run.trace if span.kind == "wait"]
-            if len(waited) < number:
-                raise Rejected(
-                    f"the host waited {count(len(waited), 'time')}: use `sync` for each of the "
-                    f"{number} operations of the first half"
-                )
-            waits(run.trace, number, "the second half should not block at all")
-            if not run.trace.metrics().overlap:
-                raise Rejected(
-                    "no two operations of the second half were at work at the same time: start all of "
-                    "them before you wait for the first"
-                )
-        got = run.result
-        a_number(got, "a number")
-        if abs(got / expected.result - 1) > 0.02:
-            raise Rejected(
-                f"with {number} operations, {got:.2f} came out, and {expected.result:.2f} is right: one "
-                "recording for each half, and the makespan of the first divided by that of the second"
-            )
-
-
 def check_prepare(mine: Any, model: Any) -> None:
     """The host prepares while the device works, unless all is done as soon without it; nobody blocks."""
     for number in (4, 2):
@@ -357,7 +324,6 @@ def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:
 
 
 EXERCISES = (
-    Exercise("06-difference", "Measure the difference", "difference", check_difference),
     Exercise("06-prepare", "Prepare the next batch meanwhile", "pipeline", check_prepare),
     Exercise("06-responsive", "Keep the heart beating", "with_heartbeat", check_responsive),
     Exercise("06-spawn-safe", "Weights that outlive their function", "start", check_spawn_safe),

@@ -107,18 +107,19 @@ class ExpressionParser(TypeParser):
 
     def _sizeof(self) -> ast.Expression:
         word = self.advance()
+        lengths: list[ast.Expression] = []
         if self.at("(") and self.at_type(1):
             self.advance()
             operand: ast.TypeName | ast.Expression = self.abstract_type()
-            dims = self.dimensions()
+            while self.accept("["):
+                lengths.append(self.expression())
+                self.need("]")
             self.need(")")
         else:
-            operand, dims = self.unary(), []
+            operand = self.unary()
         align = word.text == "alignof"
         out: ast.Expression = ast.SizeOf(at=word.at, operand=operand, align=align)
-        for length in dims if not align else ():
-            if length is None:
-                self.fail("the size of this array is missing")
+        for length in () if align else lengths:
             out = ast.Binary(at=word.at, op="*", left=out, right=length)
         return out
 

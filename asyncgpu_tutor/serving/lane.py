@@ -28,8 +28,9 @@ Host = npt.NDArray[Any]
 Request = Host | Callable[[Host], object]
 
 # A task that sleeps may wake this much too late: up to a millisecond because asyncio's loop counts whole
-# ones, and up to another until a virtual machine has woken its processor (see `CupyDevice.patience_us`).
-EARLY_US = 2000.0
+# ones, and up to another until a virtual machine has woken its processor (see `CupyDevice.patience_us`). What
+# is left is less than a lane looks for before a thread is to watch it.
+EARLY_US = 2500.0
 
 
 class Lane(Generic[T]):
@@ -63,7 +64,7 @@ class Lane(Generic[T]):
         self._outputs: list[T] = [buffers(one.take_output()) for one in prepared]
         in_containers(_refuse_device_arrays, self._outputs)
         self._count = 1  # how many requests the latest run has
-        self._began_us = self._took_us = 0.0
+        self._began_us, self._took_us = 0.0, (0.0, 0.0)  # the latest two that were waited for
         # Whether the device may be at work on its memory, as far as anybody has seen.
         self.busy = False
 
@@ -74,9 +75,8 @@ class Lane(Generic[T]):
             if self._waited_for is None and (event is None or event.succeeded):
                 self._run.settle()
                 self.busy = False
-            elif self._waited_for is not None or (
-                event is not None and event.done
-            ):  # it has failed
+            # A run that is over and has not succeeded has failed, and the future says how.
+            elif self._waited_for is not None or (event is not None and event.done):
                 self._waited_for = self._waited_for or DeviceFuture.of(self._run)
                 self.busy = not self._waited_for.poll()
         return not self.busy
@@ -86,19 +86,20 @@ class Lane(Generic[T]):
 
         Runs of a server take about the same time, one as the other. So most of that is slept through, and
         what is left is looked for: a thread that waits for the GPU tells some tenths of a millisecond late.
+        It takes two long ones to believe in it, since the end of one may have been seen late.
         """
         device = self._stream.device
-        left_us = self._began_us + self._took_us - device.now()
+        left_us = self._began_us + min(self._took_us) - device.now()
         if self.busy and left_us > EARLY_US:
             await device.sleep(left_us - EARLY_US)
-            if self.done():  # nobody knows for how long
-                self._took_us /= 2
-        if not self.done():
-            self._waited_for = self._waited_for or DeviceFuture.of(self._run)
+            if self.done():  # nobody knows for how long: they have become shorter
+                self._took_us = (0.0, 0.0)
+        if self.busy:
+            self._waited_for = self._waited_for or DeviceFuture.of(self._run, patience=2.0)
             with suppress(Exception):  # whoever asks for the result gets the error
                 await self._waited_for
             self.busy = False
-            self._took_us = device.now() - self._began_us
+            self._took_us = (self._took_us[1], device.now() - self._began_us)
 
     def write(self, number: int, request: Request) -> None:
         """Write a request to an input; `UsageError` if it is a function that does not."""
@@ -136,9 +137,14 @@ class Lane(Generic[T]):
                 count += 1
         except Exception as error:  # noqa: BLE001 - those before it are launched
             failure = error
-        self._waited_for, self._count, self.busy = None, count, True
+        self._waited_for, self._count = None, count
         self._run.renew()
-        enqueue(self._run, self._bodies[count - 1], self._context)
+        try:
+            enqueue(self._run, self._bodies[count - 1], self._context)
+        finally:
+            self.busy = (
+                self._run.event is not None
+            )  # where it is refused, too, until that has passed
         self._began_us = self._stream.device.now()
         return failure
 

@@ -11,9 +11,7 @@ END: Any = object()
 
 
 class Source:
-    """The requests of an iterable, which are there as soon as they are asked for, or of an asynchronous one.
-
-    Of the latter, one is asked for ahead, and comes when it comes.
+    """Requests of an iterable, or of an asynchronous one, which is asked for one ahead.
 
     Attributes
     ----------

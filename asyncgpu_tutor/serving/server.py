@@ -117,11 +117,8 @@ class Server(Generic[T]):
         self._open = False
 
     def __repr__(self) -> str:
-        busy = sum(lane.busy for lane in self._lanes)
-        return (
-            f"<Server on {self._device.name}: {busy} of {len(self._lanes)} lanes busy, "
-            f"{len(self._turns)} waiting>"
-        )
+        lanes = f"{sum(lane.busy for lane in self._lanes)} of {len(self._lanes)} lanes busy"
+        return f"<Server on {self._device.name}: {lanes}, {len(self._turns)} waiting>"
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:

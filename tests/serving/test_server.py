@@ -475,7 +475,7 @@ def test_a_request_that_is_done_when_its_lane_is_needed_is_asked_for_once(
     assert 24 <= looks < 30  # the first ones are looked for before they are done
 
 
-def test_a_request_that_is_quicker_than_those_before_is_soon_answered_as_quickly(
+def test_long_requests_are_slept_through_and_short_ones_are_not(
     sim: SimDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = DOUBLE.replace(
@@ -489,18 +489,20 @@ def test_a_request_that_is_quicker_than_those_before_is_soon_answered_as_quickly
     async def main() -> list[float]:
         took: list[float] = []
         async with agt.Server(by_its_number, N, lanes=1) as server:
-            for number in (0.0, 1.0, 1.0, *[0.0] * 6):
+            for number in (0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0):
                 start = sim.now()
                 assert (await server(request(number)))[0] == 2.0 * number
                 took.append(sim.now() - start)
         return took
 
-    monkeypatch.setattr(lane, "EARLY_US", 20.0)  # or the interpreter would need seconds
-    quick, first, second, *others = asyncio.run(main())
-    assert first > 3.0 * quick
-    assert second <= first  # to sleep through most of it makes it no longer
-    assert others[0] < first
-    assert max(others[3:]) < 1.1 * quick
+    monkeypatch.setattr(lane, "EARLY_US", 60.0)  # or the interpreter would need seconds
+    _, short, long, after_one, *twice, slept_through, too_long, again = asyncio.run(main())
+    assert long > 3.0 * short
+    assert after_one == pytest.approx(short)
+    assert twice == pytest.approx([long, long])
+    assert slept_through < 1.01 * long
+    assert short < too_long < long
+    assert again == pytest.approx(short)
 
 
 def test_a_launch_that_is_refused_leaves_its_lane_to_others(device: Device) -> None:

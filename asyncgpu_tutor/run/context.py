@@ -39,7 +39,7 @@ from asyncgpu_tutor.run.pageable import warn_pageable
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import Tag
 
-_numbers = itertools.count(1)
+numbers = itertools.count(1)  # of runs
 
 
 class Run(Tag):
@@ -56,7 +56,7 @@ class Run(Tag):
         captures: bool = False,
     ) -> None:
         # The fields of Tag are set here, without a call of its constructor: every run makes one of these.
-        self.op = next(_numbers)  # its number, unique in the process
+        self.op = next(numbers)  # its number, unique in the process
         self.label = label  # name of the operation
         self.over = False
         self.captures = captures

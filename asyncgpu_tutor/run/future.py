@@ -93,9 +93,13 @@ class DeviceFuture(Generic[T]):
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
     @staticmethod
-    def of(submission: Submission[U]) -> DeviceFuture[U]:
-        """A future of work that is submitted already, for loops that look themselves and seldom wait."""
+    def of(submission: Submission[U], patience: float = 1.0) -> DeviceFuture[U]:
+        """A future of work that is submitted already, for loops that look themselves and seldom wait.
+
+        It looks for its end so many times as long as others before the device is to watch it.
+        """
         future: DeviceFuture[U] = DeviceFuture(None, submission.stream, None, submission.label)
+        future._patience_us *= patience
         future._submission = submission
         future._state = FutureState.EXECUTING
         return future

@@ -16,9 +16,10 @@ from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.ops import DeviceOp, overlap, pinned
 from asyncgpu_tutor.ops import zip as in_order
 from asyncgpu_tutor.ops.operation import as_op
-from asyncgpu_tutor.run import create_stream, submit
+from asyncgpu_tutor.run import ExecutionContext, create_stream
 from asyncgpu_tutor.run.future import DeviceFuture
-from asyncgpu_tutor.run.submission import Submission
+from asyncgpu_tutor.run.submission import Submission, enqueue
+from asyncgpu_tutor.serving.requests import END, Source
 
 T = TypeVar("T")
 Host = npt.NDArray[Any]
@@ -27,24 +28,13 @@ Host = npt.NDArray[Any]
 Request = Host | Callable[[Host], object]
 
 # A task that sleeps may wake this much too late: up to a millisecond because asyncio's loop counts whole
-# ones, and up to another until a virtual machine has woken its processor (see `CupyDevice.patience_us`).
-EARLY_US = 2000.0
+# ones, and up to another until a virtual machine has woken its processor (see `CupyDevice.patience_us`). What
+# is left is less than a lane looks for before a thread is to watch it.
+EARLY_US = 2500.0
 
 
 class Lane(Generic[T]):
-    """A stream, inputs in pinned memory, and for each input the pipeline that reads it.
-
-    Parameters
-    ----------
-    pipeline : callable
-        See `Server`.
-    shape, dtype : tuple of int, dtype
-        Of an input.
-    together : int
-        How many inputs.
-    graphs : bool
-        See `Server`.
-    """
+    """A stream, inputs in pinned memory, and for each the pipeline that reads it; see `Server`."""
 
     def __init__(
         self,
@@ -59,7 +49,10 @@ class Lane(Generic[T]):
             slot[...] = np.zeros((), dtype)
         self._stream = stream = create_stream()
         prepared = [as_op(pipeline(slot), pipeline).prepare() for slot in self._slots]
-        self._label = prepared[0].label
+        # One for all runs, of which the latest may be one that was cancelled.
+        self._run: Submission[Any] = Submission(prepared[0].label, stream)
+        self._context = ExecutionContext(stream, None, self._run)
+        self._waited_for: DeviceFuture[Any] | None = None  # the latest, once somebody had to wait
         # Entry i enqueues what reads the first i + 1 inputs.
         self._bodies: list[Callable[..., Any]] = []
         for count in range(1, together + 1):
@@ -70,23 +63,22 @@ class Lane(Generic[T]):
         # The same arrays in each run, by input.
         self._outputs: list[T] = [buffers(one.take_output()) for one in prepared]
         in_containers(_refuse_device_arrays, self._outputs)
-        # The latest run; it may be one that was cancelled.
-        self._run: Submission[Any] | None = None
-        self._waited_for: DeviceFuture[Any] | None = None  # the same, once somebody had to wait
-        self._count = 1  # how many requests it has
-        self._began_us = self._took_us = 0.0
+        self._count = 1  # how many requests the latest run has
+        self._began_us, self._took_us = 0.0, (0.0, 0.0)  # the latest two that were waited for
         # Whether the device may be at work on its memory, as far as anybody has seen.
         self.busy = False
 
     def done(self) -> bool:
         """Whether its latest run is over, as one look tells."""
-        run = self._run
-        if self.busy and run is not None:
-            if self._waited_for is None and run.event is not None and run.event.succeeded:
-                run.settle()
+        if self.busy:
+            event = self._run.event
+            if self._waited_for is None and (event is None or event.succeeded):
+                self._run.settle()
                 self.busy = False
-            else:
-                self.busy = not self._future(run).poll()
+            # A run that is over and has not succeeded has failed, and the future says how.
+            elif self._waited_for is not None or (event is not None and event.done):
+                self._waited_for = self._waited_for or DeviceFuture.of(self._run)
+                self.busy = not self._waited_for.poll()
         return not self.busy
 
     async def quiet(self) -> None:
@@ -94,37 +86,23 @@ class Lane(Generic[T]):
 
         Runs of a server take about the same time, one as the other. So most of that is slept through, and
         what is left is looked for: a thread that waits for the GPU tells some tenths of a millisecond late.
+        It takes two long ones to believe in it, since the end of one may have been seen late.
         """
-        run = self._run
-        if run is None or self.done():
-            return
         device = self._stream.device
-        left_us = self._began_us + self._took_us - device.now()
-        if left_us > EARLY_US:
+        left_us = self._began_us + min(self._took_us) - device.now()
+        if self.busy and left_us > EARLY_US:
             await device.sleep(left_us - EARLY_US)
-            if self.done():  # nobody knows for how long
-                self._took_us /= 2
-                return
-        with suppress(Exception):  # whoever asks for the result gets the error
-            await self._future(run)
-        self.busy = False
-        self._took_us = device.now() - self._began_us
-
-    def _future(self, run: Submission[Any]) -> DeviceFuture[Any]:
-        if self._waited_for is None:
-            self._waited_for = DeviceFuture.of(run)
-        return self._waited_for
+            if self.done():  # nobody knows for how long: they have become shorter
+                self._took_us = (0.0, 0.0)
+        if self.busy:
+            self._waited_for = self._waited_for or DeviceFuture.of(self._run, patience=2.0)
+            with suppress(Exception):  # whoever asks for the result gets the error
+                await self._waited_for
+            self.busy = False
+            self._took_us = (self._took_us[1], device.now() - self._began_us)
 
     def write(self, number: int, request: Request) -> None:
-        """Write a request to an input.
-
-        Raises
-        ------
-        ArrayShapeError, ArrayDTypeError
-            See `check`.
-        UsageError
-            If it is a function that does not write.
-        """
+        """Write a request to an input; `UsageError` if it is a function that does not."""
         slot = self._slots[number]
         if not callable(request):
             self.check(request)
@@ -147,29 +125,41 @@ class Lane(Generic[T]):
                 "array that it is given: slot[...] = data"
             )
 
-    def launch(self, count: int) -> None:
-        """Launch what reads the first inputs."""
-        self._run = submit(self._bodies[count - 1], self._stream, None, self._label)
-        self._waited_for, self._count, self.busy = None, count, True
+    def launch(
+        self, request: Request, source: Source | None = None, size: int = 1
+    ) -> Exception | None:
+        """Launch a request, with up to `size` that are there; what one of those has raised."""
+        self.write(0, request)
+        count, failure = 1, None
+        try:
+            while count < size and source and source.ready and (more := source.take()) is not END:
+                self.write(count, more)
+                count += 1
+        except Exception as error:  # noqa: BLE001 - those before it are launched
+            failure = error
+        self._waited_for, self._count = None, count
+        self._run.renew()
+        try:
+            enqueue(self._run, self._bodies[count - 1], self._context)
+        finally:
+            self.busy = (
+                self._run.event is not None
+            )  # where it is refused, too, until that has passed
         self._began_us = self._stream.device.now()
+        return failure
 
     def taken(self) -> list[T]:
         """The results, as the caller's own: the next run writes to the lane's arrays again."""
         if self._waited_for is not None:
             self._waited_for.result()  # raises what went wrong
-        return [
-            one.copy() if type(one) is np.ndarray else in_containers(_copied, one)
-            for one in self._outputs[: self._count]
+        outputs: list[Any] = self._outputs[: self._count]
+        taken: list[Any] = [
+            x.copy() if type(x) is np.ndarray else in_containers(_copied, x) for x in outputs
         ]
+        return taken
 
     def check(self, request: Request) -> None:
-        """Refuse what does not fit into an input; a function will write what does.
-
-        Raises
-        ------
-        ArrayShapeError, ArrayDTypeError
-            If it does not.
-        """
+        """Refuse what does not fit into an input; a function will write what does."""
         slot = self._slots[0]
         if callable(request) or (
             type(request) is np.ndarray  # nearly every request, so this is looked at first

@@ -39,7 +39,7 @@ class Pace:
         """The host comes for the oldest launch, at this time of its own, and finds it done."""
         took, self._seen_us = now_us - self._seen_us, now_us
         if took > LONG_US * self.size:
-            self._shrink()
+            self._early, self.size = 0, max(self.size // 2, 1)
             return
         self._early += 1
         if self._early == self._lanes:
@@ -49,7 +49,4 @@ class Pace:
         """The host had nothing to do but to wait for the oldest launch."""
         # The time until the next is found was spent waiting, and says nothing of the host's work.
         self._seen_us = math.inf
-        self._shrink()
-
-    def _shrink(self) -> None:
         self._early, self.size = 0, max(self.size // 2, 1)

@@ -10,75 +10,49 @@ from typing import Any
 END: Any = object()
 
 
-class Ready:
-    """Requests of an iterable: the next one is there as soon as it is asked for.
+class Source:
+    """Requests of an iterable, or of an asynchronous one, which is asked for one ahead.
 
     Attributes
     ----------
-    ready : bool
-        Whether the next request is there.
     ended : bool
         Whether the last one has been taken.
     """
 
-    ready = True
-
-    def __init__(self, requests: Iterable[Any]) -> None:
-        self._requests = iter(requests)
-        self.ended = False
-
-    def take(self) -> Any:
-        """The next request, which is there, or `END`."""
-        request = next(self._requests, END)
-        self.ended = request is END
-        return request
-
-    async def arrival(self) -> None:
-        """Wait for the next request, the end, or an error of the source: `take` tells which."""
-
-    async def beside(self, waiting: Coroutine[Any, Any, None]) -> None:
-        """Wait for something else, or until a request has come that was not there."""
-        await waiting
-
-    async def close(self) -> None:
-        """Ask for no more."""
-
-
-class Arriving:
-    """Requests of an asynchronous iterable: one is asked for ahead, and comes when it comes. See `Ready`."""
-
-    def __init__(self, requests: AsyncIterable[Any]) -> None:
-        self._requests = aiter(requests)
+    def __init__(self, requests: Iterable[Any] | AsyncIterable[Any]) -> None:
+        arrive = isinstance(requests, AsyncIterable)
+        self._arriving = aiter(requests) if arrive else None
+        self._there = iter(()) if arrive else iter(requests)
         self._arrival: asyncio.Future[Any] | None = None
         self.ended = False
 
-    def _asked(self) -> asyncio.Future[Any]:
-        if self._arrival is None:
-            self._arrival = asyncio.ensure_future(self._fetched())
-        return self._arrival
-
-    async def _fetched(self) -> Any:
-        return await anext(self._requests, END)
-
     @property
     def ready(self) -> bool:
-        """Whether the next request is there: neither the end nor an error of the source."""
+        """Whether the next one is there: of those that arrive, neither the end nor an error of the source."""
+        if self._arriving is None:
+            return True
         arrival = self._asked()
         return arrival.done() and arrival.exception() is None and arrival.result() is not END
 
     def take(self) -> Any:
         """The next request, which is there, or `END`."""
-        arrival, self._arrival = self._asked(), None
-        request = arrival.result()
+        if self._arriving is None:
+            request = next(self._there, END)
+        else:
+            arrival, self._arrival = self._asked(), None
+            request = arrival.result()
         self.ended = request is END
         return request
 
     async def arrival(self) -> None:
         """Wait for the next request, the end, or an error of the source: `take` tells which."""
-        await asyncio.wait({self._asked()})
+        if self._arriving is not None:
+            await asyncio.wait({self._asked()})
 
     async def beside(self, waiting: Coroutine[Any, Any, None]) -> None:
         """Wait for something else, or until a request has come that was not there."""
+        if self._arriving is None:
+            return await waiting
         arrival, settled = self._asked(), asyncio.ensure_future(waiting)
         both = {settled} if arrival.done() else {settled, arrival}
         try:
@@ -91,3 +65,9 @@ class Arriving:
         if self._arrival is not None:
             self._arrival.cancel()
             await asyncio.wait({self._arrival})
+
+    def _asked(self) -> asyncio.Future[Any]:
+        if self._arrival is None:
+            assert self._arriving is not None
+            self._arrival = asyncio.ensure_future(anext(self._arriving, END))
+        return self._arrival

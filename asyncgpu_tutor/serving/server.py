@@ -11,8 +11,6 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
-from contextlib import suppress
-from types import TracebackType
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -25,7 +23,7 @@ from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.run import current_device
 from asyncgpu_tutor.serving.lane import Host, Lane, Request
 from asyncgpu_tutor.serving.pace import Pace
-from asyncgpu_tutor.serving.requests import END, Arriving, Ready
+from asyncgpu_tutor.serving.requests import END, Source
 
 T = TypeVar("T")
 
@@ -114,33 +112,24 @@ class Server(Generic[T]):
         ]
         # The lane that was freed last is taken next, because its input is still in the processor's cache.
         self._free: deque[Lane[T]] = deque(reversed(self._lanes))
-        # Who waits for a lane. Nobody does while one is free.
-        self._asked: deque[asyncio.Future[Lane[T] | None]] = deque()
+        # The turns of those that wait for a lane, in order; nobody does while one is free.
+        self._turns: dict[asyncio.Future[Lane[T]], None] = {}
         self._open = False
 
     def __repr__(self) -> str:
-        busy = sum(lane.busy for lane in self._lanes)
-        return (
-            f"<Server on {self._device.name}: {busy} of {len(self._lanes)} lanes busy, "
-            f"{len(self._asked)} waiting>"
-        )
+        lanes = f"{sum(lane.busy for lane in self._lanes)} of {len(self._lanes)} lanes busy"
+        return f"<Server on {self._device.name}: {lanes}, {len(self._turns)} waiting>"
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:
         self._open = True
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._open = False
-        for turn in self._asked:
+        for turn in self._turns:
             if not turn.done():
-                turn.set_result(None)
-        self._asked.clear()
+                turn.set_exception(UsageError(CLOSED))
         for lane in self._lanes:
             await lane.quiet()
 
@@ -168,8 +157,7 @@ class Server(Generic[T]):
         self._lanes[0].check(request)
         lane = self._free_lane() or await self._next_lane()
         try:
-            lane.write(0, request)
-            lane.launch(1)
+            lane.launch(request)
             await lane.quiet()
             return lane.taken()[0]
         finally:
@@ -197,16 +185,14 @@ class Server(Generic[T]):
         Exception
             What `requests` raises itself, or a request that does not fit: after the results of those before.
         """
-        if isinstance(requests, AsyncIterable):
-            return self._map(Arriving(requests))
-        if not isinstance(requests, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        if not isinstance(requests, Iterable | AsyncIterable):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(
                 f"map() takes the requests, one after the other, from a list or a generator, and got "
                 f"{type(requests).__name__}: for a single one, await server(request)"
             )
-        return self._map(Ready(requests))
+        return self._map(Source(requests))
 
-    async def _map(self, source: Ready | Arriving) -> AsyncGenerator[T, None]:
+    async def _map(self, source: Source) -> AsyncGenerator[T, None]:
         under_way: deque[Lane[T]] = deque()
         pace = Pace(self._together, len(self._lanes))
         failure: Exception | None = None
@@ -228,7 +214,12 @@ class Server(Generic[T]):
                         request = source.take()
                         if request is not END:
                             lane = self._free_lane() or await self._next_lane()
-                            failure = self._fill(lane, request, source, pace.size, under_way)
+                            try:
+                                failure = lane.launch(request, source, pace.size)
+                            except BaseException:
+                                self._give(lane)
+                                raise
+                            under_way.append(lane)
                     except Exception as error:  # noqa: BLE001 - raised when its turn comes
                         failure = error
                     if free:
@@ -247,7 +238,6 @@ class Server(Generic[T]):
                 else:
                     pace.waited()
                     await source.beside(lane.quiet())
-                    turn_us = now()
                     if lane.busy:  # a request has come before its answer
                         continue
                 under_way.popleft()
@@ -265,32 +255,6 @@ class Server(Generic[T]):
             for lane in under_way:
                 self._give(lane)
             await source.close()
-
-    def _fill(
-        self,
-        lane: Lane[T],
-        request: Request,
-        source: Ready | Arriving,
-        size: int,
-        under_way: deque[Lane[T]],
-    ) -> Exception | None:
-        """Launch a request, with up to `size` that are there; what one of those has raised."""
-        failure: Exception | None = None
-        try:
-            lane.write(0, request)
-            count = 1
-            try:
-                while count < size and source.ready and (request := source.take()) is not END:
-                    lane.write(count, request)
-                    count += 1
-            except Exception as error:  # noqa: BLE001 - those before it are launched
-                failure = error
-            lane.launch(count)
-        except BaseException:
-            self._give(lane)
-            raise
-        under_way.append(lane)
-        return failure
 
     # ------------------------------------------------------------------ lanes
     def _free_lane(self) -> Lane[T] | None:
@@ -315,32 +279,29 @@ class Server(Generic[T]):
         return lane
 
     async def _turn(self) -> Lane[T]:
-        """A lane that others give back, behind those who wait already."""
-        if len(self._asked) >= self._waiting:
+        """The lane that others give back when all who wait already have had one."""
+        if len(self._turns) >= self._waiting:
             raise ServerBusyError(
-                f"all {len(self._lanes)} lanes are busy and {len(self._asked)} requests wait: try again "
+                f"all {len(self._lanes)} lanes are busy and {len(self._turns)} requests wait: try again "
                 "later, or let more of them wait (waiting=...)"
             )
-        turn: asyncio.Future[Lane[T] | None] = asyncio.get_running_loop().create_future()
-        self._asked.append(turn)
+        turn: asyncio.Future[Lane[T]] = asyncio.get_running_loop().create_future()
+        self._turns[turn] = None
         try:
-            lane = await turn
+            return await turn
         except asyncio.CancelledError:
-            if not turn.cancelled() and (given := turn.result()) is not None:
-                self._give(given)  # it was cancelled before it saw that it has a lane
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._give(turn.result())  # it was cancelled before it saw that it has a lane
             raise
         finally:
-            with suppress(ValueError):  # it has been given one, or the server was closed
-                self._asked.remove(turn)
-        if lane is None:
-            raise UsageError(CLOSED)
-        return lane
+            del self._turns[turn]
 
     def _give(self, lane: Lane[T]) -> None:
         """A lane is free: for who waits longest, if there is one."""
-        while self._asked:
-            turn = self._asked.popleft()
-            if not turn.done():  # it is done where the request was cancelled
+        for turn in self._turns:
+            if (
+                not turn.done()
+            ):  # it is where a request has a lane, or is cancelled, and does not know yet
                 turn.set_result(lane)
                 return
         if lane.busy:  # the request was cancelled: others are served sooner by another lane

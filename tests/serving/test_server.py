@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
+from asyncgpu_tutor.devices.simulated.stream import SimEvent
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -22,8 +23,16 @@ from asyncgpu_tutor.errors import (
     DeviceAssertError,
     ServerBusyError,
     UsageError,
+    UseAfterMoveError,
 )
+from asyncgpu_tutor.serving import lane
 from tests.serving.doubling import DOUBLE, N, pipeline, request
+
+PRODUCT = """
+extern "C" __global__ void product(unsigned int n, const float* x, const float* w, float* y) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * w[i];
+}"""
 
 
 @pytest.mark.parametrize("graphs", [True, False])
@@ -437,5 +446,82 @@ def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: SimDevic
             for _ in range(3):
                 assert (await server(request(0.0)))[0] == 0.0
             assert "1 of 2 lanes busy" in repr(server)  # the cancelled request still holds it
+
+    asyncio.run(main())
+
+
+def test_a_request_that_is_done_when_its_lane_is_needed_is_asked_for_once(
+    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    done: Any = SimEvent.done
+
+    def counted(event: SimEvent) -> bool:
+        nonlocal looks
+        looks += 1
+        return bool(done.fget(event))
+
+    def write(slot: Any) -> None:
+        agt.work(20.0)  # the host is back before it looks of its own accord, and the device is done
+        slot[:] = 1.0
+
+    async def main() -> None:
+        async with agt.Server(pipeline, N, lanes=4) as server:
+            with monkeypatch.context() as patch:
+                patch.setattr(SimEvent, "done", property(counted))
+                assert [y[0] async for y in server.map([write] * 24)] == [2.0] * 24
+
+    asyncio.run(main())
+    assert 24 <= looks < 30  # the first ones are looked for before they are done
+
+
+def test_long_requests_are_slept_through_and_short_ones_are_not(
+    sim: SimDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = DOUBLE.replace(
+        "assert(x[i] >= 0.0f);", "for (int k = 0; k < 2500 * x[i]; k++) y[i] += x[k % n];"
+    )
+
+    def by_its_number(slot: Any) -> agt.DeviceOp[Any]:
+        launch = agt.Kernel(slow)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
+        return launch.output().to_host()
+
+    async def main() -> list[float]:
+        took: list[float] = []
+        async with agt.Server(by_its_number, N, lanes=1) as server:
+            for number in (0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0):
+                start = sim.now()
+                assert (await server(request(number)))[0] == 2.0 * number
+                took.append(sim.now() - start)
+        return took
+
+    monkeypatch.setattr(lane, "EARLY_US", 60.0)  # or the interpreter would need seconds
+    _, short, long, after_one, *twice, slept_through, too_long, again = asyncio.run(main())
+    assert long > 3.0 * short
+    assert after_one == pytest.approx(short)
+    assert twice == pytest.approx([long, long])
+    assert slept_through < 1.01 * long
+    assert short < too_long < long
+    assert again == pytest.approx(short)
+
+
+def test_a_launch_that_is_refused_leaves_its_lane_to_others(device: Device) -> None:
+    async def main() -> None:
+        weights = await agt.full((N,), 2.0)
+
+        def borrowing(slot: Any) -> agt.DeviceOp[Any]:
+            out = agt.zeros((N,)).partition(32)
+            return agt.Kernel(PRODUCT)(N, agt.h2d(slot), weights.borrow(), out).output().to_host()
+
+        async with agt.Server(borrowing, N, lanes=1) as server:
+            assert (await server(request(3.0)))[0] == 6.0
+            floor = agt.in_flight()
+            _ = weights.share()
+            for _ in range(3):
+                with pytest.raises(UseAfterMoveError, match="was moved"):
+                    await server(request(1.0))
+                with pytest.raises(UseAfterMoveError, match="was moved"):
+                    await anext(server.map([request(1.0)]))
+        assert agt.in_flight() == floor
 
     asyncio.run(main())

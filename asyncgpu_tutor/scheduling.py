@@ -128,8 +128,9 @@ class StreamPoolRoundRobin(SchedulingPolicy):
 
     def next_stream(self) -> Stream:
         """The next one; streams are created when their turn first comes."""
-        with self._lock:
-            turn = next(self._turn) % self.size
-            if turn == len(self._streams):
-                self._streams.append(self.device.create_stream())
-            return self._streams[turn]
+        turn = next(self._turn) % self.size
+        if turn >= len(self._streams):
+            with self._lock:
+                while turn >= len(self._streams):  # other threads may have taken turns before this
+                    self._streams.append(self.device.create_stream())
+        return self._streams[turn]

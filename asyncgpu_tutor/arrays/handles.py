@@ -13,7 +13,7 @@ import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -63,23 +63,13 @@ class DeviceArray:
 
     __slots__ = ("__weakref__", "_gone", "_memory", "_owner", "_share", "dtype", "mode", "shape")
 
-    def __init__(
-        self,
-        memory: Memory,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        mode: Mode = "owned",
-        owner: DeviceArray | None = None,
-    ) -> None:
-        self._memory = memory
-        self.shape = shape
-        self.dtype = dtype
-        self.mode: Mode = mode
-        self._gone: str | None = None  # where the array went, once it was given away
-        self._owner = owner
-        self._share: Share | None = None
-        if mode == "shared":
-            self._share = memory.share = memory.share or Share()
+    _memory: Memory
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    mode: Mode
+    _gone: str | None  # where the array went, once it was given away
+    _owner: DeviceArray | None  # whom it is borrowed from
+    _share: Share | None  # by which a shared handle is counted
 
     def __repr__(self) -> str:
         if self._gone is not None:
@@ -187,13 +177,23 @@ class DeviceArray:
             What takes it, for the message of a later use: ``"into relu(...)"``.
         """
         self._spend(where)
-        return DeviceArray(self._memory, self.shape, self.dtype, self.mode, self._owner)
+        return self._again()
 
     def _again(self) -> DeviceArray:
         """A good handle, of what has taken this one. A borrowed one is good as it is."""
-        if self.mode == "borrowed":
-            return self
-        return DeviceArray(self._memory, self.shape, self.dtype, self.mode)
+        return self if self.mode == "borrowed" else self._twin()
+
+    def _twin(self) -> DeviceArray:
+        """Another handle of the same kind."""
+        twin = DeviceArray()
+        twin._memory = self._memory
+        twin.shape = self.shape
+        twin.dtype = self.dtype
+        twin.mode = self.mode
+        twin._gone = None
+        twin._owner = self._owner
+        twin._share = self._share
+        return twin
 
     def _spend(self, where: str) -> None:
         """This handle has had its use: it has to be good, and an owned one takes its array with it."""
@@ -226,18 +226,19 @@ class DeviceArray:
             )
         if self.mode == "owned":
             self._gone = _BY_SHARE
-        return DeviceArray(self._memory, self.shape, self.dtype, "shared")
+        return handle(self._memory, self.shape, self.dtype, "shared")
 
     def borrow(self) -> DeviceArray:
         """A handle that can be passed on while this one stays good. It cannot be spawned."""
-        self._check()
+        if self._gone is not None or self._owner is not None:
+            self._check()
         # A loan that is lent on ends with its owner too.
         owner = self._owner if self.mode == "borrowed" else self
-        return DeviceArray(self._memory, self.shape, self.dtype, "borrowed", owner)
+        return handle(self._memory, self.shape, self.dtype, "borrowed", owner)
 
     def _lend(self) -> DeviceArray:
         """A borrowed handle that no move can end, because whoever lends it keeps the memory alive."""
-        return DeviceArray(self._memory, self.shape, self.dtype, "borrowed")
+        return handle(self._memory, self.shape, self.dtype, "borrowed")
 
     def reshape(self, *shape: int) -> DeviceArray:
         """The same array with another shape of the same size; an owned handle is moved."""
@@ -247,7 +248,8 @@ class DeviceArray:
                 f"array {self.name!r} of shape {self.shape} has {self.size} elements, and shape "
                 f"{wanted} needs {math.prod(wanted)}"
             )
-        other = self._take("by reshape()")
+        self._spend("by reshape()")
+        other = self._twin()
         other.shape = wanted
         return other
 
@@ -273,7 +275,11 @@ class DeviceArray:
             blocks = _plan(self.shape, *as_shape(sizes))
         except LaunchConfigError as error:
             raise LaunchConfigError(f"array {self.name!r} {error}") from None
-        return Partition(self._take("by partition()"), blocks)
+        self._spend("by partition()")
+        part = Partition()
+        part.array = self._again()
+        part.block_shape, part.how = blocks
+        return part
 
     # ------------------------------------------------------------------ other libraries
     @property
@@ -338,13 +344,6 @@ class DeviceArray:
         return memory
 
 
-class Blocks(NamedTuple):
-    """How an array is split."""
-
-    shape: tuple[int, ...]  # of a block, in the order of the array's dimensions
-    how: tuple[Dim3, Dim3]  # grid and block of a launch
-
-
 class Partition:
     """An output array, split into blocks. The number of blocks is the launch grid.
 
@@ -358,33 +357,31 @@ class Partition:
         Number of blocks, and shape of a block, (x, y, z): x is the last dimension of the array.
     """
 
-    __slots__ = ("_blocks", "array")
+    __slots__ = ("array", "block_shape", "how")
 
-    def __init__(self, array: DeviceArray, blocks: Blocks) -> None:
-        self.array = array
-        self._blocks = blocks
+    array: DeviceArray
+    block_shape: tuple[int, ...]
+    how: tuple[Dim3, Dim3]  # grid and block
 
     def __repr__(self) -> str:
         return f"<Partition of {self.array!r} into blocks of {self.block_shape}>"
 
     @property
-    def block_shape(self) -> tuple[int, ...]:
-        """Shape of a block."""
-        return self._blocks.shape
-
-    @property
     def grid(self) -> Dim3:
         """Number of blocks."""
-        return self._blocks.how[0]
+        return self.how[0]
 
     @property
     def block(self) -> Dim3:
         """Shape of a block, as a launch has it."""
-        return self._blocks.how[1]
+        return self.how[1]
 
     def _of(self, array: DeviceArray) -> Partition:
         """Another handle to the same array, in the same blocks."""
-        return Partition(array, self._blocks)
+        part = Partition()
+        part.array = array
+        part.block_shape, part.how = self.block_shape, self.how
+        return part
 
     def _again(self) -> Partition:
         """As for an array."""
@@ -394,6 +391,27 @@ class Partition:
     def unpartition(self) -> DeviceArray:
         """The array again."""
         return self.array._take("by unpartition()")
+
+
+def handle(
+    memory: Memory,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    mode: Mode = "owned",
+    owner: DeviceArray | None = None,
+) -> DeviceArray:
+    """A new handle."""
+    array = DeviceArray()
+    array._memory = memory
+    array.shape = shape
+    array.dtype = dtype
+    array.mode = mode
+    array._gone = None
+    array._owner = owner
+    array._share = None
+    if mode == "shared":
+        array._share = memory.share = memory.share or Share()
+    return array
 
 
 def borrowed_in(things: Iterable[Any]) -> Iterator[str]:
@@ -422,8 +440,8 @@ def noting_moves(moved: list[DeviceArray]) -> Generator[None]:
 
 
 @lru_cache(1024, typed=True)  # the same come again and again
-def _plan(shape: tuple[int, ...], *sizes: int) -> Blocks:
-    """How an array of this shape is split into blocks of these sizes."""
+def _plan(shape: tuple[int, ...], *sizes: int) -> tuple[tuple[int, ...], tuple[Dim3, Dim3]]:
+    """Of an array of this shape in blocks of these sizes: shape of a block; grid and block of a launch."""
     block = as_shape(sizes)
     if len(block) != len(shape) or not 1 <= len(block) <= 3 or 0 in block:
         raise LaunchConfigError(
@@ -431,7 +449,7 @@ def _plan(shape: tuple[int, ...], *sizes: int) -> Blocks:
             "for each dimension of the array"
         )
     grid = _dim3([-(-n // b) for n, b in zip(shape, block, strict=True)])
-    return Blocks(block, (grid, _dim3(block)))
+    return block, (grid, _dim3(block))
 
 
 def _dim3(row_major: Sequence[int]) -> Dim3:

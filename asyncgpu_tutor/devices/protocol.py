@@ -68,19 +68,13 @@ class Memory:
 
     __slots__ = ("device", "name", "nbytes", "ptr", "share", "stream")
 
-    device: Device  # where it is
-    name: str  # for messages and traces
-    nbytes: int  # its size
-    ptr: int  # its address on the device
-    stream: Stream | None  # where it was used last, for other libraries
-    share: Share | None  # once there are shared handles
-
     def __init__(self, device: Device, name: str, nbytes: int, ptr: int) -> None:
         self.device = device
-        self.name = name
+        self.name = name  # for messages and traces
         self.nbytes = nbytes
-        self.ptr = ptr
-        self.stream = self.share = None
+        self.ptr = ptr  # its address on the device
+        self.stream: Stream | None = None  # where it was used last, for other libraries
+        self.share: Share | None = None  # once there are shared handles
 
 
 class NullMemory:

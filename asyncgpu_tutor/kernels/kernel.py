@@ -188,7 +188,7 @@ class Kernel:
         if nulls:
             with suppress(HasOperationError):
                 return self._without(nulls)._launch(frame, *call)
-        return _Deferred(self._without(nulls), frame, *call)
+        return _defer(self._without(nulls), frame, *call)
 
     def _without(self, nulls: tuple[int, ...]) -> Kernel:
         """The kernel as it is called with null pointers in these places: it has fewer arrays."""
@@ -217,7 +217,7 @@ class Kernel:
         if nulls:
             here = {parameters[place].name for place in self._places}
             shapes = {array: sizes for array, sizes in shapes.items() if array in here}
-        self._launch = launcher(signature, shapes, self._acceptors, Launch, self)
+        self._launch = launcher(signature, shapes, self._acceptors, _launch, self)
 
     def _load(self, device: Device) -> Function:
         """Compiled for this device, which is asked once: it has to find the whole source in its table."""
@@ -225,7 +225,9 @@ class Kernel:
         self._function = device.get_function(
             facts.source, facts.name, facts.reference, facts.contract
         )
-        self._home = ref(device)
+        # Each launch was held against the usual limits when it was built. A device with others is no home, so
+        # it is asked each time, and launches are held against its own.
+        self._home = ref(device) if device.limits is USUAL_LIMITS else _nowhere
         return self._function
 
     def _written(self) -> str:
@@ -264,33 +266,15 @@ class Launch(DeviceOp[Any]):
         "_shares",
     )
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        frame: FrameType,
-        how: tuple[Dim3, Dim3],
-        shared_mem: int,
-        args: tuple[Any, ...],
-        given: tuple[DeviceArray | Partition, ...],
-        arrays: tuple[DeviceArray, ...],
-        shares: tuple[Share | None, ...],
-    ) -> None:
-        # What DeviceOp's constructor does, without a call of it.
-        self._label = kernel._facts.name
-        self._where = frame.f_code
-        self._at = frame.f_lasti
-        self._used = False
-        self._kernel = kernel
-        self._how = how  # grid and block
-        self._shared_mem = shared_mem
-        self._args = args  # for a device: numbers and memory
-        self._given = given  # the arrays, in the form in which they were given
-        self._arrays = arrays  # their handles
-        self._shares = (
-            shares  # one for each shared handle, which is counted once more while this lives
-        )
-        self._index: int | None = None  # which of the arrays it yields alone
-        self._ran = False
+    _kernel: Kernel
+    _how: tuple[Dim3, Dim3]  # grid and block
+    _shared_mem: int
+    _args: tuple[Any, ...]  # for a device: numbers and memory
+    _given: tuple[DeviceArray | Partition, ...]  # the arrays, in the form in which they were given
+    _arrays: tuple[DeviceArray, ...]  # their handles
+    _shares: tuple[Share | None, ...]  # by which it counts as one more shared handle while it lives
+    _index: int | None  # which of the arrays it yields alone
+    _ran: bool
 
     def output(self, name: str | None = None) -> DeviceOp[DeviceArray]:
         """Yield the array that the kernel writes, whole, and nothing else; returns itself.
@@ -338,9 +322,10 @@ class Launch(DeviceOp[Any]):
         self._ran = True
         device, run, user = context.device, context._run, context._user
         grid, block = self._how
-        if device.limits is not USUAL_LIMITS:  # held against those already
+        function = kernel._function
+        if kernel._home() is not device:
+            function = kernel._load(device)
             check_limits(kernel.name, grid, block, self._shared_mem, device.limits)
-        function = kernel._function if kernel._home() is device else kernel._load(device)
         for array in arrays:
             memory, owner = array._memory, array._owner
             if memory.device is not device or (owner is not None and (run.outlives or owner._gone)):
@@ -375,30 +360,6 @@ class _Deferred(Launch):
 
     __slots__ = ()
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        frame: FrameType,
-        grid: Any,
-        block: Any,
-        shared_mem: int,
-        args: tuple[Any, ...],
-    ) -> None:
-        if grid is not None:
-            grid = as_dim3("grid", grid)
-        if block is not None:
-            block = as_dim3("block", block)
-        check_limits(kernel.name, (1, 1, 1), block or (1, 1, 1), shared_mem, USUAL_LIMITS)
-        known: list[Any] = [
-            arg if isinstance(arg, DeviceOp) else accept(arg)
-            for accept, arg in zip(kernel._acceptors, args, strict=True)
-        ]
-        taken = take(known, f"into {kernel.name}()")
-        arrays = [arg.array if type(arg) is Partition else arg for arg in taken]
-        held = tuple([array for array in arrays if type(array) is DeviceArray])
-        how: Any = (grid, block)
-        super().__init__(kernel, frame, how, shared_mem, tuple(taken), (), held, ())
-
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         parts: list[DeviceOp[Any]] = [arg for arg in self._args if isinstance(arg, DeviceOp)]
         return tuple(parts)
@@ -420,6 +381,51 @@ class _Deferred(Launch):
         launch._used = True
         launch._index = self._index
         return launch._enqueue(context)
+
+
+def _launch(
+    kernel: Kernel,
+    frame: FrameType,
+    how: tuple[Any, Any],
+    shared_mem: int,
+    args: tuple[Any, ...],
+    given: tuple[DeviceArray | Partition, ...],
+    arrays: tuple[DeviceArray, ...],
+    shares: tuple[Share | None, ...],
+    kind: type[Launch] = Launch,
+) -> Launch:
+    """A launch whose arguments are right."""
+    launch = kind()
+    launch._built(kernel._facts.name, frame)
+    launch._kernel = kernel
+    launch._how = how
+    launch._shared_mem = shared_mem
+    launch._args = args
+    launch._given = given
+    launch._arrays = arrays
+    launch._shares = shares
+    launch._index = None
+    launch._ran = False
+    return launch
+
+
+def _defer(
+    kernel: Kernel, frame: FrameType, grid: Any, block: Any, shared_mem: int, args: tuple[Any, ...]
+) -> Launch:
+    """A launch with operations among its arguments."""
+    if grid is not None:
+        grid = as_dim3("grid", grid)
+    if block is not None:
+        block = as_dim3("block", block)
+    check_limits(kernel.name, (1, 1, 1), block or (1, 1, 1), shared_mem, USUAL_LIMITS)
+    known: list[Any] = [
+        arg if isinstance(arg, DeviceOp) else accept(arg)
+        for accept, arg in zip(kernel._acceptors, args, strict=True)
+    ]
+    taken = take(known, f"into {kernel.name}()")
+    arrays = [arg.array if type(arg) is Partition else arg for arg in taken]
+    held = tuple([array for array in arrays if type(array) is DeviceArray])
+    return _launch(kernel, frame, (grid, block), shared_mem, tuple(taken), (), held, (), _Deferred)
 
 
 def _nowhere() -> None:

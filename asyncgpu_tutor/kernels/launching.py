@@ -70,7 +70,7 @@ def launcher(
         "differ": partial(differ, signature.name),
         "check_limits": check_limits,
         "usual": USUAL_LIMITS,
-        "miscounted": partial(miscounted, signature),
+        "miscounted": signature.miscounted,
     }
     given = _listed("p", range(len(parameters)))
     # `part` is the one partition among the arguments; where there are more, they have to agree.
@@ -101,7 +101,7 @@ def launcher(
     changed = [f"{now} is not known_{name}" for name, now in same.items()]
     space["known"] = (None,) * (len(same) + 1)
     lines += [
-        "if part is not None and grid is None and block is None: how = part._blocks.how",
+        "if part is not None and grid is None and block is None: how = part.how",
         f"else: how = configuration(name, ({given}), grid, block)",
         "global known",
         f"known_how, {known} = known",

@@ -51,4 +51,4 @@ __all__ = [
     "zip",
 ]
 
-DeviceOp._make = Makers(SharedOp, unzip, entry, Download, prepare, graph_on)
+DeviceOp._make = Makers(SharedOp, unzip, entry, d2h, prepare, graph_on)

@@ -8,12 +8,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import FrameType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, borrowed_in
+from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, borrowed_in, handle
 from asyncgpu_tutor.devices.protocol import Memory
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
@@ -25,8 +25,9 @@ from asyncgpu_tutor.errors import (
 from asyncgpu_tutor.ops.fill_kernels import RANDN, FillKernel, arange_source, fill_source
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
-from asyncgpu_tutor.run import ExecutionContext
+from asyncgpu_tutor.run import ExecutionContext, check_out
 
+M = TypeVar("M", bound="Make")
 Shape = int | tuple[int, ...]
 BLOCK = 256
 # One integer type for each width: a fill copies bits, so it works for every dtype of that width.
@@ -56,26 +57,10 @@ class Make(DeviceOp[DeviceArray]):
 
     __slots__ = ("_dtype", "_name", "_nbytes", "_shape")
 
-    def __init__(
-        self,
-        label: str,
-        shape: Shape,
-        dtype: npt.DTypeLike,
-        name: str | None,
-        frame: FrameType,
-    ) -> None:
-        sizes = shape if type(shape) is tuple else as_shape(shape)
-        kind: Any = dtype
-        try:
-            self._shape, self._dtype, self._nbytes = _plan(label, kind, *sizes)
-        except TypeError:  # it cannot be looked up, or is no such thing at all
-            self._shape, self._dtype, self._nbytes = _plan.__wrapped__(label, dtype, *sizes)
-        self._name = name or label
-        # What DeviceOp's constructor does, without a call of it.
-        self._label = label
-        self._where = frame.f_code
-        self._at = frame.f_lasti
-        self._used = False
+    _shape: tuple[int, ...]
+    _dtype: np.dtype[Any]
+    _nbytes: int
+    _name: str
 
     def _yields(self) -> str:
         return f"{self._shape} {self._dtype}"
@@ -87,7 +72,7 @@ class Make(DeviceOp[DeviceArray]):
             raise CaptureError(f"{self._label}(): {error}") from None
         if self._nbytes:
             self._fill(context, memory)
-        return DeviceArray(memory, self._shape, self._dtype)
+        return handle(memory, self._shape, self._dtype)
 
     @abstractmethod
     def _fill(self, context: ExecutionContext, memory: Memory) -> None:
@@ -108,49 +93,41 @@ class Upload(Make):
 
     __slots__ = ("_host",)
 
-    def __init__(self, host: npt.NDArray[Any], name: str | None, frame: FrameType) -> None:
-        super().__init__("h2d", host.shape, host.dtype, name, frame)
-        self._host = host
+    _host: npt.NDArray[Any]
 
     def _fill(self, context: ExecutionContext, memory: Memory) -> None:
         context._upload(memory, self._host)
 
 
 class Fill(Make):
-    """Filled by a kernel.
-
-    Parameters
-    ----------
-    kernel : FillKernel
-    scalars : tuple
-        What it takes between the number of elements and the array.
-    each : int
-        How many elements a thread writes.
-    """
+    """Filled by a kernel."""
 
     __slots__ = ("_each", "_kernel", "_scalars")
 
-    def __init__(
-        self,
-        label: str,
-        shape: Shape,
-        dtype: npt.DTypeLike,
-        name: str | None,
-        frame: FrameType,
-        kernel: FillKernel,
-        scalars: tuple[Any, ...],
-        each: int = 1,
-    ) -> None:
-        super().__init__(label, shape, dtype, name, frame)
-        self._kernel = kernel
-        self._scalars = scalars
-        self._each = each
+    _kernel: FillKernel
+    _scalars: tuple[Any, ...]  # what it takes between the number of elements and the array
+    _each: int  # how many elements a thread writes
 
     def _fill(self, context: ExecutionContext, memory: Memory) -> None:
         function = context.device.get_function(self._kernel.source, self._kernel.name)
         size = self._nbytes // self._dtype.itemsize
         grid = (-(-size // (BLOCK * self._each)), 1, 1)
-        context._launch(function, grid, (BLOCK, 1, 1), (np.uint64(size), *self._scalars, memory))
+        context.launch(function, grid, (BLOCK, 1, 1), (np.uint64(size), *self._scalars, memory))
+
+
+def _make(
+    op: M, label: str, shape: Shape, dtype: npt.DTypeLike, name: str | None, frame: FrameType
+) -> M:
+    """Fill in a new operation."""
+    sizes = shape if type(shape) is tuple else as_shape(shape)
+    kind: Any = dtype
+    try:
+        op._shape, op._dtype, op._nbytes = _plan(label, kind, *sizes)
+    except TypeError:  # it cannot be looked up, or is no such thing at all
+        op._shape, op._dtype, op._nbytes = _plan.__wrapped__(label, dtype, *sizes)
+    op._name = name or label
+    op._built(label, frame)
+    return op
 
 
 class Take(DeviceOp[tuple[Any, ...]]):
@@ -179,7 +156,7 @@ class Take(DeviceOp[tuple[Any, ...]]):
                     array._undo_take()
             raise
         self._act = act
-        super().__init__(label)
+        self._built(label, sys._getframe(2))
 
     def _arity(self) -> int:
         return 2
@@ -196,6 +173,21 @@ class Take(DeviceOp[tuple[Any, ...]]):
             raise CaptureError(f"{self._label}(): {error}") from None
 
 
+def _fill(
+    label: str,
+    shape: Shape,
+    dtype: npt.DTypeLike,
+    name: str | None,
+    frame: FrameType,
+    kernel: FillKernel,
+    scalars: tuple[Any, ...],
+    each: int = 1,
+) -> Fill:
+    op = Fill()
+    op._kernel, op._scalars, op._each = kernel, scalars, each
+    return _make(op, label, shape, dtype, name, frame)
+
+
 def h2d(host: npt.ArrayLike, name: str | None = None) -> DeviceOp[DeviceArray]:
     """Copy a host array to a new device array.
 
@@ -210,7 +202,14 @@ def h2d(host: npt.ArrayLike, name: str | None = None) -> DeviceOp[DeviceArray]:
     name : str, optional
         For messages and traces.
     """
-    return Upload(np.asarray(host), name, sys._getframe(1))
+    return upload(np.asarray(host), name, sys._getframe(1))
+
+
+def upload(host: npt.NDArray[Any], name: str | None, frame: FrameType) -> Upload:
+    """As `h2d`, built by the code of `frame`."""
+    op = Upload()
+    op._host = host
+    return _make(op, "h2d", host.shape, host.dtype, name, frame)
 
 
 def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt.NDArray[Any]]:
@@ -223,14 +222,35 @@ def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt
     out : numpy.ndarray, optional
         Where to, of the array's shape and dtype; `pinned` makes one. Without it each run gets a new array.
     """
-    return Download(array, out)
+    if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        raise ArrayDTypeError(
+            f"d2h copies a DeviceArray to the host, and got {_kind(array)}. "
+            + "A launch yields all its arrays: take the one that it writes, as with launch.output(). "
+            * isinstance(array, tuple)
+            + "Call unpartition() on a Partition; use op.to_host() on an operation."
+        )
+    if out is not None:
+        array._check()
+        check_out(array, out)  # a wrong call moves nothing
+    array._spend("into d2h()")
+    op = Download()
+    op._built("d2h", sys._getframe(1))
+    op._array = array
+    op._share = array._share
+    op._ran = False
+    op._out = out
+    return op
+
+
+def _kind(thing: object) -> str:
+    return "an operation" if isinstance(thing, DeviceOp) else type(thing).__name__
 
 
 def zeros(
     shape: Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
 ) -> DeviceOp[DeviceArray]:
     """A new array of zeros, by a memset."""
-    return Zeros("zeros", shape, dtype, name, sys._getframe(1))
+    return _make(Zeros(), "zeros", shape, dtype, name, sys._getframe(1))
 
 
 def full(
@@ -263,7 +283,7 @@ def _full(
             f"{label} fills an array of {kind} with one number, and got {fill_value!r}: {error}"
         ) from None
     bits: Any = filler.view(f"u{kind.itemsize}")[()]
-    return Fill(label, shape, kind, name, frame, fill_source(BITS[kind.itemsize]), (bits,))
+    return _fill(label, shape, kind, name, frame, fill_source(BITS[kind.itemsize]), (bits,))
 
 
 def arange(
@@ -289,7 +309,7 @@ def arange(
 
     scalars: Any = (kind.type(start), kind.type(step))
     frame = sys._getframe(1)
-    return Fill("arange", stop, kind, name, frame, arange_source(COUNTING[kind.name]), scalars)
+    return _fill("arange", stop, kind, name, frame, arange_source(COUNTING[kind.name]), scalars)
 
 
 def randn(
@@ -312,7 +332,7 @@ def randn(
     scalars = (np.uint64(seed), np.float32(mean), np.float32(std))
 
     frame = sys._getframe(1)
-    return Fill("randn", shape, np.float32, name, frame, RANDN, scalars, each=4)
+    return _fill("randn", shape, np.float32, name, frame, RANDN, scalars, each=4)
 
 
 def memcpy(

@@ -36,6 +36,7 @@ class _Group(DeviceOp[tuple[Any, ...]]):
         self._at = frame.f_lasti
         self._used = False
         self._arms = arms
+        self._built(label, sys._getframe(2))
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         return self._arms

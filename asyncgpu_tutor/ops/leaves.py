@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, borrowed_in
-from asyncgpu_tutor.errors import ArrayDTypeError, UseAfterMoveError
+from asyncgpu_tutor.devices.protocol import Share
+from asyncgpu_tutor.errors import UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
-from asyncgpu_tutor.run import ExecutionContext, check_out
+from asyncgpu_tutor.run import ExecutionContext
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ class Value(DeviceOp[T]):
     __slots__ = ("_item",)
 
     def __init__(self, item: T) -> None:
-        super().__init__("value")
+        self._built("value", sys._getframe(2))
         self._used = True  # it describes no work that could have been forgotten
         self._item = item
 
@@ -42,15 +43,11 @@ class WithContext(DeviceOp[T]):
     __slots__ = ("_function",)
 
     def __init__(self, function: Callable[[ExecutionContext], DeviceOp[T]]) -> None:
-        super().__init__("with_context", sys._getframe(2))
+        self._built("with_context", sys._getframe(2))
         self._function = function
 
     def _enqueue(self, context: ExecutionContext) -> T:
         return evaluate(as_op(self._function(context), self._function), context)
-
-
-def _kind(thing: object) -> str:
-    return "an operation" if isinstance(thing, DeviceOp) else type(thing).__name__
 
 
 class Download(DeviceOp[npt.NDArray[Any]]):
@@ -58,29 +55,10 @@ class Download(DeviceOp[npt.NDArray[Any]]):
 
     __slots__ = ("_array", "_out", "_ran", "_share")
 
-    def __init__(self, array: DeviceArray, out: npt.NDArray[Any] | None = None) -> None:
-        if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            several = isinstance(array, tuple)
-            raise ArrayDTypeError(
-                f"d2h copies a DeviceArray to the host, and got {_kind(array)}. "
-                + "A launch yields all its arrays: take the one that it writes, as with launch.output(). "
-                * several
-                + "Call unpartition() on a Partition; use op.to_host() on an operation."
-            )
-        if out is not None:
-            array._check()
-            check_out(array, out)  # a wrong call moves nothing
-        array._spend("into d2h()")
-        frame = sys._getframe(2)
-        # What DeviceOp's constructor does, without a call of it.
-        self._label = "d2h"
-        self._where = frame.f_code
-        self._at = frame.f_lasti
-        self._used = False
-        self._array = array
-        self._share = array._share  # counted once more while this lives
-        self._ran = False
-        self._out = out
+    _array: DeviceArray
+    _out: npt.NDArray[Any] | None
+    _share: Share | None  # by which it counts as one more shared handle while it lives
+    _ran: bool
 
     def _borrowed(self) -> Iterator[str]:
         return borrowed_in((self._array,))

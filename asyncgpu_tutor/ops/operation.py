@@ -7,7 +7,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
-from functools import partial
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, cast, overload
 
@@ -18,7 +17,6 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.protocol import Stream
 from asyncgpu_tutor.errors import NeverRunWarning, NotAnOperationError, NotDataError
 from asyncgpu_tutor.run import (
-    Body,
     ExecutionContext,
     Run,
     adopt_stream,
@@ -69,24 +67,19 @@ class DeviceOp(Generic[T]):
     The result type is what the one who runs it receives. The functions of `and_then` and `map` run when
     the work is submitted, and get handles: device arrays that are not written yet, and `HostArray` in
     place of NumPy arrays.
-
-    Parameters
-    ----------
-    label : str
-        Its name in messages, traces and NVTX ranges.
-    frame : FrameType, optional
-        Of the code that builds it, which the warning names. By default that of the function that was called
-        to make a leaf: three calls up.
     """
 
     __slots__ = ("__weakref__", "_at", "_label", "_used", "_where")
 
     _make: ClassVar[Makers]
 
-    def __init__(self, label: str, frame: FrameType | None = None) -> None:
+    def _built(self, label: str, frame: FrameType) -> None:
+        """What it is called, and by what code it is built, which the warning names.
+
+        There is no constructor: Python calls one through C (up to 3.12), which takes half as long again as a
+        function that fills in a new object, and operations and handles are made all the time.
+        """
         self._label = label
-        if frame is None:
-            frame = sys._getframe(3)
         # Not the frame itself, which would keep all of its variables alive.
         self._where = frame.f_code
         self._at = frame.f_lasti
@@ -101,9 +94,9 @@ class DeviceOp(Generic[T]):
     def _enqueue(self, context: ExecutionContext) -> T:
         """Enqueue the work on the context's stream, and return handles to its results."""
 
-    def _body(self) -> Body[T]:
-        """What enqueues it where it is the whole run, and not a part of one."""
-        return partial(evaluate, self)
+    def _run(self, context: ExecutionContext) -> T:
+        """Enqueue it where it is the whole run, and not a part of one."""
+        return evaluate(self, context)
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         """The operations that this one is made of."""
@@ -182,17 +175,17 @@ class DeviceOp(Generic[T]):
 
         `function` runs at submission. It must return a `DeviceOp`; wrap plain values in `value`.
         """
-        return Bind(self, function)
+        return _bind(self, function)
 
     def and_then_with_context(
         self, function: Callable[[ExecutionContext, T], DeviceOp[U]]
     ) -> DeviceOp[U]:
         """As `and_then`; `function` also gets the `ExecutionContext`, first."""
-        return Bind(self, function, with_context=True)
+        return _bind(self, function, with_context=True)
 
     def map(self, function: Callable[[T], U]) -> DeviceOp[U]:
         """Transform the result handle on the host; no GPU work. `function` runs at submission."""
-        return Bind(self, function, maps=True)
+        return _bind(self, function, maps=True)
 
     def shared(self) -> SharedOp[T]:
         """An operation that runs this one at most once, however often it is used itself.
@@ -261,7 +254,7 @@ class DeviceOp(Generic[T]):
 
     def to_host(self: DeviceOp[DeviceArray]) -> DeviceOp[npt.NDArray[Any]]:
         """The array, copied to the host: a NumPy array for the one who runs it."""
-        return Bind(self, self._make.download)
+        return _bind(self, self._make.download)
 
     # ------------------------------------------------------------------ running
     def sync(self, policy: SchedulingPolicy | None = None) -> T:
@@ -276,12 +269,12 @@ class DeviceOp(Generic[T]):
         """
         forbid_nested_wait("sync()")
         stream, policy = choose(policy)
-        return wait(submit(self._body(), stream, policy, self._label, "sync()", True))
+        return wait(submit(self._run, stream, policy, self._label, "sync()", True))
 
     def sync_on(self, stream: object) -> T:
         """Run on this stream, and block until it is done. Also takes a `cupy.cuda.Stream`."""
         mine = adopt_stream(stream)
-        return wait(submit(self._body(), mine, None, self._label, "sync_on()", True))
+        return wait(submit(self._run, mine, None, self._label, "sync_on()", True))
 
     def async_on(self, stream: object) -> T:
         """Submit to this stream and return handles at once.
@@ -290,14 +283,14 @@ class DeviceOp(Generic[T]):
         result can be read after `stream.synchronize()`.
         """
         mine = adopt_stream(stream)
-        submission = submit(self._body(), mine, None, self._label)
+        submission = submit(self._run, mine, None, self._label)
         submission.forsaken = True
         return submission.release()
 
     def schedule(self, policy: SchedulingPolicy | None = None) -> DeviceFuture[T]:
         """Let the policy, or the current one, choose the stream now; run when the future is first awaited."""
         stream, policy = choose(policy)
-        return DeviceFuture(self._body(), stream, policy, self._label)
+        return DeviceFuture(self._run, stream, policy, self._label)
 
     def into_future(self) -> DeviceFuture[T]:
         """`schedule` with the current policy."""
@@ -344,26 +337,10 @@ class Bind(DeviceOp[U]):
 
     __slots__ = ("_function", "_maps", "_source", "_with_context")
 
-    def __init__(
-        self,
-        source: DeviceOp[Any],
-        function: Callable[..., Any],
-        maps: bool = False,
-        with_context: bool = False,
-    ) -> None:
-        if type(function) is not FunctionType and not callable(function):
-            raise NotAnOperationError(
-                f"and_then and map take a function, and got {_brief(function)}: write "
-                ".and_then(lambda result: ...), or agt.zip(a, b) for two operations in order"
-            )
-        # This stands in for DeviceOp's constructor, because chains are made of these.
-        self._label = source._label
-        self._used = False
-        source._used = True
-        self._source = source
-        self._function = function
-        self._maps = maps
-        self._with_context = with_context
+    _source: DeviceOp[Any]
+    _function: Callable[..., Any]
+    _maps: bool
+    _with_context: bool
 
     def _origin(self) -> tuple[CodeType, int]:
         # A chain was built where it begins.
@@ -386,6 +363,29 @@ class Bind(DeviceOp[U]):
 
     def _enqueue(self, context: ExecutionContext) -> U:
         return evaluate(self, context)
+
+
+def _bind(
+    source: DeviceOp[Any],
+    function: Callable[..., Any],
+    maps: bool = False,
+    with_context: bool = False,
+) -> Bind[Any]:
+    """A chain goes on."""
+    if type(function) is not FunctionType and not callable(function):
+        raise NotAnOperationError(
+            f"and_then and map take a function, and got {_brief(function)}: write "
+            ".and_then(lambda result: ...), or agt.zip(a, b) for two operations in order"
+        )
+    bind: Bind[Any] = Bind()
+    bind._label = source._label
+    bind._used = False
+    bind._source = source
+    bind._function = function
+    bind._maps = maps
+    bind._with_context = with_context
+    source._used = True
+    return bind
 
 
 def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape
+from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, handle
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.run import current_device
 
@@ -62,7 +62,7 @@ def mapped(host: npt.NDArray[Any], name: str = "mapped") -> DeviceArray:
         )
     device = current_device()
     memory = device.map_host(host, name)
-    return DeviceArray(memory, host.shape, host.dtype)
+    return handle(memory, host.shape, host.dtype)
 
 
 def is_foreign(thing: object) -> bool:
@@ -95,4 +95,4 @@ def asarray(foreign: object, name: str = "array") -> DeviceArray:
         )
     memory, shape, dtype = adopted
     memory.name = name
-    return DeviceArray(memory, shape, dtype)
+    return handle(memory, shape, dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
@@ -17,7 +18,6 @@ from asyncgpu_tutor.errors import (
 )
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run import (
-    Body,
     Capture,
     CaptureStream,
     ExecutionContext,
@@ -180,13 +180,10 @@ class _Launch(DeviceOp[T]):
     __slots__ = ("_what",)
 
     def __init__(self, what: Replayed[T]) -> None:
-        super().__init__(what.label)
+        self._built(what.label, sys._getframe(2))
         self._what = what
 
-    def _body(self) -> Body[T]:
-        return self._alone
-
-    def _alone(self, context: ExecutionContext) -> Any:
+    def _run(self, context: ExecutionContext) -> Any:
         self._used = True
         return self._what._enqueue(context)
 

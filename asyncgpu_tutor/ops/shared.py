@@ -29,8 +29,8 @@ class _Once(DeviceOp[T]):
 
     __slots__ = ("_error", "_handles", "_length", "_source", "_use")
 
-    def __init__(self, source: DeviceOp[T], frame: FrameType | None = None) -> None:
-        super().__init__(source._label, frame)
+    def __init__(self, source: DeviceOp[T], frame: FrameType) -> None:
+        self._built(source._label, frame)
         source._used = True
         self._source: DeviceOp[T] | None = source
         self._length = source._arity()
@@ -158,8 +158,8 @@ class _Entry(DeviceOp[Any]):
 
     __slots__ = ("_index", "_ran", "_source")
 
-    def __init__(self, source: _Once[Any], index: int) -> None:
-        super().__init__(source._label)
+    def __init__(self, source: _Once[Any], index: int, frame: FrameType) -> None:
+        self._built(source._label, frame)
         self._used = True  # the source warns, where none of its entries is ever used
         self._source = source
         self._index = index
@@ -238,4 +238,4 @@ def unzip(op: DeviceOp[Any], count: int | None, frame: FrameType) -> tuple[Devic
             f"how many entries {op.label!r} yields is not known before it runs: say unzip(2)"
         )
     source: _Once[Any] = _Unzipped(op, frame)
-    return tuple(_Entry(source, index) for index in range(length))
+    return tuple(_Entry(source, index, frame) for index in range(length))

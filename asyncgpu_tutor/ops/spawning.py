@@ -46,7 +46,7 @@ def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Ta
             "spawn() needs a running event loop: call it in an async function, or use op.sync()"
         ) from None
     stream, chosen = choose(policy)
-    future = DeviceFuture(op._body(), stream, chosen, op.label, spawned=True)
+    future = DeviceFuture(op._run, stream, chosen, op.label, spawned=True)
     return loop.create_task(_drive(future), name=op.label)
 
 

@@ -15,7 +15,7 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, borrowed_in
 from asyncgpu_tutor.arrays.textures import Texture
 from asyncgpu_tutor.cuda_c import TextureForm
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError
-from asyncgpu_tutor.ops.array_operations import Upload
+from asyncgpu_tutor.ops.array_operations import upload
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.ops.pinned import asarray, is_foreign
 from asyncgpu_tutor.run import ExecutionContext
@@ -36,7 +36,7 @@ class _MakeTexture(DeviceOp[Texture]):
         else:
             self._source = source
             source._used = True
-        super().__init__("texture", frame)
+        self._built("texture", frame)
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         return (self._source,) if isinstance(self._source, DeviceOp) else ()
@@ -147,4 +147,4 @@ def texture(
         return make(asarray(array))
     host = np.asarray(array)
     _form(host.shape, host.dtype, options)
-    return make(Upload(host, "texture", frame))
+    return make(upload(host, "texture", frame))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape
+from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, handle
 from asyncgpu_tutor.arrays.host import HostArray, written_by
 from asyncgpu_tutor.devices.protocol import (
     Call,
@@ -143,7 +143,7 @@ class ExecutionContext:
         kind = np.dtype(dtype)
         if type(shape) is not tuple:
             shape = as_shape(shape)
-        return DeviceArray(self._allocate(math.prod(shape) * kind.itemsize, name), shape, kind)
+        return handle(self._allocate(math.prod(shape) * kind.itemsize, name), shape, kind)
 
     def _allocate(self, nbytes: int, name: str) -> Memory:
         """Memory that nothing has written to."""
@@ -248,10 +248,10 @@ class ExecutionContext:
         function: Function,
         grid: Dim3,
         block: Dim3,
-        args: Sequence[DeviceArray | np.generic],
+        args: Sequence[DeviceArray | Memory | np.generic],
         shared_mem: int = 0,
     ) -> None:
-        """Enqueue one launch of a compiled kernel."""
+        """Enqueue one launch of a compiled kernel. Memory in place of an array is kept alive already."""
         passed: list[Any] = [
             self._touch(arg) if isinstance(arg, DeviceArray) else arg for arg in args
         ]

@@ -9,9 +9,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from asyncgpu_tutor.devices.protocol import Device, Stream
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated.stream import SimStream
 from asyncgpu_tutor.errors import DeviceMismatchError, DeviceUnavailableError, UsageError
 from asyncgpu_tutor.scheduling import SchedulingPolicy, StreamPoolRoundRobin
 
@@ -21,11 +23,13 @@ _FORM = re.compile(r"auto|(sim|cuda)(:[0-9]+)?")
 FORMS = "'auto', 'sim', 'sim:1', 'cuda' or 'cuda:1'"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Choice:
     device: Device | None = None
     policy: SchedulingPolicy | None = None
     default: SchedulingPolicy | None = None  # of a device that nobody else knows
+    # The policy that was found with this choice in a scope, and with what choice of the process.
+    found: tuple[_Choice, SchedulingPolicy] | None = None
 
 
 _machine = Machine()
@@ -33,6 +37,7 @@ _devices: dict[str, Device] = {}
 _policies: dict[str, SchedulingPolicy] = {}
 _process = _Choice()
 _NOTHING = _Choice()
+_streams: set[type] = {SimStream}  # classes of our own
 _openings: list[Callable[[Device], None]] = []
 _scoped: ContextVar[_Choice] = ContextVar("asyncgpu_choice", default=_NOTHING)
 
@@ -65,9 +70,10 @@ def resolve(name: str | Device) -> Device:
     ordinal = int(number or "0")
     key = f"{kind}:{ordinal}"
     if key not in _devices:
-        _devices[key] = _sim(ordinal) if kind == "sim" else _cuda(ordinal)
+        device = _devices[key] = _sim(ordinal) if kind == "sim" else _cuda(ordinal)
+        _streams.add(type(device.default_stream))
         for opened in _openings:
-            opened(_devices[key])
+            opened(device)
     return _devices[key]
 
 
@@ -151,7 +157,15 @@ def _private_default(device: Device) -> SchedulingPolicy | None:
 
 def current_policy() -> SchedulingPolicy:
     """The policy that operations use unless told otherwise."""
-    device = current_device()
+    scoped = _scoped.get()
+    found = scoped.found
+    if found is None or found[0] is not _process:
+        policy = _find_policy(current_device())
+        found = scoped.found = (_process, policy)
+    return found[1]
+
+
+def _find_policy(device: Device) -> SchedulingPolicy:
     for choice in (_scoped.get(), _process):
         policy = choice.policy
         if policy is not None and (not policy.bound or policy.device is device):
@@ -213,6 +227,9 @@ def adopt_stream(stream: object, device: Device | None = None) -> Stream:
     DeviceMismatchError
         If none of them knows it.
     """
+    known: Any = stream
+    if type(stream) in _streams and (device is None or known.device is device):
+        return known
     home = current_device() if device is None else device
     adopted = home.adopt_stream(stream)
     if adopted is not None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.arrays import handles as room
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, noting_moves
 from asyncgpu_tutor.cuda_c import read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Memory
@@ -45,7 +46,7 @@ ODD = np.dtype(np.float32, metadata={"equal": "and not the same object"})
 def a_handle(dtype: Any, size: int = 4, mode: str = "owned") -> DeviceArray:
     """Of no device: nothing is enqueued here."""
     none: Any = None
-    array = DeviceArray(Memory(none, "x", 0, 0), (size,), np.dtype(dtype))
+    array = room.handle(Memory(none, "x", 0, 0), (size,), np.dtype(dtype))
     if mode == "shared":
         return array.share()
     if mode == "borrowed":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -36,7 +36,7 @@ from asyncgpu_tutor.cuda_c.text.lexer import tokenise
 from asyncgpu_tutor.cuda_c.text.preprocessor import preprocess
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
 from asyncgpu_tutor.cuda_c.types import TEXTURE, Array, CType, Pointer, Scalar, Struct, spelled
-from asyncgpu_tutor.errors import KernelCompileError, UnsupportedFeatureError
+from asyncgpu_tutor.errors import KernelCompileError, UnsupportedFeatureError, UsageError
 
 PLACED = {"__constant__", "__device__", "__managed__"}
 
@@ -74,6 +74,11 @@ class Signature:
     name: str
     parameters: tuple[Parameter, ...]
     variables: tuple[Global, ...] = ()
+
+    def miscounted(self, args: Sequence[object]) -> UsageError:
+        """For a call with too many arguments, or too few."""
+        names, count = ", ".join(p.name for p in self.parameters), len(self.parameters)
+        return UsageError(f"{self.name}() takes {count} arguments ({names}), and got {len(args)}")
 
 
 def variable_of(name: str, ctype: CType, constant: bool) -> Global | None:

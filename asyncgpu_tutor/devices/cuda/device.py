@@ -61,28 +61,29 @@ class CupyMemory(Memory):
     where the list is empty. Memory of others has no home.
     """
 
-    __slots__ = ("_home", "pointer")
+    __slots__ = ("home", "pointer")
 
-    def __init__(
-        self,
-        device: CupyDevice,
-        name: str,
-        nbytes: int,
-        pointer: Any,
-        home: list[Any] | None = None,
-    ) -> None:
-        # What the constructor of `Memory` does, without a call of it.
-        self.device = device
-        self.name = name
-        self.nbytes = nbytes
-        self.ptr: int = pointer.ptr
-        self.stream = self.share = None
-        self.pointer = pointer  # CuPy's; it frees the memory when it goes
-        self._home = home
+    pointer: Any  # CuPy's; it frees the memory when it goes
+    home: list[Any] | None
 
     def __del__(self) -> None:
-        if self._home is not None:
-            self._home.append(self.pointer)
+        if self.home is not None:
+            self.home.append(self.pointer)
+
+
+def _memory(
+    device: CupyDevice, name: str, nbytes: int, pointer: Any, home: list[Any] | None = None
+) -> CupyMemory:
+    # A constructor would take longer: see `DeviceOp`.
+    memory = CupyMemory.__new__(CupyMemory)
+    memory.device = device
+    memory.name = name
+    memory.nbytes = nbytes
+    memory.ptr = pointer.ptr
+    memory.stream = memory.share = None
+    memory.pointer = pointer
+    memory.home = home
+    return memory
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -231,10 +232,10 @@ class CupyDevice:
         size = -(-nbytes // BLOCK)
         home = self._blocks[size]
         if home and self.journal is None:
-            return CupyMemory(self, name, nbytes, home.pop(), home)
+            return _memory(self, name, nbytes, home.pop(), home)
         start = time.perf_counter()
         block = home.pop() if home else self._block(size, nbytes, name)
-        memory = CupyMemory(self, name, nbytes, block, home)
+        memory = _memory(self, name, nbytes, block, home)
         self.note("call", f"malloc {name}", start)
         return memory
 
@@ -266,7 +267,7 @@ class CupyDevice:
                 f"this {type(foreign).__name__} of shape {array.shape} is not C-contiguous: make a "
                 "contiguous copy first"
             )
-        memory = CupyMemory(self, "array", array.nbytes, array.data)
+        memory = _memory(self, "array", array.nbytes, array.data)
         return memory, array.shape, array.dtype
 
     def export(self, array: Any) -> Any:
@@ -292,7 +293,7 @@ class CupyDevice:
                 f"and this one, of shape {host.shape}, is a part of another or not pinned"
             )
         place = cupy.cuda.UnownedMemory(address(host), max(host.nbytes, 1), host, self.ordinal)
-        return CupyMemory(self, name, host.nbytes, cupy.cuda.MemoryPointer(place, 0))
+        return _memory(self, name, host.nbytes, cupy.cuda.MemoryPointer(place, 0))
 
     async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
         """Give the event loop a turn when one is due; see `Device.until_waited_for`."""
@@ -384,7 +385,7 @@ class CupyDevice:
             module = function.kernel.module
             start = int(module.get_global_var(name))
             place = cupy.cuda.UnownedMemory(start, nbytes, module, self.ordinal)
-            return CupyMemory(self, name, nbytes, cupy.cuda.MemoryPointer(place, 0))
+            return _memory(self, name, nbytes, cupy.cuda.MemoryPointer(place, 0))
 
     def launch(
         self,

@@ -15,7 +15,6 @@ from typing import Any
 from cupy.cuda import driver
 
 from asyncgpu_tutor.cuda_c import Parameter, Signature
-from asyncgpu_tutor.errors import UsageError
 
 # NumPy's letters for its types are the struct module's. cuLaunchKernel takes each argument at its natural
 # alignment, which is what "@" means there.
@@ -65,7 +64,7 @@ class Packer:
             "rooms": [self._room],
             "another": partial(_room, layout.size, letters),
             "call": self.call,
-            "miscounted": partial(_miscounted, signature),
+            "miscounted": signature.miscounted,
         }
         # Written out, as a loop over the arguments takes longer than the driver's call.
         given = "".join(f"p{index}, " for index in range(len(parameters)))
@@ -109,10 +108,3 @@ def _room(size: int, letters: Sequence[str]) -> tuple[Any, int, Any]:
     ]
     table = (ctypes.c_void_p * max(len(letters), 1))(*(base + o for o in offsets))
     return room, ctypes.addressof(table), table
-
-
-def _miscounted(signature: Signature, args: Sequence[Any]) -> UsageError:
-    names = ", ".join(p.name for p in signature.parameters)
-    return UsageError(
-        f"{signature.name}() takes {len(signature.parameters)} arguments ({names}), and got {len(args)}"
-    )

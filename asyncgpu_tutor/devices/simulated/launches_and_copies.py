@@ -219,10 +219,7 @@ def kernel_launch(
     """
     parameters = function.signature.parameters
     if len(args) != len(parameters):
-        names = ", ".join(parameter.name for parameter in parameters)
-        raise UsageError(
-            f"{function.name}() takes {len(parameters)} arguments ({names}), and got {len(args)}"
-        )
+        raise function.signature.miscounted(args)
     written = [
         arg
         for arg, parameter in zip(args, parameters, strict=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asyncgpu_tutor.cuda_c import Counts, Limits, compile_source
+from asyncgpu_tutor.cuda_c import Counts, compile_source
 
-from .corpus import CASES, Case, source
+from .corpus import CASES, arguments, source
 from .support import HEAD, launch
-from .test_corpus import arguments
 
 N = 1024
 
@@ -274,22 +273,3 @@ def test_matrix_product_by_hand() -> None:
     assert c.load_bytes_needed == 2 * 64 * 64 * 4
     assert c.store_sectors == 64 * 64 * 4 // 32
     assert c.loop_iterations == 64 * 128
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.kernel)
-def test_counts_do_not_depend_on_the_batch(case: Case) -> None:
-    """All that is not sampled; where an atomic's order decides what a thread does, nothing is promised."""
-    if case.kernel in {"hash_insert", "bfs_level", "max_by_cas", "compact_positive"}:
-        return
-    results = [
-        launch(
-            compile_source(source(case.file), contract=True), case.kernel, case.grid, case.block, *arguments(case),
-            shared=case.shared, limits=Limits(batch_lanes=lanes),
-        ).counts
-        for lanes in (32, 32768)
-    ]  # fmt: skip
-    sampled = {f"{way}_{unit}" for way in ("load", "store") for unit in ("sectors", "lines")}
-    sampled |= {"chain_fresh_loads", "fresh_sectors"}
-    for name in Counts.__dataclass_fields__:
-        if name not in sampled | {"bank_conflicts", "lines"}:
-            assert getattr(results[0], name) == getattr(results[1], name), name

@@ -206,6 +206,16 @@ class TestIntegers:
             ("(int)(10000000000ll % 1000)", 0),
             ("true + true", 2),
             ("warpSize", 32),
+            ("INT_MAX", 2**31 - 1),
+            ("INT_MIN", -(2**31)),
+            ("(int)(UINT_MAX >> 1)", 2**31 - 1),
+            ("sizeof(uint8_t) + sizeof(int16_t) + sizeof(uint) + sizeof(int64_t)", 1 + 2 + 4 + 8),
+            ("(uint8_t)300 + (int8_t)200", 44 - 56),
+            ("LLONG_MAX > UINT32_MAX", 1),
+            ("isinf(INFINITY) && isnan(NAN) && -INFINITY < -FLT_MAX", 1),
+            ("(int)umin(3u, 5u) + (int)umax(3u, 5u)", 8),
+            ("(int)llmin(-3ll, 5ll) + (int)llmax(-3ll, 5ll)", 2),
+            ("(int)ullmin(3ull, 5ull) + (int)ullmax(3ull, 5ull)", 8),
         ],
     )
     def test_constant_expressions(self, expression: str, value: int) -> None:

@@ -40,14 +40,6 @@ def test_a_shared_source_runs_once(device: Device, users: int, streams: int) -> 
     assert len({s.stream for s in trace.find("add")}) == min(users, streams)
 
 
-def test_nothing_runs_before_the_first_use(device: Device) -> None:
-    with agt.record() as trace:
-        source = agt.ones((4,)).shared()
-        a, b = agt.zip(agt.ones((4,)), agt.zeros((4,))).unzip()
-    assert trace.device_spans == []
-    assert all(isinstance(op, agt.DeviceOp) for op in (source, a, b))
-
-
 def test_a_shared_array_comes_out_shared(device: Device) -> None:
     source = agt.zip(agt.ones((4,)), agt.value(3)).shared()
     first, number = source.sync()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import matplotlib as mpl
@@ -153,11 +151,6 @@ def test_each_kind_has_its_colour_and_its_pattern(kind: SpanKind) -> None:
     (drawn,) = collections(plot(Trace([one(kind)]), lanes=("host", "streams")), kind)
     assert to_hex(drawn.get_facecolor()[0]).upper() == KIND_LOOKS[kind].colour
     assert (drawn.get_hatch() or "") == KIND_LOOKS[kind].hatch
-
-
-def test_no_two_kinds_of_device_work_share_a_pattern() -> None:
-    patterns = [KIND_LOOKS[k].hatch for k in sorted(DEVICE_KINDS)]
-    assert len(set(patterns)) == len(patterns)
 
 
 def test_colours_by_operation_keep_the_patterns_of_kinds(mlp: Trace) -> None:
@@ -384,13 +377,6 @@ def test_a_mistake_leaves_no_figure_behind(mlp: Trace) -> None:
 
 
 # ------------------------------------------------------------------ what it does not do
-def test_importing_the_timeline_does_not_import_matplotlib() -> None:
-    code = (
-        "import sys, asyncgpu_tutor.traces.pictures as t, asyncgpu_tutor.traces.trace as tr; "
-        "t.alt_text(tr.Trace()); assert 'matplotlib' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_trace_draws_itself(mlp: Trace) -> None:

@@ -86,9 +86,7 @@ def test_the_functions_on_the_way_are_left_out_but_for_the_last(
 ) -> None:
     shown(shell, capsys, SETUP)
     lines = shown(
-        shell,
-        capsys,
-        "def inner():\n    agt.zeros(-1)\n\ndef outer():\n    inner()\n\nouter()",
+        shell, capsys, "def inner():\n    agt.zeros(-1)\n\ndef outer():\n    inner()\n\nouter()"
     )
 
     assert [line for line in lines if line.startswith("Cell")] == [

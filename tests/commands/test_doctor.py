@@ -284,9 +284,7 @@ def options(*words: str) -> doctor.argparse.Namespace:
     return parser.parse_args(words)
 
 
-def test_the_exit_code_says_whether_the_course_can_run(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_exit_code_says_whether_the_course_can_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor.run(options(), Told()) == 0
     assert "The course can run here" in capsys.readouterr().out
     assert doctor.run(options(), Told(packages={})) == 1

@@ -451,8 +451,7 @@ def test_a_file_may_add_forms_to_a_function_that_is_built_in() -> None:
         "__device__ float4 make_float4(float3 a, float b) { return make_float4(a.x, a.y, a.z, b); }"
     )
     got = body(
-        "x[i] = make_float4(make_float3(1, 2, 3), 4).w + make_float4(1, 2, 3, 5).w;",
-        before=before,
+        "x[i] = make_float4(make_float3(1, 2, 3), 4).w + make_float4(1, 2, 3, 5).w;", before=before
     )
     assert got[0].tolist() == [9] * 32
 

@@ -166,9 +166,7 @@ def test_what_no_compiler_takes(text: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("void (*f)(float&) = refer; float v; f(v);", "takes or returns references"),
-    ],
+    [("void (*f)(float&) = refer; float v; f(v);", "takes or returns references")],
 )
 def test_what_only_a_gpu_takes(text: str, message: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=message):

@@ -12,12 +12,7 @@ from asyncgpu_tutor.errors import ArrayShapeError
 def test_the_seeds_printed_values_come_out():
     inputs = seed_inputs()
     scores = reference_forward(inputs.batches, inputs.w0, inputs.w1)
-    expected = {
-        0: [0.00208, 0.0],
-        1: [0.0, 0.0],
-        2: [0.0, 0.00108, 0.00244],
-        3: [0.00244, 0.0025],
-    }
+    expected = {0: [0.00208, 0.0], 1: [0.0, 0.0], 2: [0.0, 0.00108, 0.00244], 3: [0.00244, 0.0025]}
     for batch, first in expected.items():
         np.testing.assert_allclose(scores[batch, : len(first)], first, atol=1e-8)
 

@@ -13,10 +13,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
-from asyncgpu_tutor.errors import (
-    NestedSyncError,
-    NotReadyError,
-)
+from asyncgpu_tutor.errors import NestedSyncError, NotReadyError
 
 from .test_graphs import N, arrays, into
 

@@ -16,12 +16,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import (
-    NeverRunWarning,
-    NotAnOperationError,
-    NotDataError,
-    UsageError,
-)
+from asyncgpu_tutor.errors import NeverRunWarning, NotAnOperationError, NotDataError, UsageError
 
 from .kernels import ADD, SCALE, kernel
 
@@ -197,9 +192,7 @@ def test_what_was_run_says_nothing(device: Device, does: Callable[[], object]) -
     assert [str(one.message) for one in said] == []
 
 
-def test_a_group_that_was_not_run_speaks_for_its_arms(
-    device: Device,
-) -> None:
+def test_a_group_that_was_not_run_speaks_for_its_arms(device: Device) -> None:
     one = agt.zeros((N,))
     with heard() as said:
         agt.zip(one, agt.zeros((N,)))

@@ -11,9 +11,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
-from asyncgpu_tutor.errors import (
-    OutOfBoundsError,
-)
+from asyncgpu_tutor.errors import OutOfBoundsError
 
 from .kernels import add
 from .test_failures import faulty

@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
-from asyncgpu_tutor.errors import (
-    OutOfMemoryError,
-)
+from asyncgpu_tutor.errors import OutOfMemoryError
 from asyncgpu_tutor.run.submission import REAP_ABOVE
 
 from .kernels import scale

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import (
-    NotReadyError,
-    UseAfterMoveError,
-)
+from asyncgpu_tutor.errors import NotReadyError, UseAfterMoveError
 
 from .kernels import add, scale
 from .test_waiting import slow

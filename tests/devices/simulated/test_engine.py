@@ -223,9 +223,7 @@ def test_whatever_is_submitted(jobs: list[Job]) -> None:
 
 
 @given(st.lists(JOB, max_size=15))
-def test_looking_more_often_changes_nothing(
-    jobs: list[Job],
-) -> None:
+def test_looking_more_often_changes_nothing(jobs: list[Job]) -> None:
     def run(step: float | None) -> Spans:
         bench = Bench()
         queues = [bench.engine.queue(0) for _ in range(4)]

@@ -62,7 +62,7 @@ class Bench:
         self.engine.submit(queue, Command("none", 0.0, op, awaits=event))
 
 
-# Commands: queue, name, us and more of `Bench.run`; from when to when each runs, and how long it waits for room.
+# Commands: queue, name, us and more of `Bench.run`; when each runs, and how long it waits for room.
 SCHEDULES: dict[str, tuple[list[tuple[Any, ...]], Spans, dict[str, float]]] = {
     "one queue is in order": ([(0, n, 2.0, 0.1) for n in "abc"], {"a": (0, 2), "b": (2, 4), "c": (4, 6)}, {}),
     "small kernels run side by side": (
@@ -73,7 +73,7 @@ SCHEDULES: dict[str, tuple[list[tuple[Any, ...]], Spans, dict[str, float]]] = {
     "the next begins while the last blocks end": (
         [(0, "a", 10.0, 1.0, "compute", 0.0, 2.0), (1, "b", 10.0, 1.0, "compute", 0.0, 2.0)],
         {"a": (0, 12), "b": (8, 20)}, {"b": 8}),
-    "a drain is no longer where nobody waits": ([(0, "a", 10.0, 1.0, "compute", 0.0, 4.0)], {"a": (0, 10)}, {}),
+    "a drain delays nobody by itself": ([(0, "a", 10.0, 1.0, "compute", 0.0, 4.0)], {"a": (0, 10)}, {}),
     # The small one would fit, but the block scheduler has not come to it.
     "places are handed out in order": (
         [(0, "a", 4.0, 0.75), (1, "b", 4.0, 0.5), (2, "c", 1.0, 0.1)],
@@ -85,7 +85,8 @@ SCHEDULES: dict[str, tuple[list[tuple[Any, ...]], Spans, dict[str, float]]] = {
         [(0, "in", 3.0, 0.0, "h2d"), (1, "also in", 3.0, 0.0, "h2d"), (2, "out", 3.0, 0.0, "d2h")],
         {"in": (0, 3), "also in": (3, 6), "out": (0, 3)}, {}),
     "nothing starts before it is enqueued": (
-        [(0, "a", 1.0, 0.0, "compute", 7.0), (0, "b", 1.0, 0.0, "compute", 7.5)], {"a": (7, 8), "b": (8, 9)}, {}),
+        [(0, "a", 1.0, 0.0, "compute", 7.0), (0, "b", 1.0, 0.0, "compute", 7.5)],
+        {"a": (7, 8), "b": (8, 9)}, {}),
 }  # fmt: skip
 
 

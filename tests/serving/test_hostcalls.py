@@ -190,32 +190,6 @@ class TestAnswers:
         run(main)
         assert sorted(told) == list(range(6))
 
-    def test_work_between_the_question_and_its_answer(self, device: Device) -> None:
-        source = (
-            HEAD
-            + """__global__ void busy(unsigned long long* mail, unsigned long long* stack,
-                                      unsigned long long* out) {
-            Hostcalls host = hostcalls(mail, stack);
-            int p = hostcall_begin(host);
-            if (p < 0) return;
-            hostcall_ask(host, p, 16, 5, 0, 0);
-            unsigned long long sum = 0;
-            for (int i = 0; i < 100; ++i) sum += i;
-            bool ok = hostcall_wait(host, p);
-            if (!ok) return;
-            *out = sum + hostcall_answer(host, p);
-            hostcall_end(host, p);
-        }"""
-        )
-
-        async def main() -> int:
-            kernel, out = agt.Kernel(source), agt.pin(np.zeros(1, np.uint64))
-            async with agt.hostcalls({16: lambda call: call.a}) as host:
-                await host.run(kernel(*host.arrays, agt.mapped(out), grid=1, block=1))
-            return int(out[0])
-
-        assert run(main) == 4955
-
 
 COPY = (
     HEAD

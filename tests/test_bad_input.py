@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,13 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
      UsageError, r"a partition is for writing.*unpartition\(\) before shared\(\)"),
     (lambda: agt.memcpy(ones(), np.ones(8)), ArrayDTypeError, "float64"),
     (lambda: agt.memcpy(ones(), np.ones(3, np.float32)), ArrayShapeError, r"\(3,\)"),
+    (lambda: agt.Kernel(SCALE.source, "nothing"), agt.errors.KernelCompileError, r"nothing"),
+    (lambda: agt.Kernel(SCALE.source + SCALE.source.replace("scale", "scale2")),
+     UsageError, r"has 2 kernels \(scale, scale2\).*Kernel\(source, name\)"),
+    # No fallback.
+    (lambda: agt.use("cuda:99"), DeviceUnavailableError, r"cuda:99 is not available: .*agt.use\('sim'\)"),
+    *((partial(resolve, name), UsageError, r"is not a device: say 'auto', 'sim'")
+      for name in ("gpu", "sim:x", "cuda:-1", "auto:1", "", "sim:", 0)),
 ]  # fmt: skip
 
 
@@ -210,25 +218,7 @@ def test_a_kernel_that_does_not_compile(device: Device) -> None:
     assert caught.value.line in (2, 3)
 
 
-def test_a_kernel_of_another_name(device: Device) -> None:
-    with pytest.raises(agt.errors.KernelCompileError, match=r"nothing"):
-        agt.Kernel(SCALE.source, "nothing")
-
-
-def test_two_kernels_need_a_name(device: Device) -> None:
-    source = SCALE.source + SCALE.source.replace("scale", "scale2")
-    with pytest.raises(
-        UsageError, match=r"has 2 kernels \(scale, scale2\).*Kernel\(source, name\)"
-    ):
-        agt.Kernel(source)
-    assert agt.Kernel(source, "scale2").name == "scale2"
-
-
 # ---------------------------------------------------------------------- devices
-def test_a_device_that_does_not_exist() -> None:
-    for name in ("gpu", "sim:x", "cuda:-1", "auto:1", "", "sim:", 0):
-        with pytest.raises(UsageError, match=r"is not a device: say 'auto', 'sim'"):
-            resolve(name)
 
 
 def test_the_variable_that_names_no_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,13 +227,6 @@ def test_the_variable_that_names_no_device_is_named(monkeypatch: pytest.MonkeyPa
         UsageError, match=r"variable ASYNCGPU_DEVICE is 'gpu', which is not a device"
     ):
         agt.use("auto")
-
-
-def test_cuda_where_there_is_none_is_an_error_and_no_fallback() -> None:
-    with pytest.raises(
-        DeviceUnavailableError, match=r"cuda:99 is not available: .*agt.use\('sim'\)"
-    ):
-        agt.use("cuda:99")
 
 
 def test_a_policy_of_another_device(sim: SimDevice) -> None:

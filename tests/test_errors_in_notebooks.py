@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,15 +18,9 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 """)'''
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    interactive = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    interactive.clear_instance()
-    found = interactive.instance()
-    found.run_cell(SETUP, store_history=True)
-    yield found
-    interactive.clear_instance()
+@pytest.fixture(autouse=True)
+def _set_up(shell: Any) -> None:
+    shell.run_cell(SETUP, store_history=True)
 
 
 def shown(shell: Any, capsys: pytest.CaptureFixture[str], cell: str) -> list[str]:

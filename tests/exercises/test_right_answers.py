@@ -442,20 +442,6 @@ def _even_by_recordings(make: Any, stream: Any) -> int:
     return next(runs for runs in range(1, 1000) if runs * saved > capture)
 
 
-def _even_on_average(make: Any, stream: Any) -> Any:
-    now = agt.current_device().now
-
-    def us(run: Any) -> float:
-        begun = now()
-        for _ in range(10):
-            run()
-        return (now() - begun) / 10
-
-    launch = make().graph_on(stream).launch()
-    saved = us(lambda: make().sync_on(stream)) - us(lambda: launch.sync_on(stream))
-    return np.int64(us(lambda: make().graph_on(stream)) // saved + 1)
-
-
 class _Lanes:
     def __init__(self, make: Any, stream: Any) -> None:
         self.make, self.stream = make, stream
@@ -568,7 +554,6 @@ RIGHT: list[tuple[str, Any]] = [
     ),
     ("09-no-allocation", _in_place),
     ("09-break-even", _even_by_recordings),
-    ("09-break-even", _even_on_average),
     ("09-shapes", _Lanes),
     ("09-challenge", _remembered_on_the_device),
 ]

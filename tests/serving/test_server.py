@@ -26,6 +26,10 @@ from asyncgpu_tutor.errors import (
 from tests.serving.doubling import DOUBLE, N, pipeline, request
 
 
+async def doubles(server: agt.Server, *numbers: float) -> list[float]:
+    return [float(y[0]) for y in await asyncio.gather(*(server(request(n)) for n in numbers))]
+
+
 @pytest.mark.parametrize("graphs", [True, False])
 @pytest.mark.parametrize("lanes", [3, np.int64(3)])
 def test_each_request_gets_its_own_answer_and_map_keeps_the_order(
@@ -208,9 +212,7 @@ def test_a_map_that_was_left_keeps_no_lane_from_the_next_loop(device: Device) ->
 
     async def all_lanes() -> list[float]:
         async with server:
-            return [
-                float(y[0]) for y in await asyncio.gather(*(server(request(n)) for n in (1, 2, 3)))
-            ]
+            return await doubles(server, 1, 2, 3)
 
     for _ in range(2):
         asyncio.run(leave())
@@ -232,9 +234,7 @@ def test_cancelling_all_there_is_loses_no_lane(device: Device) -> None:
 
     async def both_lanes() -> list[float]:
         async with server:
-            return [
-                float(y[0]) for y in await asyncio.gather(*(server(request(n)) for n in (1, 2)))
-            ]
+            return await doubles(server, 1, 2)
 
     asyncio.run(interrupted())
     assert asyncio.run(both_lanes()) == [2, 4]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
 from asyncgpu_tutor import UsageError
-from asyncgpu_tutor.exercises import Prediction, predictions, score
+from asyncgpu_tutor.exercises import Prediction, score
 
 
 def ask() -> Prediction:
@@ -133,7 +131,3 @@ def test_a_score_counts_own_answers_only() -> None:
 
     assert "2 of 4 predictions, and 1 came out right" in str(score(right, wrong, default, unseen))
     assert "not committed" in str(score(default, unseen))
-
-
-def test_the_example_is_true() -> None:
-    assert doctest.testmod(predictions).failed == 0

@@ -18,18 +18,9 @@ from asyncgpu_tutor.errors import BorrowedSpawnError, NotReadyError, UseAfterMov
 from .kernels import SCALE, kernel, scale
 
 READS: list[Callable[[Any], object]] = [
-    lambda host: host[0],
-    np.asarray,
-    list,
-    lambda host: host + 1,
-    lambda host: 1 + host,
-    lambda host: host.sum(),
-    lambda host: host.tolist(),
-    np.sum,
-    float,
-    bool,
-    lambda host: host == 1,
-]
+    np.asarray, list, np.sum, float, bool, lambda host: host[0], lambda host: host + 1,
+    lambda host: 1 + host, lambda host: host.sum(), lambda host: host.tolist(), lambda host: host == 1,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("read", READS)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import operator as op
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,10 +42,7 @@ def heard() -> Iterator[list[warnings.WarningMessage]]:
 # Programs of which one operation was never run, and the line where that was built.
 LEFT = [
     ("agt.zeros((N,), name='left behind')", 1),
-    (
-        "first = agt.zeros((N,))\nfirst.and_then(agt.d2h).map(lambda x: x)",
-        1,
-    ),  # where the chain begins
+    ("first = agt.zeros((N,))\nfirst.and_then(agt.d2h).map(lambda x: x)", 1),  # where it begins
     ("x, y = agt.ones((N,)).sync(), agt.zeros((N,)).sync().partition(8)\nscale(N, 2.0, x, y)", 2),
     ("y = agt.zeros((N,)).partition(8)\nscale(N, 3.0, agt.ones((N,)), y)", 2),
     ("first = agt.zeros((N,))\nfirst.shared()", 2),
@@ -218,58 +217,39 @@ def test_nothing_is_said_when_python_ends() -> None:
 
 # ---------------------------------------------------------------------- an operation is no data
 MISUSES: list[Callable[[Any], object]] = [
-    np.array,
-    np.asarray,
-    lambda op: op + 1,
-    lambda op: 1 + op,
-    lambda op: np.float32(1) + op,
-    lambda op: op + np.ones(3),
-    lambda op: np.ones(3) @ op,
-    lambda op: op - 1,
-    lambda op: 1 - op,
-    lambda op: op * 2,
-    lambda op: 2 * op,
-    lambda op: op @ op,
-    lambda op: op / 2,
-    lambda op: 2 / op,
-    lambda op: -op,
-    lambda op: op < 1,
-    lambda op: op <= 1,
-    lambda op: op > 1,
-    lambda op: op >= 1,
-    lambda op: op[0],
-    lambda op: 1 if op else 2,
-    lambda op: not op,
-    len,
-    list,
-    float,
-    int,
-    lambda op: [x for x in op],  # noqa: C416 - what a learner writes
-]
+    np.array, np.asarray, len, list, float, int, op.neg, op.not_, lambda one: op.matmul(one, one),
+    *(partial(f, np.ones(3)) for f in (op.add, op.matmul)),
+    *(lambda one, f=f: f(one, np.ones(3)) for f in (op.add, op.matmul)),
+    *(lambda one, f=f: f(one, 1) for f in (op.add, op.sub, op.mul, op.truediv, op.getitem)),
+    *(lambda one, f=f: f(one, 1) for f in (op.lt, op.le, op.gt, op.ge)),
+    *(partial(f, number) for f in (op.add, op.sub, op.mul, op.truediv) for number in (1, np.float32(1))),
+    lambda one: 1 if one else 2,
+    lambda one: [x for x in one],  # noqa: C416 - what a learner writes
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["leaf", "chain", "launch", "shared", "zip"])
 def test_used_as_data_it_says_what_to_write(device: Device, kind: str) -> None:
-    op: Any = agt.zeros((N,)).named("mine")
+    one: Any = agt.zeros((N,)).named("mine")
     if kind == "chain":
-        op = op.map(lambda x: x)
+        one = one.map(lambda x: x)
     elif kind == "launch":
-        op = kernel(SCALE)(N, 2.0, agt.ones((N,)), op.partition(8)).named("mine")
+        one = kernel(SCALE)(N, 2.0, agt.ones((N,)), one.partition(8)).named("mine")
     elif kind == "shared":
-        op = op.shared().named("mine")
+        one = one.shared().named("mine")
     elif kind == "zip":
-        op = agt.zip(op, op).named("mine")
+        one = agt.zip(one, one).named("mine")
     for misuse in MISUSES:
         with pytest.raises(NotDataError, match=r"mine.*op\.sync\(\) or await op runs it"):
-            misuse(op)
-    op.sync()  # the misuse has not harmed it
+            misuse(one)
+    one.sync()  # the misuse has not harmed it
 
 
 def test_it_is_found_by_itself_and_by_no_other(device: Device) -> None:
-    op, other = agt.value(1), agt.value(1)
-    assert op != other
-    assert len({op, other, op}) == 2
-    assert op in [other, op]
+    one, other = agt.value(1), agt.value(1)
+    assert one != other
+    assert len({one, other, one}) == 2
+    assert one in [other, one]
 
 
 @pytest.mark.parametrize(
@@ -290,9 +270,9 @@ def test_a_name_that_it_has_not_says_which_is_meant(device: Device, name: str, c
 
 def test_a_task_of_an_operation_says_how_to_make_one(device: Device) -> None:
     async def main() -> None:
-        op: Any = agt.value(1)
+        one: Any = agt.value(1)
         with pytest.raises(TypeError, match=r"coroutine.*await op or agt\.spawn\(op\) runs it"):
-            asyncio.create_task(op)  # noqa: RUF006 - it makes none
+            asyncio.create_task(one)  # noqa: RUF006 - it makes none
         future: Any = agt.value(1).into_future()
         with pytest.raises(
             NotAnOperationError, match=r"pass the operation, as in agt\.spawn\(op\)"

@@ -65,27 +65,14 @@ class Cuda:
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report.
+    """One line of the report."""
 
-    Attributes
-    ----------
-    name : str
-        What was looked for.
-    status : {"ok", "absent", "missing", "broken"}
-        Absent: not there, and no loss. Missing: not there, and the course is better with it.
-    detail : str
-        What was found.
-    advice : str
-        What to do; empty where there is nothing to do.
-    needed : bool
-        Whether the course cannot run without it.
-    """
-
-    name: str
+    name: str  # what was looked for
+    # Absent: not there, and no loss. Missing: not there, and the course is better with it.
     status: Status
-    detail: str
-    advice: str = ""
-    needed: bool = False
+    detail: str  # what was found
+    advice: str = ""  # what to do, if there is anything to do
+    needed: bool = False  # whether the course cannot run without it
 
 
 @dataclass(frozen=True)
@@ -205,13 +192,7 @@ def cupy_extra(cuda: Cuda | None) -> str | None:
 
 
 def examine(machine: ThisMachine) -> Report:
-    """Ask a machine everything.
-
-    Returns
-    -------
-    Report
-        Devices are "sim", always, and "cuda" where a kernel was compiled and run on a GPU.
-    """
+    """Ask a machine everything. Devices are "sim", always, and "cuda" where a kernel was run on a GPU."""
     cuda = machine.cuda()
     cupy = examine_cupy(machine, cuda)
     gpu_works = bool(cuda and cuda.gpus) and cupy.status == "ok"

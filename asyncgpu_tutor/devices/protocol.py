@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.traces.spans import SpanLog
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.cuda_c import TextureForm
 
 HostBuffer = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]
@@ -231,6 +234,10 @@ class Enqueuer(Protocol):
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
+        ...
+
+    def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> Memory:
+        """A new texture, and its copy from the start of `source`; as an argument it is given to kernels."""
         ...
 
     def launch(

@@ -44,7 +44,7 @@ class Observed(Generic[T]):
 def tried(
     run: Callable[..., T], mine: Any, model: Any, *args: Any, words: str = ""
 ) -> Generator[T]:
-    """What comes of ``run(mine, *args)``: something `Observed`, or a tuple that begins with it.
+    """What comes of ``run(mine, *args)``: something `Observed`, a trace, or a tuple that begins with one.
 
     Whatever is rejected in the block gets the timelines of this run and of the solution's, which is run only
     then; and `words`, if there are any, say in which case it was wrong.
@@ -52,14 +52,15 @@ def tried(
     found = run(mine, *args)
 
     def expected() -> agt.Trace:
-        return _observed(on_fresh_device(run, model, *args)).trace
+        return _trace(on_fresh_device(run, model, *args))
 
-    with case(words) if words else nullcontext(), compared(_observed(found).trace, expected):
+    with case(words) if words else nullcontext(), compared(_trace(found), expected):
         yield found
 
 
-def _observed(found: Any) -> Observed[Any]:
-    return cast(Any, found[0]) if isinstance(found, tuple) else found
+def _trace(found: Any) -> agt.Trace:
+    first = cast(Any, found[0]) if isinstance(found, tuple) else found
+    return first if isinstance(first, agt.Trace) else first.trace
 
 
 def call(function: Callable[..., T], *args: Any) -> T:

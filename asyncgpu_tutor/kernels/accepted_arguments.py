@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
+from asyncgpu_tutor.arrays.textures import Texture
 from asyncgpu_tutor.cuda_c import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import NULL, NullMemory
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
@@ -23,6 +24,27 @@ class HasOperationError(Exception):
 
 class HasNullError(HasOperationError):
     """An argument is the null pointer, so the launch has an array less; never seen outside."""
+
+
+def acceptor(kernel: str, parameter: Parameter) -> Acceptor:
+    """`array_acceptor`, or the like of it for a number or a texture."""
+    if parameter.texture:
+        return _texture_acceptor(kernel, parameter)
+    return (array_acceptor if parameter.pointer else scalar_acceptor)(kernel, parameter)
+
+
+def _texture_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
+    def accept(given: Any) -> Any:
+        if isinstance(given, DeviceOp):
+            raise HasOperationError
+        if not isinstance(given, Texture):
+            raise ArrayDTypeError(
+                f"{kernel}() takes a texture as {parameter.name!r}, and got {type(given).__name__}: "
+                "agt.texture(x) makes one of an array"
+            )
+        return given
+
+    return accept
 
 
 def array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
@@ -74,6 +96,8 @@ def _not_an_array(kernel: str, parameter: Parameter, given: Any) -> str:
             f"{wanted}, and got {len(cast(Any, given))} results at once: a launch gives back all its arrays. "
             "Take the one that it writes, as in launch.output()"
         )
+    if isinstance(given, Texture):
+        return f"{wanted}, and got {given!r}: pass the array, or declare a cudaTextureObject_t"
     return f"{wanted}, and got {given!r} ({type(given).__name__})"
 
 

@@ -18,11 +18,10 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import (
     HasNullError,
     HasOperationError,
-    array_acceptor,
+    acceptor,
     check_shapes,
     forbid_rerun,
     null_acceptor,
-    scalar_acceptor,
     settle,
     take,
 )
@@ -132,7 +131,7 @@ class Kernel:
 
     def __repr__(self) -> str:
         listed = ", ".join(
-            f"{'const ' if p.const else ''}{p.ctype}{'*' if p.pointer else ''} {p.name}"
+            f"{'const ' if p.const and p.pointer else ''}{p.ctype}{'*' if p.pointer else ''} {p.name}"
             for p in self._signature.parameters
         )
         return f"<Kernel {self.name}({listed})>"
@@ -152,7 +151,7 @@ class Kernel:
             One for each parameter of the kernel. Arrays: `DeviceArray` (owned, shared or borrowed),
             `Partition`, an operation that yields one of them, or an array of another CUDA library; None is
             the null pointer. Scalars: numbers, or an operation that yields one. Vectors and structs: tuples,
-            or NumPy records.
+            or NumPy records. Textures: what `texture` makes.
         grid, block : int or tuple of int, optional
             Number of blocks and threads of a block, (x, y, z). Without them a partitioned argument
             gives both; `block` alone replaces the partition's.
@@ -221,10 +220,7 @@ class Kernel:
         written = [n for n, place in enumerate(self._places) if not parameters[place].const]
         self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
         self._acceptors = [
-            null_acceptor
-            if i in nulls
-            else (array_acceptor if p.pointer else scalar_acceptor)(name, p)
-            for i, p in enumerate(parameters)
+            null_acceptor if i in nulls else acceptor(name, p) for i, p in enumerate(parameters)
         ]
         shapes = self._facts.shapes
         if nulls:

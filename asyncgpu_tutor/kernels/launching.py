@@ -112,7 +112,8 @@ def gatherer(signature: Signature) -> Callable[..., tuple[Any, ...]]:
     arrays = [index for index, parameter in enumerate(parameters) if parameter.pointer]
     given = "".join(f"{'_' if p.pointer else f'p{i}'}, " for i, p in enumerate(parameters))
     passed = "".join(
-        f"{f'b{i}.memory' if p.pointer else f'p{i}'}, " for i, p in enumerate(parameters)
+        f"{f'b{i}.memory' if p.pointer else f'p{i}._on(context.device)' if p.texture else f'p{i}'}, "
+        for i, p in enumerate(parameters)
     )
     lines: list[str] = []
     if given:

@@ -93,10 +93,10 @@ class DeviceFuture(Generic[T]):
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
     @staticmethod
-    def started(body: Body[U], stream: Stream, label: str) -> DeviceFuture[U]:
-        """A future of work that is submitted now, for loops that start many before they await the first."""
-        future: DeviceFuture[U] = DeviceFuture(None, stream, None, label)
-        future._submission = submit(body, stream, None, label)
+    def of(submission: Submission[U]) -> DeviceFuture[U]:
+        """A future of work that is submitted already, for loops that look themselves and seldom wait."""
+        future: DeviceFuture[U] = DeviceFuture(None, submission.stream, None, submission.label)
+        future._submission = submission
         future._state = FutureState.EXECUTING
         return future
 

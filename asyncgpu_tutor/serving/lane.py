@@ -11,19 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.arrays.host import in_containers
+from asyncgpu_tutor.arrays.host import buffers, in_containers
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.ops import DeviceOp, overlap, pinned
 from asyncgpu_tutor.ops import zip as in_order
 from asyncgpu_tutor.ops.operation import as_op
-from asyncgpu_tutor.run import create_stream
-from asyncgpu_tutor.run.future import DeviceFuture, FutureState
+from asyncgpu_tutor.run import create_stream, submit
+from asyncgpu_tutor.run.future import DeviceFuture
+from asyncgpu_tutor.run.submission import Submission
 
 T = TypeVar("T")
 Host = npt.NDArray[Any]
 
 # A request: an array, or a function that writes one to the array that it is given.
 Request = Host | Callable[[Host], object]
+
+# A task that sleeps may wake this much too late: up to a millisecond because asyncio's loop counts whole
+# ones, and up to another until a virtual machine has woken its processor (see `CupyDevice.patience_us`).
+EARLY_US = 2000.0
 
 
 class Lane(Generic[T]):
@@ -54,36 +59,61 @@ class Lane(Generic[T]):
             slot[...] = np.zeros((), dtype)
         self._stream = stream = create_stream()
         prepared = [as_op(pipeline(slot), pipeline).prepare() for slot in self._slots]
-        # Entry i launches what reads the first i + 1 inputs.
-        self._launches: list[DeviceOp[Any]] = []
+        self._label = prepared[0].label
+        # Entry i enqueues what reads the first i + 1 inputs.
+        self._bodies: list[Callable[..., Any]] = []
         for count in range(1, together + 1):
             some = [one.launch() for one in prepared[:count]]
             # In a graph they are branches; without, they follow each other on this stream.
             whole = some[0] if count == 1 else (overlap if graphs else in_order)(*some)
-            launch = (whole.graph_on(stream) if graphs else whole.prepare()).launch()
-            # It may never run, because there need not be so many requests at a time.
-            launch._used = True
-            self._launches.append(launch)
-        self._count = 1  # how many requests the latest run has
+            self._bodies.append((whole.graph_on(stream) if graphs else whole.prepare())._enqueue)
+        # The same arrays in each run, by input.
+        self._outputs: list[T] = [buffers(one.take_output()) for one in prepared]
+        in_containers(_refuse_device_arrays, self._outputs)
         # The latest run; it may be one that was cancelled.
-        self.run: DeviceFuture[Any] | None = None
-        in_containers(_refuse_device_arrays, [one.take_output() for one in prepared])
+        self._run: Submission[Any] | None = None
+        self._waited_for: DeviceFuture[Any] | None = None  # the same, once somebody had to wait
+        self._count = 1  # how many requests it has
+        self._began_us = self._took_us = 0.0
+        # Whether the device may be at work on its memory, as far as anybody has seen.
+        self.busy = False
 
-    @property
-    def busy(self) -> bool:
-        """Whether the device may be at work on its memory, as far as anybody has seen."""
-        return self.run is not None and self.run.state is FutureState.EXECUTING
-
-    @property
     def done(self) -> bool:
         """Whether its latest run is over, as one look tells."""
-        return self.run is not None and self.run.poll()
+        run = self._run
+        if self.busy and run is not None:
+            if self._waited_for is None and run.event is not None and run.event.succeeded:
+                run.settle()
+                self.busy = False
+            else:
+                self.busy = not self._future(run).poll()
+        return not self.busy
 
     async def quiet(self) -> None:
-        """Wait until the device neither reads nor writes its memory."""
-        if self.run is not None and self.busy:
-            with suppress(Exception):  # whoever asks for the result gets the error
-                await self.run
+        """Wait until the device neither reads nor writes its memory.
+
+        Runs of a server take about the same time, one as the other. So most of that is slept through, and
+        what is left is looked for: a thread that waits for the GPU tells some tenths of a millisecond late.
+        """
+        run = self._run
+        if run is None or self.done():
+            return
+        device = self._stream.device
+        left_us = self._began_us + self._took_us - device.now()
+        if left_us > EARLY_US:
+            await device.sleep(left_us - EARLY_US)
+            if self.done():  # nobody knows for how long
+                self._took_us /= 2
+                return
+        with suppress(Exception):  # whoever asks for the result gets the error
+            await self._future(run)
+        self.busy = False
+        self._took_us = device.now() - self._began_us
+
+    def _future(self, run: Submission[Any]) -> DeviceFuture[Any]:
+        if self._waited_for is None:
+            self._waited_for = DeviceFuture.of(run)
+        return self._waited_for
 
     def write(self, number: int, request: Request) -> None:
         """Write a request to an input.
@@ -117,19 +147,20 @@ class Lane(Generic[T]):
                 "array that it is given: slot[...] = data"
             )
 
-    def launch(self, count: int) -> DeviceFuture[Any]:
-        """Launch what reads the first inputs; the run."""
-        op = self._launches[count - 1]
-        self._count = count
-        self.run = DeviceFuture.started(op._body(), self._stream, op.label)
-        return self.run
+    def launch(self, count: int) -> None:
+        """Launch what reads the first inputs."""
+        self._run = submit(self._bodies[count - 1], self._stream, None, self._label)
+        self._waited_for, self._count, self.busy = None, count, True
+        self._began_us = self._stream.device.now()
 
     def taken(self) -> list[T]:
         """The results, as the caller's own: the next run writes to the lane's arrays again."""
-        assert self.run is not None
-        result = self.run.result()
-        results = result if self._count > 1 else (result,)
-        return [in_containers(_copied, one) for one in results]
+        if self._waited_for is not None:
+            self._waited_for.result()  # raises what went wrong
+        return [
+            one.copy() if type(one) is np.ndarray else in_containers(_copied, one)
+            for one in self._outputs[: self._count]
+        ]
 
     def check(self, request: Request) -> None:
         """Refuse what does not fit into an input; a function will write what does.

@@ -27,15 +27,14 @@ class Ready:
         self._requests = iter(requests)
         self.ended = False
 
-    def at_once(self) -> Any:
-        """The next request if nobody has to wait for it, else `END`."""
+    def take(self) -> Any:
+        """The next request, which is there, or `END`."""
         request = next(self._requests, END)
         self.ended = request is END
         return request
 
-    async def next(self) -> Any:
-        """The next request, or `END`."""
-        return self.at_once()
+    async def arrival(self) -> None:
+        """Wait for the next request, the end, or an error of the source: `take` tells which."""
 
     async def beside(self, waiting: Coroutine[Any, Any, None]) -> None:
         """Wait for something else, or until a request has come that was not there."""
@@ -67,22 +66,25 @@ class Arriving:
         arrival = self._asked()
         return arrival.done() and arrival.exception() is None and arrival.result() is not END
 
-    def at_once(self) -> Any:
-        """Always `END`: each request is launched when it comes, since the next one may take long."""
-        return END
-
-    async def next(self) -> Any:
-        """The next request, or `END`."""
-        request = await self._asked()
-        self._arrival = None
+    def take(self) -> Any:
+        """The next request, which is there, or `END`."""
+        arrival, self._arrival = self._asked(), None
+        request = arrival.result()
         self.ended = request is END
         return request
+
+    async def arrival(self) -> None:
+        """Wait for the next request, the end, or an error of the source: `take` tells which."""
+        await asyncio.wait({self._asked()})
 
     async def beside(self, waiting: Coroutine[Any, Any, None]) -> None:
         """Wait for something else, or until a request has come that was not there."""
         arrival, settled = self._asked(), asyncio.ensure_future(waiting)
         both = {settled} if arrival.done() else {settled, arrival}
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            settled.cancel()
 
     async def close(self) -> None:
         """Ask for no more, and wait until the source is not at work: only then can it be closed."""

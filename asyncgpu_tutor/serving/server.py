@@ -11,6 +11,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import as_shape
-from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
+from asyncgpu_tutor.devices.event_loop import TURN_EVERY_US
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.run import current_device
@@ -29,6 +30,9 @@ from asyncgpu_tutor.serving.requests import END, Arriving, Ready
 T = TypeVar("T")
 
 MOST_TOGETHER = 16  # limits the memory of a lane, which has a graph for each number up to it
+# A look whether an answer is there takes a GPU's driver about 2 us, half as long as a launch. While there is
+# a lane for the next request, a map looks so often at most; where requests come slowly, it looks each time.
+LOOK_EVERY_US = 50.0
 CLOSED = "the server was closed before this request's turn"
 
 
@@ -110,22 +114,20 @@ class Server(Generic[T]):
         ]
         # The lane that was freed last is taken next, because its input is still in the processor's cache.
         self._free: deque[Lane[T]] = deque(reversed(self._lanes))
-        self._turns = asyncio.Semaphore(0)
-        self._asked = 0  # how many requests wait for a lane
+        # Who waits for a lane. Nobody does while one is free.
+        self._asked: deque[asyncio.Future[Lane[T] | None]] = deque()
         self._open = False
 
     def __repr__(self) -> str:
         busy = sum(lane.busy for lane in self._lanes)
         return (
             f"<Server on {self._device.name}: {busy} of {len(self._lanes)} lanes busy, "
-            f"{self._asked} waiting>"
+            f"{len(self._asked)} waiting>"
         )
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:
         self._open = True
-        # A new one for each loop. A lane that is still in use counts when it is given back.
-        self._turns = asyncio.Semaphore(len(self._free))
         return self
 
     async def __aexit__(
@@ -135,8 +137,10 @@ class Server(Generic[T]):
         trace: TracebackType | None,
     ) -> None:
         self._open = False
-        for _ in range(self._asked):  # each gets its turn, and is told that there is none any more
-            self._turns.release()
+        for turn in self._asked:
+            if not turn.done():
+                turn.set_result(None)
+        self._asked.clear()
         for lane in self._lanes:
             await lane.quiet()
 
@@ -162,10 +166,11 @@ class Server(Generic[T]):
             If the device failed in it.
         """
         self._lanes[0].check(request)
-        lane = await self._idle_lane()
+        lane = self._free_lane() or await self._next_lane()
         try:
             lane.write(0, request)
-            await lane.launch(1)
+            lane.launch(1)
+            await lane.quiet()
             return lane.taken()[0]
         finally:
             self._give(lane)
@@ -205,53 +210,77 @@ class Server(Generic[T]):
         under_way: deque[Lane[T]] = deque()
         pace = Pace(self._together, len(self._lanes))
         failure: Exception | None = None
+        free, now = self._free, self._device.now
+        looked_us = turn_us = now()
         try:
-            while under_way or not (failure or source.ended):
-                # Answers that are there go first: a lane that is used again soon is still in the cache.
-                while not (failure or source.ended) and (
-                    not under_way
-                    or (source.ready and not self._turns.locked() and not under_way[0].done)
-                ):
+            while True:
+                at_us = now()
+                more = failure is None and not source.ended
+                if more and not under_way:
+                    await source.arrival()
+                elif more:
+                    more = source.ready and bool(free)
+                    if more and at_us - looked_us > LOOK_EVERY_US:
+                        looked_us = at_us
+                        more = not under_way[0].done()
+                if more:
                     try:
-                        failure = await self._begin(under_way, source, pace.size)
+                        request = source.take()
+                        if request is not END:
+                            lane = self._free_lane() or await self._next_lane()
+                            failure = self._fill(lane, request, source, pace.size, under_way)
                     except Exception as error:  # noqa: BLE001 - raised when its turn comes
                         failure = error
-                if under_way:
-                    await self._oldest(under_way[0], source, pace)
-                    if under_way[0].busy:  # a request has come before its answer
+                    if free:
                         continue
-                    lane = under_way.popleft()
-                    try:
-                        results = lane.taken()
-                    except Exception as error:
-                        if failure is not None:
-                            error.add_note(f"the source of the requests failed too: {failure!r}")
-                        raise
-                    finally:
-                        self._give(lane)
-                    for result in results:
-                        yield result
-            if failure is not None:
-                raise failure
+                if not under_way:
+                    if failure is not None:
+                        raise failure
+                    return
+                lane = under_way[0]
+                if lane.done():
+                    looked_us = at_us
+                    pace.found_done(at_us)
+                    if at_us - turn_us > TURN_EVERY_US:  # nothing here has waited
+                        await asyncio.sleep(0)
+                        turn_us = now()
+                else:
+                    pace.waited()
+                    await source.beside(lane.quiet())
+                    turn_us = now()
+                    if lane.busy:  # a request has come before its answer
+                        continue
+                under_way.popleft()
+                try:
+                    results = lane.taken()
+                except Exception as error:
+                    if failure is not None:
+                        error.add_note(f"the source of the requests failed too: {failure!r}")
+                    raise
+                finally:
+                    self._give(lane)
+                for result in results:
+                    yield result
         finally:
             for lane in under_way:
                 self._give(lane)
             await source.close()
 
-    async def _begin(
-        self, under_way: deque[Lane[T]], source: Ready | Arriving, size: int
+    def _fill(
+        self,
+        lane: Lane[T],
+        request: Request,
+        source: Ready | Arriving,
+        size: int,
+        under_way: deque[Lane[T]],
     ) -> Exception | None:
-        """Launch the next request, with up to `size` that are there; what one of those has raised."""
-        request = await source.next()
-        if request is END:
-            return None
+        """Launch a request, with up to `size` that are there; what one of those has raised."""
         failure: Exception | None = None
-        lane = await self._idle_lane()
         try:
             lane.write(0, request)
             count = 1
             try:
-                while count < size and (request := source.at_once()) is not END:
+                while count < size and source.ready and (request := source.take()) is not END:
                     lane.write(count, request)
                     count += 1
             except Exception as error:  # noqa: BLE001 - those before it are launched
@@ -263,38 +292,19 @@ class Server(Generic[T]):
         under_way.append(lane)
         return failure
 
-    async def _oldest(self, lane: Lane[T], source: Ready | Arriving, pace: Pace) -> None:
-        """Wait for a lane or the next request, and let the pace know which of host and device was late."""
-        if lane.done:
-            pace.found_done(self._device.now())
-            if turn_is_due():  # nothing here has waited, so others have had no turn
-                await asyncio.sleep(0)
-                turn_given()
-        else:
-            pace.waited()
-            await source.beside(lane.quiet())
-
     # ------------------------------------------------------------------ lanes
-    async def _idle_lane(self) -> Lane[T]:
+    def _free_lane(self) -> Lane[T] | None:
+        """A lane that can be used at once, if there is one."""
+        free = self._free
+        return free.pop() if free and self._open and not free[-1].busy else None
+
+    async def _next_lane(self) -> Lane[T]:
         """A lane whose memory nobody uses, when it is this request's turn."""
         if not self._open:
             raise UsageError(
                 "the server is closed: use it inside of `async with Server(...) as server`"
             )
-        if self._turns.locked() and self._asked >= self._waiting:
-            raise ServerBusyError(
-                f"all {len(self._lanes)} lanes are busy and {self._asked} requests wait: try again later, or "
-                "let more of them wait (waiting=...)"
-            )
-        turns = self._turns
-        self._asked += 1
-        try:
-            await turns.acquire()
-        finally:
-            self._asked -= 1
-        if not self._open or turns is not self._turns:
-            raise UsageError(CLOSED)
-        lane = self._free.pop()
+        lane = self._free.pop() if self._free else await self._turn()
         try:
             await lane.quiet()
             if not self._open:
@@ -304,10 +314,36 @@ class Server(Generic[T]):
             raise
         return lane
 
+    async def _turn(self) -> Lane[T]:
+        """A lane that others give back, behind those who wait already."""
+        if len(self._asked) >= self._waiting:
+            raise ServerBusyError(
+                f"all {len(self._lanes)} lanes are busy and {len(self._asked)} requests wait: try again "
+                "later, or let more of them wait (waiting=...)"
+            )
+        turn: asyncio.Future[Lane[T] | None] = asyncio.get_running_loop().create_future()
+        self._asked.append(turn)
+        try:
+            lane = await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled() and (given := turn.result()) is not None:
+                self._give(given)  # it was cancelled before it saw that it has a lane
+            raise
+        finally:
+            with suppress(ValueError):  # it has been given one, or the server was closed
+                self._asked.remove(turn)
+        if lane is None:
+            raise UsageError(CLOSED)
+        return lane
+
     def _give(self, lane: Lane[T]) -> None:
         """A lane is free: for who waits longest, if there is one."""
+        while self._asked:
+            turn = self._asked.popleft()
+            if not turn.done():  # it is done where the request was cancelled
+                turn.set_result(lane)
+                return
         if lane.busy:  # the request was cancelled: others are served sooner by another lane
             self._free.appendleft(lane)
         else:
             self._free.append(lane)
-        self._turns.release()

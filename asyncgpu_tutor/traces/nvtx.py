@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
-from typing import Any, Protocol, cast
+from typing import Any, TypeAlias
 
 from asyncgpu_tutor.errors import UsageError
 
@@ -31,29 +31,10 @@ _VARIABLE = "ASYNCGPU_NVTX"
 _OLDEST = "0.2.12"  # the first nvtx whose domains have push_range and start_range
 
 
-class Domain(Protocol):
-    """The part of `nvtx.Domain` that is used here (nvtx 0.2.12 and later)."""
-
-    def get_event_attributes(self, message: str) -> Any:
-        """Prepare a name."""
-        ...
-
-    def push_range(self, attributes: Any) -> None:
-        """Open a range on the thread's stack."""
-        ...
-
-    def pop_range(self) -> None:
-        """Close the range on top of that stack."""
-        ...
-
-    def start_range(self, attributes: Any) -> int:
-        """Open a range that goes by a number."""
-        ...
-
-    def end_range(self, range_id: int) -> None:
-        """Close the one of that number."""
-        ...
-
+# An `nvtx.Domain` (0.2.12 or later, which has no types), or a stand-in for one. These methods are called:
+# get_event_attributes(message=), push_range(attributes), pop_range(), start_range(attributes) and
+# end_range(number).
+Domain: TypeAlias = Any
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
 _domain: Domain | None = None
@@ -81,7 +62,7 @@ def enable() -> None:
             "the installed nvtx is too old for NVTX ranges: "
             f"pip install --upgrade 'nvtx>={_OLDEST}'"
         )
-    _domain = cast(Domain, domain)
+    _domain = domain
 
 
 def disable() -> None:

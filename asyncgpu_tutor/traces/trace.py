@@ -185,7 +185,8 @@ class Trace:
         """Whether `a` was bound to end before `b` started, on any run of the program.
 
         Events, the order on a stream, and the calls of the host bind; with `host`, also the order in which
-        the host did things, which is right for a program without concurrent tasks.
+        the host did things, which is right for a program without concurrent tasks. Where `b` is a wait, `a`
+        is bound to end before the wait *ends*. A span does not happen before itself.
         """
         return happens_before(self, a, b, host=host)
 

@@ -248,12 +248,15 @@ OF_LAMBDAS = [
     # What is declared below it is not what it means.
     ("int v = 1; { auto f = [&]() { return v; }; int v = 2; o[i] = f() * 10 + v; }", 12 + 0 * FIRST),
     ("int v; auto f = [=](int a) { int v = a; return v + 1; }; o[i] = f(i);", FIRST + 1),
+    ("int s = 0; auto f = [&s](int a) -> int& { s += a; return s; }; f(3) = 10; f(i); o[i] = s;", 10 + FIRST),
+    ("auto f = [=](int a) { return a * i; }; auto* p = &f; const auto& g = f; o[i] = (*p)(3) + g(1);", 4 * FIRST),
     ("__shared__ int s[32]; s[i] = i; auto f = [=]() { return s[i]; }; s[i] += 1; o[i] = f();", FIRST + 1),
 ]  # fmt: skip
 EMPTY = """
 struct E {};
 struct Q { int a; E e; int b; };
 struct A { int v[2]; E e; };
+__device__ const Q file[2] = {{1, E(), 3}, {4, {}, 5}};
 __device__ E made(int* o) { o[threadIdx.x] += 5; return E(); }
 """
 # What makes one without members is called.
@@ -264,6 +267,7 @@ OF_EMPTY_ONES = [
     ("A a = {{1, 2}, made(o)}; o[i] += a.v[1];", 7),
     ("E e = made(o); E* p = &e; *p = made(o); o[i] += 0;", 10),
     ("auto f = [e = made(o)]() { return 3; }; o[i] += f();", 8),
+    ("o[i] = file[1].b * 10 + file[0].b;", 53),
 ]
 USES = [
     (before, *row)
@@ -368,7 +372,7 @@ def test_a_declaration_says_nothing_new() -> None:
 def test_one_with_a_body_is_a_function_of_the_file() -> None:
     before = """struct V { int a; int b = 1;
         friend __device__ V operator*(int s, const V& v) { V r; r.a = s * v.a; r.b = s; return r; }
-        friend __device__ int sum(V v) { int s = v.a; s += v.b; return s; }
+        __device__ inline friend int sum(V v) { int s = v.a; s += v.b; return s; }
         int c = 2; };"""
     assert body("V v; v.a = i; V w = 3 * v; o[i] = sum(w) + w.c;", before=before)[1].tolist() == [
         3 * i + 5 for i in range(32)

@@ -117,6 +117,8 @@ STATEMENTS: list[tuple[str, str, Callable[[int], float]]] = [
     (BASES, "H d; short q = d; o[i] = q;", lambda i: 9),
     ("", "int b = 3; auto f = [](int a) { auto g = [](int b) { return b + 1; }; return g(a); }; o[i] = f(4);", lambda i: 5),
     ("", "int b = 3; auto f = [](int a) { decltype(b) z = a; return z; }; o[i] = f(4);", lambda i: 4),
+    # Variables may stand in front of the first case.
+    ("", "switch (i & 1) { int a, b; case 0: a = 3; o[i] = a; break; case 1: b = 4; o[i] = b; }", lambda i: 3 + i % 2),
     # The right side of += goes first: nvcc folds each of these to the same number.
     (ADDS, "o[i] = 100; o[i] += add(o + i);", lambda i: 106),
     ("", "int v = 1; auto f = [&]() { v = 10; return 2; }; v += f(); o[i] = v;", lambda i: 12),
@@ -141,6 +143,7 @@ CDIV = "__host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1
         ("", 'assert(i < 4 && "four are enough");', errors.DeviceAssertError, r"thread \(4, 0, 0\) fails its own assert"),
         ("", 'const char* s = "abc"; o[i] = s[i];', errors.OutOfBoundsError, """'"abc"'"""),
         (CDIV, "int a[cdiv(n, 2)];", errors.KernelCompileError, "must be a constant"),
+        ("", "switch (i & 1) { int a = 3; case 0: o[i] = a; }", errors.KernelCompileError, "before the first case"),
         (CDIV, "int a[cdiv(threadIdx.x, 2)];", errors.KernelCompileError, "must be a constant"),
         ("__device__ int f(int a) { return a; }", "int a[f(3)];", errors.KernelCompileError, "must be a constant"),
         ("constexpr int forever(int a) { while (a > 0) a++; return a; }", "int a[forever(1)];",
@@ -190,6 +193,8 @@ class TestIntegers:
             ("sizeof(float4) + sizeof(double)", 24),
             ("'a' + 1", 98),
             ("0x1F + 010 + 0b11", 42),
+            ('sizeof("hey") + sizeof(int[3]) + sizeof(float*[2][2]) + alignof(double)', 56),
+            ("(int)(0x1.8p3f + 0x1p-1)", 12),
             ("(n > 3) + (n > 40)", 1),
             ("n > 3 ? 5 : 6", 5),
             ("1 + 2 * 3 - 4 / 2 % 2", 7),
@@ -493,3 +498,18 @@ class TestOutput:
 
     def test_a_string_may_go_on_in_the_next_line(self) -> None:
         assert body('if (i == 0) printf("one \\\ntwo\\n");')[2].printed == "one two\n"
+
+    @pytest.mark.parametrize(
+        ("form", "given", "text"),
+        [
+            ("%u|%x", "-1, -2", "4294967295|fffffffe"),
+            ("%llu|%lX", "-1ll, -2l", "18446744073709551615|FFFFFFFFFFFFFFFE"),
+            ("%d|%i", "4294967295u, 3000000000u", "-1|-1294967296"),
+            ("%hd|%hu|%hhx|%hhd", "70000, -1, 511, 200", "4464|65535|ff|-56"),
+            ("%+u|% x|%05.2u", "3, 255, 7", "3|ff|   07"),
+            ("%c%c", "65, -1", "A\xff"),
+            ("%d", "1ll << 32 | 5", "5"),  # an int is read, as on a GPU
+        ],
+    )
+    def test_an_integer_is_read_as_the_format_says(self, form: str, given: str, text: str) -> None:
+        assert body(f'if (i == 0) printf("{form}", {given});')[2].printed == text

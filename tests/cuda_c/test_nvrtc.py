@@ -21,6 +21,8 @@ from .test_refusals import FILES_WRONG, WRONG
 STRICTER = {
     "o[i] = 'ab';",
     'printf("%d");',
+    'printf("100%\\n");',
+    'printf("%q", 3);',
     "__shfl_sync(0xffffffff, i, 0, 5);",
     "__device__ int f() { return; }\n" + HEAD + "f(); }",
 }

@@ -40,11 +40,14 @@ WRONG = [
     "float& r = o[i];", "auto a;", "x[i] = sqrtf();", "x[i] = sqrtf(1, 2);", "__syncthreads(1);",
     "int a[2] = {1, 2, 3};", "int a[0];", "int a[-1];", "else x[i] = 1;", "void v;", "unsigned float u = 1;",
     'printf("%d");', "int* p = o; p = p * 2;", "case 1: o[i] = 1;", "o[i] = sizeof(nope);",
-    "kernel<<<1, 1>>>();", "__shfl_sync(0xffffffff, i, 0, 5);",
+    "kernel<<<1, 1>>>();", "__shfl_sync(0xffffffff, i, 0, 5);", 'printf("100%\\n");', 'printf("%q", 3);',
+    "x[i] = tex2D(0, 1, 2);", "x[i] = tex2D<float>(x, 1, 2);", "x[i] = tex2D<double>(0, 1, 2);",
+    "float3 p = tex1D<float3>(0, 1);",
 ]  # fmt: skip
 _SOME_ARE_UNSUPPORTED = {"kernel<<<1, 1>>>();", "case 1: o[i] = 1;"}
 
 FILES_WRONG = [
+    "texture<float, 2> image;\n" + HEAD + "x[i] = tex2D(image, 1, 2); }",
     "#if 1\n",
     "#endif\n",
     "#define F(a) a\n__device__ int g() { return F(1, 2); }\n",
@@ -75,6 +78,7 @@ FILES_WRONG = [
 UNSUPPORTED = [
     "x[i] = __fadd_ru(x[i], 1.0f);", "int e; x[i] = frexpf(x[i], &e);", "o[i] = __vadd4(i, i);",
     "float (*f)(float) = sinf; x[i] = f(1);", "long double d;", "float* p = (float*)(const float*)x;",
+    "x[i] = surf2Dread<float>(0, 1, 2);",
 ]  # fmt: skip
 # What a GPU has and the simulated device has not, and what a message says to take instead.
 GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
@@ -93,9 +97,13 @@ INSTEAD = [
     ("const CUtensorMap* t;", "", "CUtensorMap", "loads and stores"),
     ("__nv_fp8_e4m3 b(1.0f);", "#include <cuda_fp8.h>\n", "__nv_fp8_e4m3", "half or float"),
     ("o[i] = __nv_cvt_float_to_fp8(1.0f, 0, 0);", "", "8 bits", "half or float"),
-    ("cudaTextureObject_t t = 0;", "", "cudaTextureObject_t", "pass the array"),
-    ("x[i] = tex2D<float>(i, 1.0f, 2.0f);", "", "textures", "pass the array"),
-    ("x[i] = tex2D(t, 1, 2);", "", "textures", "pass the array"),
+    ("cudaSurfaceObject_t t = 0;", "", "cudaSurfaceObject_t", "write to it"),
+    ("surf2Dwrite(x[i], 0, 4, 0);", "", "surfaces", "pass the array"),
+    ("x[i] = tex2DLod<float>(i, 1.0f, 2.0f, 0.0f);", "", "levels of detail", "tex2D"),
+    ("x[i] = tex1DLayered<float>(i, 1.0f, 2);", "", "layers", "tex1D"),
+    ("x[i] = texCubemap<float>(i, 1.0f, 2.0f, 0.0f);", "", "cubemaps", "tex2D"),
+    ("float4 p = tex2Dgather<float4>(i, 1.0f, 2.0f);", "", "gathering", "tex2D"),
+    ("tex2D(x, i, 1.0f, 2.0f);", "", "this form of tex2D()", "v = tex2D<float>(texture, x, y)"),
     ("nvstd::function<int(int)> f;", "", "nvstd::function", "a pointer to a function"),
     ("curandStateMRG32k3a_t s;", "#include <curand_kernel.h>\n", "curandStateMRG32k3a_t", "curandStatePhilox4_32_10_t"),
     ("curandState s; o[i] = curand_poisson(&s, 2.0);", "#include <curand_kernel.h>\n", "XORWOW and Philox4_32_10", "as an array"),
@@ -106,6 +114,7 @@ FILES_UNSUPPORTED = [
     "template <typename... T> __device__ void f(T... t) {}\n",
     "__global__ void inner() {}\n" + HEAD + "inner(); }",
 ]  # fmt: skip
+_NEEDS = "template <int N> struct F { static constexpr int v = F<N - 1>::v + 1; };\n"
 
 
 @pytest.mark.parametrize(("text", "before", "what", "instead"), INSTEAD)
@@ -149,6 +158,27 @@ def test_wrong_files(source: str) -> None:
 def test_unsupported_statements(text: str) -> None:
     error = refuse(HEAD + text + " }", errors.UnsupportedFeatureError)
     assert "a GPU runs this" in str(error)
+
+
+BITS = "bit-fields are not supported"
+SAID = [
+    ("struct S { unsigned a : 3; int b; };\n" + HEAD + "S s; }", BITS),
+    ("struct S { unsigned : 3; int b; };\n" + HEAD + "S s; }", BITS),
+    ("template <typename T> struct S {};\n" + HEAD + "S<int[7]> s; }", "an array type as"),
+    (_NEEDS + HEAD + "o[i] = F<5>::v; }", "nested too deep"),
+    (HEAD + f"o[i] = {'(' * 400}i{')' * 400}; }}", "nested too deep"),
+    (HEAD + f"o[i] = {'- ' * 900}i; }}", "nested too deep"),
+]
+
+
+@pytest.mark.parametrize(("source", "why"), SAID)
+def test_unsupported_files_say_what_it_is(source: str, why: str) -> None:
+    assert why in str(refuse(source, errors.UnsupportedFeatureError))
+
+
+def test_a_kernel_without_a_body_says_so() -> None:
+    source = HEAD.partition("{")[0] + ";"
+    assert "has no body in this file" in str(refuse(source, errors.KernelCompileError))
 
 
 @pytest.mark.parametrize("source", FILES_UNSUPPORTED)

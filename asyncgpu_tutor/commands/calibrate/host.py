@@ -27,14 +27,9 @@ WAITED = 256  # rows and columns of the matrix that is waited for
 def host_costs(device: Device, kernel_us: float, start_us: float) -> dict[str, float]:
     """The host's costs, by the names of `DeviceSpec`, in us, medians.
 
-    Parameters
-    ----------
-    device : Device
-        It becomes the current one meanwhile. On a simulated device the wall clock tells nothing of use.
-    kernel_us : float
-        The device's time for `matvec_naive` of size `WAITED` with one block.
-    start_us : float
-        What the spec says of the time from a call to the start of its work.
+    `kernel_us` is the device's time for `matvec_naive` of size `WAITED` with one block, and `start_us` what
+    the spec says of the time from a call to the start of its work. The device becomes the current one
+    meanwhile.
     """
     with agt.using(device):
         stream = device.create_stream()

@@ -51,15 +51,7 @@ async def measured(job: Job, way: Callable[[Job], Run]) -> Outcome:
 
 
 async def run_batches(batches: Iterable[Array], w0: DeviceArray, w1: DeviceArray) -> Outcome:
-    """All batches at once, each as a task of its own, on streams of the current policy; no practice.
-
-    Parameters
-    ----------
-    batches : iterable of array, float32, shape (samples, features)
-        At least one.
-    w0, w1 : DeviceArray
-        Shared weights; see `forward`.
-    """
+    """All batches at once, each as a task of its own, on streams of the current policy; no practice."""
     side = Side(agt.current_device(), current_policy(), (w0, w1))
     job = Job([agt.pin(batch) for batch in batches], [side], streams=1)
     return await _outcome(job, several_streams, 0, 1)

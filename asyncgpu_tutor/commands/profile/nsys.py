@@ -36,13 +36,7 @@ TIMEOUT = 600  # seconds
 
 
 def find() -> Path:
-    """The command ``nsys``.
-
-    Raises
-    ------
-    UsageError
-        If it is not there; says what to do.
-    """
+    """The command ``nsys``; a `UsageError` says what to do where it is not there."""
     named = os.environ.get(VARIABLE)
     if named:
         if not Path(named).is_file():
@@ -64,24 +58,10 @@ def ours(*arguments: str) -> list[str]:
 
 
 def profile(program: Sequence[str], report: Path, *, shown: bool) -> Path:
-    """Run a command under the profiler, with NVTX ranges and CUDA events.
+    """Run a command under the profiler, with NVTX ranges and CUDA events; returns its ``.nsys-rep``.
 
-    Parameters
-    ----------
-    report : Path
-        Where the report goes; its suffix becomes ``.nsys-rep``.
-    shown : bool
-        Whether what the program prints is seen, and it may take as long as it does: it is somebody's own.
-
-    Returns
-    -------
-    Path
-        The report.
-
-    Raises
-    ------
-    UsageError
-        If nsys is missing, or fails.
+    What is somebody's own program is `shown`: one sees what it prints, and it takes as long as it does.
+    Raises `UsageError` if nsys is missing, or fails.
     """
     target = report.with_suffix(".nsys-rep")
     command = [str(find()), "profile", *TRACED, f"--output={target}", *program]
@@ -92,13 +72,7 @@ def profile(program: Sequence[str], report: Path, *, shown: bool) -> Path:
 
 
 def export(report: Path) -> Path:
-    """Convert a report to the SQLite file that `Trace.from_nsys` reads, beside it.
-
-    Raises
-    ------
-    UsageError
-        If nsys is missing, or fails.
-    """
+    """Convert a report to the SQLite file that `Trace.from_nsys` reads, beside it."""
     target = report.with_suffix(".sqlite")
     command = [str(find()), "export", "--type=sqlite", "--force-overwrite=true"]
     _run([*command, f"--output={target}", str(report)])

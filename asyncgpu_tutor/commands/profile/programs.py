@@ -73,10 +73,7 @@ def _texts(page: str) -> list[str]:
 
 
 def find_run(name: str) -> Run:
-    """The program of that name.
-
-    Raises `UsageError` if there is none.
-    """
+    """The program of that name; a `UsageError` says which there are."""
     if name not in RUNS:
         close = get_close_matches(name, RUNS, 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -85,13 +82,7 @@ def find_run(name: str) -> Run:
 
 
 async def record_run(run: Run, source: Source = "auto") -> Trace:
-    """Warm the program up, run it once more, and return the trace of that.
-
-    Parameters
-    ----------
-    source : {"auto", "cupti", "all", "events"}
-        See `asyncgpu_tutor.record`.
-    """
+    """Warm the program up, run it once more, and return the trace of that; `source` as for `agt.record`."""
     body = await run.prepare()
     steady = not (run.cold or agt.current_device().simulated)
     if not run.cold:

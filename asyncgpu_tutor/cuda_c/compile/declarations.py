@@ -183,7 +183,7 @@ def _auto(c: Context, item: Declarator) -> Execute:
         c.fail(item.at, f"'auto {item.name}' needs a value to take its type from")
     if item.type.reference:
         target = place_of(c, item.init)
-        return _reference(c, item, target.type, item.type.const)
+        return _reference(c, item, target.type, item.type.const, target)
     new = decay(c.expression(item.init))
     if isinstance(new.type, FunctionPointer) and new.type.overloaded:
         c.fail(item.init.at, f"'{new.type.overloaded}' is several functions: say the type of one")
@@ -192,7 +192,7 @@ def _auto(c: Context, item: Declarator) -> Execute:
     if isinstance(new.type, Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
     if item.name in c.frame.addressed or c.lives_in_memory(new.type):
-        return _in_memory(c, item, new.type, item.type.const, False)
+        return _in_memory(c, item, new.type, item.type.const, False, new)
     return _bind(c, item, new.type, new, item.type.const)
 
 
@@ -228,10 +228,12 @@ def _unset(c: Context, item: Declarator, ctype: CType) -> Execute:
 # -- references
 
 
-def _reference(c: Context, item: Declarator, ctype: CType, const: bool) -> Execute:
+def _reference(
+    c: Context, item: Declarator, ctype: CType, const: bool, target: Expr | None = None
+) -> Execute:
     if item.init is None:
         c.fail(item.at, f"the reference '{item.name}' must be bound to something")
-    target = place_of(c, item.init)
+    target = target or place_of(c, item.init)
     binding, fix = bind_reference(c, item.name, target, ctype, const, item.at)
     _enter(c, item.name, binding, item.at)
     return fix
@@ -251,12 +253,20 @@ def _array(c: Context, item: Declarator, element: CType, const: bool, volatile: 
     return _in_memory(c, item, ctype, const, volatile)
 
 
-def _in_memory(c: Context, item: Declarator, ctype: CType, const: bool, volatile: bool) -> Execute:
+def _in_memory(
+    c: Context,
+    item: Declarator,
+    ctype: CType,
+    const: bool,
+    volatile: bool,
+    given: Expr | None = None,
+) -> Execute:
+    """A variable in memory; `given` is its value, where that has been compiled."""
     values: list[Expr] = []
-    if isinstance(item.init, Braces):
+    if given is None and isinstance(item.init, Braces):
         values = initialise(c, item.init, ctype)
     elif item.init is not None and not isinstance(ctype, Array):
-        value = convert(c, c.expression(item.init), ctype, item.init.at)
+        value = given or convert(c, c.expression(item.init), ctype, item.init.at)
         values = [value] if isinstance(ctype, Scalar | Pointer) else spread(c, value, ctype)
     elif item.init is not None:
         c.fail(item.init.at, f"the array '{item.name}' needs values in braces")

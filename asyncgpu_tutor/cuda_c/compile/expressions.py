@@ -40,6 +40,7 @@ from asyncgpu_tutor.cuda_c.types import (
     Scalar,
     Struct,
     Void,
+    align_of,
     promoted,
     size_of,
     spelled,
@@ -68,11 +69,14 @@ def _text(c: Context, node: ast.Text, used: bool) -> Expr:
 
 
 def _sizeof(c: Context, node: ast.SizeOf, used: bool) -> Expr:
+    if isinstance(node.operand, ast.Text):
+        return constant(ULONG, len(node.operand.characters()), node.at)
     if isinstance(node.operand, ast.TypeName):
-        return constant(ULONG, size_of(resolve(c, node.operand)), node.at)
-    with c.recording():  # the record is dropped, because the operand is not computed
-        ctype = place_of(c, node.operand).type
-    return constant(ULONG, size_of(ctype), node.at)
+        ctype = resolve(c, node.operand)
+    else:
+        with c.recording():  # the record is dropped, because the operand is not computed
+            ctype = place_of(c, node.operand).type
+    return constant(ULONG, align_of(ctype) if node.align else size_of(ctype), node.at)
 
 
 def _comma(c: Context, node: ast.Comma, used: bool) -> Expr:

@@ -58,7 +58,10 @@ def compile_kernel(
     c.frame.addressed = addressed_names(function.body)
     c.frame.namespace = function.namespace
     parameters = [_parameter(c, param, entry) for param in function.params]
-    assert function.body is not None
+    if function.body is None:
+        c.fail(
+            function.at, f"the kernel '{function.name}' is declared, and has no body in this file"
+        )
     members = {
         field.name
         for struct in c.classes

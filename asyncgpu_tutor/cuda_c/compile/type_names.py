@@ -351,7 +351,7 @@ def _instance(c: Context, template: StructTemplate, name: TypeName) -> Struct:
         try:
             with c.seen_from(scope):
                 define_struct(c, chosen, made)
-        except KernelCompileError:
+        except (KernelCompileError, RecursionError):
             del template.instances[key]
             raise
         c.classes[made].template, c.classes[made].arguments = template, arguments

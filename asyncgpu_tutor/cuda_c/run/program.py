@@ -50,7 +50,7 @@ from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.parser import parse
 from asyncgpu_tutor.cuda_c.text.preprocessor import Preprocessed, preprocess
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import Array, Pointer, Scalar, Struct, leaves, size_of
+from asyncgpu_tutor.cuda_c.types import Array, Pointer, Scalar, Struct, Void, leaves, size_of
 from asyncgpu_tutor.errors import UnsupportedFeatureError
 
 
@@ -63,6 +63,12 @@ class _Global:
     readonly: bool
     known: Global | None  # to the host
     awaited: bool = False  # has no value until the host gives it one
+
+
+_DEEP = (
+    "this is nested too deep: templates that need each other without an end, or hundreds of operators, "
+    "brackets or branches within each other"
+)
 
 
 class Program:
@@ -221,7 +227,8 @@ class Program:
 
     def _initial(self, values: list[Expr], variable: Variable, at: Position) -> NDArray[np.uint8]:
         data = np.zeros(size_of(variable.type), np.uint8)
-        for (leaf, offset), value in zip(leaves(variable.type), values, strict=True):
+        known = [value for value in values if not isinstance(value.type, Void)]
+        for (leaf, offset), value in zip(leaves(variable.type), known, strict=True):
             if value.constant is None:
                 self._source.unsupported(at, "an initial value must be known at compile time")
             dtype = leaf.dtype if isinstance(leaf, Scalar) else np.uint64  # of null
@@ -250,7 +257,10 @@ class Program:
             function, scope, canonical = instance_of(self._source, self._functions, c, name)
             kernel = self._compiled.get(canonical)
             if kernel is None:
-                kernel = self._compile(c, function, scope, canonical)
+                try:
+                    kernel = self._compile(c, function, scope, canonical)
+                except RecursionError:
+                    self._source.unsupported(function.at, _DEEP)
             self._compiled[name] = kernel
         return kernel
 
@@ -365,7 +375,10 @@ class Program:
 def _compile_cached(source: str, contract: bool) -> Program:
     text = Source(source)
     prepared = preprocess(text)
-    return Program(text, parse(text, prepared), prepared, contract)
+    try:
+        return Program(text, parse(text, prepared), prepared, contract)
+    except RecursionError:
+        text.unsupported(Position(1, 1), _DEEP)
 
 
 def compile_source(source: str, *, contract: bool = False) -> Program:

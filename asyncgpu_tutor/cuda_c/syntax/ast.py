@@ -212,9 +212,10 @@ class Cast(Expression):
 
 @dataclass(kw_only=True)
 class SizeOf(Expression):
-    """`sizeof` of a type or of an expression."""
+    """`sizeof` of a type or of an expression, or `alignof`."""
 
     operand: TypeName | Expression
+    align: bool = False
 
 
 @dataclass(kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.ast import CONVERSION
-from asyncgpu_tutor.cuda_c.syntax.tokens_and_types import TypeParser
+from asyncgpu_tutor.cuda_c.syntax.tokens_and_types import TEXTURE_READERS, TypeParser
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.literals import parse_char, parse_number, parse_string
 from asyncgpu_tutor.cuda_c.types import BOOL, CHAR
@@ -86,7 +86,7 @@ class ExpressionParser(TypeParser):
         if self.at("++", "--"):
             self.advance()
             return ast.Increment(at=token.at, op=token.text[0], operand=self.unary(), postfix=False)
-        if self.at("sizeof"):
+        if self.at("sizeof", "alignof"):
             return self._sizeof()
         wanted = self._cast() if self.at("(") and self.at_type(1) else None
         if wanted is not None:
@@ -106,14 +106,21 @@ class ExpressionParser(TypeParser):
         return wanted
 
     def _sizeof(self) -> ast.Expression:
-        at = self.advance().at
+        word = self.advance()
         if self.at("(") and self.at_type(1):
             self.advance()
             operand: ast.TypeName | ast.Expression = self.abstract_type()
+            dims = self.dimensions()
             self.need(")")
         else:
-            operand = self.unary()
-        return ast.SizeOf(at=at, operand=operand)
+            operand, dims = self.unary(), []
+        align = word.text == "alignof"
+        out: ast.Expression = ast.SizeOf(at=word.at, operand=operand, align=align)
+        for length in dims if not align else ():
+            if length is None:
+                self.fail("the size of this array is missing")
+            out = ast.Binary(at=word.at, op="*", left=out, right=length)
+        return out
 
     def postfix(self) -> ast.Expression:
         left = self.primary()
@@ -222,8 +229,8 @@ class ExpressionParser(TypeParser):
         return ast.Name(at=token.at, name=name, templates=templates)
 
     def _typed_builtin(self, name: str) -> bool:
-        """Whether this is `max<int>(...)` or its like, where the file has no such function."""
-        return name in ("max", "min") and self.at_type(1)
+        """Whether this is `max<int>(...)`, `tex2D<float>(...)` or its like, where the file has none such."""
+        return (name in ("max", "min") or name in TEXTURE_READERS) and self.at_type(1)
 
     def _construct(self, token: Token) -> ast.Expression:
         _, wanted = self.specifiers()

@@ -268,6 +268,7 @@ class StatementParser(DeclaratorParser):
         start = self.need("{")
         self.enclosing.append("switch")
         cases: list[ast.SwitchCase] = []
+        declared: list[ast.Statement] = []
         while not self.at("}"):
             if self.token.kind == "end":
                 self.fail("this switch is never closed: '}' is missing", start.at)
@@ -279,13 +280,26 @@ class StatementParser(DeclaratorParser):
             elif self.accept("default"):
                 self.need(":")
                 cases.append(ast.SwitchCase(at=label.at, value=None, body=[]))
+            elif not cases and self._only_declares(declared):
+                continue
             elif not cases:
                 self.fail("this statement is before the first case label: nothing reaches it")
             else:
                 cases[-1].body.append(self.statement())
         self.enclosing.pop()
         self.advance()
-        return ast.Switch(at=token.at, subject=subject, cases=cases)
+        out = ast.Switch(at=token.at, subject=subject, cases=cases)
+        return ast.Block(at=token.at, body=[*declared, out]) if declared else out
+
+    def _only_declares(self, declared: list[ast.Statement]) -> bool:
+        """Read variables without a value, which may stand in front of the first case."""
+        start = self.position
+        statement = self.statement() if self.at_type() else None
+        if isinstance(statement, ast.Declaration) and not any(i.init for i in statement.items):
+            declared.append(statement)
+            return True
+        self.position = start
+        return False
 
     def _return(self) -> ast.Statement:
         token = self.advance()

@@ -202,7 +202,7 @@ class StructParser(StatementParser):
         self.type_names.append(dict.fromkeys(inherited, True))
         nested = self.nested_types.setdefault(name, set())
         while not self.at("}"):
-            self._member(out, template)
+            self._member(out)
             nested |= {n for n, is_type in self.type_names[-1].items() if is_type}
         self.type_names.pop()
         self.need("}")
@@ -237,15 +237,13 @@ class StructParser(StatementParser):
             self.fail("this struct has no name", out.at)
         return out
 
-    def _member(self, out: ast.StructDef, template: ast.Template | None) -> None:
+    def _member(self, out: ast.StructDef) -> None:
         if self.accept(";"):
             return
         if self.accept("public", "private", "protected"):
             self.need(":")
         elif self.at("static_assert"):
             self.skip_attribute()
-        elif self.accept("friend"):
-            self._friend(template is not None)
         elif self.at("typedef", "using"):
             item = self.alias()
             if isinstance(item, ast.Declaration | ast.StructDef):
@@ -278,6 +276,9 @@ class StructParser(StatementParser):
     def _function_or_data(self, out: ast.StructDef, template: ast.Template | None) -> None:
         token = self.token
         storage = self.storage_words()
+        if self.accept("friend"):
+            self._friend(bool(out.template or template))
+            return
         if self.at("virtual"):
             self.unsupported("virtual functions are not supported")
         if self.at("~"):
@@ -312,6 +313,7 @@ class StructParser(StatementParser):
             first = self.declarator(wanted, name, dims)
             out.members.append(self.declaration(storage, base, token, first))
             return
+        self._whole()
         name = self.operator_name() or self.identifier()
         if self.at("("):
             if template is not None:
@@ -319,7 +321,12 @@ class StructParser(StatementParser):
             out.methods.append(self.function(storage, wanted, name, template, out.name))
             return
         first = self.declarator(wanted, name)
+        self._whole()
         out.members.append(self.declaration(storage, base, token, first))
+
+    def _whole(self) -> None:
+        if self.at(":"):
+            self.unsupported("bit-fields are not supported: take a whole number, shifts and masks")
 
     def _copying(self, made: ast.Function) -> None:
         """Refuse a copy constructor that does anything but copy."""

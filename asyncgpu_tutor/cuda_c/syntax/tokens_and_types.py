@@ -10,7 +10,7 @@ from typing import NoReturn
 from asyncgpu_tutor.cuda_c.syntax.ast import Expression, Member, Name, TypeName
 from asyncgpu_tutor.cuda_c.text.lexer import Token
 from asyncgpu_tutor.cuda_c.text.source import Position, Source
-from asyncgpu_tutor.cuda_c.types import VECTORS
+from asyncgpu_tutor.cuda_c.types import TEXTURE, VECTORS
 
 _WORDS = {"void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed"}
 _ALIASES = {"size_t": "unsigned long", "ptrdiff_t": "long", "clock_t": "long"}
@@ -51,8 +51,16 @@ _GPU_TYPES = {
     "thread_block|thread_group|grid_group|coalesced_group|cluster_group|thread_block_tile": (
         "cooperative groups are not there; __syncthreads(), __syncwarp() and __shfl_sync() do the same"
     ),
-    "cudaTextureObject_t|cudaSurfaceObject_t|CUtexObject|texture": "pass the array, and index it",
+    "cudaSurfaceObject_t": "pass the array, and write to it",
 }
+# Functions for surfaces, and for textures of other kinds than TEXTURE_READERS read.
+OTHER_TEXTURES = {
+    r"tex([123]D|Cubemap)\w*": (
+        "layers, cubemaps, levels of detail and gathering are not supported: take tex1D, tex2D or tex3D"
+    ),
+    r"surf([123]D|Cubemap)\w*": "surfaces are not supported: pass the array, and write to it",
+}
+TEXTURE_READERS = {"tex1Dfetch", "tex1D", "tex2D", "tex3D"}
 _NEEDS_HEADER = {
     r"(__)?half2?": "cuda_fp16.h",
     r"(__)?nv_bfloat162?": "cuda_bf16.h",
@@ -77,7 +85,9 @@ class TypeParser(ABC):
         self.tokens = tokens
         self.position: int = 0
         # Whether a name is a type, innermost scope last; templates of functions and of structs.
-        self.type_names: list[dict[str, bool]] = [dict.fromkeys(set(VECTORS) - {"half2"}, True)]
+        self.type_names: list[dict[str, bool]] = [
+            dict.fromkeys(set(VECTORS) - {"half2"} | {TEXTURE.name}, True)
+        ]
         if "cuda_fp16.h" in headers:
             self.type_names[0] |= dict.fromkeys(_HALF_NAMES, True)
         self.nested_types: dict[str, set[str]] = {}  # of each struct
@@ -269,8 +279,16 @@ class TypeParser(ABC):
             inside = self.ahead(2).text.partition("_")[0]
             instead = _INSTEAD.get(f"{name}::{inside}", _INSTEAD[name])
             self.unsupported(f"{GPU_ONLY[name]} not supported: {instead}", token.at)
-        if re.fullmatch(r"(tex|surf)([123]D|Cubemap)\w*", name) and self.ahead().is_("<"):
-            self.unsupported("textures are not supported: pass the array, and index it", token.at)
+        if name == "texture" and self.ahead().is_("<"):
+            self.fail(
+                "texture references are gone since CUDA 12: let the kernel take a cudaTextureObject_t, read "
+                "it with tex2D<float>(texture, x, y), and pass what agt.texture(x) makes of the array",
+                token.at,
+            )
+        if name not in TEXTURE_READERS and self.ahead().is_("<"):
+            for pattern, advice in OTHER_TEXTURES.items():
+                if re.fullmatch(pattern, name):
+                    self.unsupported(advice, token.at)
         declares = self.ahead().kind == "name" or self.ahead().is_("*", "&", "<")
         for pattern, header in _NEEDS_HEADER.items():
             if self.ahead().kind == "name" and re.fullmatch(pattern, name):
@@ -353,6 +371,8 @@ class TypeParser(ABC):
         out: list[TypeName | Expression] = []
         while not self.at(">", ">>"):
             out.append(self.abstract_type() if self.at_type() else self.template_value())
+            if self.at("["):
+                self.unsupported("an array type as an argument of a template is not supported")
             if not self.accept(","):
                 break
         self.close_angle()

@@ -19,6 +19,8 @@ def parse_number(source: Source, token: Token) -> tuple[int | float, Scalar]:
     """
     text = token.text.replace("'", "").lower()
     prefixed = text.startswith(("0x", "0b"))
+    if text.startswith("0x") and "p" in text:
+        return float.fromhex(text.rstrip("fl")), FLOAT if text.endswith("f") else DOUBLE
     if not prefixed and ("." in text or "e" in text):
         if text.endswith("f"):
             return float(text[:-1]), FLOAT

@@ -57,6 +57,7 @@ BUFFER = 4 * 2**20  # bytes: some twenty thousand records
 CALLS = frozenset(
     {
         "cudaMemcpyAsync_v3020",
+        "cudaMemcpy3DAsync_v3020",
         "cudaMemsetAsync_v3020",
         "cudaLaunchKernel_v7000",
         "cudaGraphLaunch_v10000",

@@ -17,7 +17,7 @@ import cupy
 import numpy as np
 from cupy.cuda import PinnedMemoryPointer, runtime
 
-from asyncgpu_tutor.cuda_c import Signature, read_signature
+from asyncgpu_tutor.cuda_c import Signature, TextureForm, read_signature
 from asyncgpu_tutor.devices.cuda.compile import compile_function
 from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
@@ -25,6 +25,7 @@ from asyncgpu_tutor.devices.cuda.journal import Journal, open_recorder
 from asyncgpu_tutor.devices.cuda.packing import Packer
 from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
+from asyncgpu_tutor.devices.cuda.textures import CupyTexture
 from asyncgpu_tutor.devices.cuda.transfers import D2D, D2H, H2D, TRANSFERS, address
 from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
@@ -328,6 +329,20 @@ class CupyDevice:
     ) -> None:
         """Copy within the device."""
         self._copy("d2d", target.ptr, source.ptr, nbytes, D2D, stream)
+
+    def texture(self, source: Memory, form: TextureForm, name: str, stream: Stream) -> Memory:
+        """A CUDA array or linear memory of its own, and a copy to there; see `Enqueuer.texture`."""
+        mine, linear = self.own(stream), None
+        if form.memory == "linear":
+            linear = self.malloc(form.nbytes, name, stream)
+            self.copy_from_device_async(linear, source, form.nbytes, stream)
+        with guarded(f"making the texture {name!r}"), self.active():
+            made, args = CupyTexture(form, linear), (source, mine.cupy)
+            if linear is None and self.journal is not None:
+                self.journal.call("d2d", "d2d", mine, {"bytes": form.nbytes}, made.fill, args)
+            elif linear is None:
+                made.fill(*args)
+        return made
 
     def _copy(
         self, name: str, to: int, origin: int, nbytes: int, kind: int, stream: Stream

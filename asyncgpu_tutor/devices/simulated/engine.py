@@ -62,25 +62,16 @@ class _Running:
 
 
 class Engine:
-    """All queues and resources of one simulated machine, and their common time.
-
-    Attributes
-    ----------
-    now : float
-        How far the devices have been simulated, in us.
-    failures : list of (Queue, DeviceError)
-        What has failed and nobody has been told of, in the order in which it failed.
-    looks : int
-        How often a paused kernel has gone on.
-    """
+    """All queues and resources of one simulated machine, and their common time."""
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now = 0.0  # how far the devices have been simulated, in us
+        # What has failed and nobody has been told of, in the order in which it failed.
         self.failures: list[tuple[Queue, DeviceError]] = []
         self._queues: list[Queue] = []
         self._running: list[_Running] = []
         self._serial = 0
-        self.looks = 0
+        self.looks = 0  # how often a paused kernel has gone on
         self._until_paused: list[EngineEvent] = []
 
     def queue(self, device: int, pause: float = 0.0, switch: float = 0.0) -> Queue:

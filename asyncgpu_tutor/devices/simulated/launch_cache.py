@@ -56,18 +56,10 @@ class Remembered:
         variables: Iterable[GlobalMemory],
         execute: Callable[[], Done],
     ) -> Done:
-        """The same as `execute`, which is a launch on `values`.
+        """The same as `execute`, which is a launch of so many blocks on `values`, its arguments.
 
-        Parameters
-        ----------
-        kind : hashable
-            What tells launches apart besides their arguments: the kernel, its shape.
-        blocks : int
-            Of the grid.
-        values : sequence
-            Arguments of the kernel.
-        variables : iterable of GlobalMemory
-            What else it can read and write.
+        `kind` tells launches apart besides these: the kernel, its shape. `variables` are what else it can
+        read and write.
         """
         # The same memory given twice is not the same as two that hold the same.
         places = {id(v): v for v in (*values, *variables) if isinstance(v, GlobalMemory)}
@@ -77,7 +69,7 @@ class Remembered:
             order[id(v)] if isinstance(v, GlobalMemory) else v and (v.dtype.char, v.tobytes())
             for v in values
         )
-        key = (kind, given, tuple([(m.nbytes, m.readonly) for m in memories]))
+        key = (kind, given, tuple([(m.nbytes, m.readonly, m.texture) for m in memories]))
         nbytes = sum(memory.nbytes for memory in memories)
         if key in self._small or nbytes > LARGEST:
             return execute()

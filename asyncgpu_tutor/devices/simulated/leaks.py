@@ -15,34 +15,11 @@ import sys
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 VARIABLE = "ASYNCGPU_LEAKS"
 PACKAGE = str(Path(__file__).resolve().parents[2])
 MOST = 20  # arrays that are named one by one
-
-
-class Allocation(Protocol):
-    """What is reported of an array."""
-
-    @property
-    def name(self) -> str:
-        """Of the array."""
-        ...
-
-    @property
-    def nbytes(self) -> int:
-        """Its size."""
-        ...
-
-    @property
-    def origin(self) -> str:
-        """Where it was allocated; empty if nobody took note."""
-        ...
-
-
-class _Holder(Protocol):
-    def alive(self) -> Iterable[Allocation]: ...
 
 
 def wanted() -> bool:
@@ -58,8 +35,8 @@ def origin() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 
 
-def watch(heap: _Holder) -> None:
-    """Report on `heap` at exit, if it is still there."""
+def watch(heap: Any) -> None:
+    """Report on a `Heap`, whose module imports this one, at exit, if it is still there."""
     reference = weakref.ref(heap)
 
     def tell() -> None:
@@ -71,8 +48,8 @@ def watch(heap: _Holder) -> None:
     atexit.register(tell)
 
 
-def report(alive: Iterable[Allocation]) -> str:
-    """What is alive, largest first; empty if nothing is."""
+def report(alive: Iterable[Any]) -> str:
+    """What is alive of a `Heap`, largest first; empty if nothing is."""
     found = sorted(alive, key=lambda a: -a.nbytes)  # stable: equals in the order of allocation
     if not found:
         return ""

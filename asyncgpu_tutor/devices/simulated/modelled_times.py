@@ -26,35 +26,22 @@ PER_SM = ("blocks", "issue", "alu", "special", "doubles", "sectors", "shared")
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """A kernel's modelled time on an otherwise idle device.
+    """A kernel's modelled time on an otherwise idle device."""
 
-    Attributes
-    ----------
-    bounds : dict of str to float
-        In us: ``"latency"`` (the longest warp), ``"blocks"`` (starting them, or further waves), ``"issue"``,
-        ``"alu"`` (comparisons, shifts and bits), ``"special"`` (special functions), ``"doubles"`` (double
-        precision), ``"sectors"`` (global memory, as the load-store units see it), ``"shared"`` (shared
-        memory), ``"atomics"`` (on global memory) and ``"memory"`` (L2 or device memory).
-    us : float
-        The first two together or the largest of the others, and more the nearer both are, behind the
-        shortest time of a launch.
-    places : float
-        The part of the device's places for blocks that the launch fills, 0 to 1.
-    demand : float
-        The part of the device that it leaves to nobody else, 0 to 1: of the places, or of the throughput of
-        the SMs or the memory, whichever is most.
-    drain : float
-        How long before the end, in us, the last block gets a place.
-    turn : float
-        How long an instruction keeps an SM busy, on average, in units of issuing one.
-    """
-
+    # In us: "latency" (the longest warp), "blocks" (starting them, or further waves), "issue", "alu"
+    # (comparisons, shifts and bits), "special" (special functions), "doubles" (double precision), "sectors"
+    # (global memory, as the load-store units see it), "shared" (shared memory), "atomics" (on global memory)
+    # and "memory" (L2 or device memory).
     bounds: dict[str, float]
+    # The first two together or the largest of the others, and more the nearer both are, behind the shortest
+    # time of a launch.
     us: float
-    places: float
+    places: float  # the part of the device's places for blocks that the launch fills, 0 to 1
+    # The part of the device that it leaves to nobody else, 0 to 1: of the places, or of the throughput of the
+    # SMs or the memory, whichever is most.
     demand: float
-    drain: float
-    turn: float
+    drain: float  # how long before the end, in us, the last block gets a place
+    turn: float  # how long an instruction keeps an SM busy, on average, in units of issuing one
 
     @property
     def bound(self) -> str:
@@ -74,15 +61,7 @@ def blocks_by_registers(spec: DeviceSpec, threads: int, registers: int) -> int:
 
 
 def resident_blocks(spec: DeviceSpec, threads: int, shared_bytes: int, registers: int = 0) -> int:
-    """How many blocks one SM holds at once; at least 1.
-
-    Parameters
-    ----------
-    threads, shared_bytes : int
-        Of a block. Threads are counted in whole warps.
-    registers : int
-        Of a thread.
-    """
+    """How many blocks one SM holds at once, at least 1. Threads are counted in whole warps."""
     by_threads = spec.threads_per_sm // (math.ceil(threads / 32) * 32)
     by_shared = spec.shared_bytes_per_sm // shared_bytes if shared_bytes else spec.blocks_per_sm
     by_registers = blocks_by_registers(spec, threads, registers)

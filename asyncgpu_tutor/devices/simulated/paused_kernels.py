@@ -19,18 +19,8 @@ class Waiting:
     """A launch whose threads may wait, as the engine sees it: see `queues.Paused`.
 
     Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
-    engine asks again is what the host does meanwhile.
-
-    Parameters
-    ----------
-    execution : Execution
-        The launch.
-    mapped : sequence of GlobalMemory
-        Host memory that it can see.
-    time : callable
-        What counts mean, by their shared memory.
-    finish : callable
-        What is to be done when it has ended; says how long it takes.
+    engine asks again is what the host does meanwhile. `mapped` is the host memory that it can see; `time`
+    says what counts mean, and `finish`, called when it has ended, how long it takes.
     """
 
     def __init__(

@@ -66,14 +66,9 @@ class StandIn:
     ) -> tuple[LaunchResult, str] | None:
         """Execute one launch, if it is large and can be checked; else None, and nothing is changed.
 
-        Raises `KernelFault` if a block of the sample does what no kernel may do; `ReferenceMismatchError`
-        if the reference fails, or disagrees with the sample.
-
-        Returns
-        -------
-        result : LaunchResult
-        how : str
-            In words, for the trace.
+        What comes back is its result, and for the trace in words how it was computed. Raises `KernelFault` if
+        a block of the sample does what no kernel may do; `ReferenceMismatchError` if the reference fails, or
+        disagrees with the sample.
         """
         parameters = self.signature.parameters
         blocks = math.prod(grid)

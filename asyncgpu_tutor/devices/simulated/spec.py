@@ -35,146 +35,94 @@ MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20
 class DeviceSpec:
     """A GPU and the host in front of it, as far as the model of time knows them.
 
-    Attributes
-    ----------
-    name : str
-        For people.
-    memory_bytes : int
-        Device memory.
-    sms : int
-        Streaming multiprocessors.
-    clock_mhz : float
-        Clock of the SMs.
-    threads_per_sm, blocks_per_sm, shared_bytes_per_sm, registers_per_sm : int
-        What one SM can hold at once; together they limit occupancy.
-    issue_per_clock : float
-        Warp instructions that one SM issues in a clock.
-    alu_per_clock, special_per_clock, doubles_per_clock : float
-        Of these, such as compare, shift or work on bits; such as are special functions of the hardware; and
-        such as compute in double precision.
-    sectors_per_clock : float
-        32-byte sectors of global memory that the load-store units of one SM pass in a clock.
-    request_clocks : float
-        Clocks that these units need for a request, besides one for each line of L1 that it touches.
-    block_clocks : float
-        Clocks that an SM needs to start a block.
-    l2_bytes, l2_gb_s, l2_write_gb_s, dram_gb_s : int, float, float, float
-        Size of the L2 cache; what it delivers, and what it takes in whole sectors; and what device memory
-        delivers, in 1e9 bytes a second.
-    launch_us : float
-        Shortest time that a kernel takes on the device.
-    start_us : float
-        From the host's call to the start of the work on an idle device.
-    pause_us, switch_us : float
-        On one stream, from the end of a kernel to the start of the next; and between a copy and a kernel,
-        or copies of both directions.
-    unit_clocks : float
-        Clocks that a warp which is alone needs for each clock that its instructions keep a unit busy. Where
-        its results wait for each other longer than that, `Counts.chain_latency` holds.
-    double_clocks : float
-        Clocks that an instruction in double precision adds to that.
-    first_load_clocks, load_clocks, hit_clocks : float
-        Clocks until a warp's first load from global memory arrives; what each further round of loads
-        adds where new sectors are needed, which a compiler's unrolling hides in part; and what one adds
-        that waits for another and finds its sector in L1.
-    barrier_clocks : float
-        What a barrier adds to the longest warp.
-    shared_atomic_clocks, atomic_queue_clocks : float
-        What an atomic in shared memory adds to it, for each lane that has to wait its turn; and what one in
-        global memory adds for each on the same word.
-    atomics_per_clock : float
-        Atomic operations on global memory that L2 does in a clock, where they go to few places.
-    overlap : float
-        How well the chain of the longest warp overlaps with what throughput limits: the exponent of the norm
-        in which the two are added. 1: one waits for the other; infinity: the longer is all that counts.
-    h2d_gb_s, d2h_gb_s, h2d_us, d2h_us : float
-        Copies over the bus: bandwidth in 1e9 bytes a second, and the fixed time of one copy.
-    fill_us : float
-        The fixed time of a memset, and of a copy within the device.
-    pageable_us, pageable_gb_s : float
-        What a copy of pageable memory costs the host besides; and the rate at which it stages the bytes.
-    submit_us : float
-        What the host pays for running an operation at all.
-    call_launch_us, call_h2d_us, call_d2h_us, call_memset_us, call_malloc_us : float
-        What it pays for each piece of work in it, from building it to the driver's call.
-    call_event_us, call_query_us : float
-        The same for an event, and for asking whether it has passed.
-    replay_us : float
-        What it pays for each piece of work of a prepared pipeline, besides its submission.
-    graph_launch_us : float
-        What the host pays for launching a CUDA graph once more, however many nodes its one branch has.
-    graph_branch_us : float
-        What it pays for each further branch. The driver hands them to the device one after the other, so
-        that the first node of a branch begins that much later than the one of the branch before.
-    graph_node_us : float
-        On the device, from the end of a kernel to the start of the next one in a graph, in place of
-        `pause_us`. Between copies and kernels it is `switch_us`, as on a stream.
-    graph_instantiate_us : float
-        What the host pays for each node when a captured graph is made ready to be launched.
-    sync_us : float
-        From the end of the work to the return of a blocking wait.
-    wake_us : float
-        From the end of the work to the resumption of an awaiting task, which keeps the host busy.
-    sources : tuple of (str, str)
-        For each constant, where it is from.
+    Times are in us, sizes in bytes, and bandwidths in 1e9 bytes a second. What is done in a clock is done by
+    one SM.
     """
 
-    name: str
-    memory_bytes: int
-    sms: int
-    clock_mhz: float
+    name: str  # for people
+    memory_bytes: int  # device memory
+    sms: int  # streaming multiprocessors
+    clock_mhz: float  # of the SMs
+    # What one SM can hold at once; together they limit occupancy.
     threads_per_sm: int
     blocks_per_sm: int
     shared_bytes_per_sm: int
     registers_per_sm: int
-    issue_per_clock: float
-    alu_per_clock: float
-    special_per_clock: float
-    doubles_per_clock: float
-    sectors_per_clock: float
-    request_clocks: float
-    block_clocks: float
+
+    issue_per_clock: float  # warp instructions that are issued in a clock
+    alu_per_clock: float  # of these, such as compare, shift or work on bits
+    special_per_clock: float  # such as are special functions of the hardware
+    doubles_per_clock: float  # such as compute in double precision
+    sectors_per_clock: (
+        float  # 32-byte sectors of global memory that the load-store units pass in a clock
+    )
+    request_clocks: (
+        float  # what these need for a request, besides one for each line of L1 that it touches
+    )
+    block_clocks: float  # to start a block
     l2_bytes: int
-    l2_gb_s: float
-    l2_write_gb_s: float
-    dram_gb_s: float
-    launch_us: float
-    start_us: float
-    pause_us: float
-    switch_us: float
+    l2_gb_s: float  # what the L2 cache delivers
+    l2_write_gb_s: float  # what it takes, in whole sectors
+    dram_gb_s: float  # what device memory delivers
+
+    launch_us: float  # the shortest time that a kernel takes on the device
+    start_us: float  # from the host's call to the start of the work on an idle device
+    pause_us: float  # on one stream, from the end of a kernel to the start of the next
+    switch_us: float  # the same between a copy and a kernel, or copies of both directions
+    # Clocks that a warp which is alone needs for each clock that its instructions keep a unit busy. Where its
+    # results wait for each other longer than that, `Counts.chain_latency` holds.
     unit_clocks: float
-    double_clocks: float
-    first_load_clocks: float
+    double_clocks: float  # what an instruction in double precision adds to that
+    first_load_clocks: float  # until a warp's first load from global memory arrives
+    # What each further round of loads adds where new sectors are needed; a compiler's unrolling hides a part.
     load_clocks: float
-    hit_clocks: float
-    barrier_clocks: float
-    shared_atomic_clocks: float
-    atomic_queue_clocks: float
-    atomics_per_clock: float
+    hit_clocks: float  # what one adds that waits for another and finds its sector in L1
+    barrier_clocks: float  # what a barrier adds to the longest warp
+    shared_atomic_clocks: (
+        float  # an atomic in shared memory, for each lane that has to wait its turn
+    )
+    atomic_queue_clocks: float  # one in global memory, for each on the same word
+    atomics_per_clock: (
+        float  # on global memory, by L2 and for the whole device, where they go to few places
+    )
+    # How well the chain of the longest warp overlaps with what throughput limits: the exponent of the norm in
+    # which the two are added. 1: one waits for the other; infinity: the longer is all that counts.
     overlap: float
+
+    # Copies over the bus: bandwidth, and the fixed time of one copy.
     h2d_gb_s: float
     d2h_gb_s: float
     h2d_us: float
     d2h_us: float
-    fill_us: float
-    pageable_us: float
-    pageable_gb_s: float
-    submit_us: float
+    fill_us: float  # the fixed time of a memset, and of a copy within the device
+    pageable_us: float  # what a copy of pageable memory costs the host besides
+    pageable_gb_s: float  # the rate at which it stages the bytes
+
+    submit_us: float  # what the host pays for running an operation at all
+    # What it pays for each piece of work in it, from building it to the driver's call.
     call_launch_us: float
     call_h2d_us: float
     call_d2h_us: float
     call_memset_us: float
     call_malloc_us: float
-    call_event_us: float
-    call_query_us: float
-    replay_us: float
-    graph_launch_us: float
+    call_event_us: float  # the same for an event
+    call_query_us: float  # and for asking whether it has passed
+    replay_us: float  # for each piece of work of a prepared pipeline, besides its submission
+    graph_launch_us: (
+        float  # for launching a CUDA graph once more, however many nodes its one branch has
+    )
+    # For each further branch. The driver hands them to the device one after the other, so that the first node
+    # of a branch begins that much later than the one of the branch before.
     graph_branch_us: float
+    # On the device, from the end of a kernel to the start of the next one in a graph, in place of `pause_us`.
+    # Between copies and kernels it is `switch_us`, as on a stream.
     graph_node_us: float
-    graph_instantiate_us: float
-    sync_us: float
-    wake_us: float
-    sources: tuple[tuple[str, str], ...]
+    graph_instantiate_us: float  # for each node when a captured graph is made ready to be launched
+    sync_us: float  # from the end of the work to the return of a blocking wait
+    wake_us: (
+        float  # from the end of the work to the resumption of an awaiting task; the host is busy
+    )
+    sources: tuple[tuple[str, str], ...]  # for each constant, where it is from
 
 
 def _with_sources(name: str, **constants: tuple[float, str]) -> DeviceSpec:

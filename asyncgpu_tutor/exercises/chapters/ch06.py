@@ -29,7 +29,7 @@ from asyncgpu_tutor.exercises.checks.schedule import (
 )
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, meant_to_fail
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, observe, tried
 
 PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
 NEVER_STOPS = (
@@ -119,7 +119,7 @@ def check_prepare(mine: Any, model: Any) -> None:
         in_order("pipeline", run.result, right, f"{number} batches, for result")
 
 
-def _beating(answer: Any, size: int) -> tuple[Any, agt.Trace]:
+def _beating(answer: Any, size: int) -> Observed[Any]:
     """Try an answer on a copy of `size` elements, and stay in the loop for a while after it."""
     numbers = counter(1)
     under_way: set[bool] = set()  # collects whether the operation was under way at a beat
@@ -143,22 +143,21 @@ def _beating(answer: Any, size: int) -> tuple[Any, agt.Trace]:
         await agt.sleep(400)
         return result
 
-    run = _observed(attempt)
-    return run.result, run.trace
+    return _observed(attempt)
 
 
 def check_responsive(mine: Any, model: Any) -> None:
     """The heart beats all the while, about as often as it should, and stops with the operation."""
     for size in (2_000_000, 1_000_000):
-        (_, expected), (result, trace) = _beating(model, size), _beating(mine, size)
-        with compared(trace, expected):
+        with tried(_beating, mine, model, size) as run:
+            trace = run.trace
             never_blocks(trace)
             (returned,) = trace.find("returned")
             late = [span for span in trace.find("beat") if span.start > returned.start]
             if late:
                 raise Rejected(NEVER_STOPS, returned, late[0])
             _as_due(trace)
-        equal(result, filled(size, 3.0))
+        equal(run.result, filled(size, 3.0))
 
 
 def _as_due(trace: agt.Trace) -> None:

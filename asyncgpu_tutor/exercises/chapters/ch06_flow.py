@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks.operations import computed, filled, round_trip
+from asyncgpu_tutor.exercises.checks.operations import computed, filled, own_sizes, round_trip
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order
 from asyncgpu_tutor.exercises.checks.schedule import (
     below,
@@ -18,14 +18,14 @@ from asyncgpu_tutor.exercises.checks.schedule import (
     results,
     stretches,
 )
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, tried
 
 SIZES = (4_000_000, 64, 512)
 
 
-def _coming(answer: Any) -> tuple[list[int], agt.Trace]:
-    """The order in which an answer uses the results of operations of very different lengths; its trace."""
+def _coming(answer: Any) -> tuple[agt.Trace, list[int]]:
+    """A trace, and the order in which an answer uses the results of operations of very different lengths."""
     used: list[int] = []
 
     def use(result: Any) -> None:
@@ -42,10 +42,10 @@ def _coming(answer: Any) -> tuple[list[int], agt.Trace]:
     copy, *kernels = SIZES
     ops = [round_trip(copy, 1.0), *(computed(n, n, 1.0) for n in kernels)]
     run = observe(answer, ops, use)
-    return used, run.trace
+    return run.trace, used
 
 
-def _first_come(used: list[int], trace: agt.Trace) -> None:
+def _first_come(trace: agt.Trace, used: list[int]) -> None:
     if sorted(used) != sorted(SIZES):
         raise Rejected(
             f"`use` was called for results of {used} elements, and each of {sorted(SIZES)} once is right"
@@ -62,10 +62,9 @@ def _first_come(used: list[int], trace: agt.Trace) -> None:
 
 def check_as_they_come(mine: Any, model: Any) -> None:
     """The quickest is used first, while the slowest is still at work."""
-    (_, expected), (used, trace) = _coming(model), _coming(mine)
-    with compared(trace, expected):
+    with tried(_coming, mine, model) as (trace, used):
         never_blocks(trace)
-        _first_come(used, trace)
+        _first_come(trace, used)
         first = trace.find(f"use of {used[0]}")[0]
         # Overlap on the device would not tell, because answers may start the slowest operation last.
         late = [span for span in trace if span.kind == "call" and span.start > first.start]
@@ -95,11 +94,6 @@ def hostile_as_they_come(mine: Any, _model: Any) -> None:
 SLOW, ROW = 96, 8192
 
 
-def _sizes(number: int, size: int) -> list[int]:
-    """Each operation has a size of its own, so that it can be told from the others under any name."""
-    return [size + i for i in range(number)]
-
-
 def _limited(answer: Any, sizes: Sequence[int], limit: int) -> Observed[Any]:
     ops = [computed(n, ROW, 1) if n == SLOW else round_trip(n, i + 1) for i, n in enumerate(sizes)]
     return observe(answer, ops, limit)
@@ -113,17 +107,14 @@ def _limited_right(given: object, sizes: Sequence[int]) -> None:
 def check_limited(mine: Any, model: Any) -> None:
     """`limit` are in flight and no more, the next starts as soon as one is done, and results are in order."""
     for sizes, limit in [
-        (_sizes(5, 2_000_000), 2),
-        (_sizes(6, 1_000_000), 3),
-        (_sizes(3, 500_000), 8),
-        ([SLOW, *_sizes(3, 64)], 2),
+        (own_sizes(5, 2_000_000), 2),
+        (own_sizes(6, 1_000_000), 3),
+        (own_sizes(3, 500_000), 8),
+        ([SLOW, *own_sizes(3, 64)], 2),
     ]:
         number = len(sizes)
-        expected, run = _limited(model, sizes, limit), _limited(mine, sizes, limit)
-        with (
-            case(f"{number} operations and a limit of {limit}"),
-            compared(run.trace, expected.trace),
-        ):
+        words = f"{number} operations and a limit of {limit}"
+        with tried(_limited, mine, model, sizes, limit, words=words) as run:
             never_blocks(run.trace)
             launches(run.trace, "d2h", number)
             most, right = in_flight(run.trace, sizes), min(number, limit)
@@ -152,7 +143,7 @@ def _refilled(trace: agt.Trace, sizes: Sequence[int], limit: int) -> None:
 
 def hostile_limited(mine: Any, _model: Any) -> None:
     """The results are in order, whichever is done first."""
-    sizes = _sizes(5, 64)
+    sizes = own_sizes(5, 64)
     _limited_right(_limited(mine, sizes, 2).result, sizes)
 
 
@@ -162,7 +153,7 @@ FED, AT_MOST, PAR = 6, 2, 1500.0
 
 def _fed(answer: Any) -> Observed[Any]:
     """Run an answer on batches which take the host some time before and after the device has them."""
-    sizes = _sizes(FED, 1_000_000)
+    sizes = own_sizes(FED, 1_000_000)
     used: list[int] = []
 
     def prepare(i: int) -> Any:

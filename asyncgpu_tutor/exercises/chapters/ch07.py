@@ -12,7 +12,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.chapters import ch07_kernels
 from asyncgpu_tutor.exercises.checks.building import built
-from asyncgpu_tutor.exercises.checks.operations import filled, noise
+from asyncgpu_tutor.exercises.checks.operations import filled, noise, own_sizes
 from asyncgpu_tutor.exercises.checks.results import (
     Array,
     brief,
@@ -167,11 +167,6 @@ def check_upload(mine: Any, model: Any) -> None:
                 equal(agt.d2h(array).sync(), host)
 
 
-def _sizes(number: int, size: int) -> list[int]:
-    """Each operation has a size of its own, so that it can be told from the others under any name."""
-    return [size + i for i in range(number)]
-
-
 # ------------------------------------------------------------------ as a graph
 def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Array]]:
     stream = agt.create_stream()
@@ -313,7 +308,7 @@ def _on_both(answer: Any, batches: Sequence[Array], weights: Array) -> Observed[
 def check_on_both(mine: Any, model: Any) -> None:
     """Even batches run here and odd ones there, at the same time, with one copy of the weights on each."""
     for number, size in [(4, 2_500_000), (3, 300_000)]:
-        sizes = _sizes(number, size)
+        sizes = own_sizes(number, size)
         batches = [agt.pin(filled(n, i)) for i, n in enumerate(sizes)]
         weights = agt.pin(np.arange(size + number, dtype=np.float32))
         expected = _on_both(model, batches, weights)

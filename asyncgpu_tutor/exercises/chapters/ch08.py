@@ -14,10 +14,10 @@ from asyncgpu_tutor.exercises.chapters.ch08_reports import REPORTS
 from asyncgpu_tutor.exercises.checks.operations import filled
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order
 from asyncgpu_tutor.exercises.checks.schedule import below, launches, waits
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, tried
 
 # ------------------------------------------------------------------ ranges
 # Each request is one longer than the one before. Its copies are known by that, since an answer may name them.
@@ -70,9 +70,7 @@ def _counted(log: RangeLog, name: str, number: int) -> None:
 def check_annotated(mine: Any, model: Any) -> None:
     """Each request and each preparation has a range, however tasks take turns, and none is left open."""
     for number, failing in [(3, None), (2, None), (3, 1)]:
-        expected, _ = _handled(model, number, failing)
-        trace, log = _handled(mine, number, failing)
-        with compared(trace, expected):
+        with tried(_handled, mine, model, number, failing) as (trace, log):
             waits(trace, 0, "`sync` blocks the event loop, and with it every other request")
             if log.open:
                 raise Rejected(
@@ -148,8 +146,7 @@ def served(program: Callable[..., Any], number: int) -> Observed[Any]:
 
 def check_served(mine: Any, model: Any) -> float:
     """All requests get their scores, in order; the score is the time, however it was reached."""
-    run, expected = served(mine, _REQUESTS), on_fresh_device(served, model, _REQUESTS).trace
-    with compared(run.trace, expected):
+    with tried(served, mine, model, _REQUESTS) as run:
         in_order("serve", run.result, _scores(_REQUESTS))
         launches(run.trace, "matvec_naive", _REQUESTS)
         return below(GOAL_US, run.trace)

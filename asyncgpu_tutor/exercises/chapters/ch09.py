@@ -22,9 +22,9 @@ from asyncgpu_tutor.exercises.checks.operations import (
 )
 from asyncgpu_tutor.exercises.checks.results import Array, a_number, brief, equal, in_order, listed
 from asyncgpu_tutor.exercises.checks.schedule import below, launches, never_blocks, waits
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, on_fresh_device, tried
 
 
 def _zeros(n: int, name: str) -> agt.DeviceArray:
@@ -66,9 +66,7 @@ def _replay(answer: Any, times: int) -> tuple[Observed[Any], bool]:
 def check_first_graph(mine: Any, model: Any) -> None:
     """There are one capture, as many launches as asked for and one wait at the end; the graph comes back."""
     for times in (5, 2):
-        expected, _ = on_fresh_device(_replay, model, times)
-        run, done = _replay(mine, times)
-        with case(f"times={times}"), compared(run.trace, expected.trace):
+        with tried(_replay, mine, model, times, words=f"times={times}") as (run, done):
             captured = _captures(run.trace)
             if captured > 1:
                 raise Rejected(
@@ -132,9 +130,8 @@ def _tokens(results: object, expected: list[Array]) -> None:
 def check_token_loop(mine: Any, model: Any) -> None:
     """Each token has an update and a launch, the host never blocks, and each result is kept."""
     for number in (5, 2):
-        expected, *_ = on_fresh_device(_token_loop, model, number)
-        run, right, let_in = _token_loop(mine, number)
-        with case(f"{number} tokens"), compared(run.trace, expected.trace):
+        words = f"{number} tokens"
+        with tried(_token_loop, mine, model, number, words=words) as (run, right, let_in):
             never_blocks(run.trace)
             launches(run.trace, "h2d", number)
             launched = _graph_launches(run.trace)
@@ -261,9 +258,7 @@ def _serve(answer: Any) -> tuple[Observed[list[Any]], list[Array]]:
 
 def check_shapes(mine: Any, model: Any) -> None:
     """Each server captures each shape once, each request has one launch, and results stay as they are."""
-    expected, _ = on_fresh_device(_serve, model)
-    run, right = _serve(mine)
-    with compared(run.trace, expected.trace):
+    with tried(_serve, mine, model) as (run, right):
         launched, captured = _graph_launches(run.trace), _captures(run.trace)
         if launched != len(right):
             raise Rejected(
@@ -309,11 +304,9 @@ def _talked(answer: Any) -> tuple[Observed[Any], list[list[Array]]]:
 
 def check_challenge(mine: Any, model: Any) -> float:
     """Each token of each model is right; returns the time that all took, the capture included, in us."""
-    expected, _ = on_fresh_device(_talked, model)
-    run, right = _talked(mine)
-    for i, words in enumerate(listed("talk", run.result, MODELS)):
-        in_order("talk", words, right[i], f"model {i}, token")
-    with compared(run.trace, expected.trace):
+    with tried(_talked, mine, model) as (run, right):
+        for i, words in enumerate(listed("talk", run.result, MODELS)):
+            in_order("talk", words, right[i], f"model {i}, token")
         return below(GOAL_US, run.trace)
 
 

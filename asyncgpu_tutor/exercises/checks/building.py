@@ -14,18 +14,10 @@ from asyncgpu_tutor.exercises.sandbox import observe
 def built(
     name: str, answer: Callable[..., Any], expected: agt.Trace, *args: Any, cure: str = ""
 ) -> agt.DeviceOp[Any]:
-    """The operation that an answer describes, without having run anything.
+    """The operation that an answer, called with `args`, describes without having run anything.
 
-    Parameters
-    ----------
-    name : str
-        Of the answer, for the message.
-    answer : callable
-        The learner's function; called with `args`.
-    expected : Trace
-        A run of the solution's operation, to be drawn beside what was run too early.
-    cure : str
-        What to say to an answer that returns something else; it ends the sentence.
+    A run of the solution's, `expected`, is drawn beside what was run too early. The `cure` ends what is said
+    to an answer that returns something else.
     """
     building = observe(answer, *args)
     with compared(building.trace, expected):

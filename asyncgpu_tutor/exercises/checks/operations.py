@@ -42,6 +42,11 @@ def filled(size: int, number: float) -> Array:
     return np.full(size, number, np.float32)
 
 
+def own_sizes(number: int, size: int) -> list[int]:
+    """Each operation has a size of its own, so that it can be told from the others under any name."""
+    return [size + i for i in range(number)]
+
+
 def round_trip(size: int, number: float) -> agt.DeviceOp[Array]:
     """Copy to the device and back; what comes back is `number` everywhere."""
     return agt.h2d(agt.pin(filled(size, number))).to_host()

@@ -36,14 +36,8 @@ def launched(
 ) -> Array:
     """What a kernel writes into a new array, its last argument, that starts full of `UNWRITTEN`.
 
-    Parameters
-    ----------
-    args : sequence
-        The other arguments, in order: NumPy arrays, which are copied to the device, and numbers.
-    shape : tuple of int
-        Of the output.
-    block : tuple of int
-        The output is partitioned into blocks of this shape.
+    The other arguments are numbers and NumPy arrays, which are copied to the device. The output has this
+    `shape`, and is partitioned into blocks.
     """
 
     def run() -> Array:

@@ -15,13 +15,7 @@ from asyncgpu_tutor.traces.trace import Trace
 
 
 class Facts:
-    """A trace, and what is read out of it again and again.
-
-    Parameters
-    ----------
-    trace : Trace
-        A finished recording. If it changes, these stay what they were.
-    """
+    """A finished recording, and what is read out of it again and again; should it change, these do not."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace

@@ -78,7 +78,7 @@ class RangeSum:
 
 @dataclass(frozen=True)
 class Sums:
-    """What `sums` returns: each table with its largest row first.
+    """Sums by kernel, copy, call and range: each table with its largest row first.
 
     Attributes
     ----------
@@ -123,23 +123,7 @@ class Sums:
 
 
 def sums(facts: Facts) -> Sums:
-    """Sums by kernel, copy, call and range, with GB/s and shares.
-
-    Work of others, which only happened to run within the windows of a range, is left out.
-
-    Parameters
-    ----------
-    facts : Facts
-        Of a trace: simulated, measured, or read from a file.
-
-    Examples
-    --------
-    >>> import asyncgpu_tutor as agt
-    >>> with agt.record() as trace:
-    ...     _ = agt.zeros((4,)).sync()
-    >>> [(row.name, row.count) for row in agt.analyse(trace).sums.copies]
-    [('memset', 1)]
-    """
+    """See `Analysis.sums`. Work of others, which only ran meanwhile, is left out."""
     device, calls = facts.device, facts.calls
     return Sums(
         _by_name(s for s in device if s.kind in {"kernel", "graph"}),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Container, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,26 +23,16 @@ _MAGIC = b"SQLite format 3\0"
 
 Value = int | float | str | bytes | None
 
-_READING = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ))
+_READING = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE))
 _FUNCTIONS = frozenset(("count",))
 _PRAGMAS = frozenset(("table_info",))
 
 
 @contextmanager
 def opened(path: Path, what: str) -> Generator[Database]:
-    """The database in a file, until the block ends.
+    """The database in a file, until the block ends; `what` says in messages what the file should be.
 
-    Parameters
-    ----------
-    path : Path
-        A regular file.
-    what : str
-        What the file should be, for messages.
-
-    Raises
-    ------
-    UsageError
-        If it is not a SQLite database, is too large, or is damaged; also where the block finds damage.
+    Raises `UsageError` if it is no SQLite database, too large, or damaged; also where the block finds damage.
     """
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):
@@ -68,35 +58,21 @@ def opened(path: Path, what: str) -> Generator[Database]:
 
 
 class Database:
-    """Its tables, by name.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        Opened read-only.
-    path : Path
-        For messages.
-    """
+    """The tables of a connection that was opened read-only, by name. The `path` is for messages."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.path = path
         self._connection = connection
-        self._looks = 0
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
         connection.text_factory = _text
         connection.execute("PRAGMA trusted_schema = OFF")
-        connection.set_authorizer(_authorise)
-        connection.set_progress_handler(self._look, _STEPS)
+        only_reading(connection, _FUNCTIONS, _PRAGMAS)
         found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
         self.tables = {
             name
             for name, sql in found
             if isinstance(name, str) and isinstance(sql, str) and _plain(sql)
         }
-
-    def _look(self) -> int:
-        self._looks += 1
-        return self._looks > _MOST_LOOKS
 
     def columns(self, table: str) -> set[str]:
         """Names of a table's columns; none if there is no such table."""
@@ -118,21 +94,10 @@ class Database:
         wanted: Sequence[str] = (),
         order: str | None = None,
     ) -> Iterator[dict[str, Value]]:
-        """The rows of a table; none if it is not there.
+        """The rows of a table, in `order` of one of its columns; none if it is not there.
 
-        Parameters
-        ----------
-        needed : sequence of str
-            Columns that the table must have.
-        wanted : sequence of str
-            Columns that it may lack: they are None then.
-        order : str, optional
-            Column to sort by: the order of a table means nothing.
-
-        Raises
-        ------
-        UsageError
-            If a needed column is missing.
+        Columns that are `wanted` are None where the table lacks them; without one that is `needed` it raises
+        `UsageError`.
         """
         there = self.columns(table)
         if not there:
@@ -167,12 +132,19 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", errors="replace")
 
 
-def _authorise(
-    action: int, first: str | None, second: str | None, _database: str | None, _by: str | None
-) -> int:
-    allowed = (
-        action in _READING
-        or (action == sqlite3.SQLITE_FUNCTION and second in _FUNCTIONS)
-        or (action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS)
-    )
-    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+def only_reading(
+    connection: sqlite3.Connection, functions: Container[str] | None, pragmas: Container[str]
+) -> None:
+    """Refuse all but reading, and stop a query that would not end. Without `functions`, any may be called."""
+    looks = iter(range(_MOST_LOOKS))
+
+    def authorise(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        allowed = (
+            action in _READING
+            or (action == sqlite3.SQLITE_FUNCTION and (functions is None or second in functions))
+            or (action == sqlite3.SQLITE_PRAGMA and first in pragmas)
+        )
+        return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+    connection.set_authorizer(authorise)
+    connection.set_progress_handler(lambda: next(looks, None) is None, _STEPS)

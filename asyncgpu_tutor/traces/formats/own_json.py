@@ -43,13 +43,7 @@ def read(text: str) -> tuple[list[Span], str, str, dict[str, object]]:
 
 
 def read_body(body: Mapping[str, Any]) -> tuple[list[Span], str, str, dict[str, object]]:
-    """The same of JSON that has been parsed.
-
-    Raises
-    ------
-    UsageError
-        If it is no trace, or damaged.
-    """
+    """The same of JSON that has been parsed."""
     if body.get("format") != FORMAT:
         raise UsageError(f"this is not a trace: its 'format' is not {FORMAT!r}")
     try:
@@ -66,15 +60,7 @@ def read_body(body: Mapping[str, Any]) -> tuple[list[Span], str, str, dict[str, 
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a regular file of at most `MOST_BYTES` bytes.
-
-    Raises
-    ------
-    UsageError
-        If it is something else than a file, larger, or not UTF-8.
-    OSError
-        If there is no such file, or it may not be read.
-    """
+    """The text of a regular file of at most `MOST_BYTES` bytes; a `UsageError` says why there is none."""
     file = Path(path)
     about = file.stat()
     if not stat.S_ISREG(about.st_mode):

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.formats._database import only_reading
 from asyncgpu_tutor.traces.spans.notebook_output import html_table
 from asyncgpu_tutor.traces.spans.span import Span
 
@@ -14,10 +15,6 @@ _COLUMNS = (
     "id", "kind", "name", "start", "end", "duration", "device", "stream", "op", "label", "call", "bytes",
     "detail",
 )  # fmt: skip
-_READING = frozenset(
-    (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
-)
-_STEPS, _MOST_LOOKS = 100_000, 20_000  # instructions between two looks, and looks: 2e9 instructions
 
 
 class Rows(list[tuple[object, ...]]):
@@ -52,9 +49,7 @@ def ask(spans: Sequence[Span], query: str) -> Rows:
             for s in spans
         )  # fmt: skip
         connection.executemany(f"INSERT INTO spans VALUES ({', '.join('?' * len(_COLUMNS))})", rows)
-        looks = iter(range(_MOST_LOOKS))
-        connection.set_authorizer(_authorise)
-        connection.set_progress_handler(lambda: next(looks, None) is None, _STEPS)
+        only_reading(connection, functions=None, pragmas=())
         found = connection.execute(query)
         return Rows(found.fetchall(), tuple(column[0] for column in found.description or ()))
     except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
@@ -64,9 +59,3 @@ def ask(spans: Sequence[Span], query: str) -> Rows:
         ) from None
     finally:
         connection.close()
-
-
-def _authorise(
-    action: int, _first: str | None, _second: str | None, _database: str | None, _by: str | None
-) -> int:
-    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY

@@ -18,18 +18,8 @@ from typing import Any
 def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict[str, Any]:
     """What a cell displays, by MIME type: the live view where there can be one, and a still for elsewhere.
 
-    Parameters
-    ----------
-    view : callable
-        Gives the view's data. Called only where they are needed.
-    html : str
-        The still picture.
-    text : str
-        For a terminal.
-
-    Notes
-    -----
-    ``ASYNCGPU_LIVE=0`` leaves the live view out.
+    `view` gives the data of the live view, and is called only where they are needed; `html` is the still
+    picture, `text` is for a terminal. ``ASYNCGPU_LIVE=0`` leaves the live view out.
     """
     still = {"text/plain": text, "text/html": html}
     if os.environ.get("ASYNCGPU_LIVE", "1") == "0" or not _in_notebook():

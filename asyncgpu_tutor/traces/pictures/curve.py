@@ -9,6 +9,7 @@ from html import escape
 from asyncgpu_tutor.traces.pictures.style import OP_COLOURS, darker
 from asyncgpu_tutor.traces.pictures.svg import framed, ticks
 
+_WIDTH, _HEIGHT = 760, 220  # pixels, of all
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 34, 44  # pixels around the curves
 _RADIUS = 4  # pixels, of a point
 
@@ -25,9 +26,9 @@ class Curve:
     # Each line by its name: for each value a key, which a live view marks, and the number.
     lines: Mapping[str, Sequence[tuple[str, float]]]
 
-    def svg(self, words: str, *, width: int = 760, height: int = 220) -> str:
+    def svg(self, words: str) -> str:
         """One SVG element; `words` describe it."""
-        inner, tall = width - _LEFT - _RIGHT, height - _TOP - _BOTTOM
+        inner, tall = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
         most = max((y for line in self.lines.values() for _, y in line), default=0.0) * 1.08 or 1.0
         step = inner / max(len(self.values) - 1, 1)
         parts: list[str] = []
@@ -50,8 +51,8 @@ class Curve:
             f'<text class="agt-facts" x="8" y="{_TOP - 3}">{escape(self.up)}</text>'
             f'<g transform="translate({_LEFT} {_TOP + 6})">{"".join(parts)}</g>',
             words,
-            width,
-            height,
+            _WIDTH,
+            _HEIGHT,
         )
 
     def _lines(self, step: float, tall: float, most: float) -> Iterator[str]:

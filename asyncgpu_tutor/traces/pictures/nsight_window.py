@@ -59,10 +59,10 @@ def window_rows(trace: Trace) -> list[Row]:
     return [row for row in _rows(trace) if row.spans or not row.part]
 
 
-def nsight_window(trace: Trace, *, title: str = "", width: float = 10.0) -> Axes:
+def nsight_window(trace: Trace, *, title: str = "") -> Axes:
     """Draw a trace as the window of Nsight Systems arranges it; rows are numbered in reading order."""
     rows = window_rows(trace)
-    _, ax = plt.subplots(figsize=(width, _ROW * (len(rows) + 2.5)), layout="constrained")
+    _, ax = plt.subplots(figsize=(10, _ROW * (len(rows) + 2.5)), layout="constrained")
     begin = min((span.start for span in trace), default=0.0)
     end = max((span.end for span in trace), default=1.0)
     for y, row in enumerate(rows):

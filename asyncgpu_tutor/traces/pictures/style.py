@@ -51,40 +51,25 @@ OP_COLOURS = (_ORANGE, _SKY, _GREEN, _YELLOW, _PURPLE, _BLUE, _VERMILION)
 UNOWNED = "#D4D4D4"  # a span that belongs to no operation
 
 
-def darker(colour: str, part: float = 0.55) -> str:
-    """The colour, as #RRGGBB, with each channel multiplied by `part`: for outlines and patterns."""
+def darker(colour: str) -> str:
+    """A colour, as #RRGGBB, for the outlines and patterns of bars of this one."""
     channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return "#" + "".join(f"{round(channel * part):02X}" for channel in channels)
+    return "#" + "".join(f"{round(channel * 0.55):02X}" for channel in channels)
 
 
-def lighter(colour: str, part: float = 0.65) -> str:
-    """The colour, as #RRGGBB, with `part` of the way gone to white: for what names stand on in a pattern."""
+def lighter(colour: str) -> str:
+    """A colour, as #RRGGBB, that names stand on in a pattern of this one: two thirds of the way to white."""
     channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return "#" + "".join(f"{round(channel + part * (255 - channel)):02X}" for channel in channels)
+    return "#" + "".join(f"{round(channel + 0.65 * (255 - channel)):02X}" for channel in channels)
 
 
-def _page(ink: str, quiet: str, rule: str, band: str, paper: str, rest: str) -> str:
-    return (
-        f"--agt-ink:{ink};--agt-quiet:{quiet};--agt-rule:{rule};--agt-band:{band};--agt-paper:{paper};"
-        f"{rest}"
-    )
-
-
-_LIGHT = _page(
-    INK,
-    QUIET,
-    RULE,
-    PAPER,
-    "#FFFFFF",
-    f"--agt-grid:#DDDDDD;--agt-call:#D4D4D4;--agt-work:#A6A6A6;--agt-event:{EVENT};--agt-bad:#B3001B",
+_LIGHT = (
+    f"--agt-ink:{INK};--agt-quiet:{QUIET};--agt-rule:{RULE};--agt-band:{PAPER};--agt-paper:#FFFFFF;"
+    f"--agt-grid:#DDDDDD;--agt-call:#D4D4D4;--agt-work:#A6A6A6;--agt-event:{EVENT};--agt-bad:#B3001B"
 )
-_DARK = _page(
-    "#EEEEEE",
-    "#B4B4B4",
-    "#777777",
-    "#1F2329",
-    "#14171B",
-    "--agt-grid:#33383F;--agt-call:#4A4F57;--agt-work:#5C626B;--agt-event:#FF8FAE;--agt-bad:#FF6B7D",
+_DARK = (
+    "--agt-ink:#EEEEEE;--agt-quiet:#B4B4B4;--agt-rule:#777777;--agt-band:#1F2329;--agt-paper:#14171B;"
+    "--agt-grid:#33383F;--agt-call:#4A4F57;--agt-work:#5C626B;--agt-event:#FF8FAE;--agt-bad:#FF6B7D"
 )
 
 # The page decides: the system's preference, unless JupyterLab, VS Code or a site says something else.

@@ -29,21 +29,12 @@ class SpanLog:
     """Gives spans their ids and predecessors. One a device; times are the device's own, in us.
 
     Both devices use it, so that a simulated and a real run of one program differ in times only.
-
-    Parameters
-    ----------
-    device : str
-        Name that the spans carry.
-    numbers : iterator of int
-        Gives the ids; devices that are recorded together share it.
-    clock : str
-        Where the times come from; see `Trace`.
-    about : dict
-        What the trace is to say about the recording; see `Trace`.
     """
 
-    device: str
+    device: str  # the name that the spans carry
+    # Gives the ids; devices that are recorded together share it.
     numbers: Iterator[int] = field(default_factory=count)
+    # `clock` and `about`: see `Trace`.
     clock: str = ""
     about: dict[str, object] = field(default_factory=dict[str, object])
     spans: list[Span] = field(default_factory=list[Span])

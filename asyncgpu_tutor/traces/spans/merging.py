@@ -38,18 +38,9 @@ class Stretch:
 def merged(spans: Iterable[Span], pixel: float) -> Iterator[Stretch]:
     """The spans of one row, with neighbours put together of which nobody could see the ends.
 
-    Parameters
-    ----------
-    spans : iterable of Span
-        By start. They may be a million: one stretch at a time is kept.
-    pixel : float
-        What is shorter than that, in us, and less apart, is put together, until the whole is that long. At 0
-        nothing is.
-
-    Yields
-    ------
-    Stretch
-        By start. In a picture of n pixels there are at most 2 n + 1 of a row whose spans do not overlap.
+    What is shorter than a `pixel`, in us, and less apart, is put together, until the whole is that long. So
+    in a picture of n pixels there are at most 2 n + 1 bars in a row whose spans do not overlap. Spans come
+    by start; they may be a million, and one stretch at a time is kept.
     """
     stretch: Stretch | None = None
     for span in spans:

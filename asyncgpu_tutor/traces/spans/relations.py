@@ -17,13 +17,7 @@ Spans = Span | str | Iterable[Span]
 
 
 def select(trace: Iterable[Span], which: Spans) -> list[Span]:
-    """The spans that are meant: one span, all spans of a name, or the spans themselves.
-
-    Raises
-    ------
-    UsageError
-        If no span of the trace has that name.
-    """
+    """The spans that are meant: one span, all spans of a name, or the spans themselves."""
     if isinstance(which, Span):
         return [which]
     if not isinstance(which, str):
@@ -36,20 +30,13 @@ def select(trace: Iterable[Span], which: Spans) -> list[Span]:
 
 
 def overlap_between(trace: Iterable[Span], a: Spans, b: Spans) -> float:
-    """For how long `a` and `b` were both running, in us.
-
-    With several spans on a side, that side is running while at least one of them is. Symmetric; of
-    a span with itself it is the span's duration.
-    """
+    """See `Trace.overlap_between`. Symmetric; of a span with itself it is the span's duration."""
     one, other = (union((s.start, s.end) for s in select(trace, which)) for which in (a, b))
     return length(common(one, other))
 
 
 def runs_before(trace: Iterable[Span], a: Spans, b: Spans) -> bool:
-    """Whether every span of `a` had ended when the first of `b` started.
-
-    This is what the clock saw. It may have been luck: see `happens_before`.
-    """
+    """See `Trace.runs_before`."""
     one, other = select(trace, a), select(trace, b)
     if not one or not other:
         raise UsageError("runs_before needs at least one span on each side, and one side is empty")
@@ -57,18 +44,9 @@ def runs_before(trace: Iterable[Span], a: Spans, b: Spans) -> bool:
 
 
 def happens_before(trace: Iterable[Span], a: Span, b: Span, *, host: bool = False) -> bool:
-    """Whether `a` was bound to end before `b` started, on any run of the program.
+    """See `Trace.happens_before`: whether a chain of predecessors leads from `b` back to `a`.
 
-    That is so if a chain of predecessors leads from `b` back to `a`: each is in the `after` of the
-    next, or before it on its stream. A span does not happen before itself. Where `b` is a wait, `a`
-    is bound to end before the wait *ends*.
-
-    Parameters
-    ----------
-    host : bool
-        Also count the order in which the host did things, one after the other. That is right for a
-        program without concurrent tasks; with them, the event loop could have run them in another
-        order.
+    Each is in the `after` of the next, or before it on its stream, or on the host's own line.
     """
     by_id = {span.id: span for span in trace}
     before = stream_predecessors(trace)

@@ -34,24 +34,7 @@ _NO_ROOM = ":"  # where a kernel waits for its first place, which is no work
 
 
 def render(spans: Sequence[Span], *, device: str, clock: str, limit: int | None, width: int) -> str:
-    """The timeline as text: a heading, all spans in order of time, the lanes, the metrics.
-
-    The same spans give the same text.
-
-    Parameters
-    ----------
-    device, clock : str
-        What the spans are of, and where their times come from; see `Trace`.
-    limit : int or None
-        Spans to list at most; None lists all. What is left out is counted.
-    width : int
-        Columns that the lanes get, each of them the same stretch of time.
-
-    Returns
-    -------
-    str
-        Several lines, without a line break at the end. Times are in us.
-    """
+    """The timeline as text: a heading, all spans by start, lanes and metrics; see `Trace.table`."""
     parts = [_heading(spans, device, clock)]
     if spans:
         numbers = stream_numbers(spans)
@@ -148,21 +131,7 @@ def strips(
     width: int,
     groups: Collection[Group] = GROUPS,
 ) -> list[str]:
-    """The lanes of some spans, one line each, as in `render`.
-
-    Parameters
-    ----------
-    spans : sequence of Span
-        At least one.
-    begin : float
-        Time of the left edge, in us.
-    column : float
-        Time of a column, in us; several traces can share it.
-    width : int
-        Number of columns.
-    groups : collection of {"host", "streams", "engines"}
-        Which lanes.
-    """
+    """The lanes of at least one span, a line each: `width` columns of `column` us, from `begin` us on."""
     found = lanes(spans, groups)
     several = len({lane.device for lane in found if lane.device}) > 1
     names = [f"{lane.device} {lane.name}".strip() if several else lane.name for lane in found]

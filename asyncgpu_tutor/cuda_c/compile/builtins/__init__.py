@@ -12,10 +12,12 @@ from asyncgpu_tutor.cuda_c.compile.builtins import (
     mathematics,
     misc,
     synchronisation,
+    textures,
     warps,
     xorwow,
 )
 from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler
+from asyncgpu_tutor.cuda_c.syntax.tokens_and_types import OTHER_TEXTURES
 
 _TABLE: dict[str, Handler] = {
     **mathematics.TABLE,
@@ -26,6 +28,7 @@ _TABLE: dict[str, Handler] = {
     **synchronisation.TABLE,
     **misc.TABLE,
     **xorwow.TABLE,
+    **textures.TABLE,
 }
 
 _REFUSED = {
@@ -41,7 +44,7 @@ _REFUSED_KINDS = {
         "of cuRAND the generators XORWOW and Philox4_32_10 are there, with their uniform, normal and "
         "log-normal numbers, and this is not supported: pass random numbers as an array"
     ),
-    r"tex[123]D\w*|surf[123]D\w*": "textures are not supported: pass the array, and index it",
+    **OTHER_TEXTURES,
     "this_cluster|map_shared_rank|cluster_group": (
         "clusters of blocks are not supported: let blocks meet at a barrier of the grid (this_grid().sync())"
     ),

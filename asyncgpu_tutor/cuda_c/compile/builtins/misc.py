@@ -31,13 +31,17 @@ from asyncgpu_tutor.cuda_c.types import (
     INT,
     LLONG,
     LONG,
+    SCHAR,
+    SHORT,
+    UCHAR,
+    UINT,
     ULLONG,
+    USHORT,
     VECTORS,
     VOID,
     Pointer,
     Scalar,
     Struct,
-    promoted,
     spelled,
 )
 from asyncgpu_tutor.errors import DeviceAssertError, KernelFault
@@ -91,6 +95,10 @@ def _store(c: Context, node: Call, used: bool) -> Expr:
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)((?:\.\d*)?)(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])")
 
 
+# What a conversion of an integer reads, by the letters for its length: where it is signed, and where not.
+_READS = {"": (INT, UINT), "h": (SHORT, USHORT), "hh": (SCHAR, UCHAR)}
+
+
 def _printf(c: Context, node: Call, used: bool) -> Expr:
     if not node.arguments:
         c.fail(node.at, "printf() needs a format")
@@ -100,6 +108,8 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
     args = [decay(c.expression(a)) for a in node.arguments[1:]]
     if any("*" in found[1] for found in _CONVERSION.findall(form.text)):
         c.unsupported(form.at, "a width of '*' in a format is not supported")
+    if "%" in _CONVERSION.sub("", form.text):
+        c.fail(form.at, "a '%' in this format begins no conversion: write '%%' to print one")
     conversions = [found for found in _CONVERSION.findall(form.text) if found[4] != "%"]
     if len(conversions) != len(args):
         c.fail(
@@ -107,8 +117,8 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
             f"this format has {len(conversions)} conversions, {len(args)} values are given",
         )
     ready: list[Expr] = []
-    for (_, _, _, _, letter), arg in zip(conversions, args, strict=True):
-        ready.append(_printable(c, letter, arg))
+    for (_, _, _, length, letter), arg in zip(conversions, args, strict=True):
+        ready.append(_printable(c, length, letter, arg))
     template = _CONVERSION.sub(_python_conversion, form.text)
     runs = [e.run for e in ready]
     texts = [e.text for e in ready]
@@ -152,12 +162,18 @@ def _python_conversion(match: re.Match[str]) -> str:
     flags, width, precision, _, letter = match.groups()
     if letter == "p":
         flags, letter = f"#{flags}", "x"
+    if letter in "uxXo":
+        flags = re.sub("[+ ]", "", flags)  # there is no sign
+    if precision and letter in "diuxXo":
+        flags = flags.replace("0", "")
+    if letter == "%":
+        return "%%"
     if letter == "u":
         letter = "d"
     return f"%{flags}{width}{precision}{letter}"
 
 
-def _printable(c: Context, letter: str, arg: Expr) -> Expr:
+def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
     if letter == "s":
         if arg.text is not None:
             return arg
@@ -176,7 +192,8 @@ def _printable(c: Context, letter: str, arg: Expr) -> Expr:
         return convert(c, arg, DOUBLE, arg.at)
     if arg.type.is_float:
         c.fail(arg.at, f"%{letter} prints an integer, not '{arg.type.name}': use %f")
-    return convert(c, arg, promoted(arg.type), arg.at)
+    signed, unsigned = (UCHAR, UCHAR) if letter == "c" else _READS.get(length, (LLONG, ULLONG))
+    return convert(c, arg, signed if letter in "di" else unsigned, arg.at)
 
 
 def _assert(c: Context, node: Call, used: bool) -> Expr:

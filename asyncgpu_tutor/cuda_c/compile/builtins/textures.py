@@ -1,0 +1,152 @@
+"""Reading textures: tex1Dfetch, tex1D, tex2D and tex3D of a `cudaTextureObject_t`.
+
+Such a read costs what a global load costs, since both go by way of L1: a warp pays for the lines that hold
+the first texel of each lane, with texels row by row. Two things are left out: neighbours that filtering takes
+are free, and a GPU keeps texels that are near each other in two dimensions in one line.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from asyncgpu_tutor.cuda_c.compile import record, storage
+from asyncgpu_tutor.cuda_c.compile.builtins.common import Handler, arguments
+from asyncgpu_tutor.cuda_c.compile.context import Context
+from asyncgpu_tutor.cuda_c.compile.conversions import convert, nodes, value
+from asyncgpu_tutor.cuda_c.compile.type_names import resolve
+from asyncgpu_tutor.cuda_c.compile.typed import Expr
+from asyncgpu_tutor.cuda_c.compile.variables import Origin
+from asyncgpu_tutor.cuda_c.lockstep.masks import Mask, split
+from asyncgpu_tutor.cuda_c.lockstep.meter import Site
+from asyncgpu_tutor.cuda_c.lockstep.team import Team
+from asyncgpu_tutor.cuda_c.lockstep.values import choose, varies
+from asyncgpu_tutor.cuda_c.memory import access
+from asyncgpu_tutor.cuda_c.memory.global_region import GlobalRegion
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.memory.textures import TextureForm
+from asyncgpu_tutor.cuda_c.syntax.ast import Call, TypeName
+from asyncgpu_tutor.cuda_c.types import (
+    FLOAT,
+    INT,
+    SCALARS,
+    TEXTURE,
+    VECTORS,
+    CType,
+    Scalar,
+    Struct,
+    spelled,
+)
+from asyncgpu_tutor.errors import KernelFault
+
+# What an element is stored as, and what a read can give.
+_STORED = {s.dtype: s for s in reversed(SCALARS.values()) if s.size <= 4 and s.name != "bool"}
+_READ = [s for s in SCALARS.values() if s.dtype in _STORED and s.name != "half"]
+_RESULTS: dict[Scalar | Struct, tuple[np.dtype[Any], int]] = {s: (s.dtype, 1) for s in _READ} | {
+    v: (s.dtype, len(v.fields))
+    for v, s in itertools.product(VECTORS.values(), _READ)
+    if v.fields[0].type == s and len(v.fields) != 3
+}
+
+
+def _reader(axes: int, *, fetch: bool = False) -> Handler:
+    """The handler of a function that reads textures of so many axes."""
+
+    def handle(c: Context, node: Call, used: bool) -> Expr:
+        form = f"{node.name}<float>(texture, {', '.join('xyz'[:axes])})"
+        if len(node.arguments) == axes + 2:
+            c.unsupported(node.at, f"this form of {node.name}() is not supported: write v = {form}")
+        if not node.templates or not isinstance(node.templates[0], TypeName):
+            c.fail(
+                node.at,
+                f"{node.name}() has to be told what it reads: write {form}, with a parameter of type "
+                "cudaTextureObject_t. Texture references are gone since CUDA 12",
+            )
+        ctype = resolve(c, node.templates[0])
+        if ctype not in _RESULTS:
+            c.fail(
+                node.at,
+                f"no texture is read as '{spelled(ctype)}': take float, or int, short, char and their "
+                "unsigned forms, or a vector of 1, 2 or 4 of them",
+            )
+        texture, *given = arguments(c, node, axes + 1)
+        if texture.type != TEXTURE:
+            c.fail(
+                texture.at,
+                f"{node.name}() reads a cudaTextureObject_t, not a '{spelled(texture.type)}': declare the "
+                "parameter so, and pass what agt.texture(x) makes of the array",
+            )
+        coordinates = [convert(c, x, INT if fetch else FLOAT, x.at) for x in given]
+        which, runs, site = texture.run, [x.run for x in coordinates], c.new_site(node.at)
+
+        def run(t: Team, m: Mask) -> Any:
+            number, where = which(t, m), [x(t, m) for x in runs]
+            out, rest = None, m
+            while rest is not None:  # the lanes that read one texture, then those of the next
+                one = number[rest.index[0]] if varies(number) else number
+                here, rest = split(rest, number == one)
+                assert here is not None
+                ptr: Ptr = t.launch.addresses.pointer(t, here, one, 1, site.at)
+                found = ptr.region.memory.texture if isinstance(ptr.region, GlobalRegion) else None
+                wrong = _wrong(found, ctype, axes, fetch)
+                if found is None or wrong:
+                    text = f"reads '{ptr.name}' with {node.name}<{spelled(ctype)}>, and {wrong}"
+                    t.fault(KernelFault, site.at, int(here.index[0]), text, array=ptr.name)
+                read = _read(t, here, ptr, found, where, site)
+                out = access.merge(here, read if isinstance(ctype, Struct) else read[0], out)
+            return out
+
+        parts = [texture, *coordinates]
+        cell = c.note(record.Cell((c.note(record.Node(nodes(parts))),)))
+        out = value(c, ctype, run, node.at, parts, node=cell)
+        out.node = storage.load(c, out, Origin(), site.index)
+        return out
+
+    return handle
+
+
+def _read(
+    t: Team, m: Mask, start: Ptr, form: TextureForm, where: list[Any], site: Site
+) -> list[Any]:
+    """What a read of one texture gives, for each channel."""
+    stored, region = _STORED[form.dtype], start.region
+    assert region is not None
+    step = wide = form.channels * stored.size
+    sums: list[Any] = [None] * form.channels
+    for index, inside, weight in form.corners(where):
+        access.tell(t, m, Ptr(region, index, step, 0, start.name), step, site)
+        for k in range(form.channels):
+            place = Ptr(region, index, step, k * stored.size, start.name)
+            found = form.number(region.load(t, m, place, stored, site, wide))
+            found, wide = choose(inside, found, found.dtype.type(0)), 0
+            if form.filter == "linear":
+                found = found * weight if sums[k] is None else sums[k] + found * weight
+            sums[k] = found
+    return [form.result(total) for total in sums]
+
+
+def _wrong(form: TextureForm | None, ctype: CType, axes: int, fetch: bool) -> str:
+    """Why such a call cannot read a texture; nothing if it can."""
+    if form is None:
+        return "that is none: it did not come from agt.texture"
+    if len(form.shape) != axes:
+        last = form.shape[-1]
+        vectors = f", or agt.texture(x, channels={last}) for vectors" if last in (2, 4) else ""
+        return f"the texture has {len(form.shape)} dimensions: use tex{len(form.shape)}D{vectors}"
+    if fetch and form.memory == "array":
+        return "it lies in a CUDA array: use tex1D, or agt.texture(x, memory='linear')"
+    if not fetch and form.memory == "linear":
+        return "it lies in linear memory: use tex1Dfetch, or leave memory='linear' out"
+    wanted = np.dtype(np.float32) if form.gives_float else form.dtype, form.channels
+    fits = [result for result, what in _RESULTS.items() if what == wanted]
+    return "" if ctype in fits else f"a read of it gives {spelled(fits[0])}"
+
+
+TABLE: dict[str, Handler] = {
+    "tex1Dfetch": _reader(1, fetch=True),
+    "tex1D": _reader(1),
+    "tex2D": _reader(2),
+    "tex3D": _reader(3),
+}

@@ -52,13 +52,10 @@ def test_reference_forward_does_not_round_to_float32():
 @pytest.mark.parametrize(
     ("x", "w0", "w1"),
     [
-        ((4,), (4, 4), (4,)),
-        ((4, 3), (4, 4), (4,)),
-        ((4, 4), (4, 4), (3,)),
-        ((4, 4), (4, 4), (4, 1)),
+        ((4,), (4, 4), (4,)), ((4, 3), (4, 4), (4,)), ((4, 4), (4, 4), (3,)), ((4, 4), (4, 4), (4, 1)),
         ((4, 4), (4,), (4,)),
     ],
-)
+)  # fmt: skip
 def test_shapes_that_do_not_fit_are_named(x: tuple[int], w0: tuple[int], w1: tuple[int]):
     with pytest.raises(ArrayShapeError) as caught:
         reference_forward(np.ones(x), np.ones(w0), np.ones(w1))

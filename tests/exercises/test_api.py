@@ -126,16 +126,10 @@ def _nothing(*_: object) -> None: ...
 
 
 NO_ANSWERS: list[Callable[[], object]] = [
-    lambda: np.zeros(3),
-    lambda: {"a": np.zeros(3)},
-    lambda: (np.zeros(3), np.zeros(3)),
-    agt.Trace,
-    lambda: partial(max, 1),
-    lambda: ("?", _nothing),
-    lambda: ("too few streams", _nothing),
-    lambda: agt.StreamPoolRoundRobin(2),
-    agt.StreamPoolRoundRobin,
-]
+    lambda: np.zeros(3), lambda: {"a": np.zeros(3)}, lambda: (np.zeros(3), np.zeros(3)), agt.Trace,
+    lambda: partial(max, 1), lambda: ("?", _nothing), lambda: ("too few streams", _nothing),
+    lambda: agt.StreamPoolRoundRobin(2), agt.StreamPoolRoundRobin,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXERCISES)

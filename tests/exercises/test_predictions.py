@@ -48,16 +48,11 @@ def test_without_an_answer_the_first_option_is_taken_and_scores_nothing() -> Non
 @pytest.mark.parametrize(
     ("answer", "truth", "right"),
     [
-        ("a1 b1", "a1 b1", True),
-        (" A1,  b1 ", "a1 b1", True),
-        ("b1 a1", "a1 b1", False),
-        ("a1", "a1 b1", False),
-        (0, "0", True),
-        ("2, 3", "2 3", True),
-        (3, 2, False),
+        ("a1 b1", "a1 b1", True), (" A1,  b1 ", "a1 b1", True), ("b1 a1", "a1 b1", False),
+        ("a1", "a1 b1", False), (0, "0", True), ("2, 3", "2 3", True), (3, 2, False),
         ("a b", "2 3", False),
     ],
-)
+)  # fmt: skip
 def test_a_typed_answer_is_words_in_an_order_or_numbers(
     answer: str | float, truth: str | float, right: bool
 ) -> None:

@@ -71,16 +71,11 @@ def test_python_is_the_one_that_the_package_requires(
 @pytest.mark.parametrize(
     ("system", "processor", "has_wheels"),
     [
-        ("linux", "x86_64", True),
-        ("linux", "aarch64", True),
-        ("win32", "AMD64", True),
-        ("linux", "riscv64", False),
-        ("win32", "ARM64", False),
-        ("darwin", "arm64", False),
-        ("darwin", "x86_64", False),
-        ("emscripten", "wasm32", False),
+        ("linux", "x86_64", True), ("linux", "aarch64", True), ("win32", "AMD64", True),
+        ("linux", "riscv64", False), ("win32", "ARM64", False), ("darwin", "arm64", False),
+        ("darwin", "x86_64", False), ("emscripten", "wasm32", False),
     ],
-)
+)  # fmt: skip
 def test_what_has_no_wheel_for_a_platform_is_left_out_there(
     pip_part: list[str], system: str, processor: str, has_wheels: bool
 ) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Memory
 
 DIM = 64
 # Operations that never run: who drops one is warned, which takes longer than building it.
@@ -59,15 +59,6 @@ class NullStream:
         """Nothing to wait for."""
 
 
-class NullMemory:
-    """No memory."""
-
-    ptr = 0
-
-    def __init__(self, nbytes: int) -> None:
-        self.nbytes = nbytes
-
-
 class NullFunction:
     """No kernel."""
 
@@ -95,8 +86,8 @@ class NullDevice:
     def adopt_stream(self, foreign: Any) -> Any:
         return foreign
 
-    def malloc(self, nbytes: int, name: str, stream: Any) -> NullMemory:
-        return NullMemory(nbytes)
+    def malloc(self, nbytes: int, name: str, stream: Any) -> Memory:
+        return Memory(self, name, nbytes, 0)  # pyright: ignore[reportArgumentType] - this device has few verbs
 
     def pinned(self, shape: Any, dtype: Any) -> Any:
         return self.host

@@ -67,21 +67,14 @@ class SourceError(Exception):
 
 @dataclass
 class Cell:
-    """One cell of a source.
-
-    Attributes
-    ----------
-    only : str or None
-        Which part of an exercise it is; None for what is in both kinds of notebook.
-    cause : str
-        Of a wrong answer: part of what the learner is told when it is rejected.
-    """
+    """One cell of a source."""
 
     kind: Literal["code", "markdown"] = "code"
     id: str = ""
     tags: list[str] = field(default_factory=list)
+    # Which part of an exercise it is; None for what is in both kinds of notebook.
     only: str | None = None
-    cause: str = ""
+    cause: str = ""  # of a wrong answer: part of what the learner is told when it is rejected
     lines: list[str] = field(default_factory=list)
 
     @property

@@ -65,15 +65,7 @@ def metadata(name: str, *, answer: bool = False, points: float | None = None) ->
 
 
 def assignment(cells: Sequence[Cell], name: str, exported: Sequence[str]) -> nbformat.NotebookNode:
-    """The notebook of an assignment.
-
-    Parameters
-    ----------
-    name : str
-        Of the source, for messages.
-    exported : sequence of str
-        Names of the chapters that links may lead to.
-    """
+    """The notebook of an assignment; links may lead to the chapters that are `exported`."""
     answers: dict[str, dict[str, Cell]] = {}
     for cell in cells:
         if cell.only is not None:

@@ -40,13 +40,7 @@ def cosine_transform() -> Floats:
 
 
 def train(samples: Samples, digit: int, decay: float) -> Weights:
-    """Train for one digit against the rest.
-
-    Returns
-    -------
-    w0 : array, float64, shape (64, 64)
-    w1 : array, float64, shape (64,)
-    """
+    """Train for one digit against the rest; w0 has the shape (64, 64), and w1 (64,)."""
     x = samples.pixels.astype(np.float64)
     truth = samples.labels == digit
     share = _equal_shares(truth)
@@ -71,14 +65,7 @@ def log_loss(weights: Weights, samples: Samples, digit: int) -> float:
 
 
 def best_weights(digit: int) -> tuple[Weights, float]:
-    """Train with each decay, and keep what the validation samples like best.
-
-    Returns
-    -------
-    weights : Weights
-    decay : float
-        The one that won.
-    """
+    """Train with each decay, and keep what the validation samples like best, with its decay."""
     training, validation, _ = load_samples()
     candidates = [(train(training, digit, decay), decay) for decay in DECAYS]
     return min(candidates, key=lambda candidate: log_loss(candidate[0], validation, digit))

@@ -8,16 +8,17 @@ is good for as long as its owner has not given the array away.
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.devices.protocol import Device, Dim3, Memory, Stream
+from asyncgpu_tutor.devices.protocol import Device, Dim3, Memory, Share, Stream
 from asyncgpu_tutor.errors import (
     ArrayShapeError,
     DeviceMismatchError,
@@ -48,34 +49,6 @@ def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
     return tuple(int(entry) for entry in entries)
 
 
-class Buffer:
-    """What all handles to one array have in common."""
-
-    __slots__ = ("device", "memory", "name", "shares", "stream")
-
-    def __init__(
-        self, memory: Memory, device: Device, name: str, stream: Stream | None = None
-    ) -> None:
-        self.memory = memory
-        self.device = device
-        self.name = name  # for messages and traces
-        self.stream = stream  # where it was last used, for other libraries
-        self.shares = 0  # how many shared handles there are
-
-
-class Share:
-    """Counts a shared handle for as long as that lives. Others have none, and cost nothing when they go."""
-
-    __slots__ = ("_buffer",)
-
-    def __init__(self, buffer: Buffer) -> None:
-        self._buffer = buffer
-        buffer.shares += 1
-
-    def __del__(self) -> None:
-        self._buffer.shares -= 1
-
-
 class DeviceArray:
     """A handle to a C-contiguous array in device memory.
 
@@ -88,23 +61,25 @@ class DeviceArray:
     mode : {"owned", "shared", "borrowed"}
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_gone", "_owner", "_share", "dtype", "mode", "shape")
+    __slots__ = ("__weakref__", "_gone", "_memory", "_owner", "_share", "dtype", "mode", "shape")
 
     def __init__(
         self,
-        buffer: Buffer,
+        memory: Memory,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         mode: Mode = "owned",
         owner: DeviceArray | None = None,
     ) -> None:
-        self._buffer = buffer
+        self._memory = memory
         self.shape = shape
         self.dtype = dtype
         self.mode: Mode = mode
         self._gone: str | None = None  # where the array went, once it was given away
         self._owner = owner
-        self._share = Share(buffer) if mode == "shared" else None
+        self._share: Share | None = None
+        if mode == "shared":
+            self._share = memory.share = memory.share or Share()
 
     def __repr__(self) -> str:
         if self._gone is not None:
@@ -126,12 +101,12 @@ class DeviceArray:
     @property
     def name(self) -> str:
         """For messages and traces."""
-        return self._buffer.name
+        return self._memory.name
 
     @property
     def device(self) -> Device:
         """Where it is."""
-        return self._buffer.device
+        return self._memory.device
 
     @property
     def size(self) -> int:
@@ -153,12 +128,14 @@ class DeviceArray:
         """The allocation; `UseAfterMoveError` if the array was given away."""
         if self._gone is not None or self._owner is not None:
             self._check()
-        return self._buffer.memory
+        return self._memory
 
     @property
     def share_count(self) -> int:
         """How many shared handles there are to this array, those of pending operations included."""
-        return self._buffer.shares
+        if self._memory.share is None:
+            return 0
+        return sys.getrefcount(self._memory.share) - 2  # the memory's own, and the argument
 
     @property
     def moved(self) -> bool:
@@ -210,11 +187,13 @@ class DeviceArray:
             What takes it, for the message of a later use: ``"into relu(...)"``.
         """
         self._spend(where)
-        return DeviceArray(self._buffer, self.shape, self.dtype, self.mode, self._owner)
+        return DeviceArray(self._memory, self.shape, self.dtype, self.mode, self._owner)
 
     def _again(self) -> DeviceArray:
-        """A good handle, of what has taken this one."""
-        return DeviceArray(self._buffer, self.shape, self.dtype, self.mode, self._owner)
+        """A good handle, of what has taken this one. A borrowed one is good as it is."""
+        if self.mode == "borrowed":
+            return self
+        return DeviceArray(self._memory, self.shape, self.dtype, self.mode)
 
     def _spend(self, where: str) -> None:
         """This handle has had its use: it has to be good, and an owned one takes its array with it."""
@@ -247,18 +226,18 @@ class DeviceArray:
             )
         if self.mode == "owned":
             self._gone = _BY_SHARE
-        return DeviceArray(self._buffer, self.shape, self.dtype, "shared")
+        return DeviceArray(self._memory, self.shape, self.dtype, "shared")
 
     def borrow(self) -> DeviceArray:
         """A handle that can be passed on while this one stays good. It cannot be spawned."""
         self._check()
         # A loan that is lent on ends with its owner too.
         owner = self._owner if self.mode == "borrowed" else self
-        return DeviceArray(self._buffer, self.shape, self.dtype, "borrowed", owner)
+        return DeviceArray(self._memory, self.shape, self.dtype, "borrowed", owner)
 
     def _lend(self) -> DeviceArray:
         """A borrowed handle that no move can end, because whoever lends it keeps the memory alive."""
-        return DeviceArray(self._buffer, self.shape, self.dtype, "borrowed")
+        return DeviceArray(self._memory, self.shape, self.dtype, "borrowed")
 
     def reshape(self, *shape: int) -> DeviceArray:
         """The same array with another shape of the same size; an owned handle is moved."""
@@ -285,14 +264,16 @@ class DeviceArray:
         LaunchConfigError
             If it does not fit the array.
         """
-        given: Any = block
+        sizes: Any = block
         if len(block) == 1 and type(block[0]) is not int:
-            given = as_shape(block[0])
+            sizes = block[0] if type(block[0]) is tuple else as_shape(block[0])
         try:
-            blocks, threads, grid = _plan(self.shape, *given)
+            blocks = _plan(self.shape, *sizes)
+        except TypeError:  # what cannot be looked up is no size, and this says so
+            blocks = _plan(self.shape, *as_shape(sizes))
         except LaunchConfigError as error:
             raise LaunchConfigError(f"array {self.name!r} {error}") from None
-        return Partition(self._take("by partition()"), blocks, threads, grid)
+        return Partition(self._take("by partition()"), blocks)
 
     # ------------------------------------------------------------------ other libraries
     @property
@@ -314,7 +295,7 @@ class DeviceArray:
 
     def _foreign_stream(self) -> int | None:
         # The interface reserves 0; 1 is the legacy default stream.
-        pointer = getattr(self._buffer.stream, "ptr", None)
+        pointer = getattr(self._memory.stream, "ptr", None)
         return None if pointer is None else (pointer or 1)
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -345,16 +326,23 @@ class DeviceArray:
         """
         if self._owner is not None or (self._gone is not None and not taken):
             self._check()
-        buffer = self._buffer
-        if buffer.device is not device:
+        memory = self._memory
+        if memory.device is not device:
             raise DeviceMismatchError(
-                f"array {self.name!r} is on {buffer.device.name}, and the operation runs on "
+                f"array {self.name!r} is on {memory.device.name}, and the operation runs on "
                 f"{device.name}: copy it through the host (d2h, then h2d), or run the operation with a "
-                f"policy of {buffer.device.name}"
+                f"policy of {memory.device.name}"
             )
         if stream is not None:
-            buffer.stream = stream
-        return buffer.memory
+            memory.stream = stream
+        return memory
+
+
+class Blocks(NamedTuple):
+    """How an array is split."""
+
+    shape: tuple[int, ...]  # of a block, in the order of the array's dimensions
+    how: tuple[Dim3, Dim3]  # grid and block of a launch
 
 
 class Partition:
@@ -370,22 +358,38 @@ class Partition:
         Number of blocks, and shape of a block, (x, y, z): x is the last dimension of the array.
     """
 
-    __slots__ = ("array", "block", "block_shape", "grid")
+    __slots__ = ("_blocks", "array")
 
-    def __init__(
-        self, array: DeviceArray, block_shape: tuple[int, ...], block: Dim3, grid: Dim3
-    ) -> None:
+    def __init__(self, array: DeviceArray, blocks: Blocks) -> None:
         self.array = array
-        self.block_shape = block_shape
-        self.block = block
-        self.grid = grid
+        self._blocks = blocks
 
     def __repr__(self) -> str:
         return f"<Partition of {self.array!r} into blocks of {self.block_shape}>"
 
+    @property
+    def block_shape(self) -> tuple[int, ...]:
+        """Shape of a block."""
+        return self._blocks.shape
+
+    @property
+    def grid(self) -> Dim3:
+        """Number of blocks."""
+        return self._blocks.how[0]
+
+    @property
+    def block(self) -> Dim3:
+        """Shape of a block, as a launch has it."""
+        return self._blocks.how[1]
+
     def _of(self, array: DeviceArray) -> Partition:
         """Another handle to the same array, in the same blocks."""
-        return Partition(array, self.block_shape, self.block, self.grid)
+        return Partition(array, self._blocks)
+
+    def _again(self) -> Partition:
+        """As for an array."""
+        array = self.array._again()
+        return self if array is self.array else self._of(array)
 
     def unpartition(self) -> DeviceArray:
         """The array again."""
@@ -418,15 +422,16 @@ def noting_moves(moved: list[DeviceArray]) -> Generator[None]:
 
 
 @lru_cache(1024, typed=True)  # the same come again and again
-def _plan(shape: tuple[int, ...], *sizes: int) -> tuple[tuple[int, ...], Dim3, Dim3]:
-    """Of an array of this shape in blocks of these sizes: shape of a block, block and grid of a launch."""
+def _plan(shape: tuple[int, ...], *sizes: int) -> Blocks:
+    """How an array of this shape is split into blocks of these sizes."""
     block = as_shape(sizes)
     if len(block) != len(shape) or not 1 <= len(block) <= 3 or 0 in block:
         raise LaunchConfigError(
             f"of shape {shape} cannot be split into blocks of shape {block}: give 1 to 3 positive sizes, one "
             "for each dimension of the array"
         )
-    return block, _dim3(block), _dim3([-(-n // b) for n, b in zip(shape, block, strict=True)])
+    grid = _dim3([-(-n // b) for n, b in zip(shape, block, strict=True)])
+    return Blocks(block, (grid, _dim3(block)))
 
 
 def _dim3(row_major: Sequence[int]) -> Dim3:

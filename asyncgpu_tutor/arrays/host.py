@@ -186,6 +186,8 @@ def buffers(result: Any) -> Any:
 
 def deliver(result: Any) -> Any:
     """The result of a run that is over, as its receiver gets it: NumPy arrays in place of their handles."""
+    if type(result) is HostArray:  # most often
+        return result.numpy()
     if type(result) is Lent:
         return in_containers(_buffer, result.handles)
     return in_containers(_plain, result)

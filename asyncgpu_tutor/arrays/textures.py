@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from asyncgpu_tutor.cuda_c import TextureForm
 from asyncgpu_tutor.devices.protocol import Device, Memory
-from asyncgpu_tutor.errors import DeviceMismatchError
 
 
 class Texture:
@@ -39,12 +38,3 @@ class Texture:
             f"<Texture {self.name!r} {form.shape} {form.dtype} on {self.device.name}, "
             f"filter={form.filter!r}, address={form.address!r}>"
         )
-
-    def _on(self, device: Device) -> Memory:
-        """What a launch on `device` is given; `DeviceMismatchError` if it is on another one."""
-        if self.device is not device:
-            raise DeviceMismatchError(
-                f"texture {self.name!r} is on {self.device.name}, and the operation runs on {device.name}: "
-                "make it there, with agt.texture"
-            )
-        return self._memory

@@ -38,18 +38,11 @@ _BATCHES, _BATCH_SIZE, _CLASSES = 4, 64, 10
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Images with what they show.
+    """Images with what they show."""
 
-    Attributes
-    ----------
-    pixels : array, float32, shape (..., 64)
-        8 rows of 8 pixels from 0 (blank) to 1 (ink), in multiples of 1/16.
-    labels : array, uint8, shape (...,)
-        The digit, 0 to 9.
-    """
-
+    # Shape (..., 64): 8 rows of 8 pixels from 0 (blank) to 1 (ink), in multiples of 1/16.
     pixels: npt.NDArray[np.float32]
-    labels: npt.NDArray[np.uint8]
+    labels: npt.NDArray[np.uint8]  # shape (...,): the digit, 0 to 9
 
     def __getitem__(self, which: slice | npt.NDArray[np.intp]) -> Samples:
         """Some of the samples."""
@@ -125,15 +118,8 @@ def load_digits() -> Digits:
 def load_samples() -> tuple[Samples, Samples, Samples]:
     """Load all images, split by the sheet that they were written on.
 
-    Returns
-    -------
-    training : Samples
-        1157, the first nine sheets.
-    validation : Samples
-        258, the next two.
-    held_out : Samples, shape (4, 64)
-        256 of the 382 on the last three, with equally many of each digit as far as 256 allows.
-        The other 126 are not used.
+    For training there are 1157, of the first nine sheets; for validation 258, of the next two. Held out, in
+    shape (4, 64), are 256 of the 382 on the last three, with equally many of each digit as far as 256 allows.
     """
     with np.load(_HERE / "digits.npz", allow_pickle=False) as stored:
         everything = Samples((stored["pixels"] / 16).astype(np.float32), stored["labels"])

@@ -51,18 +51,36 @@ class Limits:
 USUAL_LIMITS = Limits()  # what a launch may ask for on every device that is likely to be met
 
 
-class Memory(Protocol):
-    """One allocation on a device. It is freed when the last reference to it goes."""
+class Share:
+    """Every shared handle to an array refers to one of these, and so does each operation that has taken one.
 
-    @property
-    def nbytes(self) -> int:
-        """Its size."""
-        ...
+    So Python counts them already. A count of our own would have to be told of each handle that goes.
+    """
 
-    @property
-    def ptr(self) -> int:
-        """Its address on the device."""
-        ...
+    __slots__ = ()
+
+
+class Memory:
+    """One allocation on a device, and what all handles to it have in common.
+
+    It is freed when the last reference to it goes.
+    """
+
+    __slots__ = ("device", "name", "nbytes", "ptr", "share", "stream")
+
+    device: Device  # where it is
+    name: str  # for messages and traces
+    nbytes: int  # its size
+    ptr: int  # its address on the device
+    stream: Stream | None  # where it was used last, for other libraries
+    share: Share | None  # once there are shared handles
+
+    def __init__(self, device: Device, name: str, nbytes: int, ptr: int) -> None:
+        self.device = device
+        self.name = name
+        self.nbytes = nbytes
+        self.ptr = ptr
+        self.stream = self.share = None
 
 
 class NullMemory:

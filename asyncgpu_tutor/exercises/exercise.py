@@ -16,45 +16,26 @@ class Exercise:
 
     Starter, solution, hints and explanation are cells of the chapter's source in ``course/``, and `answers`
     has them; this is the rest.
-
-    Attributes
-    ----------
-    name : str
-        Such as ``"01-relu"``: chapter, then what it is about. Also the id of the answer's cell.
-    title : str
-        For lists, in a few words.
-    answer : str
-        The variable that the answer's cell defines.
-    check : callable
-        Gets the learner's answer, and the solution's to compare with. Raises `Rejected` with the cause
-        if the learner's is wrong; returns if it is right. A challenge returns a score: the simulated us that
-        the answer took. The least is kept with the learner's progress.
-    hostile : callable, optional
-        A further check, of what has to hold whatever takes how long. It runs on devices that do unordered
-        work in hostile orders, several seeds of them; see `SimDevice`.
     """
 
-    name: str
-    title: str
-    answer: str
+    name: str  # such as "01-relu": chapter, then what it is about; also the id of the answer's cell
+    title: str  # for lists, in a few words
+    answer: str  # the variable that the answer's cell defines
+    # Gets the learner's answer, and the solution's to compare with. Raises `Rejected` with the cause if the
+    # learner's is wrong. A challenge returns a score: the simulated us that the answer took, of which the
+    # least is kept with the learner's progress.
     check: Callable[[Any, Any], float | None]
+    # A further check, of what has to hold whatever takes how long. It runs on devices that do unordered work
+    # in hostile orders, several seeds of them; see `SimDevice`.
     hostile: Callable[[Any, Any], None] | None = None
 
 
 class Rejected(Exception):
     """An answer is wrong. Not an error of the program, so not in the tree of `errors`.
 
-    Parameters
-    ----------
-    cause : str
-        What is wrong, in one line, as Markdown.
-    edge : Span
-        The spans of the learner's trace whose order is the first to be wrong, to be marked in a picture.
-
-    Attributes
-    ----------
-    got, expected : Trace or None
-        What happened, and what happens in the solution, where time is the point.
+    The `cause` says what is wrong, in one line, as Markdown. The `edge` is the spans of the learner's trace
+    whose order is the first to be wrong, to be marked in a picture of `got` beside `expected`, what happens
+    in the solution.
     """
 
     def __init__(self, cause: str, *edge: agt.types.Span) -> None:

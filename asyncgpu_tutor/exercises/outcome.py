@@ -31,8 +31,7 @@ class Words:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_markdown_(self) -> str:
-        return self.text
+    _repr_markdown_ = __repr__
 
 
 @dataclass(frozen=True)

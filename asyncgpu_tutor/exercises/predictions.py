@@ -38,8 +38,7 @@ class Verdict:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_markdown_(self) -> str:
-        return self.text
+    _repr_markdown_ = __repr__
 
 
 class Prediction:
@@ -95,8 +94,7 @@ class Prediction:
             lines = [f"(A number is right if it is off by {self.within:.0%} or less.)"]
         return "\n".join([f"**Predict.** {self.question}", "", *lines]).rstrip()
 
-    def _repr_markdown_(self) -> str:
-        return repr(self)
+    _repr_markdown_ = __repr__
 
     def commit(self, answer: str | float | EllipsisType) -> Words:
         """Settle for an answer; with ``...`` there is none, and the first option is taken, if there are any.

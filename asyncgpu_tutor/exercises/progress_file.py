@@ -73,7 +73,10 @@ def change() -> Generator[dict[str, Record]]:
     with _alone(path):
         records = load()
         yield records
-        rows = {name: _row(record) for name, record in sorted(records.items())}
+        rows = {
+            name: {key: value for key, value in asdict(record).items() if value is not None}
+            for name, record in sorted(records.items())
+        }
         text = json.dumps({"format": FORMAT, "exercises": rows}, indent=1) + "\n"
         target = path.resolve()  # a link stays one
         draft = target.with_name(f".{FILE}.{os.getpid()}")
@@ -87,11 +90,6 @@ def change() -> Generator[dict[str, Record]]:
             _unwritten[path] = records
         else:
             _unwritten.pop(path, None)
-
-
-def _row(record: Record) -> dict[str, Any]:
-    """What the file says of an exercise: a best time if there is one."""
-    return {name: value for name, value in asdict(record).items() if value is not None}
 
 
 def _time(number: object) -> float | None:

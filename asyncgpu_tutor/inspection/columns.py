@@ -96,7 +96,10 @@ def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, Cell]]:
             ("  beyond its bound, us", lambda k: f"{k.us - max(k.bounds.values()):.2f}"),
         ]
     )
-    rows.extend((f"  {name}, us", _bound(name)) for name in kernels[0].bounds)
+    rows.extend(
+        (f"  {name}, us", lambda k, name=name: f"{k.bounds[name]:.2f}")
+        for name in kernels[0].bounds
+    )
     rows.extend(
         [
             ("  bound that holds", lambda k: k.bound),
@@ -110,10 +113,6 @@ def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, Cell]]:
 def _counted(kernel: KernelReport) -> str:
     some = any(launch.extrapolated for launch in kernel.launches)
     return "extrapolated from some blocks" if some else "all blocks"
-
-
-def _bound(name: str) -> Cell:
-    return lambda k: f"{k.bounds[name]:.2f}"
 
 
 def _dim(size: tuple[int, int, int]) -> str:

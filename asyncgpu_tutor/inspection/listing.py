@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from asyncgpu_tutor.cuda_c import Counts, LineCounts
 
-Cell = Callable[[LineCounts, int], str]  # of a line; the second number is that of all instructions
+Cell = Callable[[LineCounts], str]
 
 
 def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
@@ -16,7 +16,10 @@ def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
     global memory; conflicts are extra passes of accesses to shared memory.
     """
     lines = source.split("\n")
-    columns: list[tuple[str, Cell]] = [("instructions", _instructions)]
+    total = max(counts.warp_instructions, 1)
+    columns: list[tuple[str, Cell]] = [
+        ("instructions", lambda x: f"{n / total:.1%}" if (n := x.warp_instructions) else "")
+    ]
     if counts.flops:
         columns.append(("FLOP", _number("flops")))
     if counts.global_load_requests + counts.global_store_requests:
@@ -25,9 +28,8 @@ def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
         columns += [("shared", _number("shared_requests")), ("conflicts", _conflicts)]
     if counts.divergent_branches:
         columns.append(("divergent", _number("divergent_branches")))
-    total = max(counts.warp_instructions, 1)
     rows = [
-        [cell(counts.lines[n], total) if n in counts.lines else "" for _, cell in columns]
+        [cell(counts.lines[n]) if n in counts.lines else "" for _, cell in columns]
         for n in range(1, len(lines) + 1)
     ]
     sizes = [
@@ -48,18 +50,14 @@ def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
     return "\n".join(said)
 
 
-def _instructions(line: LineCounts, total: int) -> str:
-    return f"{line.warp_instructions / total:.1%}" if line.warp_instructions else ""
-
-
-def _sectors(line: LineCounts, _: int) -> str:
+def _sectors(line: LineCounts) -> str:
     return f"{line.global_sectors / line.global_requests:.2f}" if line.global_requests else ""
 
 
-def _conflicts(line: LineCounts, _: int) -> str:
+def _conflicts(line: LineCounts) -> str:
     return f"{line.bank_conflicts:,}" if line.shared_requests else ""
 
 
 def _number(name: str) -> Cell:
     """A count as it is, and nothing for 0."""
-    return lambda line, _: f"{n:,}" if (n := getattr(line, name)) else ""
+    return lambda line: f"{n:,}" if (n := getattr(line, name)) else ""

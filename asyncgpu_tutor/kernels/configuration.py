@@ -22,21 +22,25 @@ def as_dim3(what: str, given: int | tuple[int, ...]) -> Dim3:
 
 
 def configuration(
-    name: str, args: Sequence[Any], grid: Dim3 | None, block: Dim3 | None
+    name: str,
+    args: Sequence[Any],
+    grid: int | tuple[int, ...] | None,
+    block: int | tuple[int, ...] | None,
 ) -> tuple[Dim3, Dim3]:
     """Grid and block: as given, or from the partitions among the arguments.
 
     Raises `LaunchConfigError` if they cannot be known.
     """
-    if grid is not None and block is not None:
-        return grid, block
-    found: Partition | None = next((arg for arg in args if type(arg) is Partition), None)
-    if found is None:
-        raise LaunchConfigError(
-            f"{name}() does not know how many threads to start: partition the output, as in "
-            f"{name}(..., out.partition(256)), or pass both grid= and block="
-        )
-    return grid or found.grid, block or found.block
+    if grid is None or block is None:
+        found: Partition | None = next((arg for arg in args if type(arg) is Partition), None)
+        if found is None:
+            raise LaunchConfigError(
+                f"{name}() does not know how many threads to start: partition the output, as in "
+                f"{name}(..., out.partition(256)), or pass both grid= and block="
+            )
+        grid = found.grid if grid is None else grid
+        block = found.block if block is None else block
+    return as_dim3("grid", grid), as_dim3("block", block)
 
 
 def differ(name: str, one: Partition, other: Partition) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from os import PathLike
@@ -11,12 +12,11 @@ from types import FrameType
 from typing import Any, cast
 from weakref import ref
 
-from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, Partition, borrowed_in
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.cuda_c import Signature, read_signature
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function, Share
+from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import (
-    HasNullError,
     HasOperationError,
     acceptor,
     check_shapes,
@@ -29,7 +29,7 @@ from asyncgpu_tutor.kernels.configuration import as_dim3, check_limits
 from asyncgpu_tutor.kernels.constants import Constants
 from asyncgpu_tutor.kernels.files import include_headers, is_file_name, only_kernel, read_source
 from asyncgpu_tutor.kernels.kernel_source import KernelSource
-from asyncgpu_tutor.kernels.launching import gatherer, launcher
+from asyncgpu_tutor.kernels.launching import launcher
 from asyncgpu_tutor.ops import DeviceOp
 from asyncgpu_tutor.ops.operation import evaluate
 from asyncgpu_tutor.run import ExecutionContext, current_device
@@ -106,7 +106,6 @@ class Kernel:
         facts = self._facts
         signature = read_signature(facts.source, facts.name)
         check_shapes(facts, signature)
-        self._count = len(signature.parameters)
         self._take_on(signature, set())
         self._variants: dict[tuple[int, ...], Kernel] = {}  # by the places of null pointers
         self._home: Callable[[], Device | None] = _nowhere  # where its function is loaded
@@ -173,31 +172,23 @@ class Kernel:
         UsageError
             If the number of arguments is wrong, or a shared array would be written.
         """
-        if len(args) != self._count:
-            settle(args)
-            names = ", ".join(parameter.name for parameter in self._signature.parameters)
-            raise UsageError(
-                f"{self.name}() takes {self._count} arguments ({names}), and got {len(args)}"
-            )
-        if grid is not None:
-            grid = as_dim3("grid", grid)
-        if block is not None:
-            block = as_dim3("block", block)
-        if type(shared_mem) is not int:
-            check_limits(self.name, (1, 1, 1), (1, 1, 1), shared_mem, USUAL_LIMITS)
-            shared_mem = int(shared_mem)  # a narrow NumPy integer would overflow in sums
         frame = sys._getframe(1)
         try:
             return self._launch(frame, grid, block, shared_mem, args)
-        except HasNullError:
-            kernel = self._without(tuple([i for i, arg in enumerate(args) if arg is None]))
-            try:
-                return kernel._launch(frame, grid, block, shared_mem, args)
-            except HasOperationError:
-                return _Deferred(kernel, args, cast(Any, (grid, block)), shared_mem, frame)
         except HasOperationError:
-            kernel = self._without(tuple([i for i, arg in enumerate(args) if arg is None]))
-            return _Deferred(kernel, args, cast(Any, (grid, block)), shared_mem, frame)
+            settle(args)
+            return self._unusual(frame, grid, block, shared_mem, args)
+        except UsageError:
+            settle(args)
+            raise
+
+    def _unusual(self, frame: FrameType, *call: Any) -> Launch:
+        """A launch with operations or null pointers among its arguments."""
+        nulls = tuple([place for place in self._places if call[-1][place] is None])
+        if nulls:
+            with suppress(HasOperationError):
+                return self._without(nulls)._launch(frame, *call)
+        return _Deferred(self._without(nulls), frame, *call)
 
     def _without(self, nulls: tuple[int, ...]) -> Kernel:
         """The kernel as it is called with null pointers in these places: it has fewer arrays."""
@@ -206,8 +197,7 @@ class Kernel:
         if nulls not in self._variants:
             parameters = list(self._signature.parameters)
             for place in nulls:
-                if parameters[place].pointer:
-                    parameters[place] = replace(parameters[place], pointer=False, dtype=None)
+                parameters[place] = replace(parameters[place], pointer=False, dtype=None)
             other = self._variants[nulls] = copy(self)
             other._take_on(replace(self._signature, parameters=tuple(parameters)), set(nulls))
         return self._variants[nulls]
@@ -217,6 +207,7 @@ class Kernel:
         self._signature = signature
         parameters, name = signature.parameters, self._facts.name
         self._places = [i for i, p in enumerate(parameters) if p.pointer]
+        self._textures = [i for i, p in enumerate(parameters) if p.texture]
         written = [n for n, place in enumerate(self._places) if not parameters[place].const]
         self._output = written[0] if len(written) == 1 else None  # which of its arrays that is
         self._acceptors = [
@@ -227,7 +218,6 @@ class Kernel:
             here = {parameters[place].name for place in self._places}
             shapes = {array: sizes for array, sizes in shapes.items() if array in here}
         self._launch = launcher(signature, shapes, self._acceptors, Launch, self)
-        self._gather = gatherer(signature)
 
     def _load(self, device: Device) -> Function:
         """Compiled for this device, which is asked once: it has to find the whole source in its table."""
@@ -262,16 +252,28 @@ class Launch(DeviceOp[Any]):
     what lies behind it is used. A handle is made for what the launch yields, and for nothing else.
     """
 
-    __slots__ = ("_args", "_arrays", "_how", "_index", "_kernel", "_ran", "_shared")
+    __slots__ = (
+        "_args",
+        "_arrays",
+        "_given",
+        "_how",
+        "_index",
+        "_kernel",
+        "_ran",
+        "_shared_mem",
+        "_shares",
+    )
 
     def __init__(
         self,
         kernel: Kernel,
         frame: FrameType,
-        how: tuple[Dim3, Dim3, int],
+        how: tuple[Dim3, Dim3],
+        shared_mem: int,
         args: tuple[Any, ...],
+        given: tuple[DeviceArray | Partition, ...],
         arrays: tuple[DeviceArray, ...],
-        shared: tuple[Buffer, ...],
+        shares: tuple[Share | None, ...],
     ) -> None:
         # What DeviceOp's constructor does, without a call of it.
         self._label = kernel._facts.name
@@ -279,21 +281,16 @@ class Launch(DeviceOp[Any]):
         self._at = frame.f_lasti
         self._used = False
         self._kernel = kernel
-        self._how = how
-        self._args = args  # all of them, as they were given
-        self._arrays = arrays  # those among them
-        self._shared = shared  # counted as shared once more, for as long as this lives
-        self._index: int | None = None  # which of them it yields alone
+        self._how = how  # grid and block
+        self._shared_mem = shared_mem
+        self._args = args  # for a device: numbers and memory
+        self._given = given  # the arrays, in the form in which they were given
+        self._arrays = arrays  # their handles
+        self._shares = (
+            shares  # one for each shared handle, which is counted once more while this lives
+        )
+        self._index: int | None = None  # which of the arrays it yields alone
         self._ran = False
-
-    def __del__(self) -> None:
-        try:
-            for buffer in self._shared:
-                buffer.shares -= 1
-        except AttributeError:  # its constructor has raised something, so nothing was built
-            return
-        if not self._used:
-            super().__del__()
 
     def output(self, name: str | None = None) -> DeviceOp[DeviceArray]:
         """Yield the array that the kernel writes, whole, and nothing else; returns itself.
@@ -335,34 +332,39 @@ class Launch(DeviceOp[Any]):
         return len(self._kernel._places) if self._index is None else None
 
     def _enqueue(self, context: ExecutionContext) -> Any:
-        kernel, arrays = self._kernel, self._arrays
+        kernel, arrays, index = self._kernel, self._arrays, self._index
         if self._ran:
             forbid_rerun(arrays, kernel.name)
         self._ran = True
-        grid, block, shared_mem = self._how
-        device, run = context.device, context._run
+        device, run, user = context.device, context._run, context._user
+        grid, block = self._how
         if device.limits is not USUAL_LIMITS:  # held against those already
-            check_limits(kernel.name, grid, block, shared_mem, device.limits)
+            check_limits(kernel.name, grid, block, self._shared_mem, device.limits)
         function = kernel._function if kernel._home() is device else kernel._load(device)
-        args = kernel._gather(self._args, arrays, context)
+        for array in arrays:
+            memory, owner = array._memory, array._owner
+            if memory.device is not device or (owner is not None and (run.outlives or owner._gone)):
+                context._touch(array, True)
+            if user is not None:
+                memory.stream = user
+        for place in kernel._textures:
+            texture = self._args[place]
+            if texture.device is not device:
+                raise DeviceMismatchError(
+                    f"texture {texture.name!r} is on {texture.device.name}, and the operation runs on "
+                    f"{device.name}: make it there, with agt.texture"
+                )
         run.keep.append(self)  # and with it its arrays, and what counts the shared ones
         run.kernels.append(kernel._facts.name)
-        context._work.launch(function, grid, block, args, shared_mem, context.stream)
+        context._work.launch(function, grid, block, self._args, self._shared_mem, context.stream)
         if run.captures:
             context.on_failed_capture(self._undo)
-        if self._index is None:
-            return self._all()
-        return arrays[self._index]._again()
+        return self._all() if index is None else arrays[index]._again()
 
     def _all(self) -> tuple[Any, ...]:
         """Its arrays as they were given, under new handles; one that was given twice is given back twice."""
-        given = [self._args[place] for place in self._kernel._places]
-        yields: dict[int, Any] = {}
-        for one in given:
-            if id(one) not in yields:
-                parted = type(one) is Partition
-                yields[id(one)] = one._of(one.array._again()) if parted else one._again()
-        return tuple([yields[id(one)] for one in given])
+        again = {id(one): one._again() for one in self._given}
+        return tuple([again[id(one)] for one in self._given])
 
     def _undo(self) -> None:
         self._ran = False
@@ -376,14 +378,17 @@ class _Deferred(Launch):
     def __init__(
         self,
         kernel: Kernel,
-        args: tuple[Any, ...],
-        shape: tuple[Dim3 | None, Dim3 | None],
-        shared_mem: int,
         frame: FrameType,
+        grid: Any,
+        block: Any,
+        shared_mem: int,
+        args: tuple[Any, ...],
     ) -> None:
-        settle(args)
-        if shape[1] is not None:
-            check_limits(kernel.name, (1, 1, 1), shape[1], shared_mem, USUAL_LIMITS)
+        if grid is not None:
+            grid = as_dim3("grid", grid)
+        if block is not None:
+            block = as_dim3("block", block)
+        check_limits(kernel.name, (1, 1, 1), block or (1, 1, 1), shared_mem, USUAL_LIMITS)
         known: list[Any] = [
             arg if isinstance(arg, DeviceOp) else accept(arg)
             for accept, arg in zip(kernel._acceptors, args, strict=True)
@@ -391,8 +396,8 @@ class _Deferred(Launch):
         taken = take(known, f"into {kernel.name}()")
         arrays = [arg.array if type(arg) is Partition else arg for arg in taken]
         held = tuple([array for array in arrays if type(array) is DeviceArray])
-        how: Any = (*shape, shared_mem)
-        super().__init__(kernel, frame, how, tuple(taken), held, ())
+        how: Any = (grid, block)
+        super().__init__(kernel, frame, how, shared_mem, tuple(taken), (), held, ())
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         parts: list[DeviceOp[Any]] = [arg for arg in self._args if isinstance(arg, DeviceOp)]
@@ -406,7 +411,7 @@ class _Deferred(Launch):
             for arg in self._args
         ]
         try:
-            launch: Launch = kernel._launch(sys._getframe(0), *self._how, args)
+            launch: Launch = kernel._launch(sys._getframe(0), *self._how, self._shared_mem, args)
         except HasOperationError:
             raise UsageError(
                 f"{kernel.name}() got an operation that yields another operation: let the first go on with "

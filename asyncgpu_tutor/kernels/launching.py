@@ -17,10 +17,9 @@ import numpy as np
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, noted_moves
 from asyncgpu_tutor.cuda_c import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import Acceptor, shape_check
 from asyncgpu_tutor.kernels.configuration import check_limits, configuration, differ
-
-MOST_KNOWN = 1024  # configurations that a kernel remembers to be within the limits
 
 
 def launcher(
@@ -32,6 +31,9 @@ def launcher(
 ) -> Callable[..., Any]:
     """A function that checks a call, marks its owned arrays as moved, and calls `launch`.
 
+    What cannot change, numbers and shapes, is looked at again only where it is not the very object that was
+    accepted last: in a loop it nearly always is.
+
     Parameters
     ----------
     signature : Signature
@@ -40,8 +42,9 @@ def launcher(
     acceptors : sequence of callable
         For each parameter what looks closely at an argument: see `arguments`.
     launch : callable
-        Gets the kernel and the frame; a tuple of grid, block and shared memory; all arguments as they were
-        given; the arrays among them; what the shared ones of these are handles to.
+        Gets the kernel and the frame; a pair of grid and block; the shared memory; the arguments for a
+        device, with memory in place of arrays; the arrays as they were given, and their handles; and what
+        counts the shared ones of these.
 
     Returns
     -------
@@ -52,6 +55,8 @@ def launcher(
     parameters = signature.parameters
     place = {parameter.name: index for index, parameter in enumerate(parameters)}
     arrays = [index for index, parameter in enumerate(parameters) if parameter.pointer]
+    textures = [index for index, parameter in enumerate(parameters) if parameter.texture]
+    scalars = [index for index in place.values() if index not in arrays + textures]
     space: dict[str, Any] = {
         "DeviceArray": DeviceArray,
         "moves": noted_moves,
@@ -65,84 +70,71 @@ def launcher(
         "differ": partial(differ, signature.name),
         "check_limits": check_limits,
         "usual": USUAL_LIMITS,
-        "within": set[Any](),
-        "most": MOST_KNOWN,
+        "miscounted": partial(miscounted, signature),
     }
     given = _listed("p", range(len(parameters)))
     # `part` is the one partition among the arguments; where there are more, they have to agree.
-    lines = [f"[{given}] = args", "part = None", "shared = ()"]
-    for index, parameter in enumerate(parameters):
-        space[f"accept{index}"] = acceptors[index]
-        lines += (_array if parameter.pointer else _scalar)(index, parameter, space)
+    lines = [
+        f"try: [{given}] = args",
+        "except ValueError: raise miscounted(args) from None",
+        "part = None",
+    ]
+    for index in arrays:
+        lines += _array(index, parameters[index], space)
+    lines += [f"p{index} = accept{index}(p{index})._memory" for index in textures]
+    checks: list[str] = []
+    for index in scalars:
+        checks += _scalar(index, parameters[index], space)
     for name, symbols in shapes.items():
         index, sizes = place[name], [place[symbol] for symbol in symbols]
         space[f"shape{index}"] = shape_check(signature.name, name, symbols)
         wanted = _listed("p", sizes)
-        lines += [f"if x{index}.shape != ({wanted}): shape{index}(x{index}, {wanted})"]
+        checks += [f"if x{index}.shape != ({wanted}): shape{index}(x{index}, {wanted})"]
+    for index, acceptor in enumerate(acceptors):
+        space[f"accept{index}"] = acceptor
+    same = {
+        "shared_mem": "shared_mem",
+        **{f"p{i}": f"p{i}" for i in scalars},
+        **{f"s{place[name]}": f"x{place[name]}.shape" for name in shapes},
+    }
+    known = "".join(f"known_{name}, " for name in same)
+    changed = [f"{now} is not known_{name}" for name, now in same.items()]
+    space["known"] = (None,) * (len(same) + 1)
     lines += [
-        "if part is not None and grid is None and block is None: grid, block = part.grid, part.block",
-        f"elif grid is None or block is None: grid, block = configuration(name, ({given}), grid, block)",
-        "asked = grid, block, shared_mem",
-        "if asked not in within:",
-        "    check_limits(name, grid, block, shared_mem, usual)",
-        "    if len(within) < most: within.add(asked)",
+        "if part is not None and grid is None and block is None: how = part._blocks.how",
+        f"else: how = configuration(name, ({given}), grid, block)",
+        "global known",
+        f"known_how, {known} = known",
+        f"if how != known_how or {' or '.join(changed)}:",
+        *[f"    {check}" for check in checks],
+        "    check_limits(name, *how, shared_mem, usual)",
+        "    shared_mem = int(shared_mem)  # a narrow NumPy integer would overflow in sums",
+        f"    known = (how, {', '.join(same.values())})",
     ]
     for index in arrays:
         lines += [f"if x{index}.mode == 'owned': x{index}._gone = where"]
-        if parameters[index].const:  # others are never shared
-            lines += [
-                f"elif x{index}.mode == 'shared':",
-                f"    x{index}._buffer.shares += 1",
-                f"    shared += (x{index}._buffer,)",
-            ]
     taken = _listed("x", arrays)
+    passed = "".join(f"x{i}._memory, " if i in arrays else f"p{i}, " for i in place.values())
+    shares = "".join(f"x{index}._share, " for index in arrays)
+    told = f"({passed}), ({_listed('p', arrays)}), ({taken}), ({shares})"
     lines += [
         f"if moves: note(where, ({taken}))",
-        f"return launch(kernel, frame, asked, ({given}), ({taken}), shared)",
+        f"return launch(kernel, frame, how, shared_mem, {told})",
     ]
-    return _compiled("call", "frame, grid, block, shared_mem, args", lines, space)
-
-
-def gatherer(signature: Signature) -> Callable[..., tuple[Any, ...]]:
-    """A function from a launch's arguments, its arrays and a context to the arguments for a device.
-
-    These have memory in place of arrays, which are checked against the device and remembered to be in use.
-    """
-    parameters = signature.parameters
-    arrays = [index for index, parameter in enumerate(parameters) if parameter.pointer]
-    given = "".join(f"{'_' if p.pointer else f'p{i}'}, " for i, p in enumerate(parameters))
-    passed = "".join(
-        f"{f'b{i}.memory' if p.pointer else f'p{i}._on(context.device)' if p.texture else f'p{i}'}, "
-        for i, p in enumerate(parameters)
-    )
-    lines: list[str] = []
-    if given:
-        lines += [f"{given} = args"]
-    if arrays:
-        lines += [f"{_listed('x', arrays)} = arrays", "device = context.device"]
-    for index in arrays:
-        x, b = f"x{index}", f"b{index}"
-        loan = f"{x}._owner is not None and (context._run.outlives or {x}._owner._gone is not None)"
-        lines += [
-            f"{b} = {x}._buffer",
-            f"if {b}.device is not device or {loan}: context._touch({x}, True)",
-        ]
-    if arrays:
-        remembered = " = ".join(f"b{index}.stream" for index in arrays)
-        lines += ["stream = context._user", f"if stream is not None: {remembered} = stream"]
-    return _compiled("gather", "args, arrays, context", [*lines, f"return ({passed})"], {})
-
-
-def _compiled(
-    name: str, parameters: str, lines: list[str], space: dict[str, Any]
-) -> Callable[..., Any]:
-    exec("\n    ".join([f"def {name}({parameters}):", *lines]), space)
-    made: Callable[..., Any] = space[name]
-    return made
+    exec("\n    ".join(["def call(frame, grid, block, shared_mem, args):", *lines]), space)
+    call: Callable[..., Any] = space["call"]
+    return call
 
 
 def _listed(letter: str, places: Iterable[int]) -> str:
     return "".join(f"{letter}{index}, " for index in places)
+
+
+def miscounted(signature: Signature, args: Sequence[Any]) -> UsageError:
+    """For a call with too many arguments, or too few."""
+    names = ", ".join(parameter.name for parameter in signature.parameters)
+    count = len(signature.parameters)
+    return UsageError(f"{signature.name}() takes {count} arguments ({names}), and got {len(args)}")
 
 
 def _note(where: str, arrays: Iterable[DeviceArray]) -> None:
@@ -183,7 +175,8 @@ def _array(index: int, parameter: Parameter, space: dict[str, Any]) -> list[str]
         f"elif type({given}) is Partition:",
         f"    {array} = {given}.array",
         f"    if part is None: part = {given}",
-        f"    elif part.grid != {given}.grid and (grid is None or block is None): differ(part, {given})",
+        f"    elif {given} is not part and (grid is None or block is None) and part.grid != {given}.grid:",
+        f"        differ(part, {given})",
         f"else: {given} = {array} = accept{index}({given})",
         f"if {' or '.join(wrong)}: accept{index}({given})",
     ]

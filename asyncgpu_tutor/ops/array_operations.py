@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, borrowed_in
+from asyncgpu_tutor.devices.protocol import Memory
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -81,17 +82,16 @@ class Make(DeviceOp[DeviceArray]):
 
     def _enqueue(self, context: ExecutionContext) -> DeviceArray:
         try:
-            buffer = context._allocate(self._nbytes, self._name)
+            memory = context._allocate(self._nbytes, self._name)
         except CaptureError as error:
             raise CaptureError(f"{self._label}(): {error}") from None
-        array = DeviceArray(buffer, self._shape, self._dtype)
         if self._nbytes:
-            self._fill(context, array)
-        return array
+            self._fill(context, memory)
+        return DeviceArray(memory, self._shape, self._dtype)
 
     @abstractmethod
-    def _fill(self, context: ExecutionContext, array: DeviceArray) -> None:
-        """Enqueue what writes to the array, which is new and not empty."""
+    def _fill(self, context: ExecutionContext, memory: Memory) -> None:
+        """Enqueue what writes to the memory, which is new and not empty."""
 
 
 class Zeros(Make):
@@ -99,8 +99,7 @@ class Zeros(Make):
 
     __slots__ = ()
 
-    def _fill(self, context: ExecutionContext, array: DeviceArray) -> None:
-        memory = array._buffer.memory
+    def _fill(self, context: ExecutionContext, memory: Memory) -> None:
         context._work.memset_async(memory, 0, self._nbytes, context.stream)
 
 
@@ -113,8 +112,8 @@ class Upload(Make):
         super().__init__("h2d", host.shape, host.dtype, name, frame)
         self._host = host
 
-    def _fill(self, context: ExecutionContext, array: DeviceArray) -> None:
-        context._upload(array._buffer, self._host)
+    def _fill(self, context: ExecutionContext, memory: Memory) -> None:
+        context._upload(memory, self._host)
 
 
 class Fill(Make):
@@ -147,11 +146,11 @@ class Fill(Make):
         self._scalars = scalars
         self._each = each
 
-    def _fill(self, context: ExecutionContext, array: DeviceArray) -> None:
+    def _fill(self, context: ExecutionContext, memory: Memory) -> None:
         function = context.device.get_function(self._kernel.source, self._kernel.name)
-        blocks = -(-array.size // (BLOCK * self._each))
-        args = (np.uint64(array.size), *self._scalars, array)
-        context.launch(function, (blocks, 1, 1), (BLOCK, 1, 1), args)
+        size = self._nbytes // self._dtype.itemsize
+        grid = (-(-size // (BLOCK * self._each)), 1, 1)
+        context._launch(function, grid, (BLOCK, 1, 1), (np.uint64(size), *self._scalars, memory))
 
 
 class Take(DeviceOp[tuple[Any, ...]]):

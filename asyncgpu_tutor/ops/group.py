@@ -9,6 +9,7 @@ from asyncgpu_tutor.devices.protocol import Event
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.run import ExecutionContext
+from asyncgpu_tutor.traces.spans.tag import Name
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -28,8 +29,13 @@ class _Group(DeviceOp[tuple[Any, ...]]):
             if not isinstance(arm, DeviceOp):
                 as_op(arm)
             arm._used = True
+        frame = sys._getframe(2)
+        # What DeviceOp's constructor does, without a call of it.
+        self._label = label
+        self._where = frame.f_code
+        self._at = frame.f_lasti
+        self._used = False
         self._arms = arms
-        super().__init__(label, sys._getframe(2))
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         return self._arms
@@ -49,7 +55,12 @@ class Zip(_Group):
     __slots__ = ()
 
     def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
-        return tuple([evaluate(arm, context) for arm in self._arms])
+        return tuple(
+            [
+                evaluate(arm, context) if type(arm._label) is Name else arm._enqueue(context)
+                for arm in self._arms
+            ]
+        )
 
 
 class Overlap(_Group):

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, Share, borrowed_in
+from asyncgpu_tutor.arrays.handles import DeviceArray, borrowed_in
 from asyncgpu_tutor.errors import ArrayDTypeError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.run import ExecutionContext, check_out
@@ -78,7 +78,7 @@ class Download(DeviceOp[npt.NDArray[Any]]):
         self._at = frame.f_lasti
         self._used = False
         self._array = array
-        self._share = Share(array._buffer) if array.mode == "shared" else None
+        self._share = array._share  # counted once more while this lives
         self._ran = False
         self._out = out
 

@@ -398,18 +398,19 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
     # What has a name of its own: it ends when as few steps are pending as at its begin, and then the label is
     # again what it was.
     named: list[tuple[int, str]] = []
-    current: Any = cast(Any, op)
-    if current._label is run.label and _only_begins_named(current):
+    current: Any = op
+    if type(run.label) is Name and current._label is run.label and _only_begins_named(current):
         run.label = str(run.label)
     while True:
         current._used = True
-        # Not type(current), which would narrow what a checker knows.
-        while current.__class__ is Bind:
-            if current._label.__class__ is Name and not _only_begins_named(current):
+        kind = type(current)  # pyright: ignore[reportUnknownVariableType] - whatever it yields
+        while kind is Bind:
+            if type(current._label) is Name and not _only_begins_named(current):
                 _enter(current, run, named, len(pending))
             pending.append(current)
             current = current._source
-        if current._label.__class__ is Name:
+            kind = type(current)  # pyright: ignore[reportUnknownVariableType] - the same
+        if type(current._label) is Name:
             _enter(current, run, named, len(pending))
         handles: Any = current._enqueue(context)
         while True:
@@ -428,7 +429,7 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
 
 def _only_begins_named(op: Any) -> bool:
     """Whether its name is that of what it begins with: a chain is called so until it gets a name itself."""
-    return op.__class__ is Bind and op._label is op._source._label
+    return type(op) is Bind and op._label is op._source._label
 
 
 def _enter(op: DeviceOp[Any], run: Run, named: list[tuple[int, str]], depth: int) -> None:

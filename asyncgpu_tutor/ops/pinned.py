@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, as_shape
+from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.run import current_device
 
@@ -62,7 +62,7 @@ def mapped(host: npt.NDArray[Any], name: str = "mapped") -> DeviceArray:
         )
     device = current_device()
     memory = device.map_host(host, name)
-    return DeviceArray(Buffer(memory, device, name), host.shape, host.dtype)
+    return DeviceArray(memory, host.shape, host.dtype)
 
 
 def is_foreign(thing: object) -> bool:
@@ -94,4 +94,5 @@ def asarray(foreign: object, name: str = "array") -> DeviceArray:
             "the host"
         )
     memory, shape, dtype = adopted
-    return DeviceArray(Buffer(memory, device, name), shape, dtype)
+    memory.name = name
+    return DeviceArray(memory, shape, dtype)

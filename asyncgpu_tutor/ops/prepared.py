@@ -117,7 +117,7 @@ class Replayed(ABC, Generic[T]):
             stream.capture.owners.update(dict.fromkeys(self._owners))
         else:
             for array in self._arrays:  # other libraries ask an array for its stream
-                array._buffer.stream = stream
+                array._memory.stream = stream
         run.kernels.extend(self.kernels)
         return self._lent
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, as_shape
+from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape
 from asyncgpu_tutor.arrays.host import HostArray, written_by
 from asyncgpu_tutor.devices.protocol import (
     Call,
@@ -145,16 +145,16 @@ class ExecutionContext:
             shape = as_shape(shape)
         return DeviceArray(self._allocate(math.prod(shape) * kind.itemsize, name), shape, kind)
 
-    def _allocate(self, nbytes: int, name: str) -> Buffer:
+    def _allocate(self, nbytes: int, name: str) -> Memory:
         """Memory that nothing has written to."""
         try:
             memory = self._work.malloc(nbytes, name, self.stream)
         except OutOfMemoryError:
             self._run.reclaim()
             memory = self._work.malloc(nbytes, name, self.stream)
-        buffer = Buffer(memory, self.device, name, self._user)
-        self._keep.append(buffer)
-        return buffer
+        memory.stream = self._user
+        self._keep.append(memory)
+        return memory
 
     def memset(self, array: DeviceArray, value: int = 0) -> None:
         """Set every byte of `array` to `value`, from -128 to 255; -1 is 255."""
@@ -181,15 +181,15 @@ class ExecutionContext:
                 "np.asarray makes one"
             )
         _same(array, host.shape, host.dtype, "the host array")
-        self._upload(array._buffer, host)
+        self._upload(array._memory, host)
 
-    def _upload(self, buffer: Buffer, host: npt.NDArray[Any]) -> None:
+    def _upload(self, memory: Memory, host: npt.NDArray[Any]) -> None:
         """As `copy_from_host`, where they are known to fit."""
         source = self._contiguous(host)
         self._keep.append(source)
         if not self._run.blocking and not self._work.is_pinned(source):
-            warn_pageable(buffer.name, source.nbytes)
-        self._work.copy_from_host_async(buffer.memory, source, self.stream)
+            warn_pageable(memory.name, source.nbytes)
+        self._work.copy_from_host_async(memory, source, self.stream)
 
     def copy_to_host(self, array: DeviceArray, out: npt.NDArray[Any] | None = None) -> HostArray:
         """Enqueue a copy to a host array, which can be read once the operation is done.
@@ -214,11 +214,11 @@ class ExecutionContext:
 
         A `HostArray`; an operation that yields it is typed by what the receiver gets, which is the array.
         """
-        buffer = array._buffer
-        if buffer.device is not self.device or array._owner is not None:
+        memory = array._memory
+        if memory.device is not self.device or array._owner is not None:
             self._touch(array, taken=True)
         elif self._user is not None:
-            buffer.stream = self._user
+            memory.stream = self._user
         if out is None:
             host = self._work.pinned(array.shape, array.dtype)
         else:
@@ -227,7 +227,7 @@ class ExecutionContext:
             if not self._run.blocking and not self._work.is_pinned(host):
                 warn_pageable(array.name, host.nbytes)
         self._keep.append(host)
-        self._work.copy_to_host_async(host, buffer.memory, self.stream)
+        self._work.copy_to_host_async(host, memory, self.stream)
         return HostArray(host, self._run)
 
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:
@@ -255,8 +255,14 @@ class ExecutionContext:
         passed: list[Any] = [
             self._touch(arg) if isinstance(arg, DeviceArray) else arg for arg in args
         ]
+        self._launch(function, grid, block, passed, shared_mem)
+
+    def _launch(
+        self, function: Function, grid: Dim3, block: Dim3, args: Sequence[Any], shared_mem: int = 0
+    ) -> None:
+        """As `launch`, with memory that is kept alive in place of arrays."""
         self._run.kernels.append(function.name)
-        self._work.launch(function, grid, block, passed, shared_mem, self.stream)
+        self._work.launch(function, grid, block, args, shared_mem, self.stream)
 
     def replay(self, replay: Replay, calls: Sequence[Call], streams: Sequence[Stream]) -> None:
         """Enqueue what was made ready before, on these streams."""

@@ -7,9 +7,7 @@ off: a device's recording, which the device asks for itself, and the NVTX ranges
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
@@ -26,7 +24,7 @@ T = TypeVar("T")
 Body = Callable[[ExecutionContext], T]
 
 # Submissions that nobody has seen complete yet: they keep what the device still uses alive.
-_in_flight: OrderedDict[int, Submission[Any]] = OrderedDict()
+_in_flight: dict[int, Submission[Any]] = {}
 REAP_ABOVE = 64
 LOOKS = 2  # at earlier submissions by each new one, above that number
 
@@ -39,7 +37,7 @@ class Submission(Run, Generic[T]):
     def __init__(
         self, label: str, stream: Stream, blocking: bool = False, spawned: bool = False
     ) -> None:
-        super().__init__(label, stream, blocking, spawned)
+        Run.__init__(self, label, stream, blocking, spawned)  # super() takes longer
         self.handles: T | None = None  # or a Lent: `deliver` and `release` read it
         # Behind all of its work. None before that is enqueued, and again once somebody has seen it pass.
         self.event: Event | None = None
@@ -51,18 +49,15 @@ class Submission(Run, Generic[T]):
         event = self.event
         return self.settled or (event is not None and event.done)
 
-    def settle(self) -> None:
-        """It has completed, and whoever waits for it knows: nobody needs its event any more."""
-        self.let_go()
-        event, self.event = self.event, None
-        if event is not None:
-            self.stream.reuse(event)
-
-    def let_go(self) -> None:
-        """As `settle`, where somebody may still ask the event how it went."""
+    def settle(self, asked: bool = False) -> None:
+        """It has completed. Nobody needs its event any more, unless it may still be asked how it went."""
         self.settled = True
         self.keep.clear()
         _in_flight.pop(self.op, None)
+        if not asked:
+            event, self.event = self.event, None
+            if event is not None:
+                self.stream.reuse(event)
 
     def deliver(self) -> T:
         """The result, with host arrays in place of handles. Once."""
@@ -195,10 +190,7 @@ def _settle_retired() -> None:
 def _settle_if_retired(submission: Submission[Any]) -> None:
     event = submission.event
     if event is not None and event.retired:
-        if submission.forsaken:
-            submission.settle()
-        else:
-            submission.let_go()  # a future may still want to ask the event how it went
+        submission.settle(asked=not submission.forsaken)  # a future may still ask its event
 
 
 def _reap() -> None:
@@ -207,7 +199,7 @@ def _reap() -> None:
     Each new submission looks at the two that nobody has looked at for longest. A look at all of them at once
     was a pause of 250 us in the host's lane (H200, 2026-11-22).
     """
-    for submission in list(islice(_in_flight.values(), LOOKS)):
+    for number, submission in list(islice(_in_flight.items(), LOOKS)):
         _settle_if_retired(submission)
-        with suppress(KeyError):  # where it is settled
-            _in_flight.move_to_end(submission.op)
+        if _in_flight.pop(number, None) is not None:
+            _in_flight[number] = submission  # behind the others

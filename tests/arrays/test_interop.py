@@ -46,7 +46,7 @@ def test_other_libraries_get_the_stream_in_their_own_numbers(sim: Device) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(array.device), "simulated", False)
         for stream, number in ((None, None), (OfAGpu(0), 1), (OfAGpu(7), 7)):
-            array._buffer.stream = stream  # pyright: ignore
+            array._memory.stream = stream  # pyright: ignore
             told = array.__cuda_array_interface__
             assert told["stream"] == number
     assert told == {

@@ -24,6 +24,7 @@ def run(text: str, threads: int | tuple[int, ...] = 64, head: str = HEAD) -> lis
 
 
 TILE = "auto tile = cg::tiled_partition<16>(block); "
+PARTS = "o[i] = g.meta_group_size() * 100 + g.meta_group_rank() * 10 + g.thread_rank();"
 RANK = [i % 16 for i in range(64)]
 
 
@@ -35,6 +36,8 @@ RANK = [i % 16 for i in range(64)]
         (TILE + "o[i] = tile.thread_rank();", RANK),
         (TILE + "o[i] = tile.meta_group_rank() * 10 + tile.meta_group_size();",
          [i // 16 * 10 + 4 for i in range(64)]),
+        (TILE + "auto part = cg::tiled_partition<4>(tile); o[i] = part.meta_group_rank() * 10 + part.meta_group_size();",
+         [i % 16 // 4 * 10 + 4 for i in range(64)]),
         (TILE + "o[i] = tile.shfl(x[i], 3);", [i // 16 * 16 + 3 for i in range(64)]),
         (TILE + "o[i] = tile.shfl_down(x[i], 1);", [i + (i % 16 < 15) for i in range(64)]),
         (TILE + "o[i] = tile.shfl_up(x[i], 1);", [i - (i % 16 > 0) for i in range(64)]),
@@ -49,6 +52,10 @@ RANK = [i % 16 for i in range(64)]
          [16 * (i // 16 == 1) for i in range(64)]),
         ("cg::thread_group g = cg::tiled_partition(block, 8); g.sync(); o[i] = g.thread_rank() + g.size();",
          [i % 8 + 8 for i in range(64)]),
+        ("cg::thread_group g = cg::tiled_partition(cg::tiled_partition(block, 16), 4); g.sync(); o[i] = g.thread_rank();",
+         [i % 4 for i in range(64)]),
+        (f"if (i % 2) {{ auto g = cg::tiled_partition(cg::coalesced_threads(), 4); g.sync(); {PARTS} }}",
+         [(i % 2) * (400 + i % 32 // 8 * 10 + i % 8 // 2) for i in range(64)]),
         ("if (i % 3 == 0) { auto g = cg::coalesced_threads(); o[i] = 100 * g.size() + g.thread_rank(); }",
          [(i % 3 == 0) * (1100 + (i // 3 if i < 32 else (i - 33) // 3)) for i in range(64)]),
         ("if (i % 2) { auto g = cg::coalesced_threads(); o[i] = g.shfl_down(x[i], 1); }",

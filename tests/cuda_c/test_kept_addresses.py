@@ -37,6 +37,14 @@ SOUND = {
         __syncthreads(); s += q[63 - t]; __syncthreads(); } x[i] = s;""",
     "warps": """float s = 0; for (int y = 0; y < n; y++) { q[t] = s + y; __syncwarp(); s += q[t ^ 1]; __syncwarp();
         q[t ^ 2] = s; __syncthreads(); s += q[63 - t]; __syncthreads(); } x[i] = s;""",
+    "loads ahead": """for (int y = 0; y < n; y++) { float r = a[y * 64 + t]; if (r < 0.2f) continue; x[i] += r;
+        if (t % 4 == 3 && y > 9) x[i] += b[y]; if (y == 24) break; }""",
+    "loads of some": """for (int y = n - 1; y >= 0; y--) if (t < y * 3) x[i] += a[t + y * 130] + b[y * 64 + 63 - t];""",
+    "from what is written": "for (int y = 1; y < n; y++) { x[i] = x[i - i % 64 + (t + y) % 1 + t] + a[y * t]; }",
+    "by what changes": """int w = 1; for (int y = 0; y < n; y++) { x[i] += a[y * w + t]; if (y % 7 == 6) w++; }""",
+    "nested": """for (int y = 0; y < 6; y++) { for (int j = 0; j < 7; j++) { float r = a[y * 64 + j]; x[i] += r;
+        x[i] += b[y * 8 + t]; } }""",
+    "a counter that jumps": """for (int y = 0; y < n; y++) { int& z = y; x[i] += a[y * 64 + t]; if (y % 8 == 5) z += 2; }""",
     "the same value": """for (int y = 0; y < n; y++) { q[t / 2] = 1; __syncthreads(); x[i] += q[0];
         __syncthreads(); }""",
 }
@@ -44,6 +52,10 @@ SOUND = {
 BROKEN = {
     "out of bounds late": """for (int y = 0; y < n; y++) { q[t] = 1; __syncthreads();
         for (int j = 0; j < 4; j++) x[i] += q[t + (y == 20) * j]; __syncthreads(); }""",
+    "loads out of bounds late": "for (int y = 0; y < n; y++) x[i] += a[y * 150 + t];",
+    "loads of nothing late": """for (int y = 0; y < n; y++) { const float* from = y < 20 ? a : nullptr;
+        x[i] += from[y + t]; }""",
+    "division late": "for (int y = 0; y < n; y++) x[i] += a[t / (20 - y)];",
     "row late": "for (int y = 0; y < n; y++) { for (int j = 0; j < 8 + y / 20 * 2; j++) p[t / 8][j + t % 2] = 0; }",
     "race late": """for (int y = 0; y < n; y++) { q[t] = y; __syncthreads(); x[i] += q[63 - t];
         if (y != 20) __syncthreads(); }""",

@@ -189,8 +189,15 @@ class TestIntegers:
             ("(int)-1e20f", -2147483648),
             ("(int)(0.0f / 0.0f * n)", 0),
             ("(int)(unsigned)-5.0f", 0),
+            ("(unsigned char)(-3.0f * n) + (unsigned short)(-70000.0 * n)", 0),
+            ("(unsigned char)(300.0f * n / 32) * 1000 + (signed char)(200.0f * n / 32)", 43944),
+            ("(short)(-70000.0f * n / 32)", -4464),
             ("(int)4294967295u", -1),
             ("sizeof(float4) + sizeof(double)", 24),
+            (
+                "__ll2double_rn(-3) + __ull2double_rn(1ull << 63) > 9e18 and __ull2float_rn(~0ull) > 1e19",
+                1,
+            ),
             ("'a' + 1", 98),
             ("0x1F + 010 + 0b11", 42),
             ('sizeof("hey") + sizeof(int[3]) + sizeof(float*[2][2]) + alignof(double)', 56),
@@ -285,6 +292,15 @@ class TestFloats:
     def test_overloads_by_type(self) -> None:
         assert floats("exp(1.0f) - expf(1.0f)") == [0.0] * 32
         assert ints("sizeof(exp(1.0f)) * 10 + sizeof(exp(1.0))") == [48] * 32
+
+    @pytest.mark.parametrize(
+        ("to", "low", "high"),
+        [("signed char", -128, 127), ("unsigned char", 0, 255), ("short", -32768, 32767)],
+    )
+    def test_a_half_is_clamped_to_a_small_integer(self, to: str, low: int, high: int) -> None:
+        text = f"half h = __float2half(i % 2 ? 40000.0f : -40000.0f); o[i] = ({to})h;"
+        _, o, _ = body(text, before="#include <cuda_fp16.h>")
+        assert o.tolist() == [low, high] * 16
 
     def test_half_storage(self) -> None:
         source = """#include <cuda_fp16.h>

@@ -41,7 +41,7 @@ WRONG = [
     "int a[2] = {1, 2, 3};", "int a[0];", "int a[-1];", "else x[i] = 1;", "void v;", "unsigned float u = 1;",
     'printf("%d");', "int* p = o; p = p * 2;", "case 1: o[i] = 1;", "o[i] = sizeof(nope);",
     "kernel<<<1, 1>>>();", "__shfl_sync(0xffffffff, i, 0, 5);", 'printf("100%\\n");', 'printf("%q", 3);',
-    "x[i] = tex2D(0, 1, 2);", "x[i] = tex2D<float>(x, 1, 2);", "x[i] = tex2D<double>(0, 1, 2);",
+    "x[i] = tex2D<float>(x, 1, 2);", "x[i] = tex2D<double>(0, 1, 2);",
     "float3 p = tex1D<float3>(0, 1);",
 ]  # fmt: skip
 _SOME_ARE_UNSUPPORTED = {"kernel<<<1, 1>>>();", "case 1: o[i] = 1;"}
@@ -78,7 +78,9 @@ FILES_WRONG = [
 UNSUPPORTED = [
     "x[i] = __fadd_ru(x[i], 1.0f);", "int e; x[i] = frexpf(x[i], &e);", "o[i] = __vadd4(i, i);",
     "float (*f)(float) = sinf; x[i] = f(1);", "long double d;", "float* p = (float*)(const float*)x;",
-    "x[i] = surf2Dread<float>(0, 1, 2);",
+    "x[i] = surf2Dread<float>(0, 1, 2);", "o[i] = __umul64hi(1, 2) + __funnelshift_lc(1, 2, 3);",
+    "o[i] = __vimax3_s32(1, 2, 3);", "o[i] = __half_as_short(0);",
+    "x[i] = __hadd_sat(x[0], x[1]) + hexp2(x[2]);",
 ]  # fmt: skip
 # What a GPU has and the simulated device has not, and what a message says to take instead.
 GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"

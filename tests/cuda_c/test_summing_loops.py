@@ -62,7 +62,7 @@ BROKEN = {
 
 def run(text: str, lanes: int, patch: pytest.MonkeyPatch, contract: bool, blocks: int = 1) -> Any:
     """All that a kernel leaves behind, with so many lanes side by side."""
-    patch.setattr(summing_loops, "_LANES", lanes)
+    patch.setattr(summing_loops, "LANES", lanes)
     rng = np.random.default_rng(1)
     a, b = (rng.random(4096).astype(np.float32) for _ in range(2))
     x, o = np.zeros(64 * blocks, np.float32), np.zeros(64 * blocks, np.int32)

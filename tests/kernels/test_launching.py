@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.arrays.handles import Buffer, DeviceArray, Partition, noting_moves
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, noting_moves
 from asyncgpu_tutor.cuda_c import read_signature
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Memory
 from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError, UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import (
     HasOperationError,
@@ -23,7 +23,7 @@ from asyncgpu_tutor.kernels.accepted_arguments import (
     shape_check,
 )
 from asyncgpu_tutor.kernels.configuration import check_limits, configuration, differ
-from asyncgpu_tutor.kernels.launching import MOST_KNOWN, launcher
+from asyncgpu_tutor.kernels.launching import launcher
 
 WHOLE = {
     "bool": np.bool_,
@@ -45,7 +45,7 @@ ODD = np.dtype(np.float32, metadata={"equal": "and not the same object"})
 def a_handle(dtype: Any, size: int = 4, mode: str = "owned") -> DeviceArray:
     """Of no device: nothing is enqueued here."""
     none: Any = None
-    array = DeviceArray(Buffer(none, none, "x"), (size,), np.dtype(dtype))
+    array = DeviceArray(Memory(none, "x", 0, 0), (size,), np.dtype(dtype))
     if mode == "shared":
         return array.share()
     if mode == "borrowed":
@@ -203,10 +203,10 @@ def test_it_says_what_the_general_functions_say_one_by_one(case: Case) -> None:
     shares = [handle.share_count for handle in handles]
     noted: list[DeviceArray] = []
     refused: BaseException | None = None
-    kernel = frame = how = args = taken = shared = ()
+    kernel = frame = how = shared_mem = passed = args = taken = counted = ()
     try:
         with noting_moves(noted):
-            kernel, frame, how, args, taken, shared = call(
+            kernel, frame, how, shared_mem, passed, args, taken, counted = call(
                 "frame", case.grid, case.block, case.shared_mem, case.args
             )
     except (UsageError, HasOperationError) as error:
@@ -220,15 +220,16 @@ def test_it_says_what_the_general_functions_say_one_by_one(case: Case) -> None:
     assert complaints == []
     assert kernel is case
     assert frame == "frame"
-    assert how == (*asked, case.shared_mem)
-    for parameter, arg, expected in zip(signature.parameters, args, values, strict=True):
+    assert (*how, shared_mem) == (*asked, case.shared_mem)
+    for parameter, arg, expected in zip(signature.parameters, passed, values, strict=True):
         if parameter.pointer:
-            assert arg is expected
+            assert arg is inner(expected)._memory
         else:  # the C type makes the same of both
             with np.errstate(over="ignore"):
                 one, other = (np.array(v, parameter.dtype).tobytes() for v in (arg, expected))
             assert one == other
-    given_arrays = [arg for p, arg in zip(signature.parameters, args, strict=True) if p.pointer]
+    given_arrays = [arg for p, arg in zip(signature.parameters, values, strict=True) if p.pointer]
+    assert all(one is other for one, other in zip(args, given_arrays, strict=True))
     assert all(one is inner(other) for one, other in zip(taken, given_arrays, strict=True))
     for handle in handles:
         assert handle.gone == ("into k()" if handle.mode == "owned" else "")
@@ -237,8 +238,7 @@ def test_it_says_what_the_general_functions_say_one_by_one(case: Case) -> None:
     for handle, count in zip(handles, shares, strict=True):
         times = sum(other is handle for other in handles)
         assert handle.share_count == count + (times if handle.mode == "shared" else 0)
-    for buffer in shared:  # a launch does so when it is collected
-        buffer.shares -= 1
+    del counted  # a launch does so when it is collected
     assert [handle.share_count for handle in handles] == shares
 
 
@@ -309,16 +309,28 @@ def test_what_is_no_real_number_is_refused(device: Device, ctype: str, thing: An
 
 
 # ---------------------------------------------------------------------- configurations
-def test_configurations_without_number_are_checked_each_time(device: Device) -> None:
-    kernel = agt.Kernel('extern "C" __global__ void nothing(float* x) { }')
+def test_a_call_is_checked_however_alike_the_last_one_was(device: Device) -> None:
+    kernel = agt.Kernel(
+        'extern "C" __global__ void nothing(int n, float a, float* x) { }', shapes={"x": ("n",)}
+    )
     x = agt.zeros((4,)).sync()
-    for threads in range(1, 40):
-        for shared_mem in range(40):
-            kernel(x.borrow(), grid=1, block=threads, shared_mem=shared_mem)
-    assert MOST_KNOWN < 39 * 40
+
+    def call(n: Any, a: Any, **how: Any) -> None:
+        kernel(n, a, x.borrow(), **{"grid": 1, "block": 4, **how})
+
     for _ in range(2):
+        call(4, 1.0)
+        for wrong in (4.0, np.float32(4), 5, 2**31):
+            with pytest.raises(UsageError):
+                call(wrong, 1.0)
+        with pytest.raises(ArrayDTypeError, match="takes a float"):
+            call(4, 1 + 0j)
         with pytest.raises(LaunchConfigError, match="2000 threads"):
-            kernel(x.borrow(), grid=1, block=2000)
+            call(4, 1.0, block=2000)
+        with pytest.raises(LaunchConfigError, match="whole number of bytes"):
+            call(4, 1.0, shared_mem=0.0)
+        with pytest.raises(UsageError, match="'x' must have shape"):
+            kernel(4, 1.0, agt.zeros((5,)).sync(), grid=1, block=4)
 
 
 def test_numpys_integers_are_as_good_as_pythons(device: Device) -> None:

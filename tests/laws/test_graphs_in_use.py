@@ -164,12 +164,12 @@ def test_memory_goes_without_the_garbage_collector(
 
 def test_other_libraries_are_told_where_a_graph_ran(device: Device) -> None:
     x, y = arrays(1, 0)
-    source = y._buffer.stream  # what __cuda_array_interface__ tells on a GPU
+    source = y._memory.stream  # what __cuda_array_interface__ tells on a GPU
     graph = into(x, y).graph_on(agt.create_stream())
-    assert y._buffer.stream is source
+    assert y._memory.stream is source
     stream = agt.create_stream()
     graph.launch().async_on(stream)
-    assert y._buffer.stream is stream
+    assert y._memory.stream is stream
 
 
 def test_a_slot_may_be_read_and_written_in_turn(device: Device) -> None:

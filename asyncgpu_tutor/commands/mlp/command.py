@@ -39,11 +39,8 @@ SUCCESS, FAILURE, MISUSE = 0, 1, 2
 def run(args: argparse.Namespace) -> int:
     """Run the program and report on it.
 
-    Returns
-    -------
-    int
-        0 if all batches came back right; 1 if not, or if the device failed; 2 if what was asked for
-        cannot be had.
+    The exit code is 0 if all batches came back right; 1 if not, or if the device failed; 2 if what was asked
+    for cannot be had.
     """
     code = SUCCESS
     # A task group raises groups of errors; except* also takes the single ones from elsewhere.

@@ -120,15 +120,9 @@ def network_forward(
     Each function below runs when the operation is submitted, long before the stage before it has been
     computed: it gets handles, and passes on what the later stages need.
 
-    Parameters
-    ----------
-    x : array, float32, shape (samples, features)
-        As for `forward`.
-    weights : sequence of DeviceArray
-        Shared. Of the hidden layers, each of shape (inputs, outputs), and last those of the output, of
-        shape (inputs,). There is a ReLU between two hidden layers, and one after the output.
-    softmax, tiled : bool
-        See `Network`.
+    The weights are shared: those of the hidden layers, each of shape (inputs, outputs), and last those of the
+    output, of shape (inputs,). There is a ReLU between two hidden layers, and one after the output. For
+    `softmax` and `tiled` see `Network`.
     """
     *hidden_weights, w1 = weights
     if len(hidden_weights) == 1 and not (softmax or tiled):

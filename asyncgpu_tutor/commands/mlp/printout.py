@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
-from typing import Any, NamedTuple
-
-import numpy.typing as npt
+from typing import NamedTuple
 
 from asyncgpu_tutor import DeviceArray, Trace
 from asyncgpu_tutor.commands.mlp.job import Shares
@@ -46,12 +44,9 @@ def batch_lines(outcome: Outcome, softmax: bool = False) -> Iterator[str]:
     name = "softmax" if softmax else "ReLU"
     for number, output in enumerate(outcome.outputs):
         mark = f"[{name} OK]" if output_ok(output, softmax) else f"[{name} FAILED]"
-        yield f"Batch {number}: {output.size} elements, first 8 = {_first(output)} {mark}"
-
-
-def _first(output: npt.NDArray[Any]) -> str:
-    # str() of a NumPy float32 has the fewest digits that tell it from its neighbours.
-    return "[" + ", ".join(str(number) for number in output[:8]) + "]"
+        # str() of a NumPy float32 has the fewest digits that tell it from its neighbours.
+        first = ", ".join(str(value) for value in output[:8])
+        yield f"Batch {number}: {output.size} elements, first 8 = [{first}] {mark}"
 
 
 def quality_lines(digits: Digits, outcome: Outcome) -> Iterator[str]:
@@ -89,11 +84,8 @@ def rows(outcomes: Mapping[str, Outcome], streams: int) -> list[Row]:
 def _name(how: str, streams: int) -> str:
     if streams == 1:
         return WAYS[how].name.format(streams="one stream, awaited")
-    return WAYS[how].name.format(streams=f"{_word(streams)} streams")
-
-
-def _word(number: int) -> str:
-    return NUMBERS[number] if number < len(NUMBERS) else str(number)
+    word = NUMBERS[streams] if streams < len(NUMBERS) else str(streams)
+    return WAYS[how].name.format(streams=f"{word} streams")
 
 
 def _blind(trace: Trace) -> bool:

@@ -33,7 +33,7 @@ def reference(network: Network) -> Doubles:
 
 
 def rounding_bound(network: Network) -> Doubles:
-    """How far float32 may be from the exact result, whatever the order of its sums.
+    """How far float32 may be from the exact result, for each sample, whatever the order of its sums.
 
     Each element of a product ``a @ b`` of length k is off by at most ``g(k) |a| |b|``, where
     ``g(k) = k u / (1 - k u)`` and ``u = 2**-24``, and by ``e |b|`` more if a is off by e (N. Higham, Accuracy
@@ -47,10 +47,6 @@ def rounding_bound(network: Network) -> Doubles:
     Where all scores of a batch are off by at most e, each power and their sum change by at most a factor of
     ``exp(e)``, so a softmax by ``exp(2 e)``. Its own rounding adds to that: the sum, and twice an ``expf``
     whose argument is rounded.
-
-    Returns
-    -------
-    array, float64, shape (batches, samples)
     """
     scores, off = _scores(network)
     if not network.softmax:

@@ -21,6 +21,7 @@ from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 
 Address: TypeAlias = Callable[[Team, Mask], Ptr]
 _MOST = 64  # addresses of one place in the code
+_MOST_OF_TURNS = 8  # that have a row for each of several turns
 
 # What depends on its parts and on nothing else. Exactly these classes, and not those derived from them.
 _PURE = {record.Constant, record.Coordinate, record.Convert, record.Element, record.Operation}
@@ -43,7 +44,7 @@ def _parts(node: record.Node) -> Iterator[record.Node]:
         yield from _parts(part)
 
 
-def _same(values: tuple[Any, ...], last: tuple[Any, ...]) -> bool:
+def same(values: tuple[Any, ...], last: tuple[Any, ...]) -> bool:
     """Whether values are the same: numbers that are equal, or arrays that are one object.
 
     Tuples ask first whether two elements are one object, and only then whether they are equal.
@@ -54,12 +55,54 @@ def _same(values: tuple[Any, ...], last: tuple[Any, ...]) -> bool:
         return False
 
 
+def recall(t: Team, place: object, m: Mask, values: tuple[Any, ...]) -> Any:
+    """What a place in the code has computed for a mask and such values of variables, if it is remembered."""
+    last = t.kept.get(place)
+    if last is None:
+        return None
+    if last[1] is m and same(values, last[0]):
+        return last[2]
+    known = last[3].get(_key(values))
+    if known is None or known[1] is not m:
+        return None
+    t.kept[place] = *known, last[3]
+    return known[2]
+
+
+def remember(t: Team, place: object, m: Mask, values: tuple[Any, ...], out: Any) -> bool:
+    """Remember what a place in the code has computed, and whether that is done.
+
+    What it has computed for several turns takes much room, and is remembered when it comes again.
+    """
+    key = _key(values)
+    last = t.kept.get(place)
+    if last is None:
+        last = t.kept[place] = None, None, None, {}
+    table: dict[Any, Any] = last[3]
+    if t.turns and key not in table:
+        if len(table) >= _MOST_OF_TURNS:
+            table.clear()
+        table[key] = None
+        return False
+    if len(table) >= _MOST:
+        table.clear()
+    # The values are in it to keep them alive, so that their ids stay theirs.
+    known = table[key] = values, m, out
+    t.kept[place] = *known, table
+    return True
+
+
+def _key(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    # Arrays are never changed in place, so the same object is the same value.
+    return tuple([v if isinstance(v, np.generic) else id(v) for v in values])
+
+
 def kept(run: Address, node: record.Node) -> Address:
     """An address that is looked up where few threads run, if it depends on registers alone."""
     variables = variables_of(node)
     if not variables:
         return run
-    slots = sorted(v.slot for v in variables)
+    slots = sorted({v.slot for v in variables})
     unset = [v.slot for v in variables if v.unset]
     pick = itemgetter(*slots, slots[0])  # the first one twice, to get a tuple of one as well
 
@@ -67,21 +110,11 @@ def kept(run: Address, node: record.Node) -> Address:
         if not t.few or (unset and any(t.defined[slot] is not True for slot in unset)):
             return run(t, m)
         values = pick(t.slots)
-        last = t.kept.get(look)
-        if last is not None and last[1] is m and _same(values, last[0]):
-            return last[2]
-        table: dict[Any, tuple[Any, Mask, Ptr]] = {} if last is None else last[3]
-        # Arrays are never changed in place, so the same object is the same value.
-        key = tuple([v if isinstance(v, np.generic) else id(v) for v in values])
-        known = table.get(key)
-        if known is None or known[1] is not m:
+        out: Ptr | None = recall(t, look, m, values)
+        if out is None:
             out = run(t, m)
-            out.keep()
-            if t.turns or len(table) >= _MOST:  # since addresses of many turns take much room
-                table.clear()
-            # The values are in it to keep them alive, so that their ids stay theirs.
-            known = table[key] = values, m, out
-        t.kept[look] = *known, table
-        return known[2]
+            if remember(t, look, m, values, out):
+                out.keep()
+        return out
 
     return look

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from asyncgpu_tutor.cuda_c.compile.context import CompileStatement, Context
+from asyncgpu_tutor.cuda_c.compile.counted_loops import Counter, counted
+from asyncgpu_tutor.cuda_c.compile.loads_ahead import looking_ahead
 from asyncgpu_tutor.cuda_c.compile.places import place_of
 from asyncgpu_tutor.cuda_c.compile.record import Loop, Node
 from asyncgpu_tutor.cuda_c.compile.statements import block_of, tested
-from asyncgpu_tutor.cuda_c.compile.summing_loops import Sum, side_by_side, summed
-from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, RegisterPlace
+from asyncgpu_tutor.cuda_c.compile.summing_loops import side_by_side, summed
+from asyncgpu_tutor.cuda_c.compile.typed import Alias, Evaluate, Execute, Number, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.compile.waiting_kernels import (
     counts_none,
@@ -29,6 +31,7 @@ from asyncgpu_tutor.cuda_c.lockstep.waiting_threads import (
     in_whole_blocks,
     unchanged,
 )
+from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.syntax.ast import (
     Binary,
     Block,
@@ -100,6 +103,9 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     c.frame.breaks.append(leave)
     c.frame.continues.append(again)
     sums = summed(node)
+    counter_of = _counter(c, node, sums is not None)
+    if counter_of is not None:
+        c.counters[counter_of.slot] = False
     c.summing, first, exits = None if sums is None else [], c.points, c.exits
     with c.recording() as body_steps:
         body = block_of(c, node.body)
@@ -118,6 +124,7 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     meets = c.meetings > meetings
     if c.places == head + 1 and not meets and not counts_none(node):
         c.places = head  # since nobody waits in here
+    early = counter_of is not None and c.counters.pop(counter_of.slot)
     c.frame.breaks.pop()
     c.frame.continues.pop()
     c.steps.append(
@@ -132,11 +139,18 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             step=step_piece,
         )
     )
-    together = None
-    if sums is not None and test is not None and step is not None and c.exits == exits:
-        together = _together(
-            c, node, sums, test, step, body, (test_piece.point, step_piece.point), quick
-        )
+    together = turn = None
+    if counter_of is not None and test is not None and step is not None:
+        counts = Counter(counter_of, test, step, _read(c, [node.test, node.step]))
+        points = test_piece.point, step_piece.point
+        found = [_variable(c, name) for name in sums or []]
+        targets = [
+            v for v in found if v is not None and not v.memory and isinstance(v.type, Scalar)
+        ]
+        if targets and len(targets) == len(found) and c.exits == exits:
+            together = side_by_side(counts, targets, body, points, quick)
+        if early and together is None:
+            turn = looking_ahead(counts)
     watched: list[int] = []
     patience: list[int] = []
     often = 0
@@ -202,6 +216,8 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
             assert m is not None
             inside = m
             t.step(at, inside)
+            if turn is not None:
+                turn(t, inside)
             t.left[again] = None
             m = join(body(t, inside), t.left[again], inside)
             # All that entered are charged, because a warp that breaks has begun the iteration too.
@@ -224,27 +240,25 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
     return run
 
 
-def _together(
-    c: Context,
-    node: For,
-    sums: list[str],
-    test: Evaluate,
-    step: Evaluate,
-    body: Execute,
-    points: tuple[int, int],
-    quick: tuple[Sum, int] | None,
-) -> Callable[[Team, Mask], None] | None:
-    """What runs turns of a summing loop side by side, if all its variables are in registers."""
-    targets = [_variable(c, name) for name in sums]
-    counters = assigned_names(node.step)
-    counter = _variable(c, counters.pop()) if len(counters) == 1 else None
-    found = [v for v in (counter, *targets) if v is not None and not v.memory]
-    if len(found) <= len(sums) or not all(isinstance(v.type, Scalar) for v in found):
+def _counter(c: Context, node: For, sums: bool) -> Variable | None:
+    """The counter of a loop, if it is in a register and its body, which may only sum up, leaves it alone."""
+    name = counted(node)
+    found = None if name is None else _variable(c, name)
+    if found is None or found.memory or (not sums and name in assigned_names(node.body)):
         return None
-    assert counter is not None
-    if not isinstance(counter.type, Scalar) or not counter.type.is_integer:
-        return None
-    return side_by_side(counter, found[1:], test, step, body, points, quick)
+    return found if isinstance(found.type, Scalar) and found.type.is_integer else None
+
+
+def _read(c: Context, nodes: object) -> list[Variable] | None:
+    """The variables that are read below some nodes; None if there may be others."""
+    found: list[Variable] = []
+    for name in {p.name for p in ast.parts_of(nodes) if isinstance(p, ast.Name)}:
+        variable = _variable(c, name)
+        if variable is not None:
+            found.append(variable)
+        elif not isinstance(c.scope.find(name), Number | None):
+            return None
+    return found
 
 
 def _variable(c: Context, name: str) -> Variable | None:

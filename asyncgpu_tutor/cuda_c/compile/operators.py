@@ -37,7 +37,7 @@ from asyncgpu_tutor.cuda_c.types import (
     size_of,
     spelled,
 )
-from asyncgpu_tutor.errors import DivisionByZeroError
+from asyncgpu_tutor.errors import DivisionByZeroError, KernelFault
 
 _COMPARISONS = {"==", "!=", "<", ">", "<=", ">="}
 _INTEGER_ONLY = {"%", "&", "|", "^", "<<", ">>"}
@@ -154,6 +154,7 @@ def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Positio
     out = operation(c, op, kind, kind, lambda t, m: function(a(t, m), b(t, m)), at, [x, y])
     if op == "*":
         out.product = (a, b)
+        out.of_loads = x.site is not None and y.site is not None
     return fold(out, [x, y])
 
 
@@ -169,6 +170,8 @@ def _divide(
         divisor = b(t, m)
         zero = np.equal(m.take(divisor), 0)
         if np.any(zero):
+            if t.turns:  # of which it is not known which one fails first
+                t.fault(KernelFault, at, None, "divides by zero in one of several turns")
             lane = int(m.index[int(np.argmax(np.broadcast_to(zero, (m.n,))))])
             t.fault(
                 DivisionByZeroError,

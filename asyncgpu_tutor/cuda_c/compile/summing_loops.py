@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncgpu_tutor.cuda_c.compile.counted_loops import LEAST, Counter, counted, plain
 from asyncgpu_tutor.cuda_c.compile.typed import Evaluate, Execute, Expr, RegisterPlace
 from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory import access
+from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import alike
 from asyncgpu_tutor.cuda_c.syntax import ast
 from asyncgpu_tutor.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, Scalar
 from asyncgpu_tutor.errors import KernelFault
@@ -30,23 +32,19 @@ from asyncgpu_tutor.errors import KernelFault
 if TYPE_CHECKING:
     from asyncgpu_tutor.cuda_c.compile.context import Context
 
-_LANES = 16384  # threads times turns that are computed at once, at most
-_LEAST = 4  # turns for which it is worth it
-_CALLS = {"__ldg", "expf", "__expf", "fabsf", "sqrtf", "fmaxf", "fminf", "fmaf", "__fmaf_rn"}
-_PLAIN = (ast.Name, ast.Literal, ast.Index, ast.Member, ast.Binary, ast.Unary, ast.Call)
-_OPERATORS = {"+", "-", "*", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">=", "==", "!="}
+LANES = 16384  # threads times turns that are computed at once, at most
 
 
 def summed(node: ast.For) -> list[str] | None:
     """The variables in which a loop sums up, if it does nothing else; otherwise None."""
-    counter = _counted(node)
+    counter = counted(node)
     body = node.body.body if isinstance(node.body, ast.Block) else [node.body]
     sums: list[str] = []
     for statement in body:
         item = statement.expression if isinstance(statement, ast.ExpressionStatement) else None
         if not isinstance(item, ast.Assign) or not item.op or not isinstance(item.target, ast.Name):
             return None
-        if not _plain(item.value):
+        if not plain(item.value):
             return None
         sums.append(item.target.name)
     read = [
@@ -58,33 +56,6 @@ def summed(node: ast.For) -> list[str] | None:
     if counter is None or not sums or not names.isdisjoint(sums) or node.after:
         return None
     return sums
-
-
-def _counted(node: ast.For) -> str | None:
-    """The counter of a loop that goes up or down by the same at each turn."""
-    step = node.step
-    target = None
-    if isinstance(step, ast.Increment):
-        target = step.operand
-    elif isinstance(step, ast.Assign) and step.op in ("+", "-") and _plain(step.value, False):
-        names = {p.name for p in ast.parts_of(step.value) if isinstance(p, ast.Name)}
-        if isinstance(step.target, ast.Name) and step.target.name not in names:
-            target = step.target
-    if not isinstance(target, ast.Name) or node.test is None or not _plain(node.test, False):
-        return None
-    return target.name
-
-
-def _plain(node: ast.Expression, memory: bool = True) -> bool:
-    """Whether an expression has no effect, and is computed lane by lane; without `memory`, from registers."""
-    for item in ast.parts_of(node):
-        if not isinstance(item, _PLAIN) or (not memory and isinstance(item, ast.Index | ast.Call)):
-            return False
-        if isinstance(item, ast.Binary | ast.Unary) and item.op not in _OPERATORS:
-            return False
-        if isinstance(item, ast.Call) and item.name not in _CALLS:
-            return False
-    return True
 
 
 def by_turns(by: Expr) -> Expr:
@@ -110,54 +81,68 @@ def added(c: Context, target: Expr, op: str, by: Expr) -> Sum | None:
     if kind not in (FLOAT, DOUBLE, INT, UINT, LLONG, ULLONG):
         return None
     assert isinstance(kind, Scalar)
-    fused = c.contract and kind.is_float and by.product is not None
+    fused = bool(c.contract and kind.is_float and by.product is not None)
     if fused and kind is not FLOAT:
         return None
-    return Sum(place.variable, op == "-", by.run, by.product if fused else None)
+    factors = by.product if fused or by.of_loads else None
+    return Sum(place.variable, op == "-", by.run, factors, fused, by.of_loads)
 
 
 @dataclass(frozen=True)
 class Sum:
-    """`variable += run`, or the fused sum of a product of floats."""
+    """`variable += run`.
+
+    `factors` are those of a product that is fused, or of one of two loads. Such loads may give a view of
+    their memory, as the product is all that looks at it (`memory.loads_in_summing_loops`).
+    """
 
     variable: Variable
     minus: bool
     run: Evaluate
-    factors: tuple[Evaluate, Evaluate] | None
+    factors: tuple[Evaluate, Evaluate] | None = None
+    fused: bool = False
+    of_loads: bool = False
 
     def turns(self, t: Team, m: Mask) -> Any:
         """What the variable holds after all turns."""
-        if self.factors is None:
-            terms: Any = self.run(t, m)
-        else:  # exact, since float64 has more than twice the digits; see `lockstep.values`
-            a, b = (factor(t, m) for factor in self.factors)
-            terms = np.multiply(a, b, dtype=np.float64)
+        terms = self.run(t, m) if self.factors is None else self._product(t, m, *self.factors)
+        total = t.slots[self.variable.slot]
+        if np.ndim(terms) == 2 and terms.shape[1] > 1 and not self.fused:
+            return self._in_order(total, terms)
         if self.minus:
             terms = np.negative(terms)
         if np.ndim(terms) < 2:
             rows = [terms] * t.turns
         else:
             rows = terms if terms.shape[1] > 1 else terms[:, 0]
-        total = t.slots[self.variable.slot]
-        if self.factors is None:
-            if rows is terms and terms.flags.c_contiguous:
-                return _in_order(total, rows)
-            for row in rows:
-                total = total + row
-        else:
-            for row in rows:
-                total = (row + total).astype(np.float32)
+        for row in rows:
+            total = (row + total).astype(np.float32) if self.fused else total + row
         return total
 
+    def _product(self, t: Team, m: Mask, first: Evaluate, second: Evaluate) -> Any:
+        t.grids = self.of_loads
+        try:
+            a, b = first(t, m), second(t, m)
+        finally:
+            t.grids = False
+        if np.ndim(a) == 3 or np.ndim(b) == 3:
+            a, b = alike(a, b)
+        if self.fused:  # exact, since float64 has more than twice the digits; see `lockstep.values`
+            terms = np.multiply(a, b, dtype=np.float64)
+        else:
+            terms = a * b
+        return terms.reshape(len(terms), -1) if terms.ndim == 3 else terms
 
-def _in_order(total: Any, rows: NDArray[Any]) -> Any:
-    """`total` and then row after row, as a loop adds them.
+    def _in_order(self, total: Any, rows: NDArray[Any]) -> Any:
+        """`total` and then row after row, as a loop adds them.
 
-    NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`). Along
-    the first axis it adds row to row, for all columns side by side; a test compares the bits.
-    """
-    first: Any = total + rows[0]
-    return np.add.reduce(np.concatenate((first[None], rows[1:])), axis=0, dtype=first.dtype)
+        NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
+        Along the first axis it adds row to row, for all columns side by side; a test compares the bits.
+        """
+        add = np.subtract if self.minus else np.add
+        first: Any = add(total, rows[0])
+        rest = np.concatenate((first[None], rows[1:]))
+        return add.reduce(rest, axis=0, dtype=first.dtype)
 
 
 def _row(run: Evaluate) -> Evaluate:
@@ -178,10 +163,8 @@ def _row(run: Evaluate) -> Evaluate:
 
 
 def side_by_side(
-    counter: Variable,
+    counter: Counter,
     sums: list[Variable],
-    test: Evaluate,
-    step: Evaluate,
     body: Execute,
     points: tuple[int, int],
     quick: tuple[Sum, int] | None,
@@ -190,23 +173,21 @@ def side_by_side(
 
     `quick` is all that the body does, if that is a `Sum`, and the point of its code.
     """
-    slot, kind = counter.slot, counter.type
-    assert isinstance(kind, Scalar)
+    slot = counter.slot
     kept = [slot, *(v.slot for v in sums)]
 
     def run(t: Team, m: Mask) -> None:
         # Who watches is told of each access in its turn.
-        most = _LANES // t.layout.lanes if t.launch.limits.watcher is None else 0
-        while most >= _LEAST and t.defined[slot] is True:
-            start = t.slots[slot]
+        most = LANES // t.layout.lanes if t.launch.limits.watcher is None else 0
+        while most >= LEAST and t.defined[slot] is True:
+            turns = counter.turns(t, m, most)
+            if turns is None or turns.number < LEAST:
+                return
+            number = turns.number
+            if t.steps + number > t.launch.limits.step_budget:
+                return
             before = [(s, t.slots[s], t.defined[s]) for s in kept]
-            ahead = _ahead(t, m, start, most)
-            if ahead is None:
-                return
-            number = _turns_left(t, m, ahead)
-            if number < _LEAST or t.steps + number > t.launch.limits.step_budget:
-                return
-            t.slots[slot], t.turns, t.rows = _first(t, ahead, number), number, {}
+            t.slots[slot], t.turns, t.rows = turns.rows, number, {}
             try:
                 if quick is not None and t.defined[quick[0].variable.slot] is True:
                     _add(t, m, *quick)
@@ -223,12 +204,8 @@ def side_by_side(
             t.steps += number - 1
             for point in points:
                 t.meter.charge(point, m, number)
-            last = ahead[number - 1]
-            t.slots[slot] = last if isinstance(start, np.ndarray) else last[0]
-            step(t, m)
-            if not m.full:
-                t.slots[slot] = access.merge(m, t.slots[slot], start)
-            if number < len(ahead):
+            t.slots[slot] = turns.after
+            if not turns.more:
                 return  # because the next turn is not one for all lanes
 
     def _add(t: Team, m: Mask, total: Sum, point: int) -> None:
@@ -237,43 +214,5 @@ def side_by_side(
         whole = m.full or t.born[place] is m
         t.slots[place] = new if whole else access.merge(m, new, t.slots[place])
         t.meter.charge(point, m, t.turns)
-
-    def _ahead(t: Team, m: Mask, start: Any, most: int) -> Any:
-        """The counter in the next turns, a row for each; None if it would overflow."""
-        step(t, m)
-        stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
-        t.slots[slot] = start
-        if stride.ndim or np.ndim(start):
-            return _rows(start, stride, most)
-        which = int(start), int(stride), most
-        known = t.kept.get(_ahead)
-        if known is None or known[0] != which:
-            known = t.kept[_ahead] = which, _rows(start, stride, most)
-        return known[1]
-
-    def _first(t: Team, ahead: Any, number: int) -> Any:
-        """The counter in the first of these turns; the same object, if it was asked for before."""
-        known = t.kept.get(_first)
-        if known is None or known[0] is not ahead or known[1] != number:
-            known = t.kept[_first] = ahead, number, ahead[:number]
-        return known[2]
-
-    def _rows(start: Any, stride: Any, most: int) -> Any:
-        rows = np.arange(most)[:, None] * stride + np.asarray(start, np.int64)
-        if rows.min() < kind.lowest or rows.max() > kind.highest:
-            return None
-        return rows.astype(start.dtype)
-
-    def _turns_left(t: Team, m: Mask, ahead: Any) -> int:
-        """How many of these turns there are for all lanes."""
-        start, t.slots[slot] = t.slots[slot], ahead
-        goes_on: Any = np.asarray(test(t, m))
-        t.slots[slot] = start
-        if goes_on.ndim != 2:
-            return 0
-        if goes_on.shape[1] > 1:
-            goes_on = goes_on[:, m.index]
-        each = goes_on.all(axis=1)
-        return len(each) if each.all() else int(each.argmin())
 
     return run

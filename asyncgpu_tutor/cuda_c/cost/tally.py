@@ -295,9 +295,10 @@ class Tally:
             if len(self._patterns) >= _PATTERNS:
                 self._patterns.clear()
             found = self._patterns[key] = count(mask, element, size)
-        if len(self._same) >= _PATTERNS:
-            self._same.clear()
-        self._same[id(element)] = element, key[:2], found
+        if element.base is None:  # A view would keep more than itself from being freed.
+            if len(self._same) >= _PATTERNS:
+                self._same.clear()
+            self._same[id(element)] = element, key[:2], found
         return found
 
     def _count_sectors(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int, int]:

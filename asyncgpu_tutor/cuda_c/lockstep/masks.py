@@ -99,9 +99,14 @@ class Mask:
         return self._warps
 
     def take(self, value: Any) -> Any:
-        """The elements of a value that belong to the set; a uniform value stays as it is."""
+        """The elements of a value that belong to the set; a uniform value stays as it is.
+
+        Of a value with a row for each turn of a loop, those of each row.
+        """
         if self.full or not varies(value):
             return value
+        if value.ndim > 1:
+            return value[:, self.index] if value.shape[1] > 1 else value
         return value.take(self.index)
 
     def spread(self, part: NDArray[Any]) -> NDArray[Any]:

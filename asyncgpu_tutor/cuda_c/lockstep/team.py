@@ -157,13 +157,15 @@ class Team:
     forced, grid_met, hurried : bool
         Nobody else will come to that place; or all blocks have come to the barrier of the grid; or the
         loop that is entered again counts its turns, and has counted for very long.
+    grids : bool
+        Whether a load in several turns may give a view of its memory.
     turns, turn, rows : int, int, dict
         How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         (`compile.summing_loops`).
     kept : dict
-        What a place in the code has computed, and of what: addresses of few threads, and the counter in
-        many turns of a loop. Arrays are never changed in place, so what is computed of the same objects is
-        the same.
+        What a place in the code has computed, and of what (`compile.kept_addresses`).
+    coming : dict
+        By the slot of a loop's counter, the turns for which loads are done ahead (`compile.loads_ahead`).
     fenced, fetched : ndarray or None
         When each lane last executed a fence, or an atomic; kept where threads wait for each other.
     """
@@ -180,8 +182,10 @@ class Team:
         self.exited: Mask | None = None
         self.steps = 0
         self.turns = self.turn = 0
+        self.grids = False
         self.rows: dict[object, Any] = {}
         self.kept: dict[object, Any] = {}
+        self.coming: dict[int, Any] = {}
         self.few = self.layout.lanes <= FEW
         self.clock = launch.clock
         self.block_time: Any = 0

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncgpu_tutor.cuda_c.types import BOOL, FLOAT, HALF, Scalar
+from asyncgpu_tutor.cuda_c.types import BOOL, FLOAT, HALF, INT, UINT, Scalar
 
 Value: TypeAlias = Any
 Binary: TypeAlias = Callable[[Value, Value], Value]
@@ -48,7 +48,7 @@ def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None
         return truth
     dtype, make = target.dtype, target.make
     if source.is_float and target.is_integer:
-        return _saturating(target)
+        return _saturating(source, target)
 
     def convert(value: Value) -> Value:
         if varies(value):
@@ -59,9 +59,15 @@ def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None
     return convert
 
 
-def _saturating(target: Scalar) -> Callable[[Value], Value]:
-    """Float to integer as PTX `cvt.rzi` does it: clamped; NaN is 0 (for 64 bits, 1 << 63)."""
-    wide = target if target.size >= 4 else Scalar("int", np.dtype(np.int32), "int", 5)
+def _saturating(source: Scalar, target: Scalar) -> Callable[[Value], Value]:
+    """Float to integer as PTX `cvt.rzi` does it: clamped; NaN is 0 (for 64 bits, 1 << 63).
+
+    What is smaller than an int is cut from one of 32 bits, signed or not as it is itself (tried with nvcc
+    13.0); a half is clamped to what is asked for.
+    """
+    wide = target
+    if target.size < 4 and source is not HALF:
+        wide = UINT if target.kind == "uint" else INT
     low, high = wide.lowest, wide.highest
 
     def to_32_bits(raw: Value) -> Value:

@@ -12,7 +12,7 @@ from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory.names import Named
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
 from asyncgpu_tutor.cuda_c.text.source import Position
-from asyncgpu_tutor.errors import MisalignedError, OutOfBoundsError
+from asyncgpu_tutor.errors import KernelFault, MisalignedError, OutOfBoundsError
 
 
 def report_bounds(
@@ -51,6 +51,8 @@ def report_row(
     team: Team, mask: Mask, row: Ptr, index: Any, length: int, step: int, at: Position
 ) -> None:
     """The index is none of its row of an array."""
+    if team.turns:  # of which it is not known which one fails first
+        team.fault(KernelFault, at, None, "leaves a row in one of several turns")
     part = np.broadcast_to(np.asarray(mask.take(index)), (mask.n,))
     k = int(((part < 0) | (part >= length)).argmax())
     number = int(part[k])

@@ -12,7 +12,7 @@ from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
-from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, Region, row_of
 from asyncgpu_tutor.cuda_c.text.source import Position
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import KernelFault
@@ -67,8 +67,45 @@ def one_by_one(
     return np.stack(rows)
 
 
-def row_of(part: Any, turn: int) -> Any:
-    """What a turn has of a value: its row, one number for all lanes, or the same as all turns."""
-    if np.ndim(part) < 2:
-        return part
-    return part[turn] if part.shape[1] > 1 else int(part[turn, 0])
+def grid_of(view: NDArray[Any], part: Any) -> NDArray[Any] | None:
+    """The elements `part` of a memory, a row for each turn, as a view with three axes, if there is one.
+
+    In a tile an index goes up by the same from turn to turn, from row to row of threads, and from thread to
+    thread, or not at all. So a view by strides shows what would take an array of addresses to gather.
+    """
+    if np.ndim(part) != 2 or part.shape[1] < 2 or len(part) < 2:
+        return None
+    turns, lanes = part.shape
+    first = part[0]
+    across = int(first[1] - first[0])
+    uneven = np.flatnonzero(np.diff(first) != across)
+    columns = int(uneven[0]) + 1 if len(uneven) else lanes
+    if lanes % columns:
+        return None
+    down = int(first[columns] - first[0]) if columns < lanes else 0
+    shape = turns, lanes // columns, columns
+    steps = int(part[1, 0] - first[0]), down, across
+    index = first[0] + sum(
+        np.arange(n).reshape((n, *(1,) * (2 - axis))) * step
+        for axis, (n, step) in enumerate(zip(shape, steps, strict=True))
+    )
+    if not np.array_equal(index.reshape(turns, lanes), part):
+        return None
+    size = view.itemsize
+    strides = tuple(step * size for step in steps)
+    return np.ndarray(shape, view.dtype, view, int(first[0]) * size, strides)
+
+
+def alike(a: Any, b: Any) -> tuple[Any, Any]:
+    """What two loads give in several turns, of which at least one is a view with three axes, as factors."""
+    shape = np.shape(a) if np.ndim(a) == 3 else np.shape(b)
+    return _as_grid(a, shape), _as_grid(b, shape)
+
+
+def _as_grid(value: Any, shape: tuple[int, ...]) -> Any:
+    if np.ndim(value) == 0 or np.shape(value) == shape:
+        return value
+    turns = value.shape[0] if value.ndim > 1 else 1
+    if value.shape == (turns, 1):
+        return value[:, :, None]
+    return value.reshape(turns, *shape[1:])

@@ -40,6 +40,13 @@ class Region(Protocol):
         ...
 
 
+def row_of(part: Any, turn: int) -> Any:
+    """What a turn has of a value: its row, one number for all lanes, or the same as all turns."""
+    if np.ndim(part) < 2:
+        return part
+    return part[turn] if part.shape[1] > 1 else int(part[turn, 0])
+
+
 @dataclass(slots=True)
 class Found:
     """Where the lanes of a mask find their elements of `size` bytes by an address: at `shift + part`."""
@@ -52,11 +59,22 @@ class Found:
     stores: int = 0  # how many there were
     apart: bool = False  # whether it is known that no two lanes have the same element
     written: bool = False  # whether it is known that something has been written to all of them
+    loads: int = 0  # in which turns were side by side
+    grid: NDArray[Any] | None = None  # see `memory.loads_in_summing_loops`
 
     def lead(self, mask: Mask, size: int, shift: int, part: Any) -> None:
         """Remember where the lanes of a mask find their elements."""
         self.mask, self.size, self.shift, self.part = mask, size, shift, part
         self.rows, self.stores, self.apart, self.written = {}, 0, False, False
+        self.loads, self.grid = 0, None
+
+    def row(self, turn: int) -> Any:
+        """What a turn has of the elements; the same object each time."""
+        row = self.rows.get(turn)
+        if row is None:
+            row = row_of(self.part, turn)
+            self.rows[turn] = row = row.copy() if varies(row) else row
+        return row
 
     def leads(self, mask: Mask, size: int) -> bool:
         """Whether it is of these lanes, and of elements of this size."""

@@ -12,9 +12,9 @@ from asyncgpu_tutor.cuda_c.lockstep.meter import Site
 from asyncgpu_tutor.cuda_c.lockstep.team import Launch, Team
 from asyncgpu_tutor.cuda_c.lockstep.values import varies
 from asyncgpu_tutor.cuda_c.memory.faults import report_bounds, report_misaligned
-from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import Together, one_by_one, row_of
+from asyncgpu_tutor.cuda_c.memory.loads_in_summing_loops import Together, grid_of, one_by_one
 from asyncgpu_tutor.cuda_c.memory.names import Named
-from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.memory.pointers import Ptr, row_of
 from asyncgpu_tutor.cuda_c.memory.races import Accessed, Changes, Shadow
 from asyncgpu_tutor.cuda_c.types import Scalar
 from asyncgpu_tutor.errors import RaceError, UninitialisedReadError
@@ -145,49 +145,58 @@ class ByteRegion(Named):
         if found is not None and found.leads(mask, size):
             shift, part = found.shift, found.part
         else:
-            shift, factor = ptr.base // size, ptr.stride // size
-            part = np.asarray(ptr.offset, np.int64) * factor
-            if not mask.full and part.shape[-1:] == (mask.layout.lanes,):
-                part = part[..., mask.index]
-            limit = self.nbytes // size - shift
-            even = not ptr.stride % size and not ptr.base % size and shift >= 0 and limit > 0
-            if not even or not inside(part, limit):
+            where = self.all_turns(mask, ptr, size)
+            if where is None:
                 return one_by_one(self, team, mask, ptr, scalar, site, wide)
-            if part.ndim == 0:
-                part = int(part)
+            shift, part = where
             if found is not None:
                 found.lead(mask, size, shift, part)
         if wide:
-            rows: dict[int, Any] = {} if found is None else found.rows
 
             def access(turn: int) -> None:
-                if turn not in rows:
-                    rows[turn] = row_of(part, turn)
-                self.count(team, site, mask, shift, rows[turn], size, wide)
+                row = row_of(part, turn) if found is None else found.row(turn)
+                self.count(team, site, mask, shift, row, size, wide)
 
             team.meter.turns(site, mask, turns, wide, self.shared, access)
-        written = self.unwritten
         shift, placed = self.place(team, mask, shift, part, size, False)
-        if written is not None and not (found is not None and found.written):
-            marks = written.view(UNSIGNED[size])[shift:]
-            if not np.all(marks[placed] == WRITTEN[size]):
+        if not (found is not None and found.written):
+            if not self.all_written(shift, placed, size):
                 return one_by_one(self, team, mask, ptr, scalar, site, wide)
             if found is not None:
                 found.written = True
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
             self.note_read(team, mask, shift, placed, size, ptr, site)
-        value: Any = self.flat(scalar)[shift:][placed]
-        if (
-            mask.full
-            or np.ndim(value) == 0
-            or value.shape[-1] != mask.n
-            or np.shape(value) == (turns, 1)
-        ):
+        view = self.flat(scalar)[shift:]
+        if team.grids and found is not None and mask.full:
+            found.loads += 1
+            if found.loads == 2:  # so that an address which does not come again is not looked at
+                found.grid = grid_of(view, placed)
+            if found.grid is not None and found.grid.dtype == view.dtype:
+                return found.grid
+        value: Any = view[placed]
+        if np.ndim(value) == 0 or value.shape[-1] != mask.n or np.shape(value) == (turns, 1):
             return value
-        out = np.zeros((*value.shape[:-1], mask.layout.lanes), value.dtype)
-        out[..., mask.index] = value
-        return out
+        return every_lane(mask, value)
+
+    def all_turns(self, mask: Mask, ptr: Ptr, size: int) -> tuple[int, Any] | None:
+        """The elements of several turns of a loop as `shift + part`, if they can be had at once."""
+        shift, factor = ptr.base // size, ptr.stride // size
+        part: Any = np.asarray(ptr.offset, np.int64) * factor
+        if not mask.full and part.shape[-1:] == (mask.layout.lanes,):
+            part = part[..., mask.index]
+        limit = self.nbytes // size - shift
+        even = not ptr.stride % size and not ptr.base % size and shift >= 0 and limit > 0
+        if not even or not inside(part, limit):
+            return None
+        return shift, part if part.ndim else int(part)
+
+    def all_written(self, shift: int, part: Any, size: int) -> bool:
+        """Whether something has been written to all of these elements."""
+        written = self.unwritten
+        if written is None:
+            return True
+        return bool(np.all(written.view(UNSIGNED[size])[shift:][part] == WRITTEN[size]))
 
     def store(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
@@ -336,6 +345,15 @@ class ByteRegion(Named):
     def own_index(self, element: int, size: int) -> int:
         """Index that a source would use for an element of the flat view."""
         return element % (self.data.size // self.blocks // size) if self.shared else element
+
+
+def every_lane(mask: Mask, value: NDArray[Any]) -> NDArray[Any]:
+    """Undo that values, by rows perhaps, are of the lanes of a mask only."""
+    if mask.full:
+        return value
+    out = np.zeros((*value.shape[:-1], mask.layout.lanes), value.dtype)
+    out[..., mask.index] = value
+    return out
 
 
 def _apart(ptr: Ptr, mask: Mask, part: Any) -> bool:

@@ -5,9 +5,10 @@ axis, a coordinate x between 0 and 1 means N x. A point read takes texel floor(x
 texels i and i + 1 with i = floor(x - 0.5); the weight of the second is the fraction of x - 0.5, which the
 hardware keeps in steps of 1/256.
 
-The guide does not say how it rounds. An H200 takes the nearest weight; and of integers that are read as
-fractions it gives, where it filters, whole multiples of 1/65535, or of 1/32767 if they have a sign
-(tests/kernels/test_textures.py compares).
+The guide does not say how it rounds. An H200 takes the nearest weight. In two and three dimensions each texel
+gets a whole number of these steps, too (`_weights`). And of integers that are read as fractions it gives,
+where it filters, whole multiples of 1/65535, or of 1/32767 if they have a sign. The tests hold the simulated
+device to what an H200 gave, bit by bit (tests/kernels/test_textures.py).
 """
 
 from __future__ import annotations
@@ -108,15 +109,17 @@ class TextureForm:
         `where` has a coordinate for each axis, x (the fastest) first: one for all threads, or an array.
         """
         sides = [self._along(x, n) for x, n in zip(where, reversed(self.shape), strict=True)]
-        for chosen in itertools.product(*sides):
-            number, inside, weight, step = np.int64(0), np.True_, np.float64(1), 1
-            for n, (index, within, part) in zip(reversed(self.shape), chosen, strict=True):
-                number, inside, weight = number + index * step, inside & within, weight * part
+        weights = _weights([steps for _, steps in sides]) if self.filter == "linear" else {}
+        for chosen in itertools.product(*[range(len(texels)) for texels, _ in sides]):
+            number, inside, step = np.int64(0), np.True_, 1
+            for n, (texels, _), which in zip(reversed(self.shape), sides, chosen, strict=True):
+                index, within = texels[which]
+                number, inside = number + index * step, inside & within
                 step *= n
-            yield number, inside, weight
+            yield number, inside, weights.get(chosen, _STEPS) / np.float64(_STEPS)
 
-    def _along(self, x: Any, n: int) -> list[tuple[Any, Any, Any]]:
-        """The same along one axis of `n` texels."""
+    def _along(self, x: Any, n: int) -> tuple[list[tuple[Any, Any]], Any]:
+        """The texels along one axis of `n`, and the weight of the second in steps."""
         x = np.asarray(x, np.float64)[()]
         if self.normalized_coords:
             whole = np.floor(x)
@@ -126,20 +129,21 @@ class TextureForm:
                 x = choose(whole % 2 == 0, x - whole, 1 - (x - whole))
             x = x * n
         x = np.clip(np.nan_to_num(x), -_FAR, _FAR)
-        found = [(np.floor(x), np.float64(1))]
+        low, steps = np.floor(x), np.float64(0)
+        found = [low]
         if self.filter == "linear":
-            between = np.floor((x - 0.5) * _STEPS + 0.5) / _STEPS
-            low = np.floor(between)
-            found = [(low, 1 - (between - low)), (low + 1, between - low)]
+            between = np.floor((x - 0.5) * _STEPS + 0.5)
+            low = np.floor(between / _STEPS)
+            found, steps = [low, low + 1], between - low * _STEPS
         # In linear memory the address mode is ignored: CUDA Runtime API, "cudaTextureDesc".
         zero_outside = self.address == "border" or self.memory == "linear"
-        out: list[tuple[Any, Any, Any]] = []
-        for at, weight in found:
+        out: list[tuple[Any, Any]] = []
+        for at in found:
             inside = (at >= 0) & (at < n) if zero_outside else np.True_
             # Next to the end of a mirror is the last texel again, as with clamp.
             index = at % n if self.address == "wrap" else np.clip(at, 0, n - 1)
-            out.append((index.astype(np.int64), inside, weight))
-        return out
+            out.append((index.astype(np.int64), inside))
+        return out, steps
 
     def number(self, stored: Any) -> Any:
         """Stored elements as they are weighted."""
@@ -160,3 +164,28 @@ class TextureForm:
     def nbytes(self) -> int:
         """What its texels take, side by side."""
         return math.prod(self.shape) * self.channels * self.dtype.itemsize
+
+
+def _weights(upper: Sequence[Any]) -> dict[tuple[int, ...], Any]:
+    """How many of the 256 steps each of the 2, 4 or 8 texels gets, by 0 or 1 along x, y and z.
+
+    `upper` has what the second texel along each axis gets. As an H200 does it: z divides first, then x, then
+    y; one half is rounded and the other is the rest. The order does not show in the guide's formulas, where
+    nothing is rounded.
+    """
+    x, *others = upper
+    found: dict[tuple[int, ...], Any] = {}
+    depths = [((), _STEPS)] if len(others) < 2 else [((0,), _STEPS - others[1]), ((1,), others[1])]
+    for above, share in depths:
+        right = _whole(x * share)
+        for side, part in ((0, share - right), (1, right)):
+            if not others:
+                found[side,] = part
+                continue
+            near = _whole(part * (others[0] if side else _STEPS - others[0]))
+            found[side, side, *above], found[side, 1 - side, *above] = near, part - near
+    return found
+
+
+def _whole(product: Any) -> Any:
+    return np.floor(product / _STEPS + 0.5)

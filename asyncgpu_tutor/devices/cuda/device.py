@@ -53,34 +53,36 @@ ENQUEUES = ("launch", *TRANSFERS)
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
 
 
-class CupyMemory:
-    """One allocation."""
+class CupyMemory(Memory):
+    """One allocation.
 
-    __slots__ = ("nbytes", "pointer", "ptr")
-
-    def __init__(self, pointer: Any, nbytes: int) -> None:
-        self.pointer = pointer  # CuPy's; it frees the memory when it goes
-        self.nbytes = nbytes
-        self.ptr: int = pointer.ptr  # its address on the device
-
-
-class PooledMemory(CupyMemory):
-    """An allocation whose block goes back to a list of blocks of its size, to be had again for little.
-
-    CuPy's own pool takes four times as long for a block, with its locks and its search for one that fits. It
-    is asked where the list is empty.
+    Its block goes back to a list of blocks of its size, its `home`, to be had again for little: CuPy's own
+    pool takes four times as long for a block, with its locks and its search for one that fits. It is asked
+    where the list is empty. Memory of others has no home.
     """
 
-    __slots__ = ("_home",)
+    __slots__ = ("_home", "pointer")
 
-    def __init__(self, pointer: Any, nbytes: int, home: list[Any]) -> None:
-        self.pointer = pointer
+    def __init__(
+        self,
+        device: CupyDevice,
+        name: str,
+        nbytes: int,
+        pointer: Any,
+        home: list[Any] | None = None,
+    ) -> None:
+        # What the constructor of `Memory` does, without a call of it.
+        self.device = device
+        self.name = name
         self.nbytes = nbytes
-        self.ptr = pointer.ptr
+        self.ptr: int = pointer.ptr
+        self.stream = self.share = None
+        self.pointer = pointer  # CuPy's; it frees the memory when it goes
         self._home = home
 
     def __del__(self) -> None:
-        self._home.append(self.pointer)
+        if self._home is not None:
+            self._home.append(self.pointer)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -229,9 +231,10 @@ class CupyDevice:
         size = -(-nbytes // BLOCK)
         home = self._blocks[size]
         if home and self.journal is None:
-            return PooledMemory(home.pop(), nbytes, home)
+            return CupyMemory(self, name, nbytes, home.pop(), home)
         start = time.perf_counter()
-        memory = PooledMemory(home.pop() if home else self._block(size, nbytes, name), nbytes, home)
+        block = home.pop() if home else self._block(size, nbytes, name)
+        memory = CupyMemory(self, name, nbytes, block, home)
         self.note("call", f"malloc {name}", start)
         return memory
 
@@ -263,7 +266,8 @@ class CupyDevice:
                 f"this {type(foreign).__name__} of shape {array.shape} is not C-contiguous: make a "
                 "contiguous copy first"
             )
-        return CupyMemory(array.data, array.nbytes), array.shape, array.dtype
+        memory = CupyMemory(self, "array", array.nbytes, array.data)
+        return memory, array.shape, array.dtype
 
     def export(self, array: Any) -> Any:
         """The array as CuPy's, without a copy."""
@@ -288,7 +292,7 @@ class CupyDevice:
                 f"and this one, of shape {host.shape}, is a part of another or not pinned"
             )
         place = cupy.cuda.UnownedMemory(address(host), max(host.nbytes, 1), host, self.ordinal)
-        return CupyMemory(cupy.cuda.MemoryPointer(place, 0), host.nbytes)
+        return CupyMemory(self, name, host.nbytes, cupy.cuda.MemoryPointer(place, 0))
 
     async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
         """Give the event loop a turn when one is due; see `Device.until_waited_for`."""
@@ -337,7 +341,7 @@ class CupyDevice:
             linear = self.malloc(form.nbytes, name, stream)
             self.copy_from_device_async(linear, source, form.nbytes, stream)
         with guarded(f"making the texture {name!r}"), self.active():
-            made, args = CupyTexture(form, linear), (source, mine.cupy)
+            made, args = CupyTexture(self, name, form, linear), (source, mine.cupy)
             if linear is None and self.journal is not None:
                 self.journal.call("d2d", "d2d", mine, {"bytes": form.nbytes}, made.fill, args)
             elif linear is None:
@@ -380,7 +384,7 @@ class CupyDevice:
             module = function.kernel.module
             start = int(module.get_global_var(name))
             place = cupy.cuda.UnownedMemory(start, nbytes, module, self.ordinal)
-            return CupyMemory(cupy.cuda.MemoryPointer(place, 0), nbytes)
+            return CupyMemory(self, name, nbytes, cupy.cuda.MemoryPointer(place, 0))
 
     def launch(
         self,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -56,21 +55,15 @@ class Packer:
         parameters = signature.parameters
         letters = [_letter(p) for p in parameters]
         layout = struct.Struct("@" + "".join(letters))
-        self._buffer = ctypes.create_string_buffer(max(layout.size, 1))
-        base = ctypes.addressof(self._buffer)
-        offsets = [
-            struct.calcsize("@" + "".join(letters[: i + 1])) - struct.calcsize(letter)
-            for i, letter in enumerate(letters)
-        ]
-        self._table = (ctypes.c_void_p * max(len(letters), 1))(*(base + o for o in offsets))
-        # Of an array of pointers to the arguments: what cuLaunchKernel calls kernelParams.
-        self.address = ctypes.addressof(self._table)
-        # cuLaunchKernel takes one argument more, which we do not use.
-        self.last = (self.address,) if cooperative else (self.address, 0)
+        self._room = _room(layout.size, letters)
+        address = self._room[1]
+        # What the driver's function takes last: cuLaunchKernel has one argument more, which we do not use.
+        self.last = (address,) if cooperative else (address, 0)
         space: dict[str, Any] = {
             "write": layout.pack_into,
-            "buffer": self._buffer,
-            "lock": threading.Lock(),
+            "buffer": self._room[0],
+            "rooms": [self._room],
+            "another": partial(_room, layout.size, letters),
             "call": self.call,
             "miscounted": partial(_miscounted, signature),
         }
@@ -89,9 +82,12 @@ def launch(grid, block, args, shared, stream):
     except ValueError: raise miscounted(args) from None
     gx, gy, gz = grid
     bx, by, bz = block
-    with lock:  # the driver's call lets other threads run
-        write(buffer, 0, {passed})
-        call({pointer}, gx, gy, gz, bx, by, bz, shared, stream, {", ".join(map(str, self.last))})
+    # The driver's call lets other threads run, so each takes a room of its own. A lock would take longer.
+    try: room = rooms.pop()
+    except IndexError: room = another()
+    write(room[0], 0, {passed})
+    call({pointer}, gx, gy, gz, bx, by, bz, shared, stream, room[1]{"" if cooperative else ", 0"})
+    rooms.append(room)
 """,
             space,
         )
@@ -101,6 +97,18 @@ def launch(grid, block, args, shared, stream):
         # block, (x, y, z); the arguments; the dynamic shared memory of a block, in bytes; a
         # ``cudaStream_t``.
         self.launch: Callable[..., None] = space["launch"]
+
+
+def _room(size: int, letters: Sequence[str]) -> tuple[Any, int, Any]:
+    """Room for arguments, the address of an array of pointers to them ("kernelParams"), and that array."""
+    room = ctypes.create_string_buffer(max(size, 1))
+    base = ctypes.addressof(room)
+    offsets = [
+        struct.calcsize("@" + "".join(letters[: i + 1])) - struct.calcsize(letter)
+        for i, letter in enumerate(letters)
+    ]
+    table = (ctypes.c_void_p * max(len(letters), 1))(*(base + o for o in offsets))
+    return room, ctypes.addressof(table), table
 
 
 def _miscounted(signature: Signature, args: Sequence[Any]) -> UsageError:

@@ -9,21 +9,21 @@ from cupy.cuda import runtime
 from cupy.cuda import texture as made
 
 from asyncgpu_tutor.cuda_c import TextureForm
+from asyncgpu_tutor.devices.protocol import Device, Memory
 
 # Their numbers in CUDA: cudaChannelFormatKind, cudaTextureAddressMode.
 _KINDS = {"i": 0, "u": 1, "f": 2}
 _ADDRESSES = {"wrap": 0, "clamp": 1, "mirror": 2, "border": 3}
 
 
-class CupyTexture:
+class CupyTexture(Memory):
     """A texture object and what it reads: linear memory, if it is given some, or a new CUDA array."""
 
-    __slots__ = ("_array", "_form", "_linear", "_object", "nbytes", "ptr")
+    __slots__ = ("_array", "_form", "_linear", "_object")
 
-    def __init__(self, form: TextureForm, linear: Any = None) -> None:
+    def __init__(self, device: Device, name: str, form: TextureForm, linear: Any = None) -> None:
         self._form = form
         self._linear = linear  # its block is used again when it goes
-        self.nbytes = form.nbytes
         bits = [8 * form.dtype.itemsize] * form.channels + [0] * (4 - form.channels)
         channel = made.ChannelFormatDescriptor(*bits, _KINDS[form.dtype.kind])
         if linear is None:
@@ -46,7 +46,7 @@ class CupyTexture:
             addresses, *modes, normalizedCoords=int(form.normalized_coords)
         )
         self._object = made.TextureObject(place, how)
-        self.ptr = int(self._object.ptr)  # what a kernel is given
+        super().__init__(device, name, form.nbytes, int(self._object.ptr))  # what a kernel is given
 
     def _elements(self, memory: Any) -> Any:
         """Memory as an array in which CuPy counts elements, not texels."""

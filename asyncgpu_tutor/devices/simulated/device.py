@@ -72,9 +72,7 @@ class SimDevice:
 
     simulated = True
     clock = "simulated"
-    patience_us = (
-        0.0  # to wait moves the clock to the end at once; to look would take time of its own
-    )
+    patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
     limits = USUAL_LIMITS
 
     def __init__(
@@ -201,7 +199,7 @@ class SimDevice:
     def malloc(self, nbytes: int, name: str, stream: Stream) -> SimMemory:
         """Allocate."""
         self.call(f"malloc {name}", self.spec.call_malloc_us)
-        return self.heap.take(nbytes, name)
+        return self.heap.take(self, nbytes, name)
 
     def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
         """No other library has memory on a simulated device."""
@@ -214,7 +212,8 @@ class SimDevice:
     def map_host(self, host: HostBuffer, name: str) -> SimMemory:
         """The memory of a whole pinned array, as a kernel sees it."""
         room = self.machine.room_of(host)
-        return SimMemory(GlobalMemory(host.nbytes, name, room), self.heap.address(host.nbytes))
+        cells = GlobalMemory(host.nbytes, name, room)
+        return SimMemory(self, cells, self.heap.address(host.nbytes))
 
     async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
         """Wait until a kernel is waiting for the host; see `Device.until_waited_for`."""
@@ -305,7 +304,7 @@ class SimDevice:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
         if type(function) is not SimFunction:
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
-        return SimMemory(function.program.variables[name], 0)
+        return SimMemory(self, function.program.variables[name], 0)
 
     def launch(
         self,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field
 
 from asyncgpu_tutor.cuda_c import GlobalMemory
+from asyncgpu_tutor.devices.protocol import Device, Memory
 from asyncgpu_tutor.devices.simulated import leaks
 from asyncgpu_tutor.devices.simulated.stream_races import History
 from asyncgpu_tutor.errors import DeviceError, OutOfMemoryError
@@ -13,27 +13,17 @@ from asyncgpu_tutor.errors import DeviceError, OutOfMemoryError
 ALIGNMENT = 256  # cudaMalloc: CUDA C++ Programming Guide, "Device Memory Accesses"
 
 
-@dataclass(eq=False)
-class SimMemory:
+class SimMemory(Memory):
     """One allocation."""
 
-    cells: GlobalMemory  # the bytes, as the interpreter sees them
-    ptr: int  # a made-up address; it is never reused, so that a stale one is always noticed
-    # Set while its contents are not what was asked for, because the operation that should have written them
-    # had failed.
-    spoiled: DeviceError | None = None
-    history: History = field(default_factory=History)  # who touched it last
-    origin: str = ""  # where it was allocated, if leaks are to be reported
-
-    @property
-    def name(self) -> str:
-        """Of the array that was made of it first."""
-        return self.cells.name
-
-    @property
-    def nbytes(self) -> int:
-        """Its size."""
-        return self.cells.nbytes
+    def __init__(self, device: Device, cells: GlobalMemory, ptr: int) -> None:
+        super().__init__(device, cells.name, cells.nbytes, ptr)
+        self.cells = cells  # the bytes, as the interpreter sees them
+        # Set while its contents are not what was asked for, because the operation that should have written
+        # them had failed.
+        self.spoiled: DeviceError | None = None
+        self.history = History()  # who touched it last
+        self.origin = ""  # where it was allocated, if leaks are to be reported
 
 
 class Heap:
@@ -53,7 +43,7 @@ class Heap:
         """What has been allocated and not been given back, in the order of allocation."""
         return sorted(self._alive, key=lambda memory: memory.ptr)
 
-    def take(self, nbytes: int, name: str) -> SimMemory:
+    def take(self, device: Device, nbytes: int, name: str) -> SimMemory:
         """Allocate `nbytes` bytes.
 
         Raises `OutOfMemoryError` if they do not fit beside what is allocated already.
@@ -66,7 +56,7 @@ class Heap:
                 f"Drop arrays that are no longer needed{self._largest()}, or work in smaller batches."
             )
         try:
-            memory = SimMemory(GlobalMemory(nbytes, name), self._next)
+            memory = SimMemory(device, GlobalMemory(nbytes, name), self._next)
             memory.cells.address = self._next
         except MemoryError:
             raise OutOfMemoryError(

@@ -77,14 +77,14 @@ class SimGraph:
 def _in_graph(steps: Sequence[Step], graph: str) -> list[Step]:
     """With the graph and the number of the node, for the span of each piece."""
     numbers = count()
+
+    def node(piece: Piece) -> Piece:
+        detail = {**piece.detail, "graph": graph, "node": next(numbers)}
+        return replace(piece, detail=detail)
+
     return [
-        (index, piece and _node(piece, graph, next(numbers)), records, awaits)
-        for index, piece, records, awaits in steps
+        (index, piece and node(piece), records, awaits) for index, piece, records, awaits in steps
     ]
-
-
-def _node(piece: Piece, graph: str, number: int) -> Piece:
-    return replace(piece, detail={**piece.detail, "graph": graph, "node": number})
 
 
 def _walk(

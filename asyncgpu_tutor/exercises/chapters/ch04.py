@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks.building import built
+from asyncgpu_tutor.exercises.checks.building import built, run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
 from asyncgpu_tutor.exercises.checks.schedule import below, launches, lazy, one_stream, unordered
@@ -83,10 +83,7 @@ def check_residual(mine: Any, model: Any) -> None:
     for seed, n in [(1, 1000), (2, 256)]:
         x = _random(seed, n)
         right = x + np.maximum(x, 0)
-        expected = observe(model(x, add).sync).trace
-        op = built("residual", mine, expected, x, add)
-        run = observe(op.sync)
-        with compared(run.trace, expected):
+        with run_of("residual", mine, model, x, add) as run:
             for name in ("h2d", "relu", "add", "d2h"):
                 launches(run.trace, name, 1)
             one_stream(run.trace)
@@ -122,10 +119,7 @@ def check_saxpy(mine: Any, model: Any) -> None:
     for seed, n, a in [(1, 1000, 2.0), (2, 4096, -0.5)]:
         x, y = _random(seed, n), _random(seed + 100, n)
         right = a * x + y
-        expected = observe(model(saxpy, a, x, y).sync).trace
-        op = built("async_saxpy", mine, expected, saxpy, a, x, y)
-        run = observe(op.sync)
-        with compared(run.trace, expected):
+        with run_of("async_saxpy", mine, model, saxpy, a, x, y) as run:
             for name, times in [("saxpy", 1), ("h2d", 2)]:
                 launches(run.trace, name, times)
             one_stream(run.trace)
@@ -140,10 +134,7 @@ def check_halves(mine: Any, model: Any) -> None:
     for seed, n in [(1, 1000), (2, 300)]:
         x = _random(seed, n)
         ways = [_scaled(saxpy, n, a) for a in (2.0, 3.0)]
-        expected = observe(model(agt.h2d(x).and_then(agt.dup), *ways).sync).trace
-        op = built("halves", mine, expected, agt.h2d(x).and_then(agt.dup), *ways)
-        run = observe(op.sync)
-        with compared(run.trace, expected):
+        with run_of("halves", mine, model, agt.h2d(x).and_then(agt.dup), *ways) as run:
             launches(run.trace, "h2d", 1)
         results = _tuple(run.result, 2, "two results")
         for name, got, a in zip(("f(first)", "g(second)"), results, (2.0, 3.0), strict=True):
@@ -184,10 +175,8 @@ def check_side_by_side(mine: Any, model: Any) -> None:
     for seed, n in [(1, 1024), (2, 700)]:
         x, y = _integers(seed, n), _integers(seed + 10, n)
         a, b, join = _summed("a", 1, n), _summed("b", 2, n), _subtracted(n)
-        expected = observe(model(a(agt.h2d(x)), b(agt.h2d(y)), join).sync).trace
-        op = built("side_by_side", mine, expected, a(agt.h2d(x)), b(agt.h2d(y)), join)
-        run = observe(op.sync)
-        with compared(run.trace, expected):
+        arms = a(agt.h2d(x)), b(agt.h2d(y))
+        with run_of("side_by_side", mine, model, *arms, join) as run:
             for name in ("a", "b", "join"):
                 launches(run.trace, name, 1)
             unordered(run.trace, "a", "b")
@@ -209,10 +198,7 @@ def hostile_diamond(mine: Any, model: Any) -> None:
 def _diamond(mine: Any, model: Any, x: Any) -> None:
     n = len(x)
     parts = _summed("left", 3, n), _summed("right", 2, n), _subtracted(n)
-    expected = observe(model(agt.h2d(x), *parts).sync).trace
-    op = built("diamond", mine, expected, agt.h2d(x), *parts)
-    run = observe(op.sync)
-    with compared(run.trace, expected):
+    with run_of("diamond", mine, model, agt.h2d(x), *parts) as run:
         for name in ("h2d", "left", "right", "join"):
             launches(run.trace, name, 1)
         (left,), (right,) = run.trace.find("left"), run.trace.find("right")

@@ -248,11 +248,11 @@ def _race(answer: Any) -> Observed[Any]:
         found = listed("go", await returned, RUNNERS)
         return [np.array(result) for result in found]
 
-    run = Observed[Any](None, agt.Trace())
+    run: Observed[Any] = Observed(None, agt.Trace())
     for numbers in (inputs.batches, inputs.batches[::-1] + np.float32(0.25)):
         for pinned, batch in zip(batches, numbers, strict=True):
             pinned[:] = batch
-        run = observe(once)
+        run = cast(Observed[Any], observe(once))
         never_blocks(run.trace)
         right = [_forward(batch, inputs.w0, inputs.w1) for batch in numbers]
         each_equal(run.result, right, f"{RUNNERS} batches, for batch")

@@ -9,26 +9,24 @@ from typing import Any, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.exercises.checks.reports import asked, reads
+from asyncgpu_tutor.exercises.checks.reports import Case, asked, reads
 from asyncgpu_tutor.exercises.checks.results import brief
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
 from asyncgpu_tutor.exercises.exhibits import report, rounds
 from asyncgpu_tutor.types import Span
-
-Cases = Callable[[], Sequence[tuple[str, Callable[[], tuple[Any, ...]]]]]
 
 
 def _plate(name: str) -> Trace:
     return Trace.from_nsys(Trace.recorded_file(f"{name}.sqlite"))
 
 
-def _exhibits(letters: str, repaired: str = "") -> Cases:
+def _exhibits(letters: str, repaired: str = "") -> Callable[[], Sequence[Case]]:
     cases = [(f"exhibit {x}", lambda x=x: (report(x),)) for x in letters]
     twins = [(f"exhibit {x}, repaired", lambda x=x: (report(x, repaired=True),)) for x in repaired]
     return lambda: [*cases, *twins]
 
 
-def _kernels() -> Sequence[tuple[str, Callable[[], tuple[Any, ...]]]]:
+def _kernels() -> Sequence[Case]:
     return [
         ("exhibit A and relu", lambda: (report("A"), "relu")),
         ("exhibit B and matvec_naive", lambda: (report("B"), "matvec_naive")),
@@ -50,7 +48,7 @@ def _made_up(*spans: tuple[Any, float, float, int]) -> Trace:
     )
 
 
-def _gaps() -> Sequence[tuple[str, Callable[[], tuple[Any, ...]]]]:
+def _gaps() -> Sequence[Case]:
     """Also of short kernels beside a long copy, between which nobody stands still."""
     beside = [
         ("h2d", 0, 100, 4),
@@ -62,14 +60,14 @@ def _gaps() -> Sequence[tuple[str, Callable[[], tuple[Any, ...]]]]:
     return [*_exhibits("AD", "A")(), covered]
 
 
-def _copies() -> Sequence[tuple[str, Callable[[], tuple[Any, ...]]]]:
+def _copies() -> Sequence[Case]:
     """Also of two sizes, of which the small ones carry next to nothing."""
     sizes = [8_000_000, *[4_000] * 50]
     mixed = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(sizes)]
     return [*_exhibits("D", "D")(), ("copies of two sizes", lambda: (_made_up(*mixed),))]
 
 
-def _ranges() -> Sequence[tuple[str, Callable[[], tuple[Any, ...]]]]:
+def _ranges() -> Sequence[Case]:
     named = [
         ("heat_annotated", "stencil"),
         ("heat_annotated", "step"),
@@ -78,7 +76,7 @@ def _ranges() -> Sequence[tuple[str, Callable[[], tuple[Any, ...]]]]:
     return [(f"{file} and {n}", lambda f=file, n=n: (_plate(f), n)) for file, n in named]
 
 
-def _pairs() -> Sequence[tuple[str, Callable[[], tuple[Any, ...]]]]:
+def _pairs() -> Sequence[Case]:
     return [(f"exhibit {x}", lambda x=x: (rounds(x), rounds(x, repaired=True))) for x in "ADG"]
 
 

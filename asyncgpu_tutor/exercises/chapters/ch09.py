@@ -154,11 +154,6 @@ def hostile_token_loop(mine: Any, _model: Any) -> None:
 
 
 # ------------------------------------------------------------------ no allocation
-def _described(answer: Any, *args: Any) -> agt.Trace:
-    """A run of the operation that an answer describes."""
-    return observe(lambda: answer(*args).sync()).trace
-
-
 def check_no_allocation(mine: Any, model: Any) -> None:
     """Describing it runs nothing, it can be captured, each launch reads the slot, and the arrays are lent."""
     for n in (1000, 64):
@@ -166,7 +161,7 @@ def check_no_allocation(mine: Any, model: Any) -> None:
         slot[:], out[:] = -1, -1
         x, y = _zeros(n, "x"), _zeros(n, "y")
         stream = agt.create_stream()
-        expected = _described(model, slot, x, y, out)
+        expected = observe(model(slot, x, y, out).sync).trace
         graph = call(built("capturable", mine, expected, slot, x, y, out).graph_on, stream)
         for launch in range(3):
             slot[:] = noise(launch, n)

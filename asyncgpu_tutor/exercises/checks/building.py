@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.schedule import lazy
 from asyncgpu_tutor.exercises.exercise import Rejected, compared
-from asyncgpu_tutor.exercises.sandbox import observe
+from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 
 def built(
@@ -28,3 +29,17 @@ def built(
             f"`{name}` should return an operation, and returned {type(op).__name__}{cure}"
         )
     return cast(agt.DeviceOp[Any], op)
+
+
+@contextmanager
+def run_of(
+    name: str, mine: Callable[..., Any], model: Callable[..., Any], *args: Any, cure: str = ""
+) -> Generator[Observed[Any]]:
+    """A run of the operation that an answer describes; see `built`.
+
+    Whatever is rejected in the block gets the timelines of it and of the solution's.
+    """
+    expected = observe(model(*args).sync).trace
+    run = observe(built(name, mine, expected, *args, cure=cure).sync)
+    with compared(run.trace, expected):
+        yield run

@@ -49,12 +49,8 @@ def same(name: str, got: object, expected: Any, wanted: str) -> None:
                 float(cast(Any, one)), float(right), rel_tol=1e-3, abs_tol=1e-3
             )
         if not fits:
-            due = ", ".join(_short(part) for part in parts)
+            due = ", ".join(repr(p) if isinstance(p, str) else f"{p:.6g}" for p in parts)
             raise Rejected(f"{name} says {brief(got)}, and the file says {wanted} = {due}")
-
-
-def _short(part: object) -> str:
-    return repr(part) if isinstance(part, str) else f"{part:.6g}"
 
 
 def asked(query: object, trace: Trace) -> list[tuple[object, ...]]:

@@ -197,7 +197,9 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
     1.0
     """
     for trace in traces:
-        _check(trace)
+        if not isinstance(trace, Trace):  # pyright: ignore[reportUnnecessaryIsInstance] - a list is a common slip
+            given = type(trace).__name__
+            raise UsageError(f"compare takes traces, one argument each, and got {given}")
     if len(traces) < 2:
         raise UsageError(f"compare needs two traces or more, and was given {len(traces)}")
     names = [_title(trace) for trace in traces] if titles is None else list(titles)
@@ -221,11 +223,6 @@ def compare(*traces: Trace, titles: Sequence[str] | None = None) -> Comparison:
         all(order == orders[0] for order in orders),
         tuple(_differences(traces, tuple(names))),
     )
-
-
-def _check(trace: Any) -> None:
-    if not isinstance(trace, Trace):
-        raise UsageError(f"compare takes traces, one argument each, and got {type(trace).__name__}")
 
 
 def _title(trace: Trace) -> str:
@@ -264,7 +261,8 @@ def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator
     metrics = [measure(trace) for trace in traces]
     for name, unit, value in _WHOLE:
         yield _difference(name, unit, tuple(value(m) for m in metrics), titles)
-    between = tuple(_mean([e - s for s, e in _gaps(trace)]) for trace in traces)
+    pauses = [gaps(union((s.start, s.end) for s in trace.device_spans)) for trace in traces]
+    between = tuple(_mean([end - start for start, end in found]) for found in pauses)
     yield _difference("mean gap of device", "us", between, titles)
     sorts: list[str] = []
     means: list[dict[str, float]] = []
@@ -276,10 +274,6 @@ def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator
         means.append({sort: _mean(values) for sort, values in durations.items()})
     for sort in sorts:
         yield _difference(sort, "us", tuple(mean.get(sort, 0.0) for mean in means), titles)
-
-
-def _gaps(trace: Trace) -> tuple[tuple[float, float], ...]:
-    return gaps(union((span.start, span.end) for span in trace.device_spans))
 
 
 def _mean(values: Sequence[float]) -> float:

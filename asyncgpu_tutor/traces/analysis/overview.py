@@ -148,10 +148,6 @@ class Analysis:
             lesson=self.findings[0].sentence if self.findings else "",
         )
 
-    def _names(self) -> dict[int, str]:
-        """What the lane of each stream is called."""
-        return {n: lane_name(number) for (_, n), number in stream_numbers(self.trace).items()}
-
     def _lines(self) -> Iterator[str]:
         title = self.trace.device or "trace"
         if self.devices:
@@ -193,7 +189,7 @@ class Analysis:
                 )
         yield ""
         yield "Why each stream stood still:"
-        names = self._names()
+        names = {n: lane_name(number) for (_, n), number in stream_numbers(self.trace).items()}
         for number, name in list(names.items())[:_LANES]:
             parts = self.stream_idle_by_cause(number)
             told = ", ".join(f"{cause} {us:.1f}" for cause, us in parts.items() if us)

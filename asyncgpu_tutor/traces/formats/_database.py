@@ -24,8 +24,8 @@ _MAGIC = b"SQLite format 3\0"
 Value = int | float | str | bytes | None
 
 _READING = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE))
-_FUNCTIONS = frozenset(("count",))
-_PRAGMAS = frozenset(("table_info",))
+_FUNCTIONS: frozenset[str | None] = frozenset(("count",))
+_PRAGMAS: frozenset[str | None] = frozenset(("table_info",))
 
 
 @contextmanager
@@ -133,7 +133,9 @@ def _text(raw: bytes) -> str:
 
 
 def only_reading(
-    connection: sqlite3.Connection, functions: Container[str] | None, pragmas: Container[str]
+    connection: sqlite3.Connection,
+    functions: Container[str | None] | None,
+    pragmas: Container[str | None],
 ) -> None:
     """Refuse all but reading, and stop a query that would not end. Without `functions`, any may be called."""
     looks = iter(range(_MOST_LOOKS))

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats import own_json, pftrace
-from asyncgpu_tutor.traces.formats._own_events import Parts, spans_of
-from asyncgpu_tutor.traces.formats.perfetto import OURS
+from asyncgpu_tutor.traces.formats import own_json
+from asyncgpu_tutor.traces.formats.own_json import Parts
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
 CLOCK = "PyTorch profiler"
@@ -22,21 +21,22 @@ def read(path: Path) -> Parts:
     """Spans, clock, device and facts; see `Trace.load`."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise UsageError(f"{path} is not a file, so there is no trace in it")
-    if path.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
-        raise UsageError(
-            f"{path} is the profiler's own format: make an export of it, with nsys export --type sqlite "
-            f"-o {path.stem}.sqlite {path.name}"
-        )
     with path.open("rb") as file:
         head = file.read(16)
-    if head == b"SQLite format 3\0":
+    if head == b"SQLite format 3\0" or path.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
         from asyncgpu_tutor.traces.formats import nsys  # a Python in a browser may have no sqlite3
 
         spans, gpu, about = nsys.read(path, within=None, limit=own_json.MOST_SPANS)
         return spans, nsys.CLOCK, gpu, about
+    text = _text(path, head)
+    carried = own_json.carried(text)
+    if carried is not None:
+        return own_json.read(carried)
     if path.suffix == ".pftrace":
-        return pftrace.read(path)
-    text = _unpacked(path) if head[:2] == b"\x1f\x8b" else own_json.read_text(path)
+        raise UsageError(
+            f"{path} was not written by this package: of Perfetto's own files, only those of "
+            "Trace.to_perfetto are read. Open it in https://ui.perfetto.dev, or export it as JSON"
+        )
     if text[:100].lstrip().startswith("["):  # Chrome's events may stand alone
         text = '{"traceEvents": ' + text + "}"
     body = own_json.parsed(text)
@@ -46,21 +46,28 @@ def read(path: Path) -> Parts:
     return _chrome(path, [e for e in cast(list[Any], events) if isinstance(e, dict)], body)
 
 
-def _unpacked(path: Path) -> str:
+def _text(path: Path, head: bytes) -> str:
+    """A file whole, as text; of a packed one what is in it."""
+    size = path.stat().st_size
+    if size > own_json.MOST_BYTES:
+        raise UsageError(
+            f"{path} has {size:,} bytes, and a trace is read up to {own_json.MOST_BYTES:,}: record a "
+            "shorter stretch of the program"
+        )
+    if path.suffix == ".pftrace":
+        return path.read_bytes().decode("latin-1")  # of which only what it carries is looked at
     try:
+        if head[:2] != b"\x1f\x8b":
+            return path.read_text(encoding="utf-8")
         with gzip.open(path) as file:
-            raw = file.read(own_json.MOST_BYTES + 1)
+            return file.read(own_json.MOST_BYTES + 1).decode("utf-8", errors="replace")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"this is not a trace: {path} is not text in UTF-8 ({error})") from None
     except (OSError, EOFError) as error:
-        raise UsageError(f"{path} cannot be unpacked: {error}") from None
-    return raw.decode("utf-8", errors="replace")
+        raise UsageError(f"{path} cannot be read: {error}") from None
 
 
 def _chrome(path: Path, events: list[dict[str, Any]], body: Mapping[str, Any]) -> Parts:
-    other = body.get("otherData")
-    ours = cast(dict[str, Any], other).get(OURS) if isinstance(other, dict) else None
-    if isinstance(ours, dict):
-        given = [_args(e) | _times(e) for e in events if e.get("ph") == "X"]
-        return spans_of(given, cast(dict[str, Any], ours))
     # Only now, because what an export of Nsight Systems is made of is what this is made of.
     from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
 
@@ -75,19 +82,3 @@ def _chrome(path: Path, events: list[dict[str, Any]], body: Mapping[str, Any]) -
     name, threads = _chrome_rows.gpu(listed[0] if listed else None)
     about = {**export.about, "file": path.name, **({"threads_at_once": threads} if threads else {})}
     return nsys.built(export), CLOCK, name or "unknown GPU", about
-
-
-def _args(event: Mapping[str, Any]) -> dict[str, Any]:
-    args = event.get("args")
-    return cast(dict[str, Any], args) if isinstance(args, dict) else {}
-
-
-def _times(event: Mapping[str, Any]) -> dict[str, Any]:
-    start, duration = event.get("ts"), event.get("dur")
-    if not isinstance(start, int | float) or not isinstance(duration, int | float):
-        raise UsageError(
-            f"this trace is damaged: an event is at {start!r:.40} for {duration!r:.40}"
-        )
-    # A copy is shown under the profiler's name for it, and has its own among its arguments.
-    name = _args(event).get("name", event.get("name"))
-    return {"name": name, "start": start, "end": start + duration}

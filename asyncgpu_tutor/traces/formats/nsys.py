@@ -57,11 +57,12 @@ def read(
             + (f" within ranges called {within!r}" if within is not None else "")
             + ": was the program run under nsys profile -t cuda,nvtx, and did it use the GPU?"
         )
+    windows = [[(time - export.origin) / 1e3 for time in window] for window in export.windows]
     about = {
         **export.about,
         "file": file.name,
         **({"within": within} if within is not None else {}),
-        **({"windows": _in_us(export)} if export.windows else {}),
+        **({"windows": windows} if windows else {}),
         **({} if any(r.domain == DOMAIN for r in export.ranges) else {"foreign": True}),
     }
     return built(export), export.gpu or "unknown GPU", about
@@ -76,10 +77,6 @@ def built(export: Export) -> list[Span]:
             f"{there:,} pieces of work were read, and {told:,} spans were made of them"
         )
     return spans
-
-
-def _in_us(export: Export) -> list[list[float]]:
-    return [[(time - export.origin) / 1e3 for time in window] for window in export.windows]
 
 
 def _check(database: Database) -> None:

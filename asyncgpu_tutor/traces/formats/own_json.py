@@ -8,18 +8,23 @@ rules out cycles.
 
 from __future__ import annotations
 
+import base64
 import json
 import math
-import stat
+import re
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans.span import KINDS, Span, SpanKind
 
+# What a trace is made of: spans, clock, device, and facts.
+Parts = tuple[list[Span], str, str, dict[str, object]]
+
 FORMAT = "asyncgpu_tutor.trace/1"
+_CARRIED = re.compile(r"asyncgpu_tutor\.trace:([A-Za-z0-9+/=]*);")
 
 MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans
 MOST_SPANS = 1_000_000
@@ -37,12 +42,32 @@ def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, ob
     return json.dumps(body, indent=1, sort_keys=True)
 
 
-def read(text: str) -> tuple[list[Span], str, str, dict[str, object]]:
+def packed(text: str) -> str:
+    """What `write` wrote as one word, for the file of a viewer to carry along."""
+    return f"asyncgpu_tutor.trace:{base64.b64encode(zlib.compress(text.encode())).decode()};"
+
+
+def carried(file: str) -> str | None:
+    """What `packed` got, out of a file that carries it; None if there is none in it."""
+    found = _CARRIED.search(file)
+    if found is None:
+        return None
+    inflating = zlib.decompressobj()
+    try:
+        text = inflating.decompress(base64.b64decode(found[1]), MOST_BYTES).decode()
+    except (ValueError, zlib.error):
+        text = ""
+    if not inflating.eof:
+        raise UsageError("this trace is damaged: what it carries is cut off, or too long")
+    return text
+
+
+def read(text: str) -> Parts:
     """Spans, clock, device and facts of what `write` wrote; see `Trace.from_json`."""
     return read_body(parsed(text))
 
 
-def read_body(body: Mapping[str, Any]) -> tuple[list[Span], str, str, dict[str, object]]:
+def read_body(body: Mapping[str, Any]) -> Parts:
     """The same of JSON that has been parsed."""
     if body.get("format") != FORMAT:
         raise UsageError(f"this is not a trace: its 'format' is not {FORMAT!r}")
@@ -57,23 +82,6 @@ def read_body(body: Mapping[str, Any]) -> tuple[list[Span], str, str, dict[str, 
         raise UsageError(f"this trace is damaged: it has no {error}") from None
     except ValueError as error:
         raise UsageError(f"this trace is damaged: {error}") from None
-
-
-def read_text(path: str | Path) -> str:
-    """The text of a regular file of at most `MOST_BYTES` bytes; a `UsageError` says why there is none."""
-    file = Path(path)
-    about = file.stat()
-    if not stat.S_ISREG(about.st_mode):
-        raise UsageError(f"{file} is not a file, so there is no trace in it")
-    if about.st_size > MOST_BYTES:
-        raise UsageError(
-            f"{file} has {about.st_size:,} bytes, and a trace is read up to {MOST_BYTES:,}: record a "
-            "shorter stretch of the program"
-        )
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"this is not a trace: {file} is not text in UTF-8 ({error})") from None
 
 
 def parsed(text: str) -> dict[str, Any]:

@@ -15,16 +15,17 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
-from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed
+from asyncgpu_tutor.traces.formats import own_json
+from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed, ranges_above
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind, call_name
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
 
-OURS = "asyncgpu_tutor"  # who wrote a file
+_OURS = "asyncgpu_tutor"  # who wrote a file
 
 _SEQUENCE = 1  # all packets are of one writer
 _CLEARED = 1  # TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4  # TrackEvent.Type
-PROVENANCE = "provenance"  # the event that says where the times come from
+_PROVENANCE = "provenance"  # the event that says where the times come from
 _EXPLICIT = 3  # TrackDescriptor.ChildTracksOrdering
 _PROCESS = 1  # Chrome's format has no tracks without a process
 
@@ -62,6 +63,8 @@ def write(
 ) -> None:
     """Write the file; see `Trace.to_perfetto`."""
     facts: dict[str, object] = {"device": device, "clock": clock, "about": json.dumps(dict(about))}
+    # A viewer's form leaves things out, so the file carries our own along, from which it is read back.
+    facts["trace"] = own_json.packed(own_json.write(spans, clock, device, about))
     # Short: the UI leaves out the middle of a long one, as in "simulated H200 (simula... measured)".
     title = f"{device_words(device) or 'device'} ({'modelled' if clock == 'simulated' else clock})"
     tracks, flows = _tracks(spans), _flows(spans)
@@ -76,7 +79,9 @@ def write(
 def _tracks(spans: Sequence[Span]) -> list[_Track]:
     found: list[_Track] = []
     for lane in lanes(spans, ("host", "streams")):
-        row = _rows(lane)
+        # Spans of a stream can overlap by the error of a clock, and a viewer would hide some: they get rows.
+        streams = lane.group == "streams"
+        row = packed(lane.spans) if streams else ranges_above(lane.spans, nested)
         base = len(found)
         where = f"{lane.device} " if lane.device else ""
         for name in _names(lane, row):
@@ -92,17 +97,6 @@ def _names(lane: Lane, row: list[int]) -> Iterator[str]:
     others = max(row) + 1 - len(of_ranges)
     for name, number in (("ranges", len(of_ranges)), (lane.name, others)):
         yield from (name if number == 1 else f"{name}, row {i + 1}" for i in range(number))
-
-
-def _rows(lane: Lane) -> list[int]:
-    # Spans of a stream can overlap by the error of a clock, and a viewer would hide some: they get rows too.
-    if lane.group == "streams":
-        return packed(lane.spans)
-    ranges = nested([span for span in lane.spans if span.kind == "range"])
-    others = packed([span for span in lane.spans if span.kind != "range"])
-    below = max(ranges, default=-1) + 1
-    upper, lower = iter(ranges), iter(others)
-    return [next(upper) if span.kind == "range" else below + next(lower) for span in lane.spans]
 
 
 def nested(spans: Sequence[Span]) -> list[int]:
@@ -223,7 +217,7 @@ def _packets(
     begin = min((event[0] for event in events), default=0)
     told = b"".join(_bytes(4, _annotation(key, str(value))) for key, value in facts.items())
     events.append(
-        (begin, -1, 0, _whole(9, _INSTANT) + _whole(11, 1) + _text(23, PROVENANCE) + told)
+        (begin, -1, 0, _whole(9, _INSTANT) + _whole(11, 1) + _text(23, _PROVENANCE) + told)
     )
     for counter in counters:
         for time, value in counter.steps:
@@ -319,7 +313,7 @@ def _chrome(
                 "ts": time,
             }
             events.append({**event, "bp": "e"} if phase == "f" else event)
-    body = {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {OURS: dict(facts)}}
+    body = {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {_OURS: dict(facts)}}
     return json.dumps(body) + "\n"
 
 

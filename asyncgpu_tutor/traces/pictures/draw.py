@@ -161,8 +161,8 @@ def _bars(ax: Axes, panel: Panel) -> None:
         out = panel.highlight is not None and bar.span.id in panel.highlight
         alike.setdefault((bar.span.kind, panel.look(bar), out), []).append(bar)
         if bar.waiting is not None:
-            y, line = bar.y + bar.height / 2, {"colors": QUIET, "linestyles": _DOTTED}
-            ax.hlines(y, *bar.waiting, linewidth=4, zorder=2, gid="room", **line)
+            y = bar.y + bar.height / 2
+            ax.hlines(y, *bar.waiting, QUIET, _DOTTED, linewidth=4, zorder=2, gid="room")
     line = 0.8 if len(panel.layout.bars) <= 400 else 0.3
     for (kind, look, out), bars in alike.items():
         boxes = PolyCollection(

@@ -108,15 +108,10 @@ def arrange(
     window: tuple[float, float] | None = None,
     columns: int = 1000,
 ) -> Layout:
-    """Lay a trace out, host on top, then the streams and engines of each device.
+    """Lay a trace, or a `window` of it in us, out: host on top, then the streams and engines of each device.
 
-    Parameters
-    ----------
-    window : tuple of float, optional
-        From when to when, in us; by default all of it.
-    columns : int
-        How many parts of the time a reader can tell apart. Neighbours that are shorter become one bar, so
-        there are never more bars in a row than about twice as many. With 0 all are drawn.
+    A reader can tell so many `columns` of the time apart. Neighbours that are shorter become one bar, so
+    there are never more bars in a row than about twice as many. With 0 all are drawn.
     """
     layout = Layout()
     spans = list(trace)

@@ -73,9 +73,8 @@ def draw(
         if not side_by_side:
             y += panel.height * UNIT + _AXIS + _ABOVE
     if legend:
-        rows = list(_legend(panels, paints, left, bottom + 6, width))
-        parts += rows
-        bottom = float(rows[-1].partition("<!--")[2].partition("-->")[0]) if rows else bottom
+        marks, bottom = _legend(panels, paints, left, bottom, width)
+        parts += marks
     return framed("".join(parts), words, width, bottom + 8, paints.defs)
 
 
@@ -320,10 +319,11 @@ def _items(panels: Sequence[Panel], paints: _Paints) -> Iterator[tuple[str, str,
 
 
 def _legend(
-    panels: Sequence[Panel], paints: _Paints, left: int, y: float, width: int
-) -> Iterator[str]:
-    """Its elements; the comment at the end of each is where the row ends."""
-    x = float(left)
+    panels: Sequence[Panel], paints: _Paints, left: int, above: float, width: int
+) -> tuple[list[str], float]:
+    """Its elements, below what is `above`, and where they end."""
+    x, y = float(left), above + 6
+    marks: list[str] = []
     for what, paint, line, words in _items(panels, paints):
         wide = 40 + text_width(words, 11)
         if x > left and x + wide > width:
@@ -336,8 +336,7 @@ def _legend(
         else:
             css = what if what == "agt-room" else f"agt-arrow {what}"
             mark = f'<path class="{css}" d="M{x:.0f} {y + 6:.0f}h24"/>'
-        yield (
-            f'{mark}<text class="agt-words" x="{x + 29:.0f}" y="{y + 10:.0f}">{escape(words)}</text>'
-            f"<!--{y + _ROW:.0f}-->"
-        )
+        text = f'<text class="agt-words" x="{x + 29:.0f}" y="{y + 10:.0f}">{escape(words)}</text>'
+        marks.append(mark + text)
         x += wide
+    return marks, y + _ROW if marks else above

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal
@@ -100,22 +100,20 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
 def rows(lane: Lane) -> list[int]:
     """For each span of the lane, the row it goes in so that nothing is hidden; 0 is the top.
 
-    A stream is a queue and has one row: if its spans overlap, their clock is imprecise. On the
-    host, ranges have the upper rows to themselves, since they enclose the rest.
+    A stream is a queue and has one row: if its spans overlap, their clock is imprecise.
     """
-    if lane.group == "streams":
-        return [0] * len(lane.spans)
-    ranges = [i for i, span in enumerate(lane.spans) if span.kind == "range"]
-    others = [i for i, span in enumerate(lane.spans) if span.kind != "range"]
-    upper = packed([lane.spans[i] for i in ranges])
-    below = max(upper, default=-1) + 1
-    lower = packed([lane.spans[i] for i in others])
-    row = [0] * len(lane.spans)
-    for i, number in zip(ranges, upper, strict=True):
-        row[i] = number
-    for i, number in zip(others, lower, strict=True):
-        row[i] = below + number
-    return row
+    return [0] * len(lane.spans) if lane.group == "streams" else ranges_above(lane.spans, packed)
+
+
+def ranges_above(
+    spans: Sequence[Span], of_ranges: Callable[[Sequence[Span]], list[int]]
+) -> list[int]:
+    """Rows in which ranges have the upper ones to themselves, by `of_ranges`, since they enclose the rest."""
+    ranges = of_ranges([span for span in spans if span.kind == "range"])
+    below = max(ranges, default=-1) + 1
+    upper = iter(ranges)
+    lower = iter(packed([span for span in spans if span.kind != "range"]))
+    return [next(upper) if span.kind == "range" else below + next(lower) for span in spans]
 
 
 def _ordered(spans: Iterable[Span]) -> tuple[Span, ...]:

@@ -139,20 +139,10 @@ class Metrics:
 
 
 def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
-    """The metrics of a trace.
+    """The metrics of a finished recording; an empty one has zeros everywhere.
 
-    Parameters
-    ----------
-    trace : Trace or iterable of Span
-        A finished recording. An empty one has zeros everywhere.
-    windows : sequence of (start, end), optional
-        The stretches that count, in order: those of a range that repeats. What the device did between them is
-        in no number but `serial`, and the makespans are sums. By default there is one, the whole.
-
-    Returns
-    -------
-    Metrics
-        Defined attribute by attribute there.
+    Of a range that repeats, the `windows` count, in order. What the device did between them is in no number
+    but `serial`, and the makespans are sums.
     """
     spans = list(trace)
     streams: dict[_StreamKey, list[Interval]] = {}

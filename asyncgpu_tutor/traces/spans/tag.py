@@ -14,10 +14,7 @@ from asyncgpu_tutor.errors import NestedSyncError
 class Name(str):
     """A label that the program gave, and that is not just what the operation does.
 
-    Attributes
-    ----------
-    part : str
-        The name of that part of the operation which is being enqueued; empty where it has none of its own.
+    The `part` is the name of that part of it which is being enqueued; empty where it has none of its own.
     """
 
     __slots__ = ("part",)

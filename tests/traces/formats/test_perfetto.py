@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -227,14 +226,12 @@ def test_what_was_written_is_read_back(trace: Trace, suffix: str, tmp_path: Path
     trace.to_perfetto(path)
     found = Trace.load(path)
     assert (found.clock, found.device, found.about) == (trace.clock, trace.device, trace.about)
-    for old, new in zip(trace, found, strict=True):
-        assert (new.start, new.end) == pytest.approx((old.start, old.end), abs=1e-3)
-        assert replace(new, start=old.start, end=old.end) == old
+    assert found.spans == trace.spans
 
 
 def test_a_file_of_perfetto_that_is_not_ours_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.pftrace"
-    for body in (b"\x0a\x02\x40\x05", b"\x0a\xff", b"\x0b"):
+    for body in (b"\x0a\x02\x40\x05", b"asyncgpu_tutor.trace:", b"asyncgpu_tutor.trace:AAAA;"):
         path.write_bytes(body)
         with pytest.raises(UsageError, match=r"not written by this package|damaged"):
             Trace.load(path)

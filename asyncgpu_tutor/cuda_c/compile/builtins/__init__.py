@@ -52,6 +52,9 @@ _REFUSED_KINDS = {
     "this_thread_block|this_grid|tiled_partition|coalesced_threads": (
         "cooperative groups are not supported: __syncthreads(), __syncwarp() and __shfl_sync() do the same"
     ),
+    r"(labeled|binary)_partition|(in|ex)clusive_scan(_update)?|invoke_one(_broadcast)?": (
+        "this function of cooperative groups is not supported: ballot() and shfl_up() do the same"
+    ),
     r"__[fd](add|sub|mul|div|ma|maf|sqrt|rcp)_r[nudz]|__fsqrt_rn|__frsqrt_rn": (
         "only additions, products and quotients that round to nearest are supported by such a name"
     ),
@@ -61,6 +64,15 @@ _REFUSED_KINDS = {
     ),
     r"__v(abs|add|avg|cmp|max|min|neg|sad|set|sub)\w*[24]|__u?sad|__u?r?hadd|__dp2a_(lo|hi)|__dp4a": (
         "this instruction for several small numbers in one word is not supported: take them apart by shifts"
+    ),
+    r"__\w+2b?(half|float16)2?\w*|__b?(half|float16)2?\w+|__\w+_as_b?(half|float16)|h2?(ceil|cos|exp|exp2|exp10|floor|"
+    r"log|log2|log10|rcp|rint|rsqrt|sin|sqrt|tanh|trunc)(_approx)?|"
+    r"__h(add|sub|mul|fma|cmadd|abs|max|min|isinf|isnan|b?(eq|ne|lt|le|gt|ge)u?)2?\w*": (
+        "this function of halves is not supported: go by way of float"
+    ),
+    r"__u?mul64hi|__funnelshift_[lr]c|__(u?int|u?ll|double)2(float|double)_r[duz]|__vi(add)?m\w+|__vibm\w+|__fns|"
+    r"__(nv|builtin)_bswap\d+|__is(Global|Shared|Local|Constant)": (
+        "this function for single instructions is not supported: write it with operators"
     ),
     r"__pipeline_\w+|__mbarrier_\w+|memcpy_async|cp_async\w*": (
         "asynchronous copies to shared memory are not supported: copy with ordinary loads and stores, and "

@@ -16,6 +16,7 @@
     __device__ operator thread_group() const { return _group(); }
 
 namespace cooperative_groups {
+__device__ inline unsigned _number() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
 struct thread_group {
     unsigned _size, _rank, _mask;
     __device__ unsigned size() const { return _size; }
@@ -26,8 +27,8 @@ struct thread_group {
 struct thread_block {
     __device__ unsigned size() const { return blockDim.x * blockDim.y * blockDim.z; }
     __device__ unsigned num_threads() const { return blockDim.x * blockDim.y * blockDim.z; }
-    __device__ unsigned thread_rank() const {
-        return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
+    __device__ unsigned thread_rank() const { return _number(); }
+    __device__ unsigned _tile() const { return 0; }
     __device__ dim3 group_index() const { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
     __device__ dim3 thread_index() const { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
     __device__ dim3 group_dim() const { return dim3(blockDim.x, blockDim.y, blockDim.z); }
@@ -52,15 +53,15 @@ struct grid_group {
     __device__ void sync() const { __grid_sync(); }
 };
 template <unsigned N, typename P = thread_block> struct thread_block_tile {
+    unsigned _of;  // the size of the tile that it is a part of, 0 if it is one of the block
     __device__ unsigned size() const { return N; }
+    __device__ unsigned _tile() const { return N; }
     __device__ unsigned num_threads() const { return N; }
-    __device__ unsigned _rank() const {
-        return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
-    __device__ unsigned thread_rank() const { return _rank() % N; }
-    __device__ unsigned meta_group_rank() const { return _rank() / N; }
+    __device__ unsigned thread_rank() const { return _number() % N; }
+    __device__ unsigned meta_group_rank() const { return (_of ? _number() % _of : _number()) / N; }
     __device__ unsigned meta_group_size() const {
-        return (blockDim.x * blockDim.y * blockDim.z + N - 1) / N; }
-    __device__ unsigned _first() const { return _rank() % 32 / N * N; }
+        return ((_of ? _of : blockDim.x * blockDim.y * blockDim.z) + N - 1) / N; }
+    __device__ unsigned _first() const { return _number() % 32 / N * N; }
     __device__ unsigned _lanes() const { return (0xffffffffu >> (32 - N)) << _first(); }
     __device__ int _lane(int rank) const { return _first() + rank % (int)N; }
     WITHIN_A_WARP
@@ -76,14 +77,13 @@ template <unsigned N, typename P = thread_block> struct thread_block_tile {
         return __match_any_sync(_lanes(), value) >> _first(); }
 };
 struct coalesced_group {
-    unsigned _mask;
+    unsigned _mask, _which, _several;  // the last two: which one it is, of how many that were parted
     __device__ unsigned size() const { return __popc(_mask); }
     __device__ unsigned num_threads() const { return __popc(_mask); }
-    __device__ unsigned _own() const {
-        return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32; }
+    __device__ unsigned _own() const { return _number() % 32; }
     __device__ unsigned thread_rank() const { return __popc(_mask & ((1u << _own()) - 1)); }
-    __device__ unsigned meta_group_rank() const { return 0; }
-    __device__ unsigned meta_group_size() const { return 1; }
+    __device__ unsigned meta_group_rank() const { return _which; }
+    __device__ unsigned meta_group_size() const { return _several; }
     __device__ unsigned _lanes() const { return _mask; }
     __device__ int _lane(int rank) const {
         unsigned left = _mask;
@@ -106,12 +106,18 @@ struct coalesced_group {
 __device__ inline thread_block this_thread_block() { thread_block g; return g; }
 __device__ inline grid_group this_grid() { grid_group g; return g; }
 __device__ inline coalesced_group coalesced_threads() {
-    coalesced_group g; g._mask = __activemask(); return g; }
+    coalesced_group g; g._mask = __activemask(); g._which = 0; g._several = 1; return g; }
 template <unsigned N, typename G> __device__ inline thread_block_tile<N> tiled_partition(const G& g) {
-    thread_block_tile<N> t; return t; }
+    thread_block_tile<N> t; t._of = g._tile(); return t; }
 template <typename G> __device__ inline thread_group tiled_partition(const G& g, unsigned size) {
-    unsigned rank = g.thread_rank(); thread_group t; t._size = size; t._rank = rank % size;
-    t._mask = (0xffffffffu >> (32 - size)) << (rank % 32 / size * size); return t; }
+    thread_group t; t._size = size; t._rank = g.thread_rank() % size;
+    t._mask = (0xffffffffu >> (32 - size)) << (_number() % 32 / size * size); return t; }
+__device__ inline coalesced_group tiled_partition(const coalesced_group& g, unsigned size) {
+    coalesced_group t; t._mask = 0; t._which = g.thread_rank() / size; t._several = (g.size() + size - 1) / size;
+    for (unsigned k = 0; k < 32; k++) {
+        unsigned rank = __popc(g._mask & ((1u << k) - 1));
+        if ((g._mask >> k & 1) && rank / size == t._which) { t._mask |= 1u << k; } }
+    return t; }
 template <typename G> __device__ inline void sync(const G& g) { g.sync(); }
 template <typename G> __device__ inline unsigned thread_rank(const G& g) { return g.thread_rank(); }
 template <typename G> __device__ inline unsigned group_size(const G& g) { return g.size(); }

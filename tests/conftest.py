@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import pytest
@@ -58,3 +60,13 @@ def sim() -> Iterator[Device]:
 
     with agt.using(SimDevice(machine=Machine())) as chosen:
         yield chosen
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An IPython of its own."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    interactive = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    interactive.clear_instance()
+    yield interactive.instance()
+    interactive.clear_instance()

@@ -26,15 +26,10 @@ OUTSIDE = {
 
 # What starts a thread or a process or opens a socket, by where it is looked up. Not every system has each.
 STARTS: list[tuple[Any, str]] = [
-    (threading.Thread, "start"),
-    (_thread, "start_new_thread"),
-    (_thread, "start_joinable_thread"),
-    (subprocess.Popen, "__init__"),
-    (os, "fork"),
-    (os, "posix_spawn"),
-    (os, "system"),
+    (threading.Thread, "start"), (_thread, "start_new_thread"), (_thread, "start_joinable_thread"),
+    (subprocess.Popen, "__init__"), (os, "fork"), (os, "posix_spawn"), (os, "system"),
     (socket.socket, "__init__"),
-]
+]  # fmt: skip
 
 
 class NotInABrowserError(AssertionError):

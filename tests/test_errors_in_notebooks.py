@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 MOST_LINES = 12
 SETUP = 'import asyncgpu_tutor as agt\n_ = agt.use("sim")'
+BEYOND = "beyond = agt.Kernel('extern \"C\" __global__ void beyond(float* y) { y[999] = 1.0f; }')"
 FORGOTTEN = '''kernel = agt.Kernel("""
 extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 {
@@ -18,14 +18,9 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 """)'''
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    interactive = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    interactive.clear_instance()
-    found = interactive.instance()
-    yield found
-    interactive.clear_instance()
+@pytest.fixture(autouse=True)
+def _set_up(shell: Any) -> None:
+    shell.run_cell(SETUP, store_history=True)
 
 
 def shown(shell: Any, capsys: pytest.CaptureFixture[str], cell: str) -> list[str]:
@@ -38,8 +33,6 @@ def shown(shell: Any, capsys: pytest.CaptureFixture[str], cell: str) -> list[str
 def test_a_forgotten_semicolon_is_shown_with_its_line_its_caret_and_the_cell(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown(shell, capsys, SETUP)
-
     lines = shown(shell, capsys, FORGOTTEN)
 
     assert len(lines) <= MOST_LINES
@@ -51,7 +44,6 @@ def test_a_forgotten_semicolon_is_shown_with_its_line_its_caret_and_the_cell(
 
 
 def test_tb_shows_the_whole_traceback(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    shown(shell, capsys, SETUP)
     short = shown(shell, capsys, FORGOTTEN)
 
     whole = shown(shell, capsys, "%tb")
@@ -64,13 +56,7 @@ def test_tb_shows_the_whole_traceback(shell: Any, capsys: pytest.CaptureFixture[
 def test_the_error_of_a_task_lands_where_the_task_is_awaited(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown(shell, capsys, SETUP)
-    shown(
-        shell,
-        capsys,
-        "beyond = agt.Kernel('extern \"C\" __global__ void beyond(float* y) { y[999] = 1.0f; }')\n"
-        "task = agt.spawn(beyond(agt.zeros(32).partition(32)))",
-    )
+    shown(shell, capsys, BEYOND)
     # The loop that a task belongs to ends with its cell here, so the task is made and awaited in one.
     lines = shown(
         shell, capsys, "task = agt.spawn(beyond(agt.zeros(32).partition(32)))\n\nawait task"
@@ -84,11 +70,8 @@ def test_the_error_of_a_task_lands_where_the_task_is_awaited(
 def test_the_functions_on_the_way_are_left_out_but_for_the_last(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown(shell, capsys, SETUP)
     lines = shown(
-        shell,
-        capsys,
-        "def inner():\n    agt.zeros(-1)\n\ndef outer():\n    inner()\n\nouter()",
+        shell, capsys, "def inner():\n    agt.zeros(-1)\n\ndef outer():\n    inner()\n\nouter()"
     )
 
     assert [line for line in lines if line.startswith("Cell")] == [
@@ -111,12 +94,7 @@ async with asyncio.TaskGroup() as group:
 def test_a_group_with_an_error_of_ours_is_as_short(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown(shell, capsys, SETUP)
-    shown(
-        shell,
-        capsys,
-        "beyond = agt.Kernel('extern \"C\" __global__ void beyond(float* y) { y[999] = 1.0f; }')",
-    )
+    shown(shell, capsys, BEYOND)
 
     lines = shown(shell, capsys, GROUP)
 
@@ -135,7 +113,6 @@ def test_a_group_with_an_error_of_ours_is_as_short(
 def test_of_many_errors_in_a_group_some_are_shown_and_the_rest_are_counted(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown(shell, capsys, SETUP)
     cell = """inner = [ValueError("theirs"), *(agt.UsageError(f"error {i}") for i in range(4))]
 raise ExceptionGroup("outer", [ExceptionGroup("inner", inner)])"""
 
@@ -149,7 +126,6 @@ def test_groups_without_an_error_of_ours_are_left_alone(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     theirs = "raise ExceptionGroup('theirs', [ValueError('theirs')])"
-    shown(shell, capsys, SETUP)
     shown(shell, capsys, "agt.zeros(-1)")  # ours has been shown, so groups are looked at
 
     capsys.readouterr()
@@ -166,7 +142,6 @@ def test_other_errors_and_other_handlers_are_left_alone(
     def handler(self: Any, kind: Any, error: Any, tb: Any, tb_offset: Any = None) -> None:
         handled.append(str(error))
 
-    shown(shell, capsys, SETUP)
     assert any("Traceback" in line for line in shown(shell, capsys, "1 / 0"))
     shell.set_custom_exc((ValueError,), handler)
     shown(shell, capsys, "raise ValueError('theirs')")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -117,14 +115,3 @@ def test_what_is_shown_cannot_be_read_as_markup() -> None:
     ):
         assert "<script>" not in shown
         assert "<b>:" not in shown
-
-
-def test_asyncio_still_quotes_how_to_run_it() -> None:
-    op = agt.zeros(3)
-
-    async def wrong() -> None:
-        asyncio.create_task(op)  # type: ignore[arg-type]  # noqa: RUF006 - it raises
-
-    with warnings.catch_warnings(), pytest.raises(TypeError, match=r"agt\.spawn\(op\)"):
-        asyncio.run(wrong())
-    op.sync()

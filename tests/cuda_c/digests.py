@@ -12,12 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import compile_source
-
-from .corpus import CASES, Case, source
+from .corpus import CASES, Case, arguments, source
 from .gpu import INEXACT, UNORDERED, nvrtc, on_gpu
-from .support import launch
-from .test_corpus import arguments
 
 FILE = Path(__file__).with_name("digests.json")
 EXACT = [case for case in CASES if case.kernel not in UNORDERED | INEXACT.keys()]
@@ -37,14 +33,6 @@ def source_digest(case: Case) -> str:
     """Of the file that a kernel is in, and of what it is given."""
     given = source(case.file) + repr((case.grid, case.block, case.shared))
     return hashlib.sha256(given.encode()).hexdigest()[:8] + digest(arguments(case))[:8]
-
-
-def interpreted(case: Case) -> str:
-    """Of what the interpreter computes."""
-    args = arguments(case)
-    program = compile_source(source(case.file), contract=True)
-    launch(program, case.kernel, case.grid, case.block, *args, shared=case.shared)
-    return digest(args)
 
 
 def main() -> None:

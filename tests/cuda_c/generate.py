@@ -86,13 +86,8 @@ _UINT = [
     "(U % ((U & 15u) + 1u))", "(I + U)", "__brev(U)", "__umulhi(U, U)", "(B ? U : U)", "(unsigned short)(U)",
 ]  # fmt: skip
 _LONG = [
-    "(L + I)",
-    "(L * 3 - I)",
-    "(L >> (I & 15))",
-    "((long long)I * I)",
-    "(L ^ I)",
-    "(B ? L : L)",
-]
+    "(L + I)", "(L * 3 - I)", "(L >> (I & 15))", "((long long)I * I)", "(L ^ I)", "(B ? L : L)",
+]  # fmt: skip
 _FLOAT = [
     "(F + F)", "(F - F)", "(F * F * 0.25f)", "(F / (fabsf(F) + 1.0f))", "fmaxf(F, F)", "fminf(F, F)",
     "sqrtf(fabsf(F))", "(B ? F : F)", "(float)(I)", "(F + I)", "floorf(F)", "(-F)", "bend(F, I)",
@@ -101,13 +96,8 @@ _FLOAT = [
     "pair(I, F).b", "truncf(F * 0.5f)", "(float)(D)", "fmaf(F, 0.5f, F)", "copysignf(F, F)",
 ]  # fmt: skip
 _DOUBLE = [
-    "(D + F)",
-    "(D * 0.5)",
-    "(D - I)",
-    "(D / (fabs(D) + 1.0))",
-    "((double)F)",
-    "sqrt(fabs(D))",
-]
+    "(D + F)", "(D * 0.5)", "(D - I)", "(D / (fabs(D) + 1.0))", "((double)F)", "sqrt(fabs(D))",
+]  # fmt: skip
 _BOOL = ["(B && B)", "(B || B)", "(!B)", "(Vec(F) < w)"]
 _NAMES = {"I": "int", "U": "unsigned", "F": "float", "L": "long long", "D": "double"}
 

@@ -6,13 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_tutor.cuda_c import (
-    GlobalMemory,
-    LaunchResult,
-    Limits,
-    Program,
-    compile_source,
-)
+from asyncgpu_tutor.cuda_c import GlobalMemory, LaunchResult, Limits, Program, compile_source
 
 HEAD = 'extern "C" __global__ void k(float* x, int* o, int n) { int i = threadIdx.x; '
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import errors
 
 from .support import body, launch
 
@@ -71,8 +70,3 @@ def test_arrays_come_as_bits() -> None:
     with agt.using("sim"):
         op = agt.Kernel(text, "k")(agt.h2d(x), agt.zeros((4,)), grid=1, block=4)
         assert op.output().to_host().sync().tolist() == [0, 1, 2, 3]
-
-
-def test_without_its_header_it_is_refused() -> None:
-    with pytest.raises(errors.KernelCompileError, match=r"write #include <cuda_bf16.h> first"):
-        body("__nv_bfloat16 b;")

@@ -16,10 +16,7 @@ def test_a_shuffle_by_xor_does_not_leave_its_group_upwards(width: int, by: int) 
 
 @pytest.mark.parametrize(
     ("function", "before", "after"),
-    [
-        ("atomicDec", [0, 9, 5, 1], [5, 5, 4, 0]),
-        ("atomicInc", [0, 9, 5, 4], [1, 0, 0, 5]),
-    ],
+    [("atomicDec", [0, 9, 5, 1], [5, 5, 4, 0]), ("atomicInc", [0, 9, 5, 4], [1, 0, 0, 5])],
 )
 @pytest.mark.parametrize("used", ["", "u = "])
 def test_counters_wrap_at_their_limit(

@@ -1,64 +1,78 @@
-"""Kernels as people write them: each runs unchanged, agrees with NumPy, and raises no false alarm."""
+"""Kernels as people write them: each runs unchanged, computes what a GPU computes, and raises no false alarm."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from asyncgpu_tutor.cuda_c import Limits, compile_source
+from asyncgpu_tutor.cuda_c import Counts, Limits, compile_source
 
 from . import oracle
-from .corpus import CASES, Case, source
+from .corpus import CASES, Case, arguments, source
+from .digests import EXACT, FILE, digest, source_digest
 from .support import launch
 
+RECORDED = json.loads(FILE.read_text())
+APART = [case for case in CASES if case not in EXACT]
 
-def arguments(case: Case) -> list[Any]:
-    return case.make(np.random.default_rng(sum(map(ord, case.kernel))))
+
+@cache
+def ran(case: Case, lanes: int | None) -> tuple[list[Any], Counts]:
+    """Arguments and counts after a launch, with so many lanes side by side."""
+    args, program = arguments(case), compile_source(source(case.file), contract=True)
+    limits = None if lanes is None else Limits(batch_lanes=lanes)
+    done = launch(
+        program, case.kernel, case.grid, case.block, *args, shared=case.shared, limits=limits
+    )
+    return args, done.counts
 
 
-def check(case: Case, before: list[Any], after: list[Any]) -> None:
-    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in before]
-    for position, want in case.expect(*copies).items():
+each = pytest.mark.parametrize("lanes", [64, None], ids=["a block at a time", "side by side"])
+
+
+@each
+@pytest.mark.parametrize("case", EXACT, ids=lambda c: c.kernel)
+def test_computes_what_a_gpu_computed(case: Case, lanes: int | None) -> None:
+    """To the last bit."""
+    given, computed = RECORDED[f"{case.file}: {case.kernel}"]
+    assert given == source_digest(case), "record it again: python -m tests.cuda_c.digests"
+    assert digest(ran(case, lanes)[0]) == computed
+
+
+@each
+@pytest.mark.parametrize("case", APART, ids=lambda c: c.kernel)
+def test_agrees_with_numpy(case: Case, lanes: int | None) -> None:
+    """Where a GPU chooses the order, or rounds otherwise."""
+    after = ran(case, lanes)[0]
+    assert case.expect is not None
+    for position, want in case.expect(*arguments(case)).items():
         if position < 0:
             used = after[0] != 0xFFFFFFFF
             got = dict(zip(after[0][used].tolist(), after[1][used].tolist(), strict=True))
             assert got == want
-            continue
-        have = after[position].astype(np.float64)
-        np.testing.assert_allclose(
-            have, np.asarray(want, np.float64), rtol=case.tolerance, atol=case.tolerance
-        )
+        else:
+            have, right = (np.asarray(a, np.float64) for a in (after[position], want))
+            np.testing.assert_allclose(have, right, rtol=case.tolerance, atol=case.tolerance)
 
 
-def test_there_are_enough() -> None:
-    assert len({(c.file, c.kernel) for c in CASES}) >= 50
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.kernel)
-def test_agrees_with_numpy(case: Case) -> None:
-    before, after = arguments(case), arguments(case)
-    launch(
-        compile_source(source(case.file), contract=True),
-        case.kernel,
-        case.grid,
-        case.block,
-        *after,
-        shared=case.shared,
-    )
-    check(case, before, after)
+SAMPLED = {f"{way}_{unit}" for way in ("load", "store") for unit in ("sectors", "lines")}
+SAMPLED |= {"chain_fresh_loads", "fresh_sectors", "bank_conflicts", "lines"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.kernel)
-def test_does_not_depend_on_how_many_blocks_run_together(case: Case) -> None:
-    before, after = arguments(case), arguments(case)
-    launch(
-        compile_source(source(case.file), contract=True), case.kernel, case.grid, case.block, *after,
-        shared=case.shared, limits=Limits(batch_lanes=64),
-    )  # fmt: skip
-    check(case, before, after)
+def test_counts_do_not_depend_on_how_many_blocks_run_together(case: Case) -> None:
+    """All that is not sampled; where an atomic's order decides what a thread does, nothing is promised."""
+    if case.kernel not in {"hash_insert", "bfs_level", "max_by_cas", "compact_positive"}:
+        few, many = (dataclasses.asdict(ran(case, lanes)[1]) for lanes in (64, None))
+        assert {n: v for n, v in few.items() if n not in SAMPLED} == {
+            n: v for n, v in many.items() if n not in SAMPLED
+        }
 
 
 @pytest.mark.skipif(not oracle.available(), reason="needs g++ to compare with")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asyncgpu_tutor.cuda_c import Counts, Limits, compile_source
+from asyncgpu_tutor.cuda_c import Counts, compile_source
 
-from .corpus import CASES, Case, source
+from .corpus import CASES, arguments, source
 from .support import HEAD, launch
-from .test_corpus import arguments
 
 N = 1024
 
@@ -21,52 +20,99 @@ def counts(text: str, threads: int = N, block: int = 256, **more: int) -> Counts
     return launch(head + text + "}", "k", threads // block, block, x, o, 32, **more).counts
 
 
-def test_sizes() -> None:
-    c = counts("")
-    assert (c.threads, c.warps, c.blocks) == (1024, 32, 4)
-    assert (
-        launch(
-            HEAD + "}", "k", 3, 40, np.zeros(1, np.float32), np.zeros(1, np.int32), 1
-        ).counts.warps
-        == 6
-    )
+SHARED = "__shared__ {} s[256]; int t = threadIdx.x; s[t] = 1; __syncthreads(); x[i] = s[{}];"
+ADDED = "__shared__ int s[64]; s[threadIdx.x % 64] = 0; __syncthreads(); atomicAdd(&s[threadIdx.x % {}], 1);"
+TURNS = "float s = 0; for (int j = 0; j < n; j += n / 32) s += x[{}]; o[i] = s;"
+FOUND: list[tuple[str, dict[str, int]]] = [
+    ("", {"threads": 1024, "warps": 32, "blocks": 4}),
+    # Floating-point operations of active threads.
+    ("x[i] = x[i] * 2.0f + 1.0f;", {"flops": 2 * N}),
+    ("x[i] = x[i] + 1.0f;", {"flops": N}),
+    ("if (i < 100) x[i] = x[i] * x[i];", {"flops": 100}),
+    ("o[i] = i * 3 + 1;", {"flops": 0}),
+    ("x[i] = sqrtf(x[i]) / 2.0f;", {"special_functions": 2 * N}),
+    ("float v = x[i]; x[i] = v * v + v;", {"double_instructions": 0}),
+    ("double v = x[i]; x[i] = v * v + v;", {"double_instructions": 96, "chain_doubles": 3}),
+    # Wide loads are one request.
+    (
+        "float4 v = reinterpret_cast<float4*>(x)[i]; o[i] = v.x > v.w;",
+        {"global_load_requests": 32, "load_sectors": 512, "load_bytes": 16 * N}
+        | {"global_store_requests": 32, "store_sectors": 128},
+    ),
+    # Wide shared accesses take turns anyway.
+    (SHARED.format("double", "t"), {"bank_conflicts": 0}),
+    ("if (i % 2) o[i] = 1; else o[i] = 2;", {"divergent_branches": 32}),
+    ("if (threadIdx.x < 48) o[i] = 1;", {"divergent_branches": 4}),
+    ("if (threadIdx.x < 64) o[i] = 1;", {"divergent_branches": 0}),
+    ("for (int j = 0; j < 10; j++) o[i] += j;", {"loop_iterations": 320}),
+    ("for (int j = 0; j < threadIdx.x / 32; j++) o[i] += j;", {"loop_iterations": 4 * 28}),
+    # Atomics that meet, in shared memory and in the device's.
+    (ADDED.format(64), {"shared_atomic_passes": 32, "atomic_queue": 0}),
+    (ADDED.format(8), {"shared_atomic_passes": 4 * 32}),
+    ("atomicAdd(&o[i % 16], 1);", {"atomic_queue": N // 16}),
+    ("if (i < 40) atomicAdd(&o[0], 1);", {"atomics": 40, "atomic_requests": 2}),
+    *(
+        (
+            f"float v = x[{index}]; if (v > 5.0f) o[i] = 1;",
+            {"global_load_requests": 32, "load_sectors": 32 * sectors, "load_lines": 32 * lines}
+            | {"load_bytes": 4 * N},
+        )
+        for index, sectors, lines in [
+            ("i", 4, 1), ("2 * i", 8, 2), ("8 * i", 32, 8), ("32 * i", 32, 32), ("0", 1, 1),
+            ("i / 32", 1, 1), ("i + 1", 5, 2), ("63 - i % 64", 4, 1),
+        ]
+    ),
+    *(
+        (
+            SHARED.format("float", index),
+            {"shared_requests": 64, "bank_conflicts": 32 * extra, "barriers": 4}
+            | {"shared_bytes": 1024},
+        )
+        for index, extra in [
+            ("t", 0), ("t * 2 % 256", 1), ("t * 32 % 256", 7), ("t * 33 % 256", 0), ("0", 0),
+            ("t / 32", 0), ("t ^ 1", 0),
+        ]
+    ),
+    # What is at hand is not loaded again.
+    *(
+        (text, {"global_load_requests": 32 * loads})
+        for text, loads in [
+            ("o[i] = x[i] * x[i] > x[i + 1];", 2),
+            ("o[i] = x[i] < 1 || (x[i] == 1 && i < 7);", 1),
+            ("float a = x[i]; o[i] = a + x[i] > 0;", 1),
+            ("float a = x[i]; x[i + 1024] = 1; o[i] = a + x[i] > 0;", 2),
+            ("float a = x[i]; __syncthreads(); o[i] = a + x[i] > 0;", 2),
+            ("int j = i; float a = x[j]; j++; o[i] = a + x[j] > 0;", 2),
+            ("float a = 0; for (int j = 0; j < 3; j++) a += x[i]; o[i] = a > 0;", 3),
+            ("volatile float* y = x; o[i] = y[i] * y[i] > 0;", 2),
+        ]
+    ),
+    # Sectors that are new to the block, in 32 turns; the first 16 are looked at, so what is new in one of
+    # them counts as two.
+    *(
+        (TURNS.format(index), {"chain_fresh_loads": fresh})
+        for index, fresh in [
+            ("i + 256 * j", 32), ("i + 8 * j", 32), ("j", 4), ("i", 2), ("32 * i + j", 4),
+            ("i + 1024 * (j & 1)", 4),
+        ]
+    ),
+]  # fmt: skip
 
 
-def test_flops_of_active_threads_only() -> None:
-    assert counts("x[i] = x[i] * 2.0f + 1.0f;").flops == 2 * N
-    assert counts("x[i] = x[i] + 1.0f;").flops == N
-    assert counts("if (i < 100) x[i] = x[i] * x[i];").flops == 100
-    assert counts("o[i] = i * 3 + 1;").flops == 0
-    assert counts("x[i] = sqrtf(x[i]) / 2.0f;").special_functions == 2 * N
+@pytest.mark.parametrize(("text", "found"), FOUND)
+def test_it_is_counted(text: str, found: dict[str, int]) -> None:
+    c = counts(text)
+    assert {name: getattr(c, name) for name in found} == found
 
 
-@pytest.mark.parametrize(
-    ("index", "sectors_per_request", "lines_per_request"),
-    [
-        ("i", 4, 1),
-        ("2 * i", 8, 2),
-        ("8 * i", 32, 8),
-        ("32 * i", 32, 32),
-        ("0", 1, 1),
-        ("i / 32", 1, 1),
-        ("i + 1", 5, 2),
-        ("63 - i % 64", 4, 1),
-    ],
-)
-def test_sectors_and_lines(
-    index: str, sectors_per_request: float, lines_per_request: float
-) -> None:
-    c = counts(f"float v = x[{index}]; if (v > 5.0f) o[i] = 1;")
-    assert c.global_load_requests == 32
-    assert c.load_sectors == 32 * sectors_per_request
-    assert c.load_lines == 32 * lines_per_request
-    assert c.load_bytes == 4 * N
+def test_a_block_that_is_no_whole_number_of_warps() -> None:
+    assert counts("", threads=120, block=40).warps == 6
 
 
-def test_wide_loads_are_one_request() -> None:
-    c = counts("float4 v = reinterpret_cast<float4*>(x)[i]; o[i] = v.x > v.w;")
-    assert (c.global_load_requests, c.load_sectors, c.load_bytes) == (32, 512, 16 * N)
-    assert (c.global_store_requests, c.store_sectors) == (32, 128)
+def test_a_warp_that_splits_pays_for_both_sides() -> None:
+    both = counts("if (i / 1 % 2) o[i] = 1; else o[i] = 2;").warp_instructions
+    one = counts("if (i / 32 % 2) o[i] = 1; else o[i] = 2;").warp_instructions
+    assert both > one
 
 
 def test_bytes_needed_are_counted_once() -> None:
@@ -75,46 +121,6 @@ def test_bytes_needed_are_counted_once() -> None:
     )
     assert (c.load_bytes, c.load_bytes_needed) == (40 * N, 40)
     assert (c.store_bytes, c.store_bytes_needed) == (4 * N, 4 * N)
-
-
-@pytest.mark.parametrize(
-    ("index", "extra"),
-    [
-        ("t", 0),
-        ("t * 2 % 256", 1),
-        ("t * 32 % 256", 7),
-        ("t * 33 % 256", 0),
-        ("0", 0),
-        ("t / 32", 0),
-        ("t ^ 1", 0),
-    ],
-)
-def test_bank_conflicts(index: str, extra: int) -> None:
-    text = f"__shared__ float s[256]; int t = threadIdx.x; s[t] = 1; __syncthreads(); x[i] = s[{index}];"
-    c = counts(text)
-    assert c.shared_requests == 64
-    assert c.bank_conflicts == 32 * extra
-    assert c.barriers == 4
-    assert c.shared_bytes == 1024
-
-
-def test_wide_shared_accesses_take_turns_anyway() -> None:
-    text = "__shared__ double s[256]; int t = threadIdx.x; s[t] = 1; __syncthreads(); x[i] = s[t];"
-    assert counts(text).bank_conflicts == 0
-
-
-def test_divergence() -> None:
-    assert counts("if (i % 2) o[i] = 1; else o[i] = 2;").divergent_branches == 32
-    assert counts("if (threadIdx.x < 48) o[i] = 1;").divergent_branches == 4
-    assert counts("if (threadIdx.x < 64) o[i] = 1;").divergent_branches == 0
-    both = counts("if (i / 1 % 2) o[i] = 1; else o[i] = 2;").warp_instructions
-    one = counts("if (i / 32 % 2) o[i] = 1; else o[i] = 2;").warp_instructions
-    assert both > one  # a warp that splits pays for both sides
-
-
-def test_loops() -> None:
-    assert counts("for (int j = 0; j < 10; j++) o[i] += j;").loop_iterations == 320
-    assert counts("for (int j = 0; j < threadIdx.x / 32; j++) o[i] += j;").loop_iterations == 4 * 28
 
 
 def test_the_longest_warp() -> None:
@@ -171,23 +177,6 @@ def test_what_a_loop_does_not_change_is_computed_in_front_of_it() -> None:
     assert counts(changing).longest_chain > counts(inside).longest_chain + 32
 
 
-@pytest.mark.parametrize(
-    ("text", "loads"),
-    [
-        ("o[i] = x[i] * x[i] > x[i + 1];", 2),
-        ("o[i] = x[i] < 1 || (x[i] == 1 && i < 7);", 1),
-        ("float a = x[i]; o[i] = a + x[i] > 0;", 1),
-        ("float a = x[i]; x[i + 1024] = 1; o[i] = a + x[i] > 0;", 2),
-        ("float a = x[i]; __syncthreads(); o[i] = a + x[i] > 0;", 2),
-        ("int j = i; float a = x[j]; j++; o[i] = a + x[j] > 0;", 2),
-        ("float a = 0; for (int j = 0; j < 3; j++) a += x[i]; o[i] = a > 0;", 3),
-        ("volatile float* y = x; o[i] = y[i] * y[i] > 0;", 2),
-    ],
-)
-def test_what_is_at_hand_is_not_loaded_again(text: str, loads: int) -> None:
-    assert counts(text).global_load_requests == 32 * loads
-
-
 def test_a_product_that_is_contracted_costs_nothing_more_than_its_sum() -> None:
     head = HEAD + "float a = x[i], b = x[i + 32]; x[i] = "
     arrays = np.zeros(64, np.float32), np.zeros(1, np.int32)
@@ -207,45 +196,6 @@ def test_a_product_that_is_contracted_costs_nothing_more_than_its_sum() -> None:
     for expression in ("(a + b) * a", "fmaf(a, b, a)"):
         fused, apart = both(expression)
         assert fused == apart
-
-
-def test_double_precision_is_counted_apart() -> None:
-    single = counts("float v = x[i]; x[i] = v * v + v;")
-    double = counts("double v = x[i]; x[i] = v * v + v;")
-    assert single.double_instructions == 0
-    assert double.double_instructions == 32 * 3  # two conversions, and a product with its sum
-    assert double.chain_doubles == 3
-
-
-@pytest.mark.parametrize(
-    ("index", "fresh"),
-    [
-        ("i + 256 * j", 32),
-        ("i + 8 * j", 32),
-        ("j", 4),
-        ("i", 2),
-        ("32 * i + j", 4),
-        ("i + 1024 * (j & 1)", 4),
-    ],
-)
-def test_loads_of_sectors_that_are_new_to_the_block(index: str, fresh: int) -> None:
-    """In 32 turns; the first 16 are looked at, so what is new in one of them counts as two."""
-    found = counts(f"float s = 0; for (int j = 0; j < n; j += n / 32) s += x[{index}]; o[i] = s;")
-    assert found.chain_fresh_loads == fresh
-
-
-def test_atomics_that_meet() -> None:
-    shared = "__shared__ int s[64]; s[threadIdx.x % 64] = 0; __syncthreads();"
-    apart = counts(f"{shared} atomicAdd(&s[threadIdx.x % 64], 1);")
-    together = counts(f"{shared} atomicAdd(&s[threadIdx.x % 8], 1);")
-    assert (apart.shared_atomic_passes, together.shared_atomic_passes) == (32, 4 * 32)
-    assert apart.atomic_queue == 0
-    assert counts("atomicAdd(&o[i % 16], 1);").atomic_queue == N // 16
-
-
-def test_atomics() -> None:
-    c = counts("if (i < 40) atomicAdd(&o[0], 1);")
-    assert (c.atomics, c.atomic_requests) == (40, 2)
 
 
 def test_lines_add_up() -> None:
@@ -274,22 +224,3 @@ def test_matrix_product_by_hand() -> None:
     assert c.load_bytes_needed == 2 * 64 * 64 * 4
     assert c.store_sectors == 64 * 64 * 4 // 32
     assert c.loop_iterations == 64 * 128
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.kernel)
-def test_counts_do_not_depend_on_the_batch(case: Case) -> None:
-    """All that is not sampled; where an atomic's order decides what a thread does, nothing is promised."""
-    if case.kernel in {"hash_insert", "bfs_level", "max_by_cas", "compact_positive"}:
-        return
-    results = [
-        launch(
-            compile_source(source(case.file), contract=True), case.kernel, case.grid, case.block, *arguments(case),
-            shared=case.shared, limits=Limits(batch_lanes=lanes),
-        ).counts
-        for lanes in (32, 32768)
-    ]  # fmt: skip
-    sampled = {f"{way}_{unit}" for way in ("load", "store") for unit in ("sectors", "lines")}
-    sampled |= {"chain_fresh_loads", "fresh_sectors"}
-    for name in Counts.__dataclass_fields__:
-        if name not in sampled | {"bank_conflicts", "lines"}:
-            assert getattr(results[0], name) == getattr(results[1], name), name

@@ -130,49 +130,33 @@ def test_a_kernel_is_named_with_its_function() -> None:
 def test_null_cannot_be_called() -> None:
     with pytest.raises(KernelFault, match=r"thread \(3, 0, 0\) calls a null pointer to a function"):
         values("op_t f = i == 3 ? nothing : add; o[i] = f(1, 2);")
-    with pytest.raises(KernelCompileError, match="null pointer cannot be called"):
-        values("const op_t f = nullptr; o[i] = f(1, 2);")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "op_t f = square;",
-            r"is a 'float \(\*\)\(float\)', and a 'float \(\*\)\(float, float\)' is",
-        ),
-        ("op_t f = add; o[i] = f(1);", "takes 2 arguments, 1 given"),
-        ("o[i] = add + 1;", r"operator '\+' cannot take the address of a function"),
-        ("o[i] = add;", "cannot be used as 'int'"),
-        ("op_t f = 5;", "cannot be used as"),
-        ("int (*f)(float) = several; o[i] = f(1);", "no function 'several' is a"),
-        ("auto f = several; o[i] = f(1);", "'several' is several functions"),
-        ("o[i] = (*several)(1);", "call 'several' by its name"),
-        ("float (*f)(float) = [&](float a) { return a; };", "cannot be used as"),
-        ("float (*f)(float) = [n](float a) { return a * n; };", "cannot be used as"),
-        (
-            "float (*f)(float) = [](float a) { return a * 2.0; }; o[i] = f(1);",
-            "returns a 'double', and is used",
-        ),
-        ("float (*f)(int) = [](float a) { return a; }; o[i] = f(1);", "cannot be used as"),
-        ("float (*f)(float) = [](float a) { return a * n; };  o[i] = f(1);", "does not capture"),
-    ],
-)
-def test_what_no_compiler_takes(text: str, message: str) -> None:
+REFUSED = [
+    ("op_t f = square;", r"is a 'float \(\*\)\(float\)', and a 'float \(\*\)\(float, float\)' is"),
+    ("op_t f = add; o[i] = f(1);", "takes 2 arguments, 1 given"),
+    ("o[i] = add + 1;", r"operator '\+' cannot take the address of a function"),
+    ("o[i] = add;", "cannot be used as 'int'"),
+    ("op_t f = 5;", "cannot be used as"),
+    ("int (*f)(float) = several; o[i] = f(1);", "no function 'several' is a"),
+    ("auto f = several; o[i] = f(1);", "'several' is several functions"),
+    ("o[i] = (*several)(1);", "call 'several' by its name"),
+    ("float (*f)(float) = [&](float a) { return a; };", "cannot be used as"),
+    ("float (*f)(float) = [n](float a) { return a * n; };", "cannot be used as"),
+    ("float (*f)(float) = [](float a) { return a * 2.0; }; o[i] = f(1);", "returns a 'double', and is used"),
+    ("float (*f)(int) = [](float a) { return a; }; o[i] = f(1);", "cannot be used as"),
+    ("float (*f)(float) = [](float a) { return a * n; };  o[i] = f(1);", "does not capture"),
+    ("const op_t f = nullptr; o[i] = f(1, 2);", "null pointer cannot be called"),
+    # Only a GPU takes this.
+    ("void (*f)(float&) = refer; float v; f(v);", "takes or returns references"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_what_is_not_taken(text: str, message: str) -> None:
     with pytest.raises(KernelCompileError, match=message) as caught:
         values(text)
-    assert not isinstance(caught.value, UnsupportedFeatureError)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("void (*f)(float&) = refer; float v; f(v);", "takes or returns references"),
-    ],
-)
-def test_what_only_a_gpu_takes(text: str, message: str) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=message):
-        values(text)
+    assert isinstance(caught.value, UnsupportedFeatureError) == ("references" in message)
 
 
 def test_a_lambda_means_something_in_its_own_kernel() -> None:

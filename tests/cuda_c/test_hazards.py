@@ -29,6 +29,113 @@ def fault(kind: type[errors.KernelFault], text: str, **more: object) -> errors.K
     return caught.value
 
 
+TILE = "__shared__ float tile[4][8]; tile[i / 8][i % 8] = 0; __syncthreads(); "
+WORDS = "__shared__ double s[32]; int* p = reinterpret_cast<int*>(s); p[2 * i] = 0; __syncthreads(); s[i] = i; "
+NAN = "__int_as_float(0x7fffffff)"
+BOUNDS, ALIGNED, UNSET = (
+    errors.OutOfBoundsError,
+    errors.MisalignedError,
+    errors.UninitialisedReadError,
+)
+# The mistake, and what of its place and words is told.
+MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
+    (BOUNDS, "x[i - 1] = 1;", {"thread": (0, 0, 0), "index": -1}, ""),
+    (BOUNDS, "o[i + 16] = 1;", {}, "so do 15 more threads"),
+    (BOUNDS, "__shared__ float s[16]; s[i] = 1;", {"array": "s"}, ""),
+    (BOUNDS, "int a[4]; a[i] = 1;", {"array": "a"}, ""),
+    (BOUNDS, "extern __shared__ int d[]; d[i + 1] = 1;", {"array": "d"}, ""),
+    (BOUNDS, "float* p = nullptr; x[i] = *p;", {}, "null"),
+    (BOUNDS, TILE + "x[i] = tile[i / 8][i % 8 + (i == 15)];", {}, "'tile'[1][8]"),
+    (BOUNDS, TILE + "tile[i / 8][i % 8 - (i == 16)] = 1;", {}, "'tile'[2][-1]"),
+    (BOUNDS, "int a[2][3] = {}; o[i] = a[0][n - 29];", {}, "'a'[0][3]"),
+    (BOUNDS, "struct S { int a[2]; int b; }; S s; s.b = 1; o[i] = s.a[n - 30];", {}, "'s'.a[2]"),
+    (BOUNDS, "int* p; { int a = 3; p = &a; } o[i] = *p;", {}, "is no more"),
+    (BOUNDS, "int* p; for (int j = 0; j < 2; j++) { int a[2] = {j, j}; p = a; } o[i] = p[1];", {}, "is no more"),
+    (BOUNDS, "int* p = &o[i]; if (i == 7) { int a; p = &a; } *p = 1;", {}, "is no more"),
+    (BOUNDS, "o[i] = *escape(i);", {}, "is no more"),
+    # The even lanes' is gone first, then that of the odd ones.
+    *((BOUNDS, f"int* p; for (int j = 0; j < 2; j++) if (i % 2 == j) {{ int a = j; p = &a; }} if (i % 2 == {j}) o[i] = *p;",
+       {}, "is no more") for j in (0, 1)),
+    (ALIGNED, "float4 v = *reinterpret_cast<float4*>(x + i); o[i] = v.x;", {"thread": (1, 0, 0)}, ""),
+    (ALIGNED, "x[i] = reinterpret_cast<float*>(reinterpret_cast<char*>(x) + 2)[i & 7];", {"array": "x", "index": 2}, ""),
+    (UNSET, "float a; x[i] = a;", {"array": "a", "index": None}, ""),
+    (UNSET, "float a; if (i > 3) a = 1; x[i] = a;", {"array": "a"}, ""),
+    (UNSET, "float a[4]; a[0] = 1; x[i] = a[i & 1];", {"array": "a", "index": 1}, ""),
+    (UNSET, "__shared__ float s[64]; s[i] = 1; __syncthreads(); x[i] = s[i + 32];", {"array": "s", "index": 32}, ""),
+    (UNSET, "int c; c++; o[i] = c;", {"array": "c"}, ""),
+    (UNSET, "float4 v; v.x = 1; float4* p = &v; x[i] = p->y;", {"array": "v", "index": 1}, ""),
+    (UNSET, "float2 v; v.x = 1; x[i] = v.y;", {}, "'v.y'"),
+    (UNSET, "float2 v; v.x = 1; if (i) v.y = 1; x[i] = v.y;", {}, ""),
+    (UNSET, "float2 v, w; w = v; x[i] = w.x;", {}, ""),
+    (UNSET, "o[i] = forgets(i);", {}, ""),
+    (errors.BarrierError, "if (i < 20) { x[i] = 1;\n__syncthreads(); }", {"thread": (20, 0, 0), "line": 5}, ""),
+    (errors.BarrierError, "if (i < 20) __syncthreads(); else __syncthreads();", {}, ""),
+    (errors.WarpError, "if (i < 16) x[i] = __shfl_sync(0xffff, x[i], i + 16);", {}, ""),
+    (errors.WarpError, "__syncwarp(0xffff);", {"thread": (16, 0, 0)}, ""),
+    (errors.WarpError, "x[i] = __shfl_sync(0xffff, x[i], 0);", {"thread": (16, 0, 0)}, ""),
+    (errors.DivisionByZeroError, "o[i] = n / (i - 3);", {"thread": (3, 0, 0)}, ""),
+    (errors.DivisionByZeroError, "o[i] = n % (n - 32);", {}, ""),
+    (errors.DeviceAssertError, "assert(i < 5);", {"thread": (5, 0, 0)}, ""),
+    (errors.KernelFault, "if (i == 7) __trap();", {}, ""),
+    *((errors.RaceError, text, {}, "") for text in [
+        "__shared__ float s[32]; s[i] = x[i]; x[i] = s[31 - i];",
+        "__shared__ int v; v = i; o[i] = v;",
+        "__shared__ int v; if (i == 0) v = 1; o[i] = v;",
+        "__shared__ int c; if (i == 0) c = 0; __syncthreads(); atomicAdd(&c, 1); o[i] = c;",
+        "__shared__ int c; if (i == 0) c = 0; atomicAdd(&c, 1);",
+        "x[0] = i;", "o[i] = o[(i + 1) % n] + 1;", "o[0] += 1;", "x[i / 2] = x[i];",
+        "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i ^ 1];",
+        "if (i < 16) x[i] = 1; else x[i - 16] = 2;",
+        "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; s[i] += v;",
+        "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; for (int j = i; j < n; j += 32) x[j] = x[j] + v;",
+        WORDS + "o[i] = p[(2 * i + 2) % 64];", WORDS + "o[i] = p[(2 * i + 3) % 64];",
+        f"x[0] = i ? {NAN} : 1.0f;", f"x[0] = i ? 1.0f : {NAN};",
+    ]),
+]  # fmt: skip
+BEFORE = """__device__ int* escape(int a) { int b = a; return &b; }
+__device__ int forgets(int a) { if (a > 3) return 1; }
+"""
+
+
+@pytest.mark.parametrize(("kind", "text", "place", "words"), MISTAKES)
+def test_a_mistake_is_an_error_that_says_where(
+    kind: type[errors.KernelFault], text: str, place: dict[str, object], words: str
+) -> None:
+    error = fault(kind, text, before=BEFORE)
+    assert {name: getattr(error.site, name) for name in place} == place
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if (i < 31) x[i + 1] = 1; o[i < 0 ? i - 1 : i] += 1;",
+        TILE + "x[i] = tile[i / 8][i % 8]; float* flat = &tile[0][0]; x[i] = flat[i]; float* end = &tile[1][8]; x[i] += end[-1 - i % 8];",
+        "x[i] = *reinterpret_cast<float*>(reinterpret_cast<char*>(x) + 4 * i) + 1;",
+        "float2 v; v.x = 1; x[i] = v.x; v.y = 2; x[i] += v.y; float2 w = v; x[i] += w.x;",
+        "float4 v; v.x = i; float4 w = v; x[i] = w.x;",
+        "float a; if (i > 3) a = 1; else a = 2; x[i] = a; int b; for (int j = 0; j < 2; j++) b = j; o[i] = b;",
+        "if (i > 20) return; __syncthreads(); x[i] = 1;",
+        "__syncwarp(0xffffffff);",
+        "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); x[i] = s[31 - i];",
+        "__shared__ float s[32]; s[i] = x[i]; __syncthreads(); x[i] = s[31 - i];",
+        "x[0] = 1;",  # all write the same
+        "x[0] = sqrtf(-1.0f - i);",  # and one NaN is like another
+        "atomicAdd(&o[0], 1);",
+        "o[i] = o[i] + 1; o[i] = o[i] * 2;",
+        "int t = o[(i + 1) % n]; __syncthreads(); o[i] = t;",
+        "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i];",
+        "__shared__ volatile float s[32]; s[i] = 1; s[i] += s[(i + 16) % 32];",
+        "if (i < 16) { __syncwarp(0xffff); o[i] = 1; } else o[i] = 2;",
+        "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; __syncwarp(); s[i] += v;",
+        "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; __syncthreads(); for (int j = i; j < n; j += 32) x[j] = x[j] + v;",
+        WORDS + "o[i] = p[2 * i] + p[2 * i + 1];",
+    ],
+)  # fmt: skip
+def test_no_false_alarm(text: str) -> None:
+    body(text)
+
+
 class TestBounds:
     def test_global_read_names_everything(self) -> None:
         source = """extern "C" __global__
@@ -47,48 +154,6 @@ void relu(float* x, int n) {
         )
         assert (site.array, site.index, site.bound) == ("x", 64, 64)
         assert "line 4: if (i <= n)" in str(caught.value)
-
-    def test_negative_index(self) -> None:
-        site = fault(errors.OutOfBoundsError, "x[i - 1] = 1;").site
-        assert (site.thread, site.index) == ((0, 0, 0), -1)
-
-    def test_count_of_offenders(self) -> None:
-        assert "so do 15 more threads" in str(fault(errors.OutOfBoundsError, "o[i + 16] = 1;"))
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "__shared__ float s[16]; s[i] = 1;",
-            "int a[4]; a[i] = 1;",
-            "extern __shared__ int d[]; d[i + 1] = 1;",
-        ],
-    )
-    def test_shared_and_local(self, text: str) -> None:
-        fault(errors.OutOfBoundsError, text)
-
-    def test_only_threads_that_execute_count(self) -> None:
-        body("if (i < 31) x[i + 1] = 1; o[i < 0 ? i - 1 : i] += 1;")
-
-    def test_null(self) -> None:
-        assert "null" in str(fault(errors.OutOfBoundsError, "float* p = nullptr; x[i] = *p;"))
-
-    TILE = "__shared__ float tile[4][8]; tile[i / 8][i % 8] = 0; __syncthreads(); "
-
-    @pytest.mark.parametrize(
-        ("text", "named"),
-        [
-            (TILE + "x[i] = tile[i / 8][i % 8 + (i == 15)];", "'tile'[1][8]"),
-            (TILE + "tile[i / 8][i % 8 - (i == 16)] = 1;", "'tile'[2][-1]"),
-            ("int a[2][3] = {}; o[i] = a[0][n - 29];", "'a'[0][3]"),
-            ("struct S { int a[2]; int b; }; S s; s.b = 1; o[i] = s.a[n - 30];", "'s'.a[2]"),
-        ],
-    )
-    def test_an_index_stays_in_its_row(self, text: str, named: str) -> None:
-        assert named in str(fault(errors.OutOfBoundsError, text))
-
-    def test_rows_that_are_kept_to(self) -> None:
-        whole = "float* flat = &tile[0][0]; x[i] = flat[i]; float* end = &tile[1][8]; x[i] += end[-1 - i % 8];"
-        body(self.TILE + "x[i] = tile[i / 8][i % 8];" + whole)
 
     def test_elements_are_called_as_in_the_source(self) -> None:
         source = (
@@ -109,42 +174,11 @@ void relu(float* x, int n) {
                 )
             assert named in str(caught.value)
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "int* p; { int a = 3; p = &a; } o[i] = *p;",
-            "int* p; for (int j = 0; j < 2; j++) { int a[2] = {j, j}; p = a; } o[i] = p[1];",
-            "int* p = &o[i]; if (i == 7) { int a; p = &a; } *p = 1;",
-            "o[i] = *escape(i);",
-            # The even lanes' is gone first, then that of the odd ones.
-            "int* p; for (int j = 0; j < 2; j++) if (i % 2 == j) { int a = j; p = &a; } if (i % 2 == 0) o[i] = *p;",
-            "int* p; for (int j = 0; j < 2; j++) if (i % 2 == j) { int a = j; p = &a; } if (i % 2 == 1) o[i] = *p;",
-        ],
-    )
-    def test_a_pointer_to_what_is_no_more(self, text: str) -> None:
-        before = "__device__ int* escape(int a) { int b = a; return &b; }"
-        assert "is no more" in str(fault(errors.OutOfBoundsError, text, before=before))
-
     def test_a_pointer_within_the_life_of_what_it_points_to(self) -> None:
         text = "int s = 0; for (int j = 0; j < 3; j++) { int a = j; int* p = &a; *p += 1; s += a; } o[i] = s;"
         assert body(text)[1].tolist() == [6] * 32
         before = "__device__ void half(int* p) { int b = *p / 2; int* q = &b; *p = *q; }"
         assert body("int a = 4; half(&a); half(&a); o[i] = a;", before=before)[1][0] == 1
-
-    def test_misaligned(self) -> None:
-        site = fault(
-            errors.MisalignedError, "float4 v = *reinterpret_cast<float4*>(x + i); o[i] = v.x;"
-        ).site
-        assert site.thread == (1, 0, 0)
-
-    def test_misaligned_by_its_start(self) -> None:
-        text = "x[i] = reinterpret_cast<float*>(reinterpret_cast<char*>(x) + 2)[i & 7];"
-        site = fault(errors.MisalignedError, text).site
-        assert (site.array, site.index) == ("x", 2)
-
-    def test_bytes_that_add_up_to_whole_elements_are_aligned(self) -> None:
-        x = body("x[i] = *reinterpret_cast<float*>(reinterpret_cast<char*>(x) + 4 * i) + 1;")[0]
-        assert x.tolist() == [k + 1 for k in range(32)]
 
     def test_read_only(self) -> None:
         fixed = memory(np.zeros(32, np.float32))
@@ -155,34 +189,6 @@ void relu(float* x, int n) {
 
 
 class TestUninitialised:
-    @pytest.mark.parametrize(
-        ("text", "array", "index"),
-        [
-            ("float a; x[i] = a;", "a", None),
-            ("float a; if (i > 3) a = 1; x[i] = a;", "a", None),
-            ("float a[4]; a[0] = 1; x[i] = a[i & 1];", "a", 1),
-            ("__shared__ float s[64]; s[i] = 1; __syncthreads(); x[i] = s[i + 32];", "s", 32),
-            ("int c; c++; o[i] = c;", "c", None),
-            ("float4 v; v.x = 1; float4* p = &v; x[i] = p->y;", "v", 1),
-        ],
-    )
-    def test_variables(self, text: str, array: str, index: int | None) -> None:
-        site = fault(errors.UninitialisedReadError, text).site
-        assert (site.array, site.index) == (array, index)
-
-    def test_each_half_of_a_vector_counts(self) -> None:
-        error = fault(errors.UninitialisedReadError, "float2 v; v.x = 1; x[i] = v.y;")
-        assert "'v.y'" in str(error)
-        fault(errors.UninitialisedReadError, "float2 v; v.x = 1; if (i) v.y = 1; x[i] = v.y;")
-        fault(errors.UninitialisedReadError, "float2 v, w; w = v; x[i] = w.x;")
-        body("float2 v; v.x = 1; x[i] = v.x; v.y = 2; x[i] += v.y; float2 w = v; x[i] += w.x;")
-        body("float4 v; v.x = i; float4 w = v; x[i] = w.x;")
-
-    def test_assigned_on_every_path_is_fine(self) -> None:
-        body(
-            "float a; if (i > 3) a = 1; else a = 2; x[i] = a; int b; for (int j = 0; j < 2; j++) b = j; o[i] = b;"
-        )
-
     AGGREGATED = "int r; if (i == 5) r = atomicAdd(&o[0], 32); r = __shfl_sync(0xffffffff, r, %d); x[i] = r + i;"
 
     def test_a_shuffle_reads_only_in_the_lane_that_is_asked(self) -> None:
@@ -204,10 +210,6 @@ class TestUninitialised:
         program.launch("k", (1, 1, 1), (32, 1, 1), [fresh, out, 1])
         assert fresh.fully_initialised
         assert out.initialised.all()
-
-    def test_missing_return(self) -> None:
-        before = "__device__ int f(int a) { if (a > 3) return 1; }"
-        fault(errors.UninitialisedReadError, "o[i] = f(i);", before=before)
 
     @pytest.mark.parametrize(
         "text", ["atomicAdd(&o[3], 1);", "o[3] = atomicExch(&o[3], 1);", "atomicCAS(&o[3], 0, 1);"]
@@ -237,82 +239,20 @@ class TestRaces:
             launch(REDUCE % present, "total", 1, 128, x, out, 128)
         assert caught.value.site.array == "s"
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "__shared__ float s[32]; s[i] = x[i]; x[i] = s[31 - i];",
-            "__shared__ int v; v = i; o[i] = v;",
-            "__shared__ int v; if (i == 0) v = 1; o[i] = v;",
-            "__shared__ int c; if (i == 0) c = 0; __syncthreads(); atomicAdd(&c, 1); o[i] = c;",
-            "__shared__ int c; if (i == 0) c = 0; atomicAdd(&c, 1);",
-            "x[0] = i;",
-            "o[i] = o[(i + 1) % n] + 1;",
-            "o[0] += 1;",
-            "x[i / 2] = x[i];",
-            "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i ^ 1];",
-            "if (i < 16) x[i] = 1; else x[i - 16] = 2;",
-            "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; s[i] += v;",
-            (
-                "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; "
-                "for (int j = i; j < n; j += 32) x[j] = x[j] + v;"
-            ),
-        ],
-    )
-    def test_within_a_block(self, text: str) -> None:
-        fault(errors.RaceError, text)
-
     def test_the_cure_is_a_barrier_of_those_who_race(self) -> None:
         text = "__shared__ int s[64]; s[i] = i; o[i % 32] = s[i ^ %d];"
         assert "without a __syncwarp()" in str(fault(errors.RaceError, text.replace("%d", "1")))
         several = str(fault(errors.RaceError, text.replace("%d", "1"), threads=64))
         assert "without a __syncthreads() between them" in several
         assert "in one warp, for which __syncwarp() is enough" in several
-        text = "__shared__ int s[64]; s[i] = i; if (i < 32) o[i] = s[i ^ 32];"
+        text = "__shared__ int s[64]; s[i] = i; __syncwarp(); if (i < 32) o[i] = s[i ^ 32];"
         assert "without a __syncthreads()" in str(fault(errors.RaceError, text, threads=64))
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); x[i] = s[31 - i];",
-            "__shared__ float s[32]; s[i] = x[i]; __syncthreads(); x[i] = s[31 - i];",
-            "x[0] = 1;",  # all write the same
-            "atomicAdd(&o[0], 1);",
-            "o[i] = o[i] + 1; o[i] = o[i] * 2;",
-            "int t = o[(i + 1) % n]; __syncthreads(); o[i] = t;",
-            "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i];",
-            "__shared__ volatile float s[32]; s[i] = 1; s[i] += s[(i + 16) % 32];",
-            "if (i < 16) { __syncwarp(0xffff); o[i] = 1; } else o[i] = 2;",
-            (
-                "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; "
-                "__syncwarp(); s[i] += v;"
-            ),
-            (
-                "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; __syncthreads(); "
-                "for (int j = i; j < n; j += 32) x[j] = x[j] + v;"
-            ),
-        ],
-    )
-    def test_no_false_alarm(self, text: str) -> None:
-        body(text)
-
-    WORDS = "__shared__ double s[32]; int* p = reinterpret_cast<int*>(s); p[2 * i] = 0; __syncthreads();"
-
-    def test_a_wide_element_is_all_of_its_words(self) -> None:
-        body(f"{self.WORDS} s[i] = i; o[i] = p[2 * i] + p[2 * i + 1];")
-        for word in (2, 3):
-            fault(errors.RaceError, f"{self.WORDS} s[i] = i; o[i] = p[(2 * i + {word}) % 64];")
 
     def test_an_element_is_the_same_by_whatever_pointer(self) -> None:
         text = "__shared__ int s[40]; s[i] = 0; if (i < 8) s[i + 32] = 0; __syncthreads(); int* p = s + 8; p[i] = i;"
         assert body(f"{text} o[i] = s[i + 8];")[1].tolist() == list(range(32))
         error = fault(errors.RaceError, f"{text} o[i] = i < 31 ? s[i + 9] : 0;")
         assert error.site.index == 9
-
-    def test_to_write_the_same_is_no_race_and_a_nan_is_the_same_as_a_nan(self) -> None:
-        nan = "__int_as_float(0x7fffffff)"
-        assert np.isnan(body("x[0] = sqrtf(-1.0f - i);")[0][0])
-        fault(errors.RaceError, f"x[0] = i ? {nan} : 1.0f;")
-        fault(errors.RaceError, f"x[0] = i ? 1.0f : {nan};")
 
     def test_a_function_has_one_shared_array_for_all_its_calls(self) -> None:
         before = """__device__ float total(float v) { __shared__ float s[32]; s[threadIdx.x] = v; __syncthreads();
@@ -322,11 +262,6 @@ class TestRaces:
         assert x[0] == 96.0
         assert result.counts.shared_bytes == 128 + 128
         assert fault(errors.RaceError, text, before=before % "").site.array == "s"
-
-    def test_a_warp_barrier_does_not_order_other_warps(self) -> None:
-        source = HEAD + "__shared__ float s[64]; s[i] = x[i]; __syncwarp(); x[i] = s[63 - i]; }"
-        with pytest.raises(errors.RaceError):
-            launch(source, "k", 1, 64, np.zeros(64, np.float32), np.zeros(1, np.int32), 1)
 
     @pytest.mark.parametrize("lanes", [64, 32768])
     @pytest.mark.parametrize(
@@ -383,15 +318,8 @@ class TestRaces:
 
 
 class TestBarriersAndWarps:
-    def test_divergent_barrier(self) -> None:
-        site = fault(errors.BarrierError, "if (i < 20) { x[i] = 1;\n__syncthreads(); }").site
-        assert (site.thread, site.line) == ((20, 0, 0), 3)
-
-    def test_barriers_on_both_sides_are_two_barriers(self) -> None:
-        fault(errors.BarrierError, "if (i < 20) __syncthreads(); else __syncthreads();")
-
-    def test_threads_that_have_left_do_not_count(self) -> None:
-        body("if (i > 20) return; __syncthreads(); x[i] = 1;")
+    def test_shuffle_from_a_lane_that_no_thread_has(self) -> None:
+        fault(errors.WarpError, "x[i] = __shfl_down_sync(0xffffffff, x[i], 20);", threads=24)
 
     def test_blocks_may_differ(self) -> None:
         source = (
@@ -400,10 +328,6 @@ class TestBarriersAndWarps:
         )
         result = launch(source, "k", 4, 32, np.zeros(128, np.float32), np.zeros(1, np.int32), 1)
         assert result.counts.barriers == 10
-
-    def test_shuffle_from_an_absent_lane(self) -> None:
-        fault(errors.WarpError, "if (i < 16) x[i] = __shfl_sync(0xffff, x[i], i + 16);")
-        fault(errors.WarpError, "x[i] = __shfl_down_sync(0xffffffff, x[i], 20);", threads=24)
 
     COLLECTIVES = (
         "o[i] = __ballot_sync(0xffffffff, 1);",
@@ -424,30 +348,8 @@ class TestBarriersAndWarps:
         body(f"if (i > 15) return; {text}")
         body(text, threads=24)
 
-    def test_a_warp_barrier_that_does_not_name_its_caller(self) -> None:
-        assert fault(errors.WarpError, "__syncwarp(0xffff);").site.thread == (16, 0, 0)
-        body("__syncwarp(0xffffffff);")
-
-    def test_caller_missing_in_the_mask(self) -> None:
-        assert fault(errors.WarpError, "x[i] = __shfl_sync(0xffff, x[i], 0);").site.thread == (
-            16,
-            0,
-            0,
-        )
-
 
 class TestOthers:
-    def test_division_by_zero(self) -> None:
-        site = fault(errors.DivisionByZeroError, "o[i] = n / (i - 3);").site
-        assert site.thread == (3, 0, 0)
-        fault(errors.DivisionByZeroError, "o[i] = n % (n - 32);")
-
-    def test_assert(self) -> None:
-        assert fault(errors.DeviceAssertError, "assert(i < 5);").site.thread == (5, 0, 0)
-
-    def test_trap(self) -> None:
-        fault(errors.KernelFault, "if (i == 7) __trap();")
-
     def test_a_kernel_that_never_ends(self) -> None:
         program = compile_source(HEAD + "while (n > 0) o[i] += 1; }")
         args = [memory(np.zeros(32, np.float32)), memory(np.zeros(32, np.int32)), 32]

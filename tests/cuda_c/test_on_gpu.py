@@ -13,11 +13,10 @@ import pytest
 
 from asyncgpu_tutor.cuda_c import compile_source
 
-from .corpus import CASES, Case, source
+from .corpus import CASES, Case, arguments, source
 from .generate import HELPERS, THREADS, kernel
 from .gpu import INEXACT, UNORDERED, nvrtc, on_gpu
 from .support import launch
-from .test_corpus import arguments
 from .test_differential import BLOCKS
 from .test_differential import arguments as random_arguments
 

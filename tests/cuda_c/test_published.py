@@ -8,7 +8,7 @@ import pytest
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.cuda_c import compile_source, device_code, for_compiler, read_signature
 
-from .support import HEAD, floats, ints, launch
+from .support import HEAD, floats, launch
 
 PUBLISHED = r"""
 #include <cstdio>
@@ -156,24 +156,6 @@ def test_the_signature_of_a_published_kernel() -> None:
 
 
 class TestNames:
-    @pytest.mark.parametrize(
-        ("expression", "value"),
-        [
-            ("INT_MAX", 2**31 - 1),
-            ("INT_MIN", -(2**31)),
-            ("(int)(UINT_MAX >> 1)", 2**31 - 1),
-            ("sizeof(uint8_t) + sizeof(int16_t) + sizeof(uint) + sizeof(int64_t)", 1 + 2 + 4 + 8),
-            ("(uint8_t)300 + (int8_t)200", 44 - 56),
-            ("LLONG_MAX > UINT32_MAX", 1),
-            ("isinf(INFINITY) && isnan(NAN) && -INFINITY < -FLT_MAX", 1),
-            ("(int)umin(3u, 5u) + (int)umax(3u, 5u)", 8),
-            ("(int)llmin(-3ll, 5ll) + (int)llmax(-3ll, 5ll)", 2),
-            ("(int)ullmin(3ull, 5ull) + (int)ullmax(3ull, 5ull)", 8),
-        ],
-    )  # fmt: skip
-    def test_integers(self, expression: str, value: int) -> None:
-        assert ints(expression) == [value] * 32
-
     def test_floats(self) -> None:
         for name, value in (("M_PI", np.pi), ("FLT_MAX", np.finfo(np.float32).max),
                             ("FLT_MIN", np.finfo(np.float32).tiny),

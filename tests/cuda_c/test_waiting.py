@@ -7,6 +7,7 @@ import pytest
 
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.cuda_c import Limits
+from tests.cuda_c import test_cooperative_groups
 from tests.cuda_c.support import launch
 
 LOCK = """
@@ -189,7 +190,7 @@ class TestDominoScan:
         assert "the other one begins only when" in str(caught.value)
 
 
-GRID = """
+MEET = """
 __device__ void meet(int* count, int goal) {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -199,25 +200,14 @@ __device__ void meet(int* count, int goal) {
     }
     __syncthreads();
 }
-extern "C" __global__ void smooth(float* a, float* b, int* count, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    for (int step = 0; step < 4; step++) {
-        float l = i > 0 ? a[i - 1] : 0.0f, r = i < n - 1 ? a[i + 1] : 0.0f;
-        b[i] = l + r;
-        meet(count, (step + 1) * gridDim.x);
-        float* c = a; a = b; b = c;
-    }
-}"""
+"""
+GRID = MEET + test_cooperative_groups.GRID.replace("b, int n", "b, int* count, int n").replace(
+    "grid.sync()", "meet(count, (step + 1) * gridDim.x)"
+)
 
 
-def smooth(source: str, **limits: int) -> tuple[list[float], list[float]]:
-    a = np.random.default_rng(5).integers(0, 9, 128).astype(np.float32)
-    want = a.copy()
-    for _ in range(4):
-        want = np.append(0, want[:-1]) + np.append(want[1:], 0)
-    launch(source, "smooth", 4, 32, a, np.zeros(128, np.float32), np.zeros(1, np.int32), 128,
-           limits=Limits(**limits))  # fmt: skip
-    return a.tolist(), want.tolist()
+def smooth(source: str, **limits: int) -> bool:
+    return test_cooperative_groups.smooth(source, np.zeros(1, np.int32), **limits)
 
 
 class TestMembers:
@@ -278,8 +268,7 @@ class TestRing:
 class TestGridBarrier:
     @pytest.mark.parametrize("lanes", [32, 64, 16384])
     def test_stencil(self, lanes: int) -> None:
-        found, right = smooth(GRID, batch_lanes=lanes)
-        assert found == right
+        assert smooth(GRID, batch_lanes=lanes)
 
     def test_without_the_barrier_it_is_a_race(self) -> None:
         with pytest.raises(errors.RaceError):

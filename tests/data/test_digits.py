@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-from difflib import SequenceMatcher
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -42,17 +40,6 @@ def test_the_file_is_the_one_that_the_card_describes(card: str):
     assert hashlib.sha256(pixels.tobytes()).hexdigest() in card
     # Counts per digit that UCI gives for its test part.
     assert np.bincount(labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
-
-
-def test_each_sheet_has_the_same_digits_in_the_same_order():
-    text = "".join(map(str, stored("labels")))
-    first, differing = text[: SHEETS[1]], 0
-    for start, end in pairwise(SHEETS):
-        edits = SequenceMatcher(None, first, text[start:end], autojunk=False).get_opcodes()
-        assert {kind for kind, *_ in edits} <= {"equal", "delete", "replace"}
-        assert 130 - (end - start) <= 8
-        differing += sum(b - a for kind, a, b, *_ in edits if kind == "replace")
-    assert differing == 1
 
 
 def test_the_split_goes_by_sheet_and_uses_no_sample_twice():

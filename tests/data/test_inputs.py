@@ -12,12 +12,7 @@ from asyncgpu_tutor.errors import ArrayShapeError
 def test_the_seeds_printed_values_come_out():
     inputs = seed_inputs()
     scores = reference_forward(inputs.batches, inputs.w0, inputs.w1)
-    expected = {
-        0: [0.00208, 0.0],
-        1: [0.0, 0.0],
-        2: [0.0, 0.00108, 0.00244],
-        3: [0.00244, 0.0025],
-    }
+    expected = {0: [0.00208, 0.0], 1: [0.0, 0.0], 2: [0.0, 0.00108, 0.00244], 3: [0.00244, 0.0025]}
     for batch, first in expected.items():
         np.testing.assert_allclose(scores[batch, : len(first)], first, atol=1e-8)
 
@@ -57,13 +52,10 @@ def test_reference_forward_does_not_round_to_float32():
 @pytest.mark.parametrize(
     ("x", "w0", "w1"),
     [
-        ((4,), (4, 4), (4,)),
-        ((4, 3), (4, 4), (4,)),
-        ((4, 4), (4, 4), (3,)),
-        ((4, 4), (4, 4), (4, 1)),
+        ((4,), (4, 4), (4,)), ((4, 3), (4, 4), (4,)), ((4, 4), (4, 4), (3,)), ((4, 4), (4, 4), (4, 1)),
         ((4, 4), (4,), (4,)),
     ],
-)
+)  # fmt: skip
 def test_shapes_that_do_not_fit_are_named(x: tuple[int], w0: tuple[int], w1: tuple[int]):
     with pytest.raises(ArrayShapeError) as caught:
         reference_forward(np.ones(x), np.ones(w0), np.ones(w1))

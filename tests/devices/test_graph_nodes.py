@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -21,11 +22,12 @@ N = 64
 
 
 @pytest.fixture(params=["sim", pytest.param("cuda", marks=pytest.mark.gpu)])
-def seeing(request: pytest.FixtureRequest) -> Device:
-    """A device whose recordings see the nodes of a graph."""
+def seeing(request: pytest.FixtureRequest) -> Iterator[Device]:
+    """A device whose recordings see the nodes of a graph, as the current one."""
     if request.param == "cuda":
         pytest.importorskip("cupti")
-    return open_or_skip(str(request.param))
+    with agt.using(open_or_skip(str(request.param))) as device:
+        yield device
 
 
 def arm(number: int) -> DeviceOp[Any]:
@@ -66,8 +68,7 @@ OVERLAP_US = 2.0
 
 
 def test_each_node_is_a_span_of_its_own(seeing: Device) -> None:
-    with agt.using(seeing):
-        trace = launched()
+    trace = launched()
     spans = trace.device_spans
     assert [span.name for span in spans] == WORK * 2
     assert [span.detail["node"] for span in spans] == list(range(2 * len(WORK)))
@@ -80,8 +81,7 @@ def test_each_node_is_a_span_of_its_own(seeing: Device) -> None:
 
 
 def test_the_host_makes_one_call_and_no_node_comes_before_it(seeing: Device) -> None:
-    with agt.using(seeing):
-        trace = launched()
+    trace = launched()
     (call,) = (span for span in trace if span.kind == "call")
     assert call.name == "launch graph arms"
     for span in trace.device_spans:
@@ -92,8 +92,7 @@ def test_the_host_makes_one_call_and_no_node_comes_before_it(seeing: Device) -> 
 def test_branches_have_lanes_of_their_own_in_each_of_which_there_is_an_order(
     seeing: Device,
 ) -> None:
-    with agt.using(seeing):
-        trace = launched(times=2)
+    trace = launched(times=2)
     spans = trace.device_spans
     first, second = spans[: 2 * len(WORK)], spans[2 * len(WORK) :]
     (one, other), (one_again, other_again) = by_arm(first), by_arm(second)
@@ -112,8 +111,7 @@ def test_branches_have_lanes_of_their_own_in_each_of_which_there_is_an_order(
 
 
 def test_who_waits_for_the_stream_waits_for_all_branches(seeing: Device) -> None:
-    with agt.using(seeing):
-        trace = launched()
+    trace = launched()
     (wait,) = (span for span in trace if span.kind == "wait")
     last = {nodes[-1].id for nodes in by_arm(trace.device_spans)}
     assert last <= set(wait.after)

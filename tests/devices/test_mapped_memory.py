@@ -11,6 +11,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import SimDevice
 
 # Bounded, so that a mistake in a test costs a GPU seconds, and not its life.
 BOUND = 20_000_000
@@ -199,31 +200,26 @@ __global__ void pong(int n, int* box, int* flag, int* sum) {{
 }}"""
 
 
-def pipeline(first: str, *, same_stream: bool = False, producer: str = PRODUCE) -> int:
-    """A producer and a consumer on two streams, of which one is launched first."""
-    n = 12
-    one, two = agt.create_stream(), agt.create_stream()
-    if same_stream:
-        two = one
+def pair(n: int, consume: str = CONSUME) -> tuple[Any, Any, agt.DeviceArray]:
+    """A producer and a consumer of `n` items, and what the consumer adds up."""
     data, flags, total = (agt.zeros((k,), np.int32).sync() for k in (n, n, 1))
     agt.synchronize()
-    make, take = agt.Kernel(producer), agt.Kernel(CONSUME)
-    ops = {
-        "produce": make(n, data.borrow(), flags.borrow(), grid=1, block=1),
-        "consume": take(n, data.borrow(), flags.borrow(), total.borrow(), grid=1, block=1),
-    }
-    second = next(name for name in ops if name != first)
-    ops[first].async_on(one)
-    ops[second].async_on(two)
-    one.synchronize()
-    two.synchronize()
-    return int(agt.d2h(total).sync()[0])
+    make, take = agt.Kernel(PRODUCE), agt.Kernel(consume)
+    return (
+        make(n, data.borrow(), flags.borrow(), grid=1, block=1),
+        take(n, data.borrow(), flags.borrow(), total.borrow(), grid=1, block=1),
+        total,
+    )
 
 
 class TestKernelsThatWaitForEachOther:
-    @pytest.mark.parametrize("first", ["produce", "consume"])
-    def test_producer_and_consumer(self, device: Device, first: str) -> None:
-        assert pipeline(first) == sum(k * k for k in range(12))
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_producer_and_consumer(self, device: Device, order: int) -> None:
+        produce, consume, total = pair(12)
+        for op in (produce, consume)[::order]:
+            op.async_on(agt.create_stream())
+        agt.synchronize()
+        assert agt.d2h(total).sync().tolist() == [sum(k * k for k in range(12))]
 
     def test_both_wait(self, device: Device) -> None:
         n = 9
@@ -236,66 +232,43 @@ class TestKernelsThatWaitForEachOther:
         agt.synchronize()
         assert agt.d2h(total).sync().tolist() == [sum(range(1, n + 1))]
 
-    def test_a_consumer_in_front_of_its_producer_waits_for_ever(self) -> None:
+    def test_a_consumer_in_front_of_its_producer_waits_for_ever(self, sim: Device) -> None:
         forever = f"if (++turns > {BOUND}u) {{ *sum = -1; return; }}"
         assert forever in CONSUME
-        n = 2
-        with agt.using("sim"):
-            data, flags, total = (agt.zeros((k,), np.int32).sync() for k in (n, n, 1))
-            take = agt.Kernel(CONSUME.replace(forever, ""))
-            op = take(n, data.borrow(), flags.borrow(), total.borrow(), grid=1, block=1)
-            make = agt.Kernel(PRODUCE)(n, data.borrow(), flags.borrow(), grid=1, block=1)
-            stream = agt.create_stream()
-            op.async_on(stream)
-            make.async_on(stream)
-            with pytest.raises(errors.DeadlockError, match="consume"):
-                stream.synchronize()
+        produce, consume, _ = pair(2, CONSUME.replace(forever, ""))
+        stream = agt.create_stream()
+        consume.async_on(stream)
+        produce.async_on(stream)
+        with pytest.raises(errors.DeadlockError, match="consume"):
+            stream.synchronize()
 
-    def test_and_gives_up_if_it_counts(self) -> None:
-        with agt.using("sim"):
-            agt.synchronize()
-            short = CONSUME.replace(str(BOUND), "40")
-            n = 2
-            data, flags, total = (agt.zeros((k,), np.int32).sync() for k in (n, n, 1))
-            agt.Kernel(short)(
-                n, data.borrow(), flags.borrow(), total.borrow(), grid=1, block=1
-            ).sync()
-            assert agt.d2h(total).sync().tolist() == [-1]
+    def test_and_gives_up_if_it_counts(self, sim: Device) -> None:
+        _, consume, total = pair(2, CONSUME.replace(str(BOUND), "40"))
+        consume.sync()
+        assert agt.d2h(total).sync().tolist() == [-1]
 
-    def test_a_consumer_that_fills_the_device_keeps_its_producer_out(self) -> None:
+    def test_kernels_that_do_not_wait_still_race(self, sim: Device) -> None:
+        looks = "while (atomicAdd(&flags[k], 0) == 0)"
+        produce, consume, _ = pair(2, CONSUME.replace(looks, "if (flags[k] == 0)"))
+        produce.async_on(agt.create_stream())
+        with pytest.raises(errors.StreamRaceError):
+            consume.async_on(agt.create_stream())
+
+    def test_a_consumer_that_fills_the_device_keeps_its_producer_out(self, sim: SimDevice) -> None:
         source = """__global__ void all_wait(int* flag) {
             while (atomicAdd(flag, 0) == 0) { __nanosleep(100); }
         }
         __global__ void set(int* flag) { atomicExch(flag, 1); }"""
-        with agt.using("sim"):
-            device = agt.current_device()
-            assert isinstance(device, agt.SimDevice)
-            places = device.spec.sms * 2
+        wait, release = agt.Kernel(source, "all_wait"), agt.Kernel(source, "set")
+        for blocks in (sim.spec.sms, 2 * sim.spec.sms):  # half of the device, and all of it
             flag = agt.zeros((1,), np.int32).sync()
             agt.synchronize()
-            one, two = agt.create_stream(), agt.create_stream()
-            wait, release = agt.Kernel(source, "all_wait"), agt.Kernel(source, "set")
-            wait(flag.borrow(), grid=places // 2, block=1024).async_on(one)
-            release(flag.borrow(), grid=1, block=1).async_on(two)
-            agt.synchronize()  # half of the device is free, so it goes well
-            flag = agt.zeros((1,), np.int32).sync()
-            agt.synchronize()
-            wait(flag.borrow(), grid=places, block=1024).async_on(one)
-            release(flag.borrow(), grid=1, block=1).async_on(two)
-            with pytest.raises(errors.DeadlockError, match="all_wait"):
+            wait(flag.borrow(), grid=blocks, block=1024).async_on(agt.create_stream())
+            release(flag.borrow(), grid=1, block=1).async_on(agt.create_stream())
+            if blocks == sim.spec.sms:
                 agt.synchronize()
-
-    def test_kernels_that_do_not_wait_still_race(self) -> None:
-        hasty = CONSUME.replace("while (atomicAdd(&flags[k], 0) == 0)", "if (flags[k] == 0)")
-        n = 2
-        with agt.using("sim"):
-            data, flags, total = (agt.zeros((k,), np.int32).sync() for k in (n, n, 1))
+        with pytest.raises(errors.DeadlockError, match="all_wait"):
             agt.synchronize()
-            take, make = agt.Kernel(hasty), agt.Kernel(PRODUCE)
-            op = take(n, data.borrow(), flags.borrow(), total.borrow(), grid=1, block=1)
-            make(n, data.borrow(), flags.borrow(), grid=1, block=1).async_on(agt.create_stream())
-            with pytest.raises(errors.StreamRaceError):
-                op.async_on(agt.create_stream())
 
     def test_an_interrupt_ends_one_that_looks_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from asyncgpu_tutor.cuda_c import Execution

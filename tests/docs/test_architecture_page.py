@@ -60,11 +60,3 @@ def test_there_are_eighteen_laws_each_with_who_holds_it() -> None:
     assert numbers == [str(number) for number in range(1, 19)]
     unheld = [n for n, text in zip(numbers, texts, strict=True) if "`tests/" not in text]
     assert unheld == []
-
-
-def test_each_row_of_where_is_what_has_a_path() -> None:
-    table = PAGE.partition("\n## Where is what\n")[2].partition("\n## ")[0]
-    rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
-
-    assert len(rows) > 12
-    assert [row for row in rows if not re.search(r"`[\w/]+\.(py|md)`|`[\w/]+/`", row)] == []

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import asyncgpu_tutor as agt
 from asyncgpu_tutor import errors
 from tests.tools import tool as load
 
@@ -51,21 +49,3 @@ def test_every_error_of_a_device_is_on_the_page() -> None:
 
 def test_a_program_without_an_error_is_noticed() -> None:
     assert TOOL.message("agt.ones(3).sync()").startswith("nothing")
-
-
-def test_what_the_page_says_of_contraction() -> None:
-    source = """
-    extern "C" __global__ void rest(const float* x, float* y) {
-        y[threadIdx.x] = x[threadIdx.x] * x[threadIdx.x] - y[threadIdx.x];
-    }"""
-    x = np.full(32, 1 + 2**-12, np.float32)
-
-    def rest(contract: bool) -> np.ndarray:
-        kernel = agt.Kernel(source, contract=contract)
-        return kernel(agt.h2d(x), agt.h2d(x * x).partition(32)).output().to_host().sync()
-
-    with agt.using("sim"), agt.microscope() as apart:
-        assert (rest(contract=False) == 0).all()
-    with agt.using("sim"), agt.microscope() as fused:
-        assert (rest(contract=True) != 0).all()
-    assert [k.flops for k in apart.kernels] == [k.flops for k in fused.kernels] == [64]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -148,32 +147,8 @@ extern "C" __global__ void fused(const float* x, const float* w0, const float* w
 """
 
 
-def _named(op: Any) -> Any:
-    return op.named("mine")
-
-
-def _zipped(op: Any) -> Any:
-    return agt.zip(op, agt.value(0))
-
-
-def _first(pair: Any) -> Any:
-    return pair[0]
-
-
-def _blocks(n: int, threads: int) -> Any:
-    return np.int64(-(-n // threads))
-
-
-def _bound(trace: Any) -> Any:
-    return np.float32(solved("05-when-it-pays")(trace))
-
-
 async def _gathered(first: Any, second: Any) -> Any:
     return await asyncio.gather(first.schedule(), second.schedule())
-
-
-async def _overlapped(first: Any, second: Any) -> Any:
-    return await agt.overlap(first, second)
 
 
 async def _job_among_tasks(trips: Any, job: Any) -> Any:
@@ -265,10 +240,6 @@ def _download_named(array: Any) -> Any:
     return agt.value(array).and_then_with_context(d2h).named("mine")
 
 
-def _by_output(x: Any) -> Any:
-    return agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256)).output().to_host()
-
-
 def _job_in_between(load: Any, fetch: Any, job: Any, stream: Any) -> Any:
     load.async_on(stream)
     job()
@@ -299,15 +270,6 @@ def _by_default(x: Any, factors: Any, scaled: Any) -> Any:
     )
 
 
-def _from_one_upload(x: Any, factors: Any, scaled: Any) -> Any:
-    source = agt.h2d(x).shared()
-
-    def one(factor: float) -> Any:
-        return source.and_then(agt.dup).last().and_then(partial(scaled, factor=factor)).to_host()
-
-    return agt.overlap(*[one(factor) for factor in factors])
-
-
 def _kept_in_a_closure(x: Any, add: Any) -> Any:
     n = x.size
 
@@ -316,10 +278,6 @@ def _kept_in_a_closure(x: Any, add: Any) -> Any:
         return positive.and_then(lambda p: add(n, array, p, agt.zeros(n).partition(64)).output())
 
     return agt.h2d(x).and_then(both).to_host()
-
-
-def _other_way_round(a: Any, b: Any, join: Any) -> Any:
-    return agt.overlap(b.named("mine"), a).and_then(lambda arrays: join(arrays[1], arrays[0]))
 
 
 def _one_of_two_arms(source: Any, left: Any, right: Any, join: Any) -> Any:
@@ -360,10 +318,6 @@ class _FirstComeFirstServed(agt.SchedulingPolicy):
         return next(self.turns)
 
 
-def _whole_number(length: Any, pace: Any, room: Any) -> Any:
-    return np.int64(min(-(-length // pace), room))
-
-
 def _two_lists(jobs: Any) -> None:
     lanes = [agt.create_stream() for _ in range(3)]
     for op, stream in zip([op for op, us in jobs if us > 100], lanes, strict=True):
@@ -384,18 +338,6 @@ def _waits_for_each(prepare: Any, process: Any, chunks: Any, streams: Any) -> An
     return [result.numpy() for result in results]
 
 
-def _backwards(prepare: Any, process: Any, chunks: Any, streams: Any) -> Any:
-    table, number = prepare.async_on(streams[-1]), len(chunks)
-    ready = streams[-1].record()
-    results = [None] * number
-    for i in reversed(range(number)):
-        stream = streams[i % len(streams)]
-        stream.wait_event(ready)
-        results[i] = process(chunks[i], table).async_on(stream)
-    agt.synchronize()
-    return [result.numpy() for result in results]
-
-
 def _join_as_you_go(prepare: Any, branches: Any, combine: Any, main: Any, streams: Any) -> Any:
     prepare.async_on(main)
     ready = main.record()
@@ -413,12 +355,6 @@ def _unequal_parts(process: Any, data: Any) -> Any:
     for stream in streams:
         stream.synchronize()
     return [result.numpy() for result in results]
-
-
-# ------------------------------------------------------------------ 08
-def _as_analysed(trace: Any) -> Any:
-    gap = agt.analyse(trace).gaps[0]
-    return [gap.start, gap.end]
 
 
 def _by_sql(trace: Any) -> Any:
@@ -487,10 +423,6 @@ async def _looks_and_lets_others_go_on(graph: Any, x: Any, tokens: Any) -> Any:
     return results
 
 
-def _named_arms(ops: Any, stream: Any) -> Any:
-    return agt.overlap(*[op.named("mine").prepare().launch() for op in ops]).graph_on(stream)
-
-
 def _in_place(slot: Any, x: Any, y: Any, out: Any) -> Any:
     n = slot.size
     copied = agt.memcpy(x.borrow(), slot)
@@ -508,20 +440,6 @@ def _even_by_recordings(make: Any, stream: Any) -> int:
     capture = us(lambda: make().graph_on(stream))
     saved = us(lambda: make().sync_on(stream)) - us(lambda: graph.launch().sync_on(stream))
     return next(runs for runs in range(1, 1000) if runs * saved > capture)
-
-
-def _even_on_average(make: Any, stream: Any) -> Any:
-    now = agt.current_device().now
-
-    def us(run: Any) -> float:
-        begun = now()
-        for _ in range(10):
-            run()
-        return (now() - begun) / 10
-
-    launch = make().graph_on(stream).launch()
-    saved = us(lambda: make().sync_on(stream)) - us(lambda: launch.sync_on(stream))
-    return np.int64(us(lambda: make().graph_on(stream)) // saved + 1)
 
 
 class _Lanes:
@@ -569,34 +487,39 @@ def _remembered_on_the_device(models: Any, prompts: Any, steps: Any) -> Any:
 RIGHT: list[tuple[str, Any]] = [
     ("02-fork-join", _join_as_you_go),
     ("02b-chunked-overlap", _waits_for_each),
-    ("02b-chunked-overlap", _backwards),
     ("02b-challenge", _unequal_parts),
     ("01-one-wait", _two_uploads),
     ("01-one-wait", _one_kernel),
     ("01-meanwhile", _in_a_task),
     ("01-meanwhile", _polled),
     ("00-both", _gathered),
-    ("00-both", _overlapped),
     ("00-challenge", _job_among_tasks),
-    ("01-grid", _blocks),
+    ("01-grid", lambda n, threads: np.int64(-(-n // threads))),
     ("03-h2d", _Upload),
     ("03-h2d", _upload_with_context),
     ("03-zeros", _blank_from_value),
     ("03-d2h", _download_named),
-    ("03-recipe-twice", _by_output),
+    (
+        "03-recipe-twice",
+        lambda x: agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256)).output().to_host(),
+    ),
     ("03-which-way", _job_in_between),
     ("03-largest", _asking_again),
     ("03-challenge", _one_letter),
     ("04-loop", _by_default),
-    ("04-loop", _from_one_upload),
     ("04-baton", _kept_in_a_closure),
-    ("04-zip-or-overlap", _other_way_round),
+    (
+        "04-zip-or-overlap",
+        lambda a, b, join: agt.overlap(b.named("mine"), a).and_then(
+            lambda got: join(got[1], got[0])
+        ),
+    ),
     ("04-diamond", _one_of_two_arms),
     ("04-unzip", _halves_shared),
     ("04-workers", _shared_at_run),
     ("05-round-robin", _FirstComeFirstServed),
-    ("05-pool-size", _whole_number),
-    ("05-when-it-pays", _bound),
+    ("05-pool-size", lambda length, pace, room: np.int64(min(-(-length // pace), room))),
+    ("05-when-it-pays", lambda trace: np.float32(solved("05-when-it-pays")(trace))),
     ("05-challenge", _two_lists),
     ("06-prepare", _all_submitted),
     ("06-responsive", _heart_of_its_own),
@@ -606,25 +529,31 @@ RIGHT: list[tuple[str, Any]] = [
     ("07-stages", (_lines, _stage)),
     ("07-chain", _straight),
     ("07-race", _fused),
-    ("08-gap", _as_analysed),
+    ("08-gap", lambda trace: [agt.analyse(trace).gaps[0].start, agt.analyse(trace).gaps[0].end]),
     ("08-rate", _by_sql),
     ("08-annotate", _with_names),
     ("08-suspects", AMERICAN),
     ("08-sql", SUMS),
     ("08-challenge", _forked),
-    ("06-limited", _limited(_named)),
-    ("06-limited", _limited(_zipped, _first)),
-    ("07-two-devices", _two_devices(_named)),
-    ("07-two-devices", _two_devices(_zipped, _first)),
-    ("07-two-devices", _two_devices(lambda op: agt.overlap(op, agt.value(0)), _first)),
+    ("06-limited", _limited(lambda op: op.named("mine"))),
+    ("06-limited", _limited(lambda op: agt.zip(op, agt.value(0)), lambda pair: pair[0])),
+    ("07-two-devices", _two_devices(lambda op: op.named("mine"))),
+    (
+        "07-two-devices",
+        _two_devices(lambda op: agt.overlap(op, agt.value(0)), lambda pair: pair[0]),
+    ),
     ("09-first-graph", _prepared_first),
     ("09-token-loop", _two_awaits),
     ("09-token-loop", _one_chain),
     ("09-token-loop", _looks_and_lets_others_go_on),
-    ("07-capture", _named_arms),
+    (
+        "07-capture",
+        lambda ops, stream: agt.overlap(
+            *[op.named("mine").prepare().launch() for op in ops]
+        ).graph_on(stream),
+    ),
     ("09-no-allocation", _in_place),
     ("09-break-even", _even_by_recordings),
-    ("09-break-even", _even_on_average),
     ("09-shapes", _Lanes),
     ("09-challenge", _remembered_on_the_device),
 ]

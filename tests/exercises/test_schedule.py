@@ -63,24 +63,15 @@ REJECTED: list[tuple[Callable[[], None], str, tuple[Span, ...]]] = [
     (lambda: launches(RUN, "a", 2), "`a` ran 1 time, and 2 times is right", (A,)),
     (lambda: one_stream(RUN), "`b` ran on stream 2, and `a` on stream 1", (A, B)),
     (lambda: on_stream(RUN, "a", 2), "`a` ran on stream 1, and belongs on stream 2", (A,)),
-    (
-        lambda: ordered(APART, "a", "b"),
-        r"nothing makes `b` \(stream 2\) wait for `a` \(stream 1\)",
-        (A, APART.spans[1]),
-    ),
+    (lambda: ordered(APART, "a", "b"),
+     r"nothing makes `b` \(stream 2\) wait for `a` \(stream 1\)", (A, APART.spans[1])),
     (lambda: ordered(APART, "a", "c"), r"`c` did not happen\. What did: `a`, `b`", ()),
-    (
-        lambda: overlapping(Trace([A, B, LATE]), "job", "wait later"),
-        "the device did nothing during `job`: wait later",
-        (LATE, B),
-    ),
+    (lambda: overlapping(Trace([A, B, LATE]), "job", "wait later"),
+     "the device did nothing during `job`: wait later", (LATE, B)),
     (lambda: waits(RUN, 0, "why"), "the host waited 1 time, and 0 times is enough: why", (WAIT,)),
-    (
-        lambda: side_by_side(APART, "start both"),
-        "no two operations were at work at the same time: start both",
-        (),
-    ),
-]
+    (lambda: side_by_side(APART, "start both"),
+     "no two operations were at work at the same time: start both", ()),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("check", "cause", "edge"), REJECTED)

@@ -19,7 +19,7 @@ from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU, SGEMM_NAIVE
 from asyncgpu_tutor.ops.fill_kernels import RANDN, fill_source
 
 CORPUS = Path(__file__).resolve().parents[1] / "cuda_c" / "corpus"
-F, I, U, B, D = np.float32, np.int32, np.uint32, np.uint8, np.float64
+F, I, U, L, B, D = np.float32, np.int32, np.uint32, np.uint64, np.uint8, np.float64
 Make = Callable[[np.random.Generator], list[Any]]
 
 
@@ -59,104 +59,74 @@ def kernel_cases() -> Iterator[KernelCase]:
     el, mx, rd, ir, ss, st = (
         text[k] for k in ("elementwise", "matrix", "reduction", "irregular", "scan_sort", "stencil")
     )
+
+    def cases(n: int, *rows: tuple[Any, ...]) -> Iterator[KernelCase]:
+        for kernel, source, *shape, make, shared in (r if len(r) == 6 else (*r, 0) for r in rows):
+            grid, block = (v if isinstance(v, tuple) else (v,) for v in shape)
+            yield KernelCase(kernel, n, source, grid, block, make, shared)
+
     for n in (16, 64, 256, 512, 1024, 2048, 128):
-        t = n // 16
-        square = [F(1.0), f, f, F(0.0), f]
-        yield KernelCase("sgemm_naive", n, SGEMM_NAIVE.source, (t, t), (16, 16), _sgemm(n))
-        yield KernelCase("matvec_naive", n, MATVEC_NAIVE.source, (-(-n // 256),), (256,), _mv(n))
-        del square
+        tiles = (n // 16, n // 16)
+        yield from cases(
+            n,
+            ("sgemm_naive", SGEMM_NAIVE.source, tiles, (16, 16), _sgemm(n)),
+            ("matvec_naive", MATVEC_NAIVE.source, -(-n // 256), 256, _mv(n)),
+        )
     for n in (64, 256, 512):
-        yield KernelCase("matmul_tiled", n, mx, (n // 16, n // 16), (16, 16), _mm(n))
-        yield KernelCase(
-            "matmul_registers<64, 64, 8, 4, 4>", n, mx, (n // 64, n // 64), (256,), _mm(n)
+        yield from cases(
+            n,
+            ("matmul_tiled", mx, (n // 16, n // 16), (16, 16), _mm(n)),
+            ("matmul_registers<64, 64, 8, 4, 4>", mx, (n // 64, n // 64), 256, _mm(n)),
         )
     for n in (256, 1 << 16, 1 << 20, 1 << 22):
-        g = (-(-n // 256),)
-        yield KernelCase("relu", n, RELU.source, g, (256,), lambda r, n=n: [U(n), f(r, n), z(F, n)])
-        yield KernelCase(
-            "fill", n, fill_source("float").source, g, (256,),
-            lambda r, n=n: [np.uint64(n), F(1.5), z(F, n)],
-        )  # fmt: skip
-        yield KernelCase("saxpy", n, el, g, (256,), lambda r, n=n: [I(n), F(0.5), f(r, n), f(r, n)])
-        yield KernelCase(
-            "saxpy_vec4", n, el, (-(-n // 1024),), (256,),
-            lambda r, n=n: [I(n), F(0.5), f(r, n), f(r, n)],
-        )  # fmt: skip
-        yield KernelCase("horner", n, el, g, (256,), lambda r, n=n: [f(r, n), I(n)])
-        yield KernelCase("gelu", n, el, g, (256,), lambda r, n=n: [f(r, n), np.uint64(n)])
-        yield KernelCase(
-            "reduce_sequential", n, rd, (-(-n // 512),), (256,),
-            lambda r, n=n: [f(r, n), z(F, -(-n // 512)), U(n)], 1024,
-        )  # fmt: skip
-        yield KernelCase(
-            "reduce_interleaved", n, rd, g, (256,),
-            lambda r, n=n: [z(I, n), z(I, -(-n // 256)), U(n)], 1024,
-        )  # fmt: skip
-        yield KernelCase(
-            "stencil_1d", n, st, (-(-n // 128),), (128,), lambda r, n=n: [z(I, n), z(I, n), I(n)]
-        )
-        yield KernelCase(
-            "bitonic_block", n, ss, g, (256,),
-            lambda r, n=n: [r.integers(0, 1 << 20, n).astype(I)], 1024,
+        g, half, fill = -(-n // 256), -(-n // 512), fill_source("float").source
+        yield from cases(
+            n,
+            ("relu", RELU.source, g, 256, lambda r, n=n: [U(n), f(r, n), z(F, n)]),
+            ("fill", fill, g, 256, lambda r, n=n: [L(n), F(1.5), z(F, n)]),
+            ("saxpy", el, g, 256, lambda r, n=n: [I(n), F(0.5), f(r, n), f(r, n)]),
+            ("saxpy_vec4", el, -(-n // 1024), 256, lambda r, n=n: [I(n), F(0.5), f(r, n), f(r, n)]),
+            ("horner", el, g, 256, lambda r, n=n: [f(r, n), I(n)]),
+            ("gelu", el, g, 256, lambda r, n=n: [f(r, n), L(n)]),
+            ("reduce_sequential", rd, half, 256, lambda r, n=n, h=half: [f(r, n), z(F, h), U(n)], 1024),
+            ("reduce_interleaved", rd, g, 256, lambda r, n=n: [z(I, n), z(I, -(-n // 256)), U(n)], 1024),
+            ("stencil_1d", st, -(-n // 128), 128, lambda r, n=n: [z(I, n), z(I, n), I(n)]),
+            ("bitonic_block", ss, g, 256, lambda r, n=n: [r.integers(0, 1 << 20, n).astype(I)], 1024),
         )  # fmt: skip
     for n in (1024, 1 << 16, 1 << 20):
-        yield KernelCase(
-            "randn", n, RANDN.source, (-(-n // 1024),), (256,),
-            lambda r, n=n: [np.uint64(n), np.uint64(7), F(0), F(1), z(F, n)],
-        )  # fmt: skip
-        yield KernelCase(
-            "reduce_shuffle", n, rd, (min(264, -(-n // 256)),), (256,),
-            lambda r, n=n: [f(r, n), z(F, 1), I(n)],
-        )  # fmt: skip
-        yield KernelCase(
-            "histogram_shared", n, ir, (min(264, -(-n // 256)),), (256,),
-            lambda r, n=n: [r.integers(0, 256, n).astype(B), z(U, 256), I(n)],
-        )  # fmt: skip
-        yield KernelCase(
-            "dot", n, rd, (min(264, -(-n // 256)),), (256,),
-            lambda r, n=n: [f(r, n), f(r, n), z(D, 1), I(n)],
+        few = min(264, -(-n // 256))
+        yield from cases(
+            n,
+            ("randn", RANDN.source, -(-n // 1024), 256, lambda r, n=n: [L(n), L(7), F(0), F(1), z(F, n)]),
+            ("reduce_shuffle", rd, few, 256, lambda r, n=n: [f(r, n), z(F, 1), I(n)]),
+            ("histogram_shared", ir, few, 256,
+             lambda r, n=n: [r.integers(0, 256, n).astype(B), z(U, 256), I(n)]),
+            ("dot", rd, few, 256, lambda r, n=n: [f(r, n), f(r, n), z(D, 1), I(n)]),
         )  # fmt: skip
     for n in (32, 256, 1024):
-        t = n // 16
-        yield KernelCase(
-            "transpose_naive", n, mx, (t, t), (16, 16),
-            lambda r, n=n: [f(r, n, n), z(F, n, n), I(n), I(n)],
-        )  # fmt: skip
-        yield KernelCase(
-            "transpose_tiled", n, mx, (n // 32, n // 32), (32, 8),
-            lambda r, n=n: [f(r, n, n), z(F, n, n), I(n), I(n)],
-        )  # fmt: skip
-        yield KernelCase(
-            "blur_3x3", n, st, (t, t), (16, 16), lambda r, n=n: [f(r, n, n), z(F, n, n), I(n), I(n)]
-        )
-        yield KernelCase(
-            "heat", n, st, (t, t), (16, 16),
-            lambda r, n=n: [r.standard_normal((n, n)), z(D, n, n), I(n), D(0.1)],
-        )  # fmt: skip
-        yield KernelCase(
-            "softmax_online", n, rd, (n,), (32,), lambda r, n=n: [f(r, n, n), z(F, n, n), I(n)]
-        )
-        yield KernelCase(
-            "matvec_warp", n, mx, (-(-n // 4),), (128,),
-            lambda r, n=n: [f(r, n, n), f(r, n), z(F, n), I(n), I(n)],
-        )  # fmt: skip
-        yield KernelCase(
-            "layer_norm", n, rd, (n,), (128,),
-            lambda r, n=n: [f(r, n, n), z(F, n, n), f(r, n), f(r, n), I(n), F(1e-5)], 1024,
+        tiles, square = (n // 16, n // 16), lambda r, n=n: [f(r, n, n), z(F, n, n), I(n), I(n)]
+        yield from cases(
+            n,
+            ("transpose_naive", mx, tiles, (16, 16), square),
+            ("transpose_tiled", mx, (n // 32, n // 32), (32, 8), square),
+            ("blur_3x3", st, tiles, (16, 16), square),
+            ("heat", st, tiles, (16, 16),
+             lambda r, n=n: [r.standard_normal((n, n)), z(D, n, n), I(n), D(0.1)]),
+            ("softmax_online", rd, n, 32, lambda r, n=n: [f(r, n, n), z(F, n, n), I(n)]),
+            ("matvec_warp", mx, -(-n // 4), 128, lambda r, n=n: [f(r, n, n), f(r, n), z(F, n), I(n), I(n)]),
+            ("layer_norm", rd, n, 128,
+             lambda r, n=n: [f(r, n, n), z(F, n, n), f(r, n), f(r, n), I(n), F(1e-5)], 1024),
         )  # fmt: skip
     for n in (256, 1024, 4096):
-        yield KernelCase(
-            "nbody_forces", n, ir, (n // 64,), (64,), lambda r, n=n: [f(r, n, 4), z(F, n, 4), I(n)]
+        yield from cases(
+            n,
+            ("nbody_forces", ir, n // 64, 64, lambda r, n=n: [f(r, n, 4), z(F, n, 4), I(n)]),
+            ("rank_sort", ss, n // 128, 128, lambda r, n=n: [f(r, n), z(F, n), I(n)]),
+            ("spmv_csr", mx, n // 128, 128, _csr(n)),
         )
-        yield KernelCase(
-            "rank_sort", n, ss, (n // 128,), (128,), lambda r, n=n: [f(r, n), z(F, n), I(n)]
-        )
-        yield KernelCase("spmv_csr", n, mx, (n // 128,), (128,), _csr(n))
     for n in (64, 256, 512):
-        yield KernelCase(
-            "mandelbrot", n, el, (n // 16, n // 8), (16, 8),
-            lambda r, n=n: [z(I, n, n), I(n), I(n), I(100)],
-        )  # fmt: skip
+        turns: Make = lambda r, n=n: [z(I, n, n), I(n), I(n), I(100)]  # noqa: E731
+        yield from cases(n, ("mandelbrot", el, (n // 16, n // 8), (16, 8), turns))
 
     yield from _classes()
 

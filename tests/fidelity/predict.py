@@ -90,10 +90,7 @@ def kernel_times(spec: DeviceSpec, counted: Counted) -> Iterator[tuple[KernelCas
     for case in kernel_cases():
         if case.name in measured:
             counts = counted[case.name]
-            yield (
-                case,
-                kernel_time(spec, counts, math.prod(case.block), counts.shared_bytes).us,
-            )
+            yield (case, kernel_time(spec, counts, math.prod(case.block), counts.shared_bytes).us)
 
 
 def copy_times(spec: DeviceSpec, names: Iterable[str]) -> dict[str, float]:

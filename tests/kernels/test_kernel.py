@@ -122,16 +122,10 @@ def test_a_launch_by_a_context_has_the_shared_memory_that_it_asks_for(sim: Devic
 @pytest.mark.parametrize(
     ("grid", "block"),
     [
-        ((2**31, 1, 1), 1),
-        ((1, 65536, 1), 1),
-        ((1, 1, 65536), 1),
-        (1, (1, 1, 65)),
-        ((0, 1, 1), 1),
-        ((1, 0, 1), 1),
-        ((1, 1, 0), 1),
-        (1, (1, 1, 0)),
+        ((2**31, 1, 1), 1), ((1, 65536, 1), 1), ((1, 1, 65536), 1), (1, (1, 1, 65)), ((0, 1, 1), 1),
+        ((1, 0, 1), 1), ((1, 1, 0), 1), (1, (1, 1, 0)),
     ],
-)
+)  # fmt: skip
 def test_each_dimension_has_limits_of_its_own(device: Device, grid: Any, block: Any) -> None:
     x = agt.zeros((1,)).sync()
     kernel = agt.Kernel('extern "C" __global__ void one(float* x) { x[0] = 1.0f; }')

@@ -190,7 +190,7 @@ def general(case: Case, signature: Any, acceptors: Any) -> tuple[list[Any], list
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(case=cases())
 def test_it_says_what_the_general_functions_say_one_by_one(case: Case) -> None:
     signature = read_signature(case.source, "k")

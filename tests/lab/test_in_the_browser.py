@@ -192,11 +192,7 @@ def test_a_wrong_schedule_is_shown_beside_the_right_one(page: Page, lab: str, al
     opened(page, notebook(lab, CHAPTER), f"notebooks/{CHAPTER}.ipynb")
     run_all(page)
 
-    write(
-        page,
-        "01-meanwhile",
-        wrong_answer("01-meanwhile", "the device did nothing during `job`"),
-    )
+    write(page, "01-meanwhile", wrong_answer("01-meanwhile", "the device did nothing during `job`"))
 
     check = cell_at(page, "01-meanwhile-check")
     check.get_by_text("the device did nothing during").wait_for()

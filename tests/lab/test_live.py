@@ -14,7 +14,7 @@ from tests.lab.test_in_the_browser import FRONT, notebook, opened, run_all
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("anywidget_here")]
 
 SETUP = """
 import numpy as np
@@ -71,7 +71,6 @@ def times(live: Locator) -> list[str]:
     return live.locator(".agt-tick").all_inner_texts()
 
 
-@pytest.mark.usefixtures("anywidget_here")
 def test_a_timeline_answers_to_the_mouse(page: Page, lab: str, course: Path, album: Path) -> None:
     live = shown(page, lab, course, "live_mouse", "trace")
     bar = live.locator("svg .agt-inner .agt-bar").nth(12)
@@ -103,7 +102,6 @@ def test_a_timeline_answers_to_the_mouse(page: Page, lab: str, course: Path, alb
     page.screenshot(path=album / "live_chain.png")
 
 
-@pytest.mark.usefixtures("anywidget_here")
 def test_a_timeline_answers_to_the_keyboard_alone(
     page: Page, lab: str, course: Path, album: Path
 ) -> None:
@@ -135,7 +133,6 @@ def test_a_timeline_answers_to_the_keyboard_alone(
     assert cells == 3  # no key went on to JupyterLab
 
 
-@pytest.mark.usefixtures("anywidget_here")
 def test_live_and_still_are_dark_where_jupyterlab_is(
     page: Page, lab: str, course: Path, album: Path
 ) -> None:
@@ -170,7 +167,6 @@ def click_at(page: Page, live: Locator, key: str) -> None:
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
 
-@pytest.mark.usefixtures("anywidget_here")
 def test_a_parameter_is_changed_by_a_slider_by_typing_and_in_the_curve(
     page: Page, lab: str, course: Path, album: Path
 ) -> None:
@@ -210,7 +206,6 @@ agt.explore(program, streams=[1, 2], turns=[1, 2, 3])
 """
 
 
-@pytest.mark.usefixtures("anywidget_here")
 def test_points_on_one_spot_are_all_named_and_taken_in_turn(
     page: Page, lab: str, course: Path
 ) -> None:
@@ -240,7 +235,6 @@ agt.show_threads(kernel, 32, some, np.zeros_like(some), grid=2, block=32)
 """
 
 
-@pytest.mark.usefixtures("anywidget_here")
 def test_threads_are_gone_through_step_by_step(
     page: Page, lab: str, course: Path, album: Path
 ) -> None:

@@ -74,27 +74,6 @@ def test_each_launch_reads_what_its_host_array_holds_by_then(device: Device) -> 
         assert prepared.launch().sync().tolist() == [2 * number] * N
 
 
-def test_an_update_comes_before_the_next_launch_wherever_that_is(device: Device) -> None:
-    x, y = arrays(0, 0)
-    graph = into(x, y).graph_on(agt.create_stream())
-    for number in range(1, 6):
-        graph.update(agt.memcpy(x.borrow(), agt.pin(np.full(N, number, np.float32))))
-        graph.launch().sync_on(agt.create_stream())
-        assert agt.d2h(y.borrow()).sync()[0] == 2 * number
-
-
-def test_launches_on_several_streams_follow_each_other(device: Device) -> None:
-    x, y = arrays(1, 0)
-    for captured in (into(x, y).prepare(), into(x, y).graph_on(agt.create_stream())):
-        with agt.record() as trace:
-            for _ in range(3):
-                captured.launch().async_on(agt.create_stream())
-            agt.synchronize()
-        spans = sorted(trace.device_spans, key=lambda span: span.id)
-        assert len({span.stream for span in spans}) == 3
-        assert all(a.end <= b.start for a, b in itertools.pairwise(spans))
-
-
 def test_arms_become_branches(sim: SimDevice) -> None:
     pairs = [arrays(1, 0) for _ in range(3)]
     graph = agt.overlap(*(into(*pair) for pair in pairs)).graph_on(agt.create_stream())
@@ -126,20 +105,6 @@ def test_branches_are_handed_over_one_by_one_while_the_call_is_under_way(
     assert [b - a for a, b in itertools.pairwise(begins)] == pytest.approx([step] * (count - 1))
     (first,) = (s.start for s in trace.device_spans if s.kind == "d2d" and alone.id in s.after)
     assert begins[0] - branched.start == pytest.approx(first - alone.start)
-
-
-def test_one_decision_for_the_run_and_one_for_each_arm(sim: SimDevice) -> None:
-    class Counting(agt.StreamPoolRoundRobin):
-        asked = 0
-
-        def next_stream(self) -> agt.types.Stream:
-            self.asked += 1
-            return super().next_stream()
-
-    prepared = agt.overlap(agt.zeros((N,)), agt.zeros((N,))).prepare()
-    policy = Counting(4, sim)
-    prepared.launch().sync(policy)
-    assert policy.asked == 3
 
 
 # ---------------------------------------------------------------------- as an operation
@@ -195,17 +160,6 @@ def test_a_graph_keeps_what_it_points_at(device: Device) -> None:
     del launched
     gc.collect()
     assert kept() is None
-
-
-def test_the_memory_of_a_prepared_pipeline_goes_with_it(sim: SimDevice) -> None:
-    before = sim.heap.live
-    prepared = agt.zip(agt.zeros((N,)), agt.ones((N,))).prepare()
-    assert sim.heap.live == before + 2
-    prepared.launch().async_on(agt.create_stream())
-    del prepared
-    agt.synchronize()
-    gc.collect()
-    assert sim.heap.live == before
 
 
 # ---------------------------------------------------------------------- refused
@@ -289,24 +243,6 @@ def test_an_event_of_another_capture_is_refused(device: Device) -> None:
         agt.with_context(waits).named("the other").prepare()
 
 
-def unjoined(x: agt.DeviceArray, y: agt.DeviceArray) -> Op:
-    """Copies x to y on a branch that nothing waits for."""
-
-    def enqueue(context: agt.types.ExecutionContext) -> Op:
-        branch = context.fork()
-        branch.stream.wait_event(context.stream.record())
-        branch.copy(y, x)
-        return agt.value(None)
-
-    return agt.with_context(enqueue)
-
-
-def test_a_branch_that_nothing_waits_for_is_refused(device: Device) -> None:
-    x, y = arrays(1, 0)
-    with pytest.raises(CaptureError, match="never waited for"):
-        unjoined(x, y).prepare()
-
-
 def test_a_result_from_inside_is_none_outside(device: Device) -> None:
     x, y = arrays(1, 0)
     shared = into(x, y).shared()
@@ -349,24 +285,6 @@ def test_a_scope_captures_piece_by_piece(device: Device) -> None:
     assert (graph.label, graph.nodes, graph.kernels) == ("two steps", 4, ["scale", "scale"])
     first, second = graph.launch().sync()
     assert [agt.d2h(a).sync()[0] for a in (first, second)] == [2, 4]
-
-
-def test_a_scope_that_failed_leaves_no_graph(device: Device) -> None:
-    stream = agt.create_stream()
-    with pytest.raises(ZeroDivisionError), agt.CudaGraph.scope(stream) as scope:
-        raise ZeroDivisionError
-    with pytest.raises(CaptureError, match="not captured"):
-        scope.graph.launch().sync()
-
-    with (
-        pytest.raises(CaptureError, match="incomplete"),
-        agt.CudaGraph.scope(stream) as scope,
-        pytest.raises(CaptureError, match="allocates"),
-    ):
-        scope.record(agt.zeros((3,)))
-    with pytest.raises(CaptureError, match="is over"):
-        scope.record(into(*arrays(1, 0)))
-    agt.zeros((3,)).sync_on(stream)
 
 
 def test_a_scope_has_its_graph_at_its_end(device: Device) -> None:

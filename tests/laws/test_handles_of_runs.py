@@ -13,11 +13,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
-from asyncgpu_tutor.errors import (
-    NestedSyncError,
-    NotReadyError,
-    UseAfterMoveError,
-)
+from asyncgpu_tutor.errors import NestedSyncError, NotReadyError
 
 from .test_graphs import N, arrays, into
 
@@ -43,19 +39,6 @@ def test_a_host_array_is_ready_when_its_run_is(sim: SimDevice, graph: bool) -> N
     assert handle.numpy().tolist() == [2.0] * N
     agt.synchronize()
     assert agt.in_flight() == before
-
-
-@pytest.mark.parametrize("graph", [False, True])
-def test_runs_on_two_streams_come_after_each_other(device: Device, graph: bool) -> None:
-    x, y = arrays(1, 0)
-    what = captured(x, y, graph=graph)
-    left, right = agt.create_stream(), agt.create_stream()
-    handles = [what.launch().async_on(stream) for stream in (left, right, left, left, right)]
-    what.launch().sync_on(left)
-    last = what.launch().async_on(right)
-    right.synchronize()
-    assert last.numpy().tolist() == [2.0] * N
-    assert all(handle.numpy().tolist() == [2.0] * N for handle in handles)  # lent: all are the same
 
 
 @pytest.mark.parametrize("between", ["the other stream", "update", "a graph of it"])
@@ -84,16 +67,6 @@ def test_none_while_an_operation_is_described(device: Device) -> None:
         agt.value(1).and_then(lambda x: (what.launch().async_on(stream), agt.value(x))[1]).sync()
 
 
-def test_a_device_array_is_lent(device: Device) -> None:
-    x, y = arrays(1, 0)
-    prepared: Any = into(x, y).prepare()
-    stream = agt.create_stream()
-    for _ in range(2):
-        handle = prepared.launch().async_on(stream)
-        stream.synchronize()
-        assert agt.d2h(handle).sync()[0] == 2.0
-
-
 def test_a_host_array_that_is_ready_can_be_changed_in_place(device: Device) -> None:
     stream = agt.create_stream()
     host = agt.ones((4,)).to_host().async_on(stream)
@@ -101,14 +74,6 @@ def test_a_host_array_that_is_ready_can_be_changed_in_place(device: Device) -> N
     host += 1
     host *= host
     assert np.asarray(host).tolist() == [4.0] * 4
-
-
-def test_a_loan_that_is_lent_on_ends_with_its_owner(device: Device) -> None:
-    x = agt.ones((4,), name="x").sync()
-    second = x.borrow().borrow()
-    agt.d2h(x).sync()
-    with pytest.raises(UseAfterMoveError, match="borrowed, and its owner was moved"):
-        agt.d2h(second)
 
 
 @pytest.mark.parametrize("copying", [copy.copy, copy.deepcopy, pickle.dumps])

@@ -48,6 +48,8 @@ def test_one_decision_for_a_run_and_one_more_for_each_arm(device: Device, progra
     policy = Counting(4, device)
     program.op().sync(policy)
     assert policy.decisions == 1 + overlaps(program)
+    program.op().prepare().launch().sync(again := Counting(4, device))
+    assert again.decisions == policy.decisions
 
 
 @given(program=PROGRAMS)

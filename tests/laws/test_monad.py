@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
@@ -60,6 +60,7 @@ def test_and_then_is_associative(
     assert run(device, one) == run(device, other)
 
 
+@settings(max_examples=40)
 @given(program=PROGRAMS)
 def test_map_is_and_then_with_value(device: Device, program: Program) -> None:
     one = program.op().map(lambda array: array.reshape(N, 1).reshape(N))

@@ -6,17 +6,17 @@ import asyncio
 import dataclasses
 import gc
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
-from asyncgpu_tutor.errors import (
-    OutOfMemoryError,
-)
+from asyncgpu_tutor.errors import OutOfMemoryError
 from asyncgpu_tutor.run.submission import REAP_ABOVE
 
 from .kernels import scale
@@ -48,6 +48,7 @@ def test_runs_that_nobody_waits_for_do_not_pile_up_behind_one_that_lasts(device:
     assert agt.in_flight() <= before
 
 
+@settings(max_examples=40)
 @given(cancelled=st.lists(st.integers(0, 19), max_size=20), patience=st.integers(0, 30))
 def test_a_storm_of_cancellations_leaves_nothing(cancelled: list[int], patience: int) -> None:
     before = agt.in_flight()
@@ -95,16 +96,31 @@ def test_whatever_a_function_raises_arrives_and_leaves_nothing(
     assert sim.heap.live == 0
 
 
-def test_the_handles_of_async_on_go_without_the_garbage_collector(device: Device) -> None:
+async def _awaited(op: agt.DeviceOp[Any]) -> Any:
+    return await op
+
+
+def _async_on(op: agt.DeviceOp[Any]) -> Any:
     stream = agt.create_stream()
+    host = op.async_on(stream)
+    stream.synchronize()
+    agt.synchronize()
+    return host
+
+
+@pytest.mark.parametrize(
+    "run", [lambda op: op.sync(), lambda op: asyncio.run(_awaited(op)), _async_on]
+)
+def test_a_result_does_not_wait_for_the_garbage_collector(
+    device: Device, run: Callable[[agt.DeviceOp[Any]], Any]
+) -> None:
     gc.collect()
     gc.disable()
     try:
-        host = agt.ones((8,)).to_host().async_on(stream)
-        stream.synchronize()
-        agt.synchronize()
-        gone = weakref.ref(host)
-        del host
+        result = run(agt.ones(8).to_host())
+        assert result.tolist() == [1.0] * 8
+        gone = weakref.ref(result)
+        del result
         assert gone() is None
     finally:
         gc.enable()

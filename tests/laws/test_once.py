@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import (
-    NotReadyError,
-    UseAfterMoveError,
-)
+from asyncgpu_tutor.errors import NotReadyError, UseAfterMoveError
 
 from .kernels import add, scale
 from .test_waiting import slow
@@ -38,14 +35,6 @@ def test_a_shared_source_runs_once(device: Device, users: int, streams: int) -> 
         assert consumer.stream == made.stream or made.id in before
         assert made.end <= consumer.start + 1.0
     assert len({s.stream for s in trace.find("add")}) == min(users, streams)
-
-
-def test_nothing_runs_before_the_first_use(device: Device) -> None:
-    with agt.record() as trace:
-        source = agt.ones((4,)).shared()
-        a, b = agt.zip(agt.ones((4,)), agt.zeros((4,))).unzip()
-    assert trace.device_spans == []
-    assert all(isinstance(op, agt.DeviceOp) for op in (source, a, b))
 
 
 def test_a_shared_array_comes_out_shared(device: Device) -> None:

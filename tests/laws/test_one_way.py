@@ -80,9 +80,8 @@ RUNS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("how", list(RUNS))
-@pytest.mark.parametrize("ranged", [False, True], ids=["", "NVTX"])
-@settings(max_examples=25)
-@given(program=PROGRAMS)
+@settings(max_examples=30)
+@given(program=PROGRAMS, ranged=st.booleans())
 def test_however_it_is_run_it_does_the_same(
     device: Device, how: str, ranged: bool, program: Program
 ) -> None:
@@ -152,13 +151,3 @@ def test_contracted_a_product_and_a_sum_are_rounded_once(
     assert _madd(True, x, y, z, how).tolist() == [float(number) for number in once]
     x32, y32, z32 = (np.array(a, np.float32) for a in (x, y, z))
     assert _madd(False, x, y, z, how).tolist() == (x32 * y32 + z32).tolist()
-
-
-def test_it_is_off_unless_asked_for(device: Device) -> None:
-    x = np.float32(1 + 2**-12)
-    args = ([x], [x], [-(x * x)])
-    assert _madd(True, *args, "built")[0] == 2.0**-24
-    assert _madd(False, *args, "built")[0] == 0
-    ups = [agt.h2d(agt.pin(np.array(a, np.float32))) for a in args]
-    op = agt.Kernel(MULTIPLY_ADD)(1, *ups, agt.zeros((1,)).partition(32)).output()
-    assert op.to_host().sync()[0] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -32,11 +33,23 @@ async def started(op: agt.DeviceOp[Any], *, leave: bool) -> tuple[Any, Any]:
     return future, task
 
 
-def test_the_end_is_seen_when_the_loop_that_waited_is_gone(device: Device) -> None:
+def test_what_one_loop_has_left_is_seen_and_another_can_await_it(device: Device) -> None:
+    async def awaited(future: Any) -> Any:
+        return await future
+
     future, _ = asyncio.run(started(agt.full((4,), 2.0).to_host(), leave=True))
     agt.synchronize()
     assert future.poll()
     assert future.result().tolist() == [2.0] * 4
+    future, _ = asyncio.run(started(agt.full((4,), 2.0).to_host(), leave=True))
+    assert asyncio.run(awaited(future)).tolist() == [2.0] * 4
+
+
+def test_memory_that_a_closed_loop_has_left_comes_back(sim: SimDevice) -> None:
+    asyncio.run(started(agt.zeros((4,)), leave=True))
+    agt.synchronize()
+    gc.collect()
+    assert sim.heap.live == 0
 
 
 def test_the_end_is_seen_while_another_task_waits(sim: SimDevice) -> None:

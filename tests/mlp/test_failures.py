@@ -69,18 +69,11 @@ def test_nvtx_where_it_is_missing(mlp: Mlp, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        ["--dim", "eight"],
-        ["--policy", "best"],
-        ["--speed", "9"],
-        ["--how", "well"],
-        ["--devices", "3"],
-    ],
+    "option", ["--dim=eight", "--policy=best", "--speed=9", "--how=well", "--devices=3"]
 )
-def test_what_the_parser_refuses(mlp: Mlp, options: list[str]) -> None:
+def test_what_the_parser_refuses(mlp: Mlp, option: str) -> None:
     with pytest.raises(SystemExit) as stopped:
-        mlp(*options)
+        mlp(option)
 
     assert stopped.value.code == 2
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.mlp import forward, run_batches, upload
+from asyncgpu_tutor.commands.mlp import forward
 from asyncgpu_tutor.commands.mlp.pipeline import Network
 from asyncgpu_tutor.commands.mlp.verification import reference, rounding_bound
 from asyncgpu_tutor.data import MlpInputs, reference_forward, seed_inputs
@@ -37,29 +36,6 @@ def test_forward_of_matrices_that_are_not_square(device: Device) -> None:
     assert scores.dtype == np.float32
     error = abs(scores - reference_forward(x, w0, w1))
     assert np.all(error <= rounding_bound(Network(MlpInputs(w0, w1, x[None]))))
-
-
-def test_building_a_batch_enqueues_nothing(sim: Device) -> None:
-    inputs = seed_inputs(8, 1)
-    w0, w1 = upload(inputs).sync()
-
-    with agt.record() as trace:
-        forward(agt.pin(inputs.batches[0]), w0, w1)
-
-    assert len(trace) == 0
-
-
-def test_batches_run_without_the_command_line(device: Device) -> None:
-    inputs = seed_inputs(20, 3)
-
-    async def main() -> np.ndarray:
-        w0, w1 = await upload(inputs)
-        return (await run_batches(inputs.batches, w0, w1)).outputs
-
-    outputs = asyncio.run(main())
-
-    expected = reference_forward(inputs.batches, inputs.w0, inputs.w1)
-    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-7)
 
 
 shapes = st.integers(1, 40)

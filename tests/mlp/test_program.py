@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,8 +128,9 @@ def test_digits_are_told_apart_as_the_data_card_says(device: Device, mlp: Mlp) -
     assert "CC BY 4.0" in out
 
 
-@pytest.mark.parametrize("batches", range(1, 7))
-@pytest.mark.parametrize("streams", range(1, 6))
+@pytest.mark.parametrize(
+    ("batches", "streams"), [(1, 1), (1, 4), (3, 1), (4, 3), (5, 2), (6, 5), (2, 2)]
+)
 def test_any_number_of_batches_and_streams(
     sim: Device, mlp: Mlp, tmp_path: Path, batches: int, streams: int
 ) -> None:
@@ -145,13 +144,3 @@ def test_any_number_of_batches_and_streams(
     deals = [len(range(first, batches, streams)) for first in range(min(streams, batches))]
     found = lanes(agt.Trace.load(tmp_path / "trace.json"))
     assert [found[stream] for stream in sorted(found)] == [STAGES * deal for deal in deals]
-
-
-def test_the_same_command_gives_the_same_trace(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        command = [sys.executable, "-m", "asyncgpu_tutor", "mlp", "--device", "sim"]
-        subprocess.run(
-            [*command, "--trace", tmp_path / name], check=True, stdout=subprocess.DEVNULL
-        )
-
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()

@@ -6,21 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import exercises
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    interactive = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    interactive.clear_instance()
-    yield interactive.instance()
-    interactive.clear_instance()
 
 
 def magics(shell: Any) -> set[str]:

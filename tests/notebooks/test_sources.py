@@ -7,26 +7,21 @@ import json
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import nbformat
 import pytest
 
-from tests.tools import tool as load
+from tests.tools import tool
 
 ROOT = Path(__file__).resolve().parents[2]
+TOOL = tool("build_notebooks")
 
 
-@pytest.fixture
-def tool() -> ModuleType:
-    return load("build_notebooks")
-
-
-def test_what_is_made_from_the_sources_is_what_they_say_byte_for_byte(tool: ModuleType) -> None:
-    built = dict(tool.products(ROOT))
+def test_what_is_made_from_the_sources_is_what_they_say_byte_for_byte() -> None:
+    built = dict(TOOL.products(ROOT))
     stored = [
-        *(path for folder in tool.FOLDERS.values() for path in (ROOT / folder).glob("*.ipynb")),
-        *(ROOT / tool.ANSWERS).iterdir(),
+        *(path for folder in TOOL.FOLDERS.values() for path in (ROOT / folder).glob("*.ipynb")),
+        *(ROOT / TOOL.ANSWERS).iterdir(),
     ]
 
     assert ROOT / "notebooks/00_start_here.ipynb" in built  # where `make lab` opens the course
@@ -79,13 +74,11 @@ TIMELINE = re.compile(r"(?<!plt)(?<!analysis)\.plot\(|\bcompare_timelines\(")
 
 
 @CHAPTERS
-def test_each_timeline_is_shown_as_the_last_line_of_its_cell(
-    tool: ModuleType, source: Path
-) -> None:
+def test_each_timeline_is_shown_as_the_last_line_of_its_cell(source: Path) -> None:
     """It brings its words, for those who cannot see it; but nobody shows what is not the last line."""
     lost = [
         cell.id
-        for cell in tool.chapter(source)[0]
+        for cell in TOOL.chapter(source)[0]
         if cell.kind == "code" and TIMELINE.search(cell.text) and not _ends_in_a_timeline(cell.text)
     ]
 
@@ -112,11 +105,11 @@ def _ends_in_a_timeline(code: str) -> bool:
 
 
 @CHAPTERS
-def test_the_answer_to_a_prediction_is_shown(tool: ModuleType, source: Path) -> None:
+def test_the_answer_to_a_prediction_is_shown(source: Path) -> None:
     """A notebook shows what its last line gives, and nothing of the lines before it."""
     hidden = [
         cell.id
-        for cell in tool.chapter(source)[0]
+        for cell in TOOL.chapter(source)[0]
         if cell.kind == "code" and ".reveal(" in cell.text and not _ends_in_a_verdict(cell.text)
     ]
 
@@ -124,10 +117,10 @@ def test_the_answer_to_a_prediction_is_shown(tool: ModuleType, source: Path) -> 
 
 
 @CHAPTERS
-def test_each_picture_of_matplotlib_is_also_told_in_words(tool: ModuleType, source: Path) -> None:
+def test_each_picture_of_matplotlib_is_also_told_in_words(source: Path) -> None:
     silent = [
         cell.id
-        for cell in tool.chapter(source)[0]
+        for cell in TOOL.chapter(source)[0]
         if cell.kind == "code"
         and re.search(r"\bplt\.(?!rc)|nsight_window\(|analysis\.plot\(", cell.text)
         and not re.search(r"\bprint\(", cell.text)
@@ -136,8 +129,8 @@ def test_each_picture_of_matplotlib_is_also_told_in_words(tool: ModuleType, sour
     assert silent == [], "a cell that draws says what the picture shows: print it"
 
 
-def test_cells_keep_their_order_text_ids_and_tags(tool: ModuleType) -> None:
-    learner = cells_of(tool.build(tool.parse(SOURCE, "s.py"), "starter", "s.py"))
+def test_cells_keep_their_order_text_ids_and_tags() -> None:
+    learner = cells_of(TOOL.build(TOOL.parse(SOURCE, "s.py"), "starter", "s.py"))
 
     assert learner == [
         ("title", "markdown", "# Title\n\nText with `# %%` in it.", []),
@@ -147,18 +140,18 @@ def test_cells_keep_their_order_text_ids_and_tags(tool: ModuleType) -> None:
     ]
 
 
-def test_a_cell_that_only_asserts_is_folded_and_no_other_is(tool: ModuleType) -> None:
+def test_a_cell_that_only_asserts_is_folded_and_no_other_is() -> None:
     source = "# %% id=shown tags=one\nx = 1\n# %% id=claims tags=asserts,one\nassert x == 1\n"
 
-    shown, claims = json.loads(tool.build(tool.parse(source, "s.py"), "starter", "s.py"))["cells"]
+    shown, claims = json.loads(TOOL.build(TOOL.parse(source, "s.py"), "starter", "s.py"))["cells"]
 
     assert claims["metadata"] == {"tags": ["asserts", "one"], "jupyter": {"source_hidden": True}}
     assert shown["metadata"] == {"tags": ["one"]}
 
 
-def test_starter_and_solution_differ_in_the_answers_alone(tool: ModuleType) -> None:
-    cells = tool.parse(SOURCE, "s.py")
-    learner, solved = (cells_of(tool.build(cells, who, "s.py")) for who in ("starter", "solution"))
+def test_starter_and_solution_differ_in_the_answers_alone() -> None:
+    cells = TOOL.parse(SOURCE, "s.py")
+    learner, solved = (cells_of(TOOL.build(cells, who, "s.py")) for who in ("starter", "solution"))
 
     assert learner[:-1] == solved[:-1]
     assert solved[-1] == ("answer", "code", "y = 1", [])
@@ -174,46 +167,44 @@ def test_starter_and_solution_differ_in_the_answers_alone(tool: ModuleType) -> N
         ("# %% id=not.valid\n1\n", "s.py, line 1: unknown cell option 'id=not.valid'"),
     ],
 )
-def test_what_is_wrong_in_a_source_is_named(tool: ModuleType, source: str, message: str) -> None:
-    with pytest.raises(tool.SourceError, match=message):
-        tool.build(tool.parse(source, "s.py"), "starter", "s.py")
+def test_what_is_wrong_in_a_source_is_named(source: str, message: str) -> None:
+    with pytest.raises(TOOL.SourceError, match=message):
+        TOOL.build(TOOL.parse(source, "s.py"), "starter", "s.py")
 
 
-def test_wrong_answers_are_read_beside_their_chapter_and_are_in_no_notebook(
-    tool: ModuleType, tmp_path: Path
-) -> None:
+def test_wrong_answers_are_read_beside_their_chapter_and_are_in_no_notebook(tmp_path: Path) -> None:
     source = tmp_path / "course/01_a.py"
     beside = tmp_path / "course/wrong_answers/01_a.py"
     beside.parent.mkdir(parents=True)
     source.write_text(SOURCE)
-    alone = dict(tool.products(tmp_path))
+    alone = dict(TOOL.products(tmp_path))
     beside.write_text(WRONG)
 
-    cells, (wrong,) = tool.chapter(source)
+    cells, (wrong,) = TOOL.chapter(source)
     assert (wrong.id, wrong.cause, wrong.text) == ("answer", "2 is not 1", "y = 2")
     assert wrong.text not in [cell.text for cell in cells]
-    assert dict(tool.products(tmp_path)) == alone
+    assert dict(TOOL.products(tmp_path)) == alone
     for bad in ("# %% id=answer\ny = 2\n", '# %% id=first cause="x"\ny = 2\n'):
         beside.write_text(bad)
-        with pytest.raises(tool.SourceError, match="a wrong answer has the name of an exercise"):
-            list(tool.products(tmp_path))
+        with pytest.raises(TOOL.SourceError, match="a wrong answer has the name of an exercise"):
+            list(TOOL.products(tmp_path))
     source.write_text(SOURCE + WRONG)
-    with pytest.raises(tool.SourceError, match=r"01_a\.py: belongs in wrong_answers/: answer"):
-        list(tool.products(tmp_path))
+    with pytest.raises(TOOL.SourceError, match=r"01_a\.py: belongs in wrong_answers/: answer"):
+        list(TOOL.products(tmp_path))
 
 
 def test_solutions_are_written_where_there_are_some(
-    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "course").mkdir()
     (tmp_path / "course/01_a.py").write_text(SOURCE)
     (tmp_path / "course/02_b.py").write_text("# %% id=only\n1\n")
     monkeypatch.setattr(sys, "argv", ["build_notebooks.py"])
 
-    assert tool.main(tmp_path) == 0
+    assert TOOL.main(tmp_path) == 0
     made = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.ipynb"))
     assert made == ["notebooks/01_a.ipynb", "notebooks/02_b.ipynb", "solutions/01_a.ipynb"]
-    (answers,) = (tmp_path / tool.ANSWERS).iterdir()
+    (answers,) = (tmp_path / TOOL.ANSWERS).iterdir()
     stored = json.loads(answers.read_text())
     assert answers.name == "01_a.json"
     assert stored == {
@@ -226,28 +217,26 @@ def test_solutions_are_written_where_there_are_some(
     }
 
     monkeypatch.setattr(sys, "argv", ["build_notebooks.py", "--check"])
-    assert tool.main(tmp_path) == 0
+    assert TOOL.main(tmp_path) == 0
     stale = tmp_path / "notebooks/01_a.ipynb"
     notebook = json.loads(stale.read_text())
     notebook["cells"][0]["source"] = ["changed"]
     stale.write_text(json.dumps(notebook))
-    assert tool.main(tmp_path) == 1
+    assert TOOL.main(tmp_path) == 1
 
 
-def test_an_exercise_that_is_not_whole_is_refused(tool: ModuleType) -> None:
-    cells = tool.parse("# %% id=answer starter\ny = ...\n# %% id=answer hints\n# One.\n", "01_a.py")
+def test_an_exercise_that_is_not_whole_is_refused() -> None:
+    cells = TOOL.parse("# %% id=answer starter\ny = ...\n# %% id=answer hints\n# One.\n", "01_a.py")
 
-    with pytest.raises(tool.SourceError, match=r"01_a\.py: answer lacks its solution, explanation"):
-        tool.answers(cells, "01_a.py")
+    with pytest.raises(TOOL.SourceError, match=r"01_a\.py: answer lacks its solution, explanation"):
+        TOOL.answers(cells, "01_a.py")
 
 
-def test_chapters_can_be_made_one_by_one(
-    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chapters_can_be_made_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "course").mkdir()
     (tmp_path / "course/01_a.py").write_text(SOURCE)
     (tmp_path / "course/02_b.py").write_text("not a notebook, yet")
     monkeypatch.setattr(sys, "argv", ["build_notebooks.py", "02"])
 
-    assert tool.main(tmp_path) == 0
+    assert TOOL.main(tmp_path) == 0
     assert [p.name for p in (tmp_path / "notebooks").iterdir()] == ["02_b.ipynb"]

@@ -16,12 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ADDRESS = SETTINGS["project"]["urls"]["Repository"]
 FILES = [
-    "README.md",
-    "pyproject.toml",
-    "CITATION.cff",
-    "docs/from_cupy.md",
-    "docs/kernels_in_ci.md",
-]
+    "README.md", "pyproject.toml", "CITATION.cff", "docs/from_cupy.md", "docs/kernels_in_ci.md",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FILES)

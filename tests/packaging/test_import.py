@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .conftest import Run
 
 HEAVY = {"cupy", "cupyx", "matplotlib", "nvtx", "cupti", "IPython", "ipykernel", "torch", "scipy"}
+UPPER = {"exercises", "inspection", "kernels", "serving", "traces.analysis", "traces.pictures"}
 LOADED = """
 import json, sys
 before = set(sys.modules)
@@ -50,20 +51,11 @@ def test_import_takes_a_moment_because_it_loads_no_room(root: Path, run: Run) ->
     ("program", "unneeded"),
     [
         ("agt.Trace()", {"numpy", "asyncio", "asyncgpu_tutor.cuda_c", "asyncgpu_tutor.devices"}),
+        ("agt.Trace().plot().words", {"asyncgpu_tutor.cuda_c", "asyncgpu_tutor.ops"}),
         ("agt.errors.UsageError", {"numpy", "asyncio", "asyncgpu_tutor.ops"}),
         ("agt.ranges.enabled()", {"numpy", "asyncio", "asyncgpu_tutor.ops"}),
         ("agt.data.seed_inputs", {"asyncio", "asyncgpu_tutor.cuda_c", "asyncgpu_tutor.ops"}),
-        (
-            "agt.zeros(4)",
-            {
-                "asyncgpu_tutor.exercises",
-                "asyncgpu_tutor.inspection",
-                "asyncgpu_tutor.kernels",
-                "asyncgpu_tutor.serving",
-                "asyncgpu_tutor.traces.analysis",
-                "asyncgpu_tutor.traces.pictures",
-            },
-        ),
+        ("agt.zeros(4)", {f"asyncgpu_tutor.{room}" for room in UPPER}),
     ],
 )
 def test_a_name_loads_the_rooms_that_it_needs(

@@ -83,9 +83,7 @@ def test_the_second_make_lab_only_opens(checkout: Checkout) -> None:
     assert checkout.calls() == [OPEN_FIRST_PAGE]
 
 
-def test_a_change_of_pyproject_installs_again_and_keeps_the_environment(
-    checkout: Checkout,
-) -> None:
+def test_a_change_of_pyproject_installs_again_and_keeps_the_environment(checkout: Checkout) -> None:
     checkout.make("venv")
     project = checkout.folder / "pyproject.toml"
     later = project.stat().st_mtime + 3600

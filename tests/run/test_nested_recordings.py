@@ -9,10 +9,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import (
-    HostBufferError,
-    NestedSyncError,
-)
+from asyncgpu_tutor.errors import HostBufferError, NestedSyncError
 
 
 def test_a_recording_ends_even_where_its_devices_complain(sim: Device) -> None:

@@ -195,16 +195,8 @@ def test_a_range_that_is_not_there_is_told(
 def test_programs_are_recorded_into_files_that_say_how(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = [
-        "record-course",
-        "--device",
-        "sim",
-        "--only",
-        "01_sync_kernels",
-        "--out",
-        str(tmp_path),
-    ]
-    assert main(arguments) == 0
+    what = ["record-course", "--device", "sim", "--only", "01_sync_kernels"]
+    assert main([*what, "--out", str(tmp_path)]) == 0
     assert "01_sync_kernels.json: 9 spans" in capsys.readouterr().out
     trace = Trace.load(tmp_path / "01_sync_kernels.json")
     assert trace.about["gpu"] == "simulated H200"

@@ -6,6 +6,7 @@ import enum
 import importlib
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -128,12 +129,18 @@ def cupti(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cupti]:
         sys.modules[MODULE] = kept
 
 
-def recorded(cupti: Cupti, program: Callable[[], object], everything: bool = True) -> list[Span]:
+@contextmanager
+def recording(cupti: Cupti, everything: bool = True) -> Iterator[tuple[Any, SpanLog]]:
     log = SpanLog("cuda:0")
     recorder = cupti.recorder.CuptiRecorder(log, 0, everything)
-    program()
+    yield recorder, log
     recorder.settle()
     recorder.close()
+
+
+def recorded(cupti: Cupti, program: Callable[[], object], everything: bool = True) -> list[Span]:
+    with recording(cupti, everything) as (_, log):
+        program()
     return sorted(log.spans, key=lambda span: span.id)
 
 
@@ -194,19 +201,16 @@ def test_a_wait_of_a_thread_that_asks_for_nothing_holds_up_nobody(cupti: Cupti) 
 
 
 def test_our_own_calls_and_waits_are_told_of_under_names_of_ours_alone(cupti: Cupti) -> None:
-    log = SpanLog("cuda:0")
-    recorder = cupti.recorder.CuptiRecorder(log, 0, True)
-    draft, wait = log.draft("kernel", "relu", 1), log.draft("wait", "op", None)
-    number, called = recorder.before(None), cupti.now
-    launch(cupti, "relu")
-    recorder.after(None)
-    recorder.add([draft], number, None, called / 1e3)
-    begin = cupti.now
-    cupti.call(Runtime.cudaStreamSynchronize_v3020)
-    recorder.add_host(wait, begin / 1e3, cupti.now / 1e3)
-    launch(cupti, "cupy_tanh")
-    recorder.settle()
-    recorder.close()
+    with recording(cupti) as (recorder, log):
+        draft, wait = log.draft("kernel", "relu", 1), log.draft("wait", "op", None)
+        number, called = recorder.before(None), cupti.now
+        launch(cupti, "relu")
+        recorder.after(None)
+        recorder.add([draft], number, None, called / 1e3)
+        begin = cupti.now
+        cupti.call(Runtime.cudaStreamSynchronize_v3020)
+        recorder.add_host(wait, begin / 1e3, cupti.now / 1e3)
+        launch(cupti, "cupy_tanh")
     assert [(span.kind, span.name, span.stream) for span in log.spans] == [
         ("wait", "op", None),
         ("kernel", "relu", 1),
@@ -224,12 +228,9 @@ def ours(cupti: Cupti, recorder: Any, log: SpanLog) -> None:
 
 
 def test_a_wait_of_others_for_our_own_work_is_told_of(cupti: Cupti) -> None:
-    log = SpanLog("cuda:0")
-    recorder = cupti.recorder.CuptiRecorder(log, 0, True)
-    ours(cupti, recorder, log)
-    cupti.call(Runtime.cudaStreamSynchronize_v3020)
-    recorder.settle()
-    recorder.close()
+    with recording(cupti) as (recorder, log):
+        ours(cupti, recorder, log)
+        cupti.call(Runtime.cudaStreamSynchronize_v3020)
     assert [(span.kind, span.name) for span in log.spans] == [
         ("kernel", "relu"),
         ("wait", "synchronize stream"),
@@ -237,29 +238,23 @@ def test_a_wait_of_others_for_our_own_work_is_told_of(cupti: Cupti) -> None:
 
 
 def test_a_thread_of_others_waits_while_one_of_ours_does(cupti: Cupti) -> None:
-    log = SpanLog("cuda:0")
-    recorder = cupti.recorder.CuptiRecorder(log, 0, True)
-    ours(cupti, recorder, log)
-    launch(cupti, thread=2)
-    begin = cupti.now
-    cupti.call(Runtime.cudaStreamSynchronize_v3020, thread=2)
-    cupti.now = begin
-    cupti.call(Runtime.cudaStreamSynchronize_v3020)
-    recorder.add_host(log.draft("wait", "op", None), begin / 1e3, cupti.now / 1e3)
-    recorder.settle()
-    recorder.close()
+    with recording(cupti) as (recorder, log):
+        ours(cupti, recorder, log)
+        launch(cupti, thread=2)
+        begin = cupti.now
+        cupti.call(Runtime.cudaStreamSynchronize_v3020, thread=2)
+        cupti.now = begin
+        cupti.call(Runtime.cudaStreamSynchronize_v3020)
+        recorder.add_host(log.draft("wait", "op", None), begin / 1e3, cupti.now / 1e3)
     waits = [(span.name, span.detail.get("thread")) for span in log.spans if span.kind == "wait"]
     assert waits == [("op", None), ("synchronize stream", 1)]
 
 
 def test_what_we_allocate_without_a_span_is_not_told_of_as_that_of_others(cupti: Cupti) -> None:
-    log = SpanLog("cuda:0")
-    recorder = cupti.recorder.CuptiRecorder(log, 0, True)
-    with recorder.own():
+    with recording(cupti) as (recorder, log):
+        with recorder.own():
+            cupti.call(Runtime.cudaHostAlloc_v3020)
         cupti.call(Runtime.cudaHostAlloc_v3020)
-    cupti.call(Runtime.cudaHostAlloc_v3020)
-    recorder.settle()
-    recorder.close()
     assert [(span.name, span.detail["foreign"]) for span in log.spans] == [("malloc host", True)]
 
 

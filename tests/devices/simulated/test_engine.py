@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -61,95 +62,45 @@ class Bench:
         self.engine.submit(queue, Command("none", 0.0, op, awaits=event))
 
 
-def test_one_queue_is_in_order() -> None:
-    bench = Bench()
-    queue = bench.engine.queue(0)
-    for name in "abc":
-        bench.run(queue, name, 2.0, 0.1)
-    bench.engine.run_dry()
-    assert bench.spans == {"a": (0.0, 2.0), "b": (2.0, 4.0), "c": (4.0, 6.0)}
-
-
-def test_small_kernels_run_side_by_side() -> None:
-    bench = Bench()
-    for name in "abcd":
-        bench.run(bench.engine.queue(0), name, 5.0, 0.25)
-    bench.engine.run_dry()
-    assert set(bench.spans.values()) == {(0.0, 5.0)}
-
-
-def test_a_kernel_that_fills_the_device_leaves_nothing_to_the_next() -> None:
-    bench = Bench()
-    bench.run(bench.engine.queue(0), "first", 5.0, 1.0)
-    bench.run(bench.engine.queue(0), "second", 5.0, 1.0)
-    bench.engine.run_dry()
-    assert bench.spans == {"first": (0.0, 5.0), "second": (5.0, 10.0)}
-    assert bench.waited == {"second": 5.0}
-
-
-def test_a_later_kernel_begins_while_the_last_blocks_of_an_earlier_one_end() -> None:
-    bench = Bench()
-    for name in ("first", "second"):
-        bench.run(bench.engine.queue(0), name, 10.0, 1.0, drain=2.0)
-    bench.engine.run_dry()
+# Commands: queue, name, us and more of `Bench.run`; when each runs, and how long it waits for room.
+SCHEDULES: dict[str, tuple[list[tuple[Any, ...]], Spans, dict[str, float]]] = {
+    "one queue is in order": ([(0, n, 2.0, 0.1) for n in "abc"], {"a": (0, 2), "b": (2, 4), "c": (4, 6)}, {}),
+    "small kernels run side by side": (
+        [(0, "a", 5.0, 0.25), (1, "b", 5.0, 0.75)], {"a": (0, 5), "b": (0, 5)}, {}),
+    "what fills the device leaves nothing": (
+        [(0, "a", 5.0, 1.0), (1, "b", 5.0, 1.0)], {"a": (0, 5), "b": (5, 10)}, {"b": 5}),
     # The first has 2 us of work left when it has handed out its last block; both get half of the device then.
-    assert bench.spans == {"first": (0.0, 12.0), "second": (8.0, 20.0)}
-    assert bench.waited == {"second": 8.0}
+    "the next begins while the last blocks end": (
+        [(0, "a", 10.0, 1.0, "compute", 0.0, 2.0), (1, "b", 10.0, 1.0, "compute", 0.0, 2.0)],
+        {"a": (0, 12), "b": (8, 20)}, {"b": 8}),
+    "a drain delays nobody by itself": ([(0, "a", 10.0, 1.0, "compute", 0.0, 4.0)], {"a": (0, 10)}, {}),
+    # The small one would fit, but the block scheduler has not come to it.
+    "places are handed out in order": (
+        [(0, "a", 4.0, 0.75), (1, "b", 4.0, 0.5), (2, "c", 1.0, 0.1)],
+        {"a": (0, 4), "b": (0, 6), "c": (4, 5)}, {"c": 4}),
+    # It finds 0.25 of the device: half its demand.
+    "a kernel gets what earlier ones leave": (
+        [(0, "a", 10.0, 0.75), (1, "b", 10.0, 0.5)], {"a": (0, 10), "b": (0, 15)}, {}),
+    "one copy at a time in each direction": (
+        [(0, "in", 3.0, 0.0, "h2d"), (1, "also in", 3.0, 0.0, "h2d"), (2, "out", 3.0, 0.0, "d2h")],
+        {"in": (0, 3), "also in": (3, 6), "out": (0, 3)}, {}),
+    "nothing starts before it is enqueued": (
+        [(0, "a", 1.0, 0.0, "compute", 7.0), (0, "b", 1.0, 0.0, "compute", 7.5)],
+        {"a": (7, 8), "b": (8, 9)}, {}),
+}  # fmt: skip
 
 
-def test_a_drain_is_no_longer_than_ever_where_nobody_waits() -> None:
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_from_when_to_when_each_runs(name: str) -> None:
+    jobs, spans, waited = SCHEDULES[name]
     bench = Bench()
-    bench.run(bench.engine.queue(0), "alone", 10.0, 1.0, drain=4.0)
+    queues = [bench.engine.queue(0) for _ in range(4)]
+    for queue, job, us, *more in jobs:
+        options = dict(zip(("demand", "resource", "ready", "drain"), more, strict=False))
+        bench.run(queues[queue], job, us, **options)
     bench.engine.run_dry()
-    assert bench.spans == {"alone": (0.0, 10.0)}
-
-
-def test_places_are_handed_out_in_the_order_in_which_kernels_came() -> None:
-    """The small one would fit, but the block scheduler has not come to it."""
-    bench = Bench()
-    bench.run(bench.engine.queue(0), "first", 4.0, 0.75)
-    bench.run(bench.engine.queue(0), "large", 4.0, 0.5)
-    bench.run(bench.engine.queue(0), "small", 1.0, 0.1)
-    bench.engine.run_dry()
-    assert bench.spans["large"] == (0.0, 6.0)
-    assert bench.spans["small"] == (4.0, 5.0)
-
-
-def test_kernels_that_have_places_share_what_throughput_there_is() -> None:
-    engine, ends = Engine(), list[float]()
-    for _ in range(2):
-        work = Work(3.0, places=0.25, demand=1.0)
-        note = lambda start, end, waited: ends.append(end)  # noqa: E731
-        engine.submit(engine.queue(0), Command("compute", 0.0, begin=lambda w=work: w, end=note))
-    engine.run_dry()
-    assert ends == [6.0, 6.0]
-
-
-def test_whose_instructions_take_longer_gets_more_of_the_throughput() -> None:
-    engine, ends = Engine(), list[float]()
-    for turn in (3.0, 1.0):
-        work = Work(3.0, places=0.25, demand=1.0, turn=turn)
-        note = lambda start, end, waited: ends.append(end)  # noqa: E731
-        engine.submit(engine.queue(0), Command("compute", 0.0, begin=lambda w=work: w, end=note))
-    engine.run_dry()
-    assert ends == [4.0, 6.0]  # three quarters of it against one, and all of it in the end
-
-
-def test_a_kernel_gets_what_earlier_ones_leave() -> None:
-    bench = Bench()
-    bench.run(bench.engine.queue(0), "first", 10.0, 0.75)
-    bench.run(bench.engine.queue(0), "half", 10.0, 0.5)  # finds 0.25 of the device: half its demand
-    bench.engine.run_dry()
-    assert bench.spans["first"] == (0.0, 10.0)
-    assert bench.spans["half"] == (0.0, pytest.approx(15.0))
-
-
-def test_one_copy_at_a_time_in_each_direction() -> None:
-    bench = Bench()
-    for name, resource in (("in 1", "h2d"), ("in 2", "h2d"), ("out", "d2h")):
-        bench.run(bench.engine.queue(0), name, 3.0, resource=resource)
-    bench.engine.run_dry()
-    assert bench.spans == {"in 1": (0.0, 3.0), "in 2": (3.0, 6.0), "out": (0.0, 3.0)}
+    assert {job: pytest.approx(when) for job, when in bench.spans.items()} == spans
+    assert bench.waited == waited
 
 
 def test_devices_share_nothing() -> None:
@@ -161,13 +112,20 @@ def test_devices_share_nothing() -> None:
     assert set(bench.spans.values()) == {(0.0, 4.0)}
 
 
-def test_nothing_starts_before_the_host_has_enqueued_it() -> None:
-    bench = Bench()
-    queue = bench.engine.queue(0)
-    bench.run(queue, "late", 1.0, ready=7.0)
-    bench.run(queue, "after", 1.0, ready=7.5)
-    bench.engine.run_dry()
-    assert bench.spans == {"late": (7.0, 8.0), "after": (8.0, 9.0)}
+# Whose instructions take longer gets more: three quarters of it against one, and all of it in the end.
+@pytest.mark.parametrize(
+    ("turns", "expected"), [((1.0, 1.0), [6.0, 6.0]), ((3.0, 1.0), [4.0, 6.0])]
+)
+def test_kernels_that_have_places_share_what_throughput_there_is(
+    turns: tuple[float, float], expected: list[float]
+) -> None:
+    engine, ends = Engine(), list[float]()
+    for turn in turns:
+        work = Work(3.0, places=0.25, demand=1.0, turn=turn)
+        note = lambda start, end, waited: ends.append(end)  # noqa: E731
+        engine.submit(engine.queue(0), Command("compute", 0.0, begin=lambda w=work: w, end=note))
+    engine.run_dry()
+    assert ends == expected
 
 
 def test_an_event_orders_two_queues() -> None:
@@ -266,9 +224,7 @@ def test_whatever_is_submitted(jobs: list[Job]) -> None:
 
 
 @given(st.lists(JOB, max_size=15))
-def test_looking_more_often_changes_nothing(
-    jobs: list[Job],
-) -> None:
+def test_looking_more_often_changes_nothing(jobs: list[Job]) -> None:
     def run(step: float | None) -> Spans:
         bench = Bench()
         queues = [bench.engine.queue(0) for _ in range(4)]

@@ -52,16 +52,21 @@ def spans(trace: Trace, found: agt.types.Finding) -> list[agt.types.Span]:
     return [span for span in trace if span.id in found.spans]
 
 
-def test_evidence_of_the_null_stream_is_the_work_on_it() -> None:
-    trace = recorded("08_null_stream")
-    assert {s.stream for s in spans(trace, finding(trace, "null stream"))} == {0}
-
-
-def test_evidence_of_pageable_copies_are_the_copies() -> None:
-    trace = recorded("08_pageable_copy")
-    found = spans(trace, finding(trace, "pageable copy"))
-    assert [s.kind for s in found] == ["h2d"] * 4
-    assert all(s.detail["pageable"] for s in found)
+@pytest.mark.parametrize(
+    ("name", "evidence"),
+    [
+        ("null stream", lambda found: {s.stream for s in found} == {0}),
+        ("pageable copy", lambda found: [s.kind for s in found] == ["h2d"] * 4),
+        ("pageable copy", lambda found: all(s.detail["pageable"] for s in found)),
+        ("lazy module loading", lambda found: [s.name for s in found] == ["load doubled"]),
+        # The first of eight is needed.
+        ("allocation in the loop", lambda found: [s.name for s in found] == ["malloc chunk"] * 7),
+        ("too few streams", lambda found: len(found) == 4),
+    ],
+)
+def test_the_evidence(name: str, evidence: Callable[[list[agt.types.Span]], bool]) -> None:
+    trace = recorded(f"08_{name.replace(' ', '_')}")
+    assert evidence(spans(trace, finding(trace, name)))
 
 
 def test_a_copy_to_pageable_memory_is_one_as_well(sim: Device) -> None:
@@ -115,13 +120,6 @@ def test_a_call_that_returns_when_its_copy_to_the_host_is_done_is_a_wait() -> No
     assert found.spans == (0,)
 
 
-def test_loading_costs_what_the_call_took() -> None:
-    trace = recorded("08_lazy_module_loading")
-    found = finding(trace, "lazy module loading")
-    assert found.cost == 500.0
-    assert [s.name for s in spans(trace, found)] == ["load doubled"]
-
-
 def test_a_first_launch_that_takes_far_longer_than_the_others_is_loading() -> None:
     def call(number: int, start: float, end: float) -> agt.types.Span:
         return agt.types.Span(number, "call", "launch k", start, end, "cuda:0")
@@ -132,23 +130,10 @@ def test_a_first_launch_that_takes_far_longer_than_the_others_is_loading() -> No
     assert agt.diagnose(Trace(steady)) == []
 
 
-def test_evidence_of_allocations_is_those_that_could_have_been_spared() -> None:
-    trace = recorded("08_allocation_in_the_loop")
-    found = spans(trace, finding(trace, "allocation in the loop"))
-    assert [s.name for s in found] == ["malloc chunk"] * 7  # the first of eight is needed
-
-
 def test_arrays_that_are_in_use_at_once_are_no_loop(sim: Device) -> None:
     with agt.record() as trace:
         agt.overlap(*(agt.zeros(1 << 22, name="x") for _ in range(8))).sync()
     assert "allocation in the loop" not in [f.name for f in agt.diagnose(trace)]
-
-
-def test_too_few_streams_costs_the_waiting() -> None:
-    trace = recorded("08_too_few_streams")
-    found = finding(trace, "too few streams")
-    assert len(found.spans) == 4
-    assert "2 streams" in found.sentence
 
 
 def test_where_kernels_fill_the_device_more_streams_are_not_advised() -> None:

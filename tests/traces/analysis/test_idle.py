@@ -31,40 +31,29 @@ def work(number: int, kind: str, start: float, end: float, stream: int, *after: 
     return Span(number, kind, kind, start, end, "cuda:0", stream, after=after)
 
 
-def causes(trace: Trace, number: int) -> list[tuple[str, float, float]]:
-    return [(i.cause, i.start, i.end) for i in idle_of_streams(Facts(trace)) if i.span.id == number]
+ASKED = [call(1, 0, 1), work(2, "kernel", 1, 40, 1, 1), call(3, 1, 2)]
+# For the last span of each, why its stream stood still before it: cause, from, to, and who is to blame.
+PAUSES = [
+    ([work(1, "kernel", 0, 1, 1), call(2, 0, 4), work(3, "kernel", 6, 9, 1, 1, 2)],
+     [("host late", 1, 4, 2), ("start-up", 4, 6, None)]),
+    # What it needs on another stream comes before the host.
+    ([work(1, "kernel", 0, 5, 1), call(2, 3, 8), work(3, "kernel", 8, 9, 2, 1, 2)],
+     [("dependency", 0, 5, 1), ("host late", 5, 8, 2)]),
+    ([call(1, 0, 1), work(2, "h2d", 1, 9, 1, 1), call(3, 1, 2), work(4, "h2d", 9, 12, 2, 3)],
+     [("host late", 1, 2, 3), ("engine busy", 2, 9, 2)]),
+    # The other direction is another engine.
+    ([call(1, 0, 1), work(2, "d2h", 1, 9, 1, 1), call(3, 1, 2), work(4, "h2d", 9, 12, 2, 3)],
+     [("host late", 1, 2, 3), ("start-up", 2, 9, None)]),
+    # A kernel waits for room, but not where a launch takes that long anyway.
+    ([*ASKED, work(4, "kernel", 38, 50, 2, 3)], [("host late", 1, 2, 3), ("occupancy", 2, 38, None)]),
+    ([*ASKED, work(4, "kernel", 8, 50, 2, 3)], [("host late", 1, 2, 3), ("start-up", 2, 8, None)]),
+]  # fmt: skip
 
 
-def test_until_the_call_returned_the_host_was_late() -> None:
-    trace = Trace([work(1, "kernel", 0, 1, 1), call(2, 0, 4), work(3, "kernel", 6, 9, 1, 1, 2)])
-    assert causes(trace, 3) == [("host late", 1, 4), ("start-up", 4, 6)]
-    (late, start) = idle_of_streams(Facts(trace))
-    assert late.blocker is trace.spans[1]
-    assert start.blocker is None
-
-
-def test_what_it_needs_on_another_stream_comes_before_the_host() -> None:
-    spans = [work(1, "kernel", 0, 5, 1), call(2, 3, 8), work(3, "kernel", 8, 9, 2, 1, 2)]
-    assert causes(Trace(spans), 3) == [("dependency", 0, 5), ("host late", 5, 8)]
-
-
-def test_a_copy_waits_for_the_engine() -> None:
-    spans = [call(1, 0, 1), work(2, "h2d", 1, 9, 1, 1), call(3, 1, 2), work(4, "h2d", 9, 12, 2, 3)]
-    assert causes(Trace(spans), 4) == [("host late", 1, 2), ("engine busy", 2, 9)]
-    assert idle_of_streams(Facts(Trace(spans)))[-1].blocker == spans[1]
-
-
-def test_the_other_direction_is_another_engine() -> None:
-    spans = [call(1, 0, 1), work(2, "d2h", 1, 9, 1, 1), call(3, 1, 2), work(4, "h2d", 9, 12, 2, 3)]
-    assert causes(Trace(spans), 4) == [("host late", 1, 2), ("start-up", 2, 9)]
-
-
-def test_a_kernel_waits_for_room_but_not_where_a_launch_takes_that_long_anyway() -> None:
-    first = [call(1, 0, 1), work(2, "kernel", 1, 40, 1, 1), call(3, 1, 2)]
-    late = Trace([*first, work(4, "kernel", 38, 50, 2, 3)])
-    soon = Trace([*first, work(4, "kernel", 8, 50, 2, 3)])
-    assert causes(late, 4)[1:] == [("occupancy", 2, 38)]
-    assert causes(soon, 4)[1:] == [("start-up", 2, 8)]
+@pytest.mark.parametrize(("spans", "causes"), PAUSES)
+def test_why_a_stream_stood_still(spans: list[Span], causes: list[tuple[object, ...]]) -> None:
+    found = [i for i in idle_of_streams(Facts(Trace(spans))) if i.span is spans[-1]]
+    assert [(i.cause, i.start, i.end, i.blocker and i.blocker.id) for i in found] == causes
 
 
 @pytest.mark.parametrize("name", NAMES)

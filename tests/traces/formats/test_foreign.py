@@ -24,19 +24,6 @@ PLAIN = st.recursive(
     ),
     max_leaves=8,
 )
-FIELDS = [
-    "id",
-    "kind",
-    "name",
-    "start",
-    "end",
-    "device",
-    "stream",
-    "op",
-    "label",
-    "after",
-    "detail",
-]
 
 
 def span(**changed: object) -> dict[str, object]:
@@ -47,14 +34,12 @@ def span(**changed: object) -> dict[str, object]:
     return {**fields, **changed}
 
 
+FIELDS = list(span())
+
+
 def text(*spans: object, **changed: object) -> str:
-    body = {
-        "format": "asyncgpu_tutor.trace/1",
-        "clock": "CUPTI",
-        "device": "d",
-        "spans": list(spans),
-    }
-    return json.dumps({**body, **changed})
+    body = {"format": "asyncgpu_tutor.trace/1", "clock": "CUPTI", "device": "d"}
+    return json.dumps({**body, "spans": spans, **changed})
 
 
 def test_a_trace_comes_back_as_it_was(sim: Device) -> None:
@@ -199,27 +184,20 @@ def test_any_rows_are_taken_or_refused(rows: list[dict[str, object]]) -> None:
 @st.composite
 def traces(draw: st.DrawFn) -> Trace:
     """What passes the checks, however odd."""
-    count = draw(st.integers(0, 6))
     kinds = st.sampled_from(["kernel", "h2d", "d2h", "call", "wait", "work", "range"])
     rows: list[dict[str, object]] = []
-    for number in range(count):
-        start = draw(st.floats(0, 1e6))
-        end = start + draw(st.floats(0, 1e6))
-        kind = draw(kinds)
-        device = kind in {"kernel", "h2d", "d2h"}
-        rows.append(
-            span(
-                id=number,
-                kind=kind,
-                start=start,
-                end=end,
-                stream=draw(st.none() | st.integers(-2, 3)) if device else None,
-                op=draw(st.none() | st.integers(0, 3)),
-                name=draw(st.sampled_from(["k", "h2d", "launch k", "malloc x", "load k"])),
-                after=draw(st.lists(st.integers(0, number - 1), max_size=3)) if number else [],
-                detail=draw(st.dictionaries(st.sampled_from(["grid", "fills", "pageable"]), PLAIN)),
-            )
-        )
+    for number in range(draw(st.integers(0, 6))):
+        start, kind = draw(st.floats(0, 1e6)), draw(kinds)
+        on_device = kind in {"kernel", "h2d", "d2h"}
+        changed = {
+            "end": start + draw(st.floats(0, 1e6)),
+            "stream": draw(st.none() | st.integers(-2, 3)) if on_device else None,
+            "op": draw(st.none() | st.integers(0, 3)),
+            "name": draw(st.sampled_from(["k", "h2d", "launch k", "malloc x", "load k"])),
+            "after": draw(st.lists(st.integers(0, number - 1), max_size=3)) if number else [],
+            "detail": draw(st.dictionaries(st.sampled_from(["grid", "fills", "pageable"]), PLAIN)),
+        }
+        rows.append(span(id=number, kind=kind, start=start, **changed))
     try:
         return Trace.from_json(text(*rows))
     except UsageError:

@@ -46,12 +46,6 @@ def test_what_runs_together_what_waits_and_the_longest_pause_are_told() -> None:
     )
 
 
-def test_overlap_of_a_program_is_told(mlp: Trace) -> None:
-    told = alt_text(mlp)
-    assert "streams overlap for 28.0 µs, 40% of that, at most 2 at once." in told
-    assert told.count(". ") == 1
-
-
 def test_that_nothing_overlaps_is_told() -> None:
     text = alt_text(Trace([kernel(0, 1, 0, 5), kernel(1, 2, 5, 9)]))
     assert "nothing on its 2 streams runs at the same time. The device never pauses" in text
@@ -70,10 +64,6 @@ def test_the_device_is_named_and_what_it_says_of_times_is_left_to_the_clock() ->
     assert "times are" in device.description
     assert alt_text(trace).startswith("Timeline of simulated H200 (simulated clock: modelled, not")
     assert "times are" not in alt_text(trace)
-
-
-def test_a_device_whose_times_mean_nothing_still_says_so() -> None:
     with agt.using(SimDevice(machine=Machine(), adversary=1)), agt.record() as trace:
         agt.zeros(4).sync()
-
     assert "times mean nothing" in alt_text(trace)

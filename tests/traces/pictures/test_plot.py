@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import matplotlib as mpl
@@ -118,10 +116,6 @@ def test_engines_show_the_same_spans_again(mlp: Trace) -> None:
     assert bars(ax, "d2h", "copy H2D") == []
 
 
-def test_only_the_lanes_that_were_asked_for(mlp: Trace) -> None:
-    assert lane_names(plot(mlp, lanes=("streams",))) == ["stream 0", "stream 1", "stream 2"]
-
-
 def test_what_overlaps_in_an_engine_is_drawn_in_rows_of_its_own(mlp: Trace) -> None:
     ax = plot(mlp, lanes=("engines",))
     boxes = [p.get_extents() for c in collections(ax, "kernel") for p in c.get_paths()]
@@ -155,11 +149,6 @@ def test_each_kind_has_its_colour_and_its_pattern(kind: SpanKind) -> None:
     assert (drawn.get_hatch() or "") == KIND_LOOKS[kind].hatch
 
 
-def test_no_two_kinds_of_device_work_share_a_pattern() -> None:
-    patterns = [KIND_LOOKS[k].hatch for k in sorted(DEVICE_KINDS)]
-    assert len(set(patterns)) == len(patterns)
-
-
 def test_colours_by_operation_keep_the_patterns_of_kinds(mlp: Trace) -> None:
     ax = plot(mlp, color_by="op", lanes=("streams",))
     found = {(to_hex(c.get_facecolor()[0]).upper(), c.get_hatch()) for c in collections(ax, "h2d")}
@@ -168,10 +157,6 @@ def test_colours_by_operation_keep_the_patterns_of_kinds(mlp: Trace) -> None:
 
 
 # ------------------------------------------------------------------ names
-def test_names_are_written_where_they_fit(mlp: Trace) -> None:
-    names = written(plot(mlp, lanes=("streams",)))
-    assert names.count("sgemm_naive") == 2
-    assert names.count("x") == 2
 
 
 def test_names_are_cut_off_where_there_is_little_room_and_left_out_where_there_is_less() -> None:
@@ -384,17 +369,6 @@ def test_a_mistake_leaves_no_figure_behind(mlp: Trace) -> None:
 
 
 # ------------------------------------------------------------------ what it does not do
-def test_importing_the_timeline_does_not_import_matplotlib() -> None:
-    code = (
-        "import sys, asyncgpu_tutor.traces.pictures as t, asyncgpu_tutor.traces.trace as tr; "
-        "t.alt_text(tr.Trace()); assert 'matplotlib' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_the_trace_draws_itself(mlp: Trace) -> None:
-    assert [p.title for p in mlp.plot(title="by itself").panels] == ["by itself"]
 
 
 def test_no_global_setting_is_changed(mlp: Trace) -> None:

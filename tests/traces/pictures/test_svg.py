@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from asyncgpu_tutor.traces.pictures import compare_timelines, plot
 from asyncgpu_tutor.traces.pictures._fitting import fitting, text_width
 from asyncgpu_tutor.traces.pictures.style import THEME
-from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Span
+from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.trace import Trace
 from tests.traces.pictures.test_seen_by_all import contrast
 
@@ -176,39 +177,21 @@ def test_merging_loses_no_span_and_mixes_no_lanes() -> None:
     }
 
 
-@pytest.mark.slow
-def test_four_hundred_thousand_spans_are_a_picture_of_bounded_size() -> None:
-    spans = [
-        Span(
-            i,
-            "kernel" if i % 8 in DEVICE_KINDS or i % 2 else "d2h",
-            "k",
-            i,
-            i + 0.7,
-            "cuda:0",
-            i % 8,
-        )
-        for i in range(400_000)
-    ]
+def test_so_many_spans_are_a_picture_of_bounded_size() -> None:
+    kinds = ("kernel", "d2h")
+    spans = [Span(i, kinds[i % 2], "k", i, i + 0.7, "cuda:0", i % 8) for i in range(50_000)]
     svg = Trace(spans).plot().svg()
 
     assert len(svg) < 2_000_000
     assert len(boxes(svg)) < 16_000
 
 
-def test_a_picture_is_saved_as_what_its_name_says(mlp: Trace, tmp_path: object) -> None:
-    from pathlib import Path
+def test_a_picture_is_saved_as_what_its_name_says(mlp: Trace, tmp_path: Path) -> None:
+    mlp.plot().save(tmp_path / "one.svg")
+    mlp.plot().save(tmp_path / "one.png", dpi=50)
 
-    folder = Path(str(tmp_path))
-    mlp.plot().save(folder / "one.svg")
-    mlp.plot().save(folder / "one.png", dpi=50)
-
-    assert (folder / "one.svg").read_text(encoding="utf-8").startswith("<?xml")
-    assert (folder / "one.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_same_trace_gives_the_same_picture(mlp: Trace) -> None:
-    assert mlp.plot().svg() == mlp.plot().svg()
+    assert (tmp_path / "one.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_wait_for_room_is_thin_and_in_front_of_the_bar() -> None:

@@ -83,18 +83,11 @@ def test_no_name_is_lost(full: str) -> None:
 
 def test_it_agrees_with_the_names_in_a_report_of_nsight_systems() -> None:
     """CuPy's kernels and CUB's, as the profiler of an H200 gives them in three forms."""
+    query = "SELECT DISTINCT s.value, d.value, m.value FROM CUPTI_ACTIVITY_KIND_KERNEL"
+    for letter, column in (("s", "shortName"), ("d", "demangledName"), ("m", "mangledName")):
+        query += f" JOIN StringIds {letter} ON {letter}.id = {column}"
     with sqlite3.connect(Trace.recorded_file("heat.sqlite")) as database:
-        names = {
-            tuple(
-                database.execute("SELECT value FROM StringIds WHERE id = ?", (number,)).fetchone()[
-                    0
-                ]
-                for number in row
-            )
-            for row in database.execute(
-                "SELECT shortName, demangledName, mangledName FROM CUPTI_ACTIVITY_KIND_KERNEL"
-            )
-        }
+        names = database.execute(query).fetchall()
     assert any(full.startswith("_ZN3cub") for _, _, full in names)
     for short, demangled, full in names:
         assert short_name(demangled) == short_name(full) == short

@@ -96,18 +96,12 @@ def test_two_streams_that_overlap_by_half() -> None:
     assert metrics.host == {"call": 5, "wait": 0, "work": 0}
 
 
-def test_spans_that_touch_do_not_overlap() -> None:
-    metrics = measure(Trace([kernel(0, 1, 0, 10), kernel(1, 2, 10, 20)]))
-    assert metrics.overlap == 0
-    assert metrics.max_concurrency == 1
-
-
-def test_one_stream_cannot_overlap_itself() -> None:
-    # Measured times may jitter so that two spans of one queue seem to overlap; it is still one
-    # stream.
+def test_spans_that_touch_neither_overlap_nor_leave_a_gap() -> None:
+    assert measure(Trace([kernel(0, 1, 0, 10), kernel(1, 2, 10, 20)])).max_concurrency == 1
+    assert measure(Trace([kernel(0, 1, 0, 5), kernel(1, 1, 5, 8)])).gaps == {("sim:0", 1): ()}
+    # Measured times may jitter so that two spans of one queue seem to overlap; it is still one stream.
     metrics = measure(Trace([kernel(0, 1, 0, 10), kernel(1, 1, 9, 20)]))
-    assert metrics.overlap == 0
-    assert metrics.stream_busy["sim:0", 1] == 20
+    assert (metrics.overlap, metrics.stream_busy["sim:0", 1]) == (0, 20)
 
 
 def test_streams_of_two_devices_are_two_streams() -> None:
@@ -122,11 +116,6 @@ def test_gaps_lie_within_the_stream_and_idle_within_the_device() -> None:
     metrics = measure(Trace(spans))
     assert metrics.gaps == {("sim:0", 1): ((5, 8),), ("sim:0", 2): ((12, 20),)}
     assert metrics.device_idle == 3 + 8
-
-
-def test_spans_that_touch_leave_no_gap() -> None:
-    metrics = measure(Trace([kernel(0, 1, 0, 5), kernel(1, 1, 5, 8)]))
-    assert metrics.gaps == {("sim:0", 1): ()}
 
 
 def test_each_copy_direction_is_an_engine_and_fills_are_compute() -> None:

@@ -79,21 +79,16 @@ def test_the_order_of_the_list_does_not_matter() -> None:
 def test_the_clock_is_always_named() -> None:
     assert "simulated" in trace().table()
     assert "simulated" in trace([]).table()
+    assert "Nothing was recorded. A trace is filled when its block" in Trace().table()
     real = trace(clock="CUDA events").table()
     assert "simulated" not in real
     assert "CUDA events, measured" in real
 
 
-def test_nothing_recorded_is_said() -> None:
-    assert "Nothing was recorded. A trace is filled when its block" in Trace().table()
-
-
-def test_one_span_without_duration() -> None:
+def test_a_span_shorter_than_a_column_is_seen() -> None:
     text = trace([Span(0, "memset", "zeros", 5, 5, "sim:0", 0)]).table(width=8)
     assert "stream 0 |M.......|" in section(text, "Lanes")
-
-
-def test_a_span_shorter_than_a_column_is_seen() -> None:
+    assert "k" in Trace([Span(0, "kernel", "k", 0.0, 5e-324, "sim:0", 1, None, "k")]).table()
     short = Span(3, "d2h", "y", 8.1, 8.2, "sim:0", 3)
     lanes = section(trace([*SPANS[:3], short, SPANS[4]]).table(width=16), "Lanes")
     assert "stream 2 |........D.......|" in lanes  # the second that is used
@@ -143,11 +138,6 @@ def test_lanes_of_several_devices_say_whose_they_are(line: str) -> None:
 def test_a_range_does_not_hide_what_it_encloses() -> None:
     spans = [*SPANS, Span(5, "range", "everything", 0, 16, "sim:0")]
     assert "host     |cc..............|" in section(trace(spans).table(width=16), "Lanes")
-
-
-def test_a_trace_that_is_shorter_than_a_column_can_be() -> None:
-    span = Span(0, "kernel", "k", 0.0, 5e-324, "sim:0", 1, None, "k")
-    assert "k" in Trace([span]).table()
 
 
 @pytest.mark.parametrize(

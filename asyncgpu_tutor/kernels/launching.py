@@ -101,7 +101,7 @@ def launcher(
     changed = [f"{now} is not known_{name}" for name, now in same.items()]
     space["known"] = (None,) * (len(same) + 1)
     lines += [
-        "if part is not None and grid is None and block is None: how = part.how",
+        "if part is not None and grid is None and block is None: how = part._how",
         f"else: how = configuration(name, ({given}), grid, block)",
         "global known",
         f"known_how, {known} = known",

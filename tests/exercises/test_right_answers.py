@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -206,7 +207,7 @@ def _polled(op: Any, job: Any) -> Any:
 
 class _Upload(agt.DeviceOp[Any]):
     def __init__(self, host: Any) -> None:
-        super().__init__("h2d")
+        self._built("h2d", sys._getframe(1))
         self.host = host
 
     def _enqueue(self, context: Any) -> Any:

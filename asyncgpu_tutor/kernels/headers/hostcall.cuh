@@ -172,7 +172,7 @@ __device__ inline bool hostcall_wait(const Hostcalls& h, int p) {
         }
         if (stopped != 0) return hostcall_refused(h);
         if (++turns > h.patience) return hostcall_give_up(h);
-        __nanosleep(100);
+        __nanosleep(20);
     }
 }
 

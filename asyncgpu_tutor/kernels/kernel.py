@@ -108,8 +108,8 @@ class Kernel:
         check_shapes(facts, signature)
         self._take_on(signature, set())
         self._variants: dict[tuple[int, ...], Kernel] = {}  # by the places of null pointers
-        self._home: Callable[[], Device | None] = _nowhere  # where its function is loaded
-        self._function: Any = None
+        # Where it is loaded, and the function there: one value, as threads may use two devices.
+        self._loaded: tuple[Callable[[], Device | None], Any] = (_nowhere, None)
         if isinstance(source, str):
             current_device().get_function(source, facts.name, reference, contract)
 
@@ -222,13 +222,11 @@ class Kernel:
     def _load(self, device: Device) -> Function:
         """Compiled for this device, which is asked once: it has to find the whole source in its table."""
         facts = self._facts
-        self._function = device.get_function(
-            facts.source, facts.name, facts.reference, facts.contract
-        )
+        function = device.get_function(facts.source, facts.name, facts.reference, facts.contract)
         # Each launch was held against the usual limits when it was built. A device with others is no home, so
         # it is asked each time, and launches are held against its own.
-        self._home = ref(device) if device.limits is USUAL_LIMITS else _nowhere
-        return self._function
+        self._loaded = (ref(device) if device.limits is USUAL_LIMITS else _nowhere, function)
+        return function
 
     def _written(self) -> str:
         """Its outputs, for messages."""
@@ -320,10 +318,12 @@ class Launch(DeviceOp[Any]):
         if self._ran:
             forbid_rerun(arrays, kernel.name)
         self._ran = True
+        if context._run.captures:
+            context.on_failed_capture(self._undo)
         device, run, user = context.device, context._run, context._user
         grid, block = self._how
-        function = kernel._function
-        if kernel._home() is not device:
+        home, function = kernel._loaded
+        if home() is not device:
             function = kernel._load(device)
             check_limits(kernel.name, grid, block, self._shared_mem, device.limits)
         for array in arrays:
@@ -342,8 +342,6 @@ class Launch(DeviceOp[Any]):
         run.keep.append(self)  # and with it its arrays, and what counts the shared ones
         run.kernels.append(kernel._facts.name)
         context._work.launch(function, grid, block, self._args, self._shared_mem, context.stream)
-        if run.captures:
-            context.on_failed_capture(self._undo)
         return self._all() if index is None else arrays[index]._again()
 
     def _all(self) -> tuple[Any, ...]:
@@ -359,6 +357,9 @@ class _Deferred(Launch):
     """A launch with operations among its arguments: it is checked when those have results."""
 
     __slots__ = ()
+
+    def _yields(self) -> str:
+        return ""  # shapes are not known before its operations run
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         parts: list[DeviceOp[Any]] = [arg for arg in self._args if isinstance(arg, DeviceOp)]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from asyncgpu_tutor.arrays.handles import DeviceArray, borrowed_in
 from asyncgpu_tutor.arrays.textures import Texture
 from asyncgpu_tutor.cuda_c import TextureForm
-from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError
+from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, OutOfMemoryError
 from asyncgpu_tutor.ops.array_operations import upload
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.ops.pinned import asarray, is_foreign
@@ -53,7 +53,12 @@ class _MakeTexture(DeviceOp[Texture]):
             raise ArrayDTypeError(f"texture() takes an array, and got {type(array).__name__}")
         form = _form(array.shape, array.dtype, self._options)
         memory = context._touch(array)
-        made = context._work.texture(memory, form, array.name, context.stream)
+        make = partial(context._work.texture, memory, form, array.name, context.stream)
+        try:
+            made = make()
+        except OutOfMemoryError:
+            context._run.reclaim()
+            made = make()
         context.keep(made)
         return Texture(made, form, context.device, array.name)
 

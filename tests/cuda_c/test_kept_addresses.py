@@ -45,6 +45,13 @@ SOUND = {
     "nested": """for (int y = 0; y < 6; y++) { for (int j = 0; j < 7; j++) { float r = a[y * 64 + j]; x[i] += r;
         x[i] += b[y * 8 + t]; } }""",
     "a counter that jumps": """for (int y = 0; y < n; y++) { int& z = y; x[i] += a[y * 64 + t]; if (y % 8 == 5) z += 2; }""",
+    "through a pointer in memory": """__shared__ int* away[64]; away[t] = o; for (int y = 0; y < 19; y++) {
+        int v = o[y * 192 + i]; x[i] += v; away[t][(y + 1) * 192 + i] = v + 1; }""",
+    "an index that is loaded": """for (int y = 0; y < 5; y++) { float s = 0;
+        for (int j = 0; j < 16; j++) s += a[o[j + t]] * b[j * 64 + t]; x[i] += s; }""",
+    "a sum by another name": """float s = 1; float& r = s; for (int j = 0; j < 16; j++) s += r * b[j];
+        int u = 6; int& w = u; for (int j = 0; j < w; j++) u -= 1; x[i] = s + u;""",
+    "zeros with signs": "float z = 0; for (int y = 0; y < n; y++) { o[i * 2 + (1.0f / z > 0.0f)] += 1; z = -z; }",
     "the same value": """for (int y = 0; y < n; y++) { q[t / 2] = 1; __syncthreads(); x[i] += q[0];
         __syncthreads(); }""",
 }
@@ -77,7 +84,7 @@ def run(text: str, few: int, patch: pytest.MonkeyPatch, blocks: int = 1) -> Any:
     patch.setattr(team, "FEW", few)
     rng = np.random.default_rng(1)
     a, b = (rng.random(4096).astype(np.float32) for _ in range(2))
-    x, o = np.zeros(64 * blocks, np.float32), np.zeros(64 * blocks, np.int32)
+    x, o = np.zeros(64 * blocks, np.float32), np.arange(4096, dtype=np.int32) % 64
     program = compile_source(HEAD + text + "}")
     try:
         done = launch(program, "k", blocks, 64, a, b, x, o, 30)

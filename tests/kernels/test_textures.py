@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.cuda_c import GlobalMemory, TextureForm, compile_source
 from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated.gpus import find_spec
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
@@ -338,3 +340,29 @@ def test_a_read_costs_one_load_from_global_memory() -> None:
     assert sampled.global_load_requests == plain.global_load_requests == 2
     assert sampled.load_bytes_needed == plain.load_bytes_needed == 256
     assert sampled.chain_load_rounds == plain.chain_load_rounds == 1
+
+
+def test_memory_that_nobody_uses_any_more_is_there_for_a_texture(sim: Device) -> None:
+    million = 2**20
+    with agt.using(agt.SimDevice(spec=replace(find_spec("h200"), memory_bytes=10 * million))):
+        x, stream = agt.zeros(768 * 1024).sync(), agt.create_stream()
+        agt.zeros(5 * million // 4).async_on(stream)  # 5 MiB
+        stream.synchronize()  # the run is over, and nobody has looked
+        assert agt.texture(x.borrow(), memory="linear").sync().shape == (768 * 1024,)
+
+
+def test_a_launch_that_a_preparation_refuses_may_run_elsewhere(sim: Device) -> None:
+    kernel = agt.Kernel(COPY.replace("TYPE", "float"))
+    made = agt.texture(np.arange(3, dtype=np.float32), memory="linear").sync()
+    op = kernel(made, agt.zeros(5), 5, grid=1, block=32).output().to_host()
+    with agt.using(agt.SimDevice()), pytest.raises(DeviceMismatchError):
+        op.prepare()
+    assert op.sync().tolist() == [0, 0, 1, 2, 0]
+
+
+def test_a_launch_that_waits_for_its_arguments_tells_no_shapes() -> None:
+    kernel = agt.Kernel(COPY.replace("TYPE", "float"))
+    made = agt.texture(np.zeros(3, np.float32), memory="linear")
+    op = kernel(made, agt.zeros(5), 5, grid=1, block=32).output()
+    assert "copy" in repr(op)
+    op.sync()

@@ -18,6 +18,7 @@ from asyncgpu_tutor.cuda_c.compile.variables import Variable
 from asyncgpu_tutor.cuda_c.lockstep.masks import Mask
 from asyncgpu_tutor.cuda_c.lockstep.team import Team
 from asyncgpu_tutor.cuda_c.memory.pointers import Ptr
+from asyncgpu_tutor.cuda_c.types import Scalar
 
 Address: TypeAlias = Callable[[Team, Mask], Ptr]
 _MOST = 64  # addresses of one place in the code
@@ -31,6 +32,10 @@ def variables_of(node: record.Node) -> set[Variable] | None:
     """What a value depends on, if that is nothing but variables in registers; otherwise None."""
     found: set[Variable] = set()
     for part in _parts(node):
+        if isinstance(part, record.Read):
+            kind = part.variable.type
+            if isinstance(kind, Scalar) and kind.is_float:
+                return None  # since -0.0 == 0.0, and 1 / x tells them apart
         if isinstance(part, record.Address) or (isinstance(part, record.Read) and part.whole):
             found.add(part.variable)
         elif type(part) not in _PURE:

@@ -147,7 +147,11 @@ def _turns(c: Context, node: For, init: Execute | None) -> Execute:
         targets = [
             v for v in found if v is not None and not v.memory and isinstance(v.type, Scalar)
         ]
-        if targets and len(targets) == len(found) and c.exits == exits:
+        # A sum may be read under another name, by a reference.
+        values = [part.value for part in ast.parts_of(node.body) if isinstance(part, ast.Assign)]
+        read = _read(c, [node.test, node.step, *values])
+        apart = read is not None and not set(targets) & set(read)
+        if targets and len(targets) == len(found) and c.exits == exits and apart:
             together = side_by_side(counts, targets, body, points, quick)
         if early and together is None:
             turn = looking_ahead(counts)

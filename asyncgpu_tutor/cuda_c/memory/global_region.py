@@ -120,7 +120,7 @@ class GlobalRegion(ByteRegion):
         self, team: Team, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int
     ) -> None:
         # An allocation begins on a sector, so a shift by whole sectors does not change their number.
-        if (shift * size) % 32:
+        if shift:
             part = part + shift
         if wide != size:
             part = part // (wide // size)

@@ -202,7 +202,7 @@ class CompiledKernel:
             parts = leaves(pointee(variable))
             sizes = [leaf.size for leaf, _ in parts if isinstance(leaf, Scalar)]
             cells[id(memory)] = min([cells.get(id(memory), 8), *sizes])
-            if variable.origin.written:
+            if variable.origin.written or self.code.follows:  # what is followed may lead here
                 watched.add(id(memory))
         for variable, memory in pointers:
             key = id(memory)

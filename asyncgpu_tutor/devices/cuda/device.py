@@ -245,10 +245,13 @@ class CupyDevice:
             try:
                 return self._pool.malloc(size * BLOCK)
             except cupy.cuda.memory.OutOfMemoryError:
-                for blocks in self._blocks.values():
-                    blocks.clear()
-                self._pool.free_all_blocks()
+                self._free_blocks()
                 return self._pool.malloc(size * BLOCK)
+
+    def _free_blocks(self) -> None:
+        for blocks in self._blocks.values():
+            blocks.clear()
+        self._pool.free_all_blocks()
 
     def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
         """Memory, shape and dtype of another library's array."""
@@ -340,12 +343,21 @@ class CupyDevice:
         mine, linear = self.own(stream), None
         if form.memory == "linear":
             linear = self.malloc(form.nbytes, name, stream)
-            self.copy_from_device_async(linear, source, form.nbytes, stream)
         with guarded(f"making the texture {name!r}"), self.active():
-            made, args = CupyTexture(self, name, form, linear), (source, mine.cupy)
-            if linear is None and self.journal is not None:
+            # Made before anything is enqueued: where that is refused, nothing is under way to its memory.
+            try:
+                made = CupyTexture(self, name, form, linear)
+            except (
+                CUDA_ERRORS
+            ):  # its memory comes from no pool: what the pools hold may be what it lacks
+                self._free_blocks()
+                made = CupyTexture(self, name, form, linear)
+            args = source, mine.cupy
+            if linear is not None:
+                self.copy_from_device_async(linear, source, form.nbytes, stream)
+            elif self.journal is not None:
                 self.journal.call("d2d", "d2d", mine, {"bytes": form.nbytes}, made.fill, args)
-            elif linear is None:
+            else:
                 made.fill(*args)
         return made
 

@@ -37,7 +37,8 @@ def guarded(what: str) -> Generator[None]:
 
 def translated(error: BaseException, what: str) -> AsyncGpuError:
     """Our error for one of CUDA's, which came up in `what`."""
-    if isinstance(error, memory.OutOfMemoryError):
+    # The second is what CUDA itself says where memory comes from no pool, such as a texture's.
+    if isinstance(error, memory.OutOfMemoryError) or "cudaErrorMemoryAllocation" in str(error):
         return OutOfMemoryError(
             f"out of memory on the device in {what}: {error}. Drop arrays that are no longer needed, or "
             "work in smaller batches."

@@ -35,7 +35,7 @@ WRONG = [
     "const float* c = x; float* d = c;", "const float* c = x; c[0] = 1;", "if (x == o) x[i] = 1;",
     "x[i] = zz;", "x + 1.5f;", "o[i] = 1.5f << 2;", "int f() { return 1; }", "o[i] = ~1.5f;",
     "x[i] = 1.0f & 2;", "x[i] = x;", "int a = 5 b;", "x[i] = 1", "if (i < n { x[i] = 1; }", "o[i] = 1 +;",
-    "x[i] = (1 + 2;", "o[i] = 08;", "o[i] = 'ab';", "o[i] = threadIdx.w;", "float4 v; v.q = 1;", "i.x = 1;",
+    "x[i] = (1 + 2;", "o[i] = 08;", "o[i] = 18446744073709551616 > 1;", "const float& r = x[i]; r = 1;", "o[i] = 'ab';", "o[i] = threadIdx.w;", "float4 v; v.q = 1;", "i.x = 1;",
     "n[0] = 1;", "*n = 1;", "static_assert(sizeof(int) == 8);", "const int q;", "int& r;", "int& r = 1;",
     "float& r = o[i];", "auto a;", "x[i] = sqrtf();", "x[i] = sqrtf(1, 2);", "__syncthreads(1);",
     "int a[2] = {1, 2, 3};", "int a[0];", "int a[-1];", "else x[i] = 1;", "void v;", "unsigned float u = 1;",

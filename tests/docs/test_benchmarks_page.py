@@ -49,9 +49,8 @@ def test_operations_prepared_or_not(found: dict[str, Any]) -> None:
     assert f"{prepared[64]:.2f} of the time at DIM 64" in PAGE
     copies = ratios(found["pipeline"], "CuPy by hand, four streams, memcpyAsync")
     assert f"{prepared[64] / copies[64]:.2f} of what CuPy takes with the runtime's copies" in PAGE
-    assert f"faster by {1 - core[64] / prepared[64]:.0%}".replace("%", " %") + " at DIM 64" in PAGE
-    assert "within 6 % from 128 on" in PAGE
-    assert max(abs(prepared[dim] / core[dim] - 1) for dim in prepared if dim > 64) < 0.065
+    small, larger = (f"{1 - core[dim] / prepared[dim]:.0%}".replace("%", " %") for dim in (64, 256))
+    assert f"faster by {small} at DIM 64 and by {larger} at 256" in PAGE
 
     alone = ", one batch alone"
     for ways in ("", alone):
@@ -72,14 +71,14 @@ def test_graphs_and_what_beats_them(found: dict[str, Any]) -> None:
 
     apart = {dim: ours[dim] / raw[dim] for dim in ours}
     assert f"at DIM 64: {apart[64]:.2f} of its time there, {apart[256]:.2f} at 256" in PAGE
-    assert all(abs(apart[dim] - 1) < 0.02 for dim in apart if dim >= 512)
+    assert all(abs(apart[dim] - 1) < 0.025 for dim in apart if dim >= 512)
     us = {(row["way"], row["dim"]): row["us"] for row in found["pipeline"]}
     more = us["ours, a graph", 64] - us["CuPy, captured graph", 64]
     assert f"some microseconds of ours**, {more:.0f} of them at DIM 64" in PAGE
     assert f"At 128 it is {apart[128]:.2f}, and PyTorch's {theirs[128] / raw[128]:.2f}" in PAGE
     one = ratios(found["pipeline"], "CuPy by hand, one batch alone")
     assert f"take {ours[64] / one[64]:.2f} times as long as one batch alone by hand" in PAGE
-    assert {dim for dim, ratio in torch.items() if ratio < 1} == {512, 1024, 2048}
+    assert {dim for dim, ratio in torch.items() if ratio < 1} == {1024, 2048}
 
 
 def test_serving(found: dict[str, Any]) -> None:
@@ -92,11 +91,9 @@ def test_serving(found: dict[str, Any]) -> None:
         if row["ratio"] == 1 and row["way"].startswith("CuPy") and row["in_place"]
     }
 
-    assert (
-        f"DIM 512 are served at {ours[512]:.2f} of its rate, of 256 at {ours[256]:.2f} and" in PAGE
-    )
-    assert f"where a request takes {by_hand[64]:.0f} us, at {ours[64]:.2f}" in PAGE
-    assert f"; at 1024 at {ours[1024]:.2f}" in PAGE
+    small, larger, large, largest = (f"{ours[dim]:.2f}" for dim in sorted(ours))
+    assert f"where a request takes {by_hand[64]:.0f} us, are served at {small} of its rate" in PAGE
+    assert f"of 256 at {larger}, of 512 at {large} and of 1024 at {largest}" in PAGE
     first, second, third, fourth = (f"{copied[dim]:.2f}" for dim in sorted(copied))
     assert f"the four are {first}, {second}, {third} and {fourth}" in PAGE
     assert f"in {by_hand[64] / ours[64] - by_hand[64]:.1f} us of Python a request" in PAGE
@@ -127,5 +124,5 @@ def test_waiting(found: dict[str, Any]) -> None:
     late = {r["way"]: r["us"] for r in found["latency"] if r["kernel_us"] == 1000}
     ways = ("prepared", "built once", "built each time")
     by = [late[f"ours, await, {way}"] - late["CuPy, synchronize"] for way in ways]
-    assert max(by) < 60
-    assert "is noticed within 0.06 ms" in PAGE
+    assert max(by) < 30
+    assert "is noticed within 0.03 ms" in PAGE

@@ -145,8 +145,6 @@ def _convert_function(c: Context, expr: Expr, target: CType, at: Position) -> Ex
 def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explicit: bool) -> Expr:
     expr = decay(expr)
     source = expr.type
-    if target is BOOL and expr.text is not None:  # such as assert(i < n && "too many threads")
-        return constant(BOOL, 1, at)
     if target is BOOL and isinstance(source, Pointer):
         run = expr.run
 

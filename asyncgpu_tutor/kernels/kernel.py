@@ -318,9 +318,9 @@ class Launch(DeviceOp[Any]):
         if self._ran:
             forbid_rerun(arrays, kernel.name)
         self._ran = True
-        if context._run.captures:
-            context.on_failed_capture(self._undo)
         device, run, user = context.device, context._run, context._user
+        if run.captures:
+            context.on_failed_capture(self._undo)
         grid, block = self._how
         home, function = kernel._loaded
         if home() is not device:

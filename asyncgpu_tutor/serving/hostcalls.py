@@ -96,13 +96,13 @@ class Hostcalls:
         self._mail = mail
         self._looked_at = states
         self._states, self._stopped = states[::PER_STATE], states[1::PER_STATE]
-        self._packets: Words = rows.reshape(packets, PER_PACKET)
+        of_packets: Words = rows.reshape(packets, PER_PACKET)
         # Taking entries of one column is several times as quick as taking rows.
-        self._columns: list[Words] = list(self._packets.T)
+        self._columns: list[Words] = list(of_packets.T)
         self._data: npt.NDArray[np.uint8] = data.view(np.uint8).reshape(packets, nbytes)
         # A word at a time, Python reads and writes a memoryview several times as quickly as an array.
         self._words, self._first_row = mail.data, packets * PER_STATE
-        self._arguments = [(row[1:2], row[2:3], row[3:4]) for row in self._packets]
+        self._arguments = [(row[1:2], row[2:3], row[3:4]) for row in of_packets]
         self._arrays: tuple[DeviceArray, DeviceArray] | None = None
         self._server: asyncio.Task[None] | None = None
         # Handlers that await something, by packet.

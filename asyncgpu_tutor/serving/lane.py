@@ -142,9 +142,8 @@ class Lane(Generic[T]):
         try:
             enqueue(self._run, self._bodies[count - 1], self._context)
         finally:
-            self.busy = (
-                self._run.event is not None
-            )  # where it is refused, too, until that has passed
+            # Where it is refused, too, until what was enqueued before has passed.
+            self.busy = self._run.event is not None
         self._began_us = self._stream.device.now()
         return failure
 

@@ -120,7 +120,7 @@ __device__ inline void hostcall_push(const Hostcalls& h, unsigned which, int p) 
 }
 
 __device__ inline bool hostcall_give_up(const Hostcalls& h) {
-    atomicAdd_system((unsigned long long*)hostcall_bytes(h, h.packets), 1ULL);
+    atomicAdd((unsigned long long*)hostcall_bytes(h, h.packets), 1ULL);
     return false;
 }
 

@@ -63,6 +63,8 @@ def test_report_has_the_facts_of_the_seed_in_its_order(device: Device, mlp: Mlp)
         r"SUCCESS",
     ]
     assert re.search(".*".join(facts), out, flags=re.DOTALL), out
+    # A line ends between two letters of the key, and not within what one of them means.
+    assert all(meaning in out for meaning in ("w = host wait", "2 = so many at once"))
 
 
 @pytest.mark.parametrize("how", ["one-stream", "streams", "prepared", "graph", "all"])

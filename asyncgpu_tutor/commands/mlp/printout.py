@@ -129,6 +129,7 @@ def timeline_lines(shown: Sequence[Row]) -> Iterator[str]:
         )
         yield from (f"    {line}" for line in lines)
     # A letter and its meaning must not be parted, so `wrap` sees no space in between.
-    letters = key(row.trace for row in shown).replace(" = ", f"{GLUE}={GLUE}")
-    for line in wrap(letters, 80, initial_indent="  ", subsequent_indent="    "):
+    letters = " ".join(key(row.trace for row in shown).split()).split(", ")
+    glued = ", ".join([letter.replace(" ", GLUE) for letter in letters])
+    for line in wrap(glued, 80, initial_indent="  ", subsequent_indent="    "):
         yield line.replace(GLUE, " ")

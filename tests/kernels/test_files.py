@@ -39,7 +39,7 @@ def test_a_file_and_its_headers(folder: Path, as_text: bool, device: Device) -> 
     np.testing.assert_array_equal(got.sync(), [0, 2, 4, 6])
 
 
-def test_a_header_that_is_not_there_is_named_where_it_is_missed(folder: Path) -> None:
+def test_a_header_that_is_not_there_is_named_where_it_is_missed(folder: Path, sim: Device) -> None:
     with pytest.raises(
         agt.errors.KernelCompileError, match=r"'ONE' is not declared; it may be in \"common\.h\""
     ):

@@ -224,8 +224,7 @@ class DeviceArray:
             raise UsageError(
                 f"array {self.name!r} is only borrowed here, so it cannot be shared: share the owner"
             )
-        if self.mode == "owned":
-            self._gone = _BY_SHARE
+        self._spend(_BY_SHARE)
         return handle(self._memory, self.shape, self.dtype, "shared")
 
     def borrow(self) -> DeviceArray:

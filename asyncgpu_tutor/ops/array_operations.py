@@ -169,8 +169,12 @@ class Take(DeviceOp[tuple[Any, ...]]):
         arrays = tuple(array._take(where) for array in self._arrays)
         try:
             return self._act(context, arrays)
-        except CaptureError as error:
-            raise CaptureError(f"{self._label}(): {error}") from None
+        except Exception as error:
+            for array in self._arrays:  # it was refused, so they are good for another run
+                array._undo_take()
+            if isinstance(error, CaptureError):
+                raise CaptureError(f"{self._label}(): {error}") from None
+            raise
 
 
 def _fill(

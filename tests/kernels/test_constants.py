@@ -131,6 +131,13 @@ class TestByValue:
         ):
             kernel(given, agt.zeros((1,)), grid=1, block=1)
 
+    def test_an_operation_cannot_yield_a_null_pointer(self, device: Device) -> None:
+        kernel = agt.Kernel("__global__ void k(const float* a, float* x) { x[0] = a ? a[0] : 7; }")
+        assert kernel(None, agt.zeros(1), grid=1, block=1).output().to_host().sync() == 7
+        late = kernel(agt.value(None), agt.zeros(1), grid=1, block=1)
+        with pytest.raises(errors.UsageError, match=r"array as 'a'.*yields None.*pass None itself"):
+            late.sync()
+
     def test_a_null_pointer_that_is_followed(self, sim: Device) -> None:
         kernel = agt.Kernel("__global__ void k(const float* a, float* x) { x[0] = a[0]; }")
         with pytest.raises(errors.OutOfBoundsError, match="null pointer"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,33 @@ def test_a_stream_brings_its_device(pair: tuple[Any, Any]) -> None:
     with agt.using(first):
         assert agt.d2h(array).sync_on(stream).tolist() == [1.0] * 4
     assert array.device is second
+
+
+TAKERS: list[Callable[[agt.DeviceArray, agt.DeviceArray], agt.DeviceOp[Any]]] = [
+    lambda x, y: agt.relu(4, x, y.partition(4)),
+    lambda x, y: agt.relu(agt.value(4), x, y.partition(4)),
+    lambda x, y: agt.relu(4, x, agt.value(y.partition(4))),
+    lambda x, y: agt.d2h(x),
+    lambda x, y: agt.dup(x),
+    lambda x, y: agt.memcpy(y, x),
+    lambda x, y: agt.texture(x),
+]
+
+
+@pytest.mark.parametrize("take", TAKERS)
+def test_what_the_wrong_device_has_refused_runs_on_the_right_one(
+    pair: tuple[Any, Any], take: Callable[..., agt.DeviceOp[Any]]
+) -> None:
+    first, second = pair
+    with agt.using(first):
+        x, y = agt.zip(agt.ones(4), agt.zeros(4)).sync()
+        op = take(x, y)
+    with agt.using(second), pytest.raises(agt.errors.DeviceMismatchError, match=first.name):
+        op.sync()
+    with agt.using(first):
+        op.sync()
+        with pytest.raises(agt.errors.UseAfterMoveError, match="earlier run of"):
+            op.sync()
 
 
 def test_two_devices_work_at_the_same_time() -> None:

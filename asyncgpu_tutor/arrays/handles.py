@@ -304,12 +304,14 @@ class DeviceArray:
         return None if pointer is None else (pointer or 1)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """DLPack, through CuPy; no copy."""
-        return self.device.export(self).__dlpack__(**options)
+        """DLPack, through CuPy; no copy. What its receiver enqueues comes after what used it last."""
+        with self.device.export(self) as theirs:
+            return theirs.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """DLPack's kind and number of the device."""
-        return self.device.export(self).__dlpack_device__()
+        with self.device.export(self) as theirs:
+            return theirs.__dlpack_device__()
 
     def __array__(self, *_: object, **__: object) -> npt.NDArray[Any]:
         raise UsageError(

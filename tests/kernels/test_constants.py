@@ -90,6 +90,12 @@ def test_what_does_not_fit_is_refused(sim: Device) -> None:
         kernel.constants["weights"] = [1, 2, 3]
     with pytest.raises(errors.UsageError, match=r"has no __constant__ .* 'weight'.*weights, pair"):
         kernel.constants["weight"] = 1
+    whole = agt.Kernel("__constant__ int c; __global__ void k(int* x) { x[0] = c; }")
+    for wrong in (2.5, 2**40, np.int64(2**40), "a", None):
+        with pytest.raises(errors.ArrayDTypeError, match=r"k\.constants\['c'\] is a int"):
+            whole.constants["c"] = wrong
+    whole.constants["c"] = 2.0
+    assert whole.constants["c"] == 2
 
 
 BY_VALUE = """

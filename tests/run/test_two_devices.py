@@ -76,6 +76,24 @@ def test_what_the_wrong_device_has_refused_runs_on_the_right_one(
             op.sync()
 
 
+def test_a_texture_goes_from_its_own_device(pair: tuple[Any, Any]) -> None:
+    first, second = pair
+    copy = agt.Kernel(
+        "__global__ void copy(cudaTextureObject_t t, float* y) "
+        "{ y[threadIdx.x] = tex1D<float>(t, threadIdx.x); }"
+    )
+    tables: list[Any] = []
+    for device in pair:
+        with agt.using(device):
+            tables.append(agt.texture(np.float32([1, 2, 3])).sync())
+    with agt.using(first):
+        del tables[1]
+        assert copy(tables[0], agt.zeros(3), grid=1, block=3).output().to_host().sync().sum() == 6
+    with agt.using(second):
+        table = agt.texture(np.float32([4, 5, 6]))
+        assert copy(table, agt.zeros(3), grid=1, block=3).output().to_host().sync().sum() == 15
+
+
 def test_two_devices_work_at_the_same_time() -> None:
     def product() -> agt.DeviceOp[agt.types.Partition]:
         n = 1024

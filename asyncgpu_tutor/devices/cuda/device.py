@@ -40,7 +40,7 @@ from asyncgpu_tutor.devices.protocol import (
     Memory,
     Stream,
 )
-from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UsageError
+from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
@@ -143,8 +143,9 @@ class CupyDevice:
         self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
         self._lock = threading.Lock()
         self._numbers = 0
-        self._adopted: dict[int, CupyStream] = {}  # kept, so that a stream keeps its number
         self.default_stream = self._stream(cupy.cuda.Stream.null)
+        # Kept, so that a stream keeps its number.
+        self._adopted: dict[int, CupyStream] = {self.default_stream.ptr: self.default_stream}
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
@@ -179,15 +180,14 @@ class CupyDevice:
         """Call `wake` after `event`; see `Device.watch`."""
         if not isinstance(event, CupyEvent):
             raise DeviceMismatchError(f"{event!r} is not a CUDA event")
-        # Another event at the same place, one whose waiter sleeps instead of spinning.
+        # Another event behind it, one whose waiter sleeps instead of spinning.
         try:
             with guarded("recording an event"), self.active():
                 sleeper = cupy.cuda.Event(block=True, disable_timing=True)
                 sleeper.record(event.stream.cupy)
-        except DeviceError as error:
+            event.stream.watcher.watch(sleeper, wake)
+        except Exception as error:  # noqa: BLE001 - whoever waits has to hear of it, whatever it is
             wake(error)
-            return
-        event.stream.watcher.watch(sleeper, wake)
 
     def synchronize(self) -> None:
         """Block the host until the device has nothing left to do."""
@@ -230,13 +230,15 @@ class CupyDevice:
         pool need not know which stream asks.
         """
         size = -(-nbytes // BLOCK)
-        home = self._blocks[size]
-        if home and self.journal is None:
-            return _memory(self, name, nbytes, home.pop(), home)
-        start = time.perf_counter()
-        block = home.pop() if home else self._block(size, nbytes, name)
+        journal, home = self.journal, self._blocks[size]
+        start = 0.0 if journal is None else time.perf_counter()
+        try:  # not "if home": another thread may take the last one in between
+            block = home.pop()
+        except IndexError:
+            block = self._block(size, nbytes, name)
         memory = _memory(self, name, nbytes, block, home)
-        self.note("call", f"malloc {name}", start)
+        if journal is not None:
+            journal.host("call", f"malloc {name}", start)
         return memory
 
     def _block(self, size: int, nbytes: int, name: str) -> Any:
@@ -249,7 +251,7 @@ class CupyDevice:
                 return self._pool.malloc(size * BLOCK)
 
     def _free_blocks(self) -> None:
-        for blocks in self._blocks.values():
+        for blocks in list(self._blocks.values()):  # other threads may ask for new sizes meanwhile
             blocks.clear()
         self._pool.free_all_blocks()
 
@@ -273,10 +275,14 @@ class CupyDevice:
         memory = _memory(self, "array", array.nbytes, array.data)
         return memory, array.shape, array.dtype
 
-    def export(self, array: Any) -> Any:
-        """The array as CuPy's, without a copy."""
+    @contextmanager
+    def export(self, array: Any) -> Generator[Any]:
+        """The array as CuPy's, without a copy; see `Device.export`."""
         memory: Any = array.memory
-        return cupy.ndarray(array.shape, array.dtype, memptr=memory.pointer)
+        # It keeps the memory itself: the block alone would be given out again as soon as the memory goes.
+        place = cupy.cuda.UnownedMemory(memory.ptr, memory.nbytes, memory, self.ordinal)
+        with self.active(), nullcontext() if memory.stream is None else memory.stream.cupy:
+            yield cupy.ndarray(array.shape, array.dtype, memptr=cupy.cuda.MemoryPointer(place, 0))
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A host array in page-locked memory."""
@@ -386,7 +392,8 @@ class CupyDevice:
             pointer = int(kernel.ptr)
             packer = Packer(signature, pointer, cooperative="this_grid" in source)
             function = CupyFunction(name, kernel, pointer, signature, packer)
-            self._functions[source, name, contract] = function
+            # Of two threads that compile it, both get the first one's: its constants are in its module.
+            function = self._functions.setdefault((source, name, contract), function)
         return function
 
     def variable(self, function: Function, name: str, nbytes: int) -> CupyMemory:
@@ -464,9 +471,11 @@ class CupyDevice:
         host: Any = rest[1] if kind == "h2d" else rest[0] if kind == "d2h" else None
         if host is not None and not self.is_pinned(host):
             facts["pageable"] = True
-        assert self.journal is not None
-        call = getattr(CupyDevice, verb)
-        self.journal.call(kind, name, self.own(stream), facts, call, (self, *args))
+        call, journal = getattr(CupyDevice, verb), self.journal
+        if journal is None:  # another thread has just ended the recording
+            call(self, *args)
+        else:
+            journal.call(kind, name, self.own(stream), facts, call, (self, *args))
 
     def activate(self) -> int | None:
         """Make it CUDA's current device in this thread; which one was that before, if it was another.

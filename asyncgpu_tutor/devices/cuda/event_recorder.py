@@ -48,7 +48,10 @@ class EventRecorder:
 
     def before(self, stream: Any) -> Any:
         """A timing event at the present end of a stream."""
-        event = self._free.pop() if self._free else cupy.cuda.Event()
+        try:  # not "if self._free": another thread may take the last one in between
+            event = self._free.pop()
+        except IndexError:
+            event = cupy.cuda.Event()
         event.record(stream)
         return event
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import cupy
@@ -120,8 +121,13 @@ class CupyReplay:
             streams[0].begin_capture(runtime.streamCaptureModeRelaxed)
             try:
                 _make_all(bound)
-            finally:
-                graph = streams[0].end_capture()
+            except BaseException:
+                with suppress(
+                    *CUDA_ERRORS
+                ):  # that the capture is spoilt says less than what has spoilt it
+                    streams[0].end_capture()
+                raise
+            graph = streams[0].end_capture()
         outline = Outline(name, self._calls, [branch.number for branch in branches])
         return CupyGraph(self._device, name, graph, outline, self)
 

@@ -102,7 +102,8 @@ class Journal:
         # Those of a submission are no calls that the program has made.
         if current_tag() is None:
             ids, end = [next(self._numbers)], perf_counter()
-            self._entries.append((ids, self._called_event, name, start, end, detail))
+            told = None, ""
+            self._entries.append((ids, self._hosted, "call", name, told, start, end, None, detail))
 
     def own(self) -> AbstractContextManager[object]:
         """Around calls of ours that have no span."""
@@ -147,17 +148,12 @@ class Journal:
         start: float,
         end: float,
         behind: CupyEvent | CupyStream | None,
+        detail: Detail = None,
     ) -> None:
         log = self.recorder.log
         op, label = told
         heads = () if behind is None else behind.heads_in(log)
-        draft = log.draft(kind, name, None, op=op, label=label, waits_for=heads)
-        self.recorder.add_host(draft, start * 1e6, end * 1e6)
-
-    def _called_event(
-        self, name: str, start: float, end: float, detail: Mapping[str, object]
-    ) -> None:
-        draft = self.recorder.log.draft("call", name, None, detail=detail)
+        draft = log.draft(kind, name, None, op=op, label=label, waits_for=heads, detail=detail)
         self.recorder.add_host(draft, start * 1e6, end * 1e6)
 
     def _recorded(self, event: CupyEvent, number: int) -> None:

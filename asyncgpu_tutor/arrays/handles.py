@@ -122,7 +122,10 @@ class DeviceArray:
 
     @property
     def share_count(self) -> int:
-        """How many shared handles there are to this array, those of pending operations included."""
+        """How many shared handles there are to this array, those of pending operations included.
+
+        A launch also keeps the handle that it was given: that one counts until the launch is gone, too.
+        """
         if self._memory.share is None:
             return 0
         return sys.getrefcount(self._memory.share) - 2  # the memory's own, and the argument

@@ -17,7 +17,7 @@ import cupy
 import numpy as np
 from cupy.cuda import PinnedMemoryPointer, runtime
 
-from asyncgpu_tutor.cuda_c import Signature, TextureForm, read_signature
+from asyncgpu_tutor.cuda_c import TextureForm, read_signature
 from asyncgpu_tutor.devices.cuda.compile import compile_function
 from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
@@ -93,7 +93,6 @@ class CupyFunction:
     name: str
     kernel: Any
     pointer: int
-    signature: Signature
     packer: Packer
 
 
@@ -351,11 +350,10 @@ class CupyDevice:
             linear = self.malloc(form.nbytes, name, stream)
         with guarded(f"making the texture {name!r}"), self.active():
             # Made before anything is enqueued: where that is refused, nothing is under way to its memory.
+            # That is of no pool, so what the pools hold may be what it lacks.
             try:
                 made = CupyTexture(self, name, form, linear)
-            except (
-                CUDA_ERRORS
-            ):  # its memory comes from no pool: what the pools hold may be what it lacks
+            except CUDA_ERRORS:
                 self._free_blocks()
                 made = CupyTexture(self, name, form, linear)
             args = source, mine.cupy
@@ -388,10 +386,9 @@ class CupyDevice:
             with guarded(f"loading {name}"), self.active():
                 kernel = compile_function(source, name, contract)
             self.note("call", f"load {name}", start)
-            signature = read_signature(source, name)
             pointer = int(kernel.ptr)
-            packer = Packer(signature, pointer, cooperative="this_grid" in source)
-            function = CupyFunction(name, kernel, pointer, signature, packer)
+            packer = Packer(read_signature(source, name), pointer, "this_grid" in source)
+            function = CupyFunction(name, kernel, pointer, packer)
             # Of two threads that compile it, both get the first one's: its constants are in its module.
             function = self._functions.setdefault((source, name, contract), function)
         return function

@@ -12,7 +12,7 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.devices.cuda.graph_nodes import Outline, call_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal
-from asyncgpu_tutor.devices.cuda.packing import Packer
+from asyncgpu_tutor.devices.cuda.packing import Room
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import TRANSFERS, Bound
 from asyncgpu_tutor.devices.protocol import Call, Stream
@@ -30,19 +30,14 @@ class CupyReplay:
         self._device = device
         self._calls = tuple(calls)  # they keep memory, host arrays and functions alive
         self._facts = [call_facts(call) for call in calls]
-        self._packed: dict[int, Packer] = {}
+        self._packed: dict[int, Room] = {}  # arguments, by the places of launches
         self._events: dict[int, CupyEvent] = {}
         # A policy may choose one stream for two: then nothing has to be waited for.
         self._recorded_on = {c.args[0]: c.stream for c in calls if c.verb == "record"}
         with guarded("preparing calls"), device.active():
             for place, call in enumerate(calls):
                 if call.verb == "launch":
-                    function = call.args[0]
-                    packer = Packer(
-                        function.signature, function.pointer, function.packer.cooperative
-                    )
-                    self._packed[place] = packer
-                    packer.pack(call.args[3])
+                    self._packed[place] = call.args[0].packer.pack(call.args[3])
                 elif call.verb == "record":
                     self._events[call.args[0]] = CupyEvent(device.default_stream)
         self._bound: dict[tuple[int, ...], list[Bound]] = {}
@@ -104,8 +99,9 @@ class CupyReplay:
             return runtime.streamWaitEvent, (stream, self._events[call.args[0]].ptr)
         if call.verb == "launch":
             function, grid, block, _, shared = call.args
-            packer = self._packed[place]
-            return packer.call, (function.pointer, *grid, *block, shared, stream, *packer.last)
+            packer, address = function.packer, self._packed[place][1]
+            how = (*grid, *block, shared, stream)
+            return packer.call, (function.pointer, *how, address, *packer.rest)
         function, args = TRANSFERS[call.verb](*call.args)
         return function, (*args, stream)
 

@@ -359,8 +359,8 @@ class CupyDevice:
             args = source, mine.cupy
             if linear is not None:
                 self.copy_from_device_async(linear, source, form.nbytes, stream)
-            elif self.journal is not None:
-                self.journal.call("d2d", "d2d", mine, {"bytes": form.nbytes}, made.fill, args)
+            elif (journal := self.journal) is not None:
+                journal.call("d2d", "d2d", mine, {"bytes": form.nbytes}, made.fill, args)
             else:
                 made.fill(*args)
         return made
@@ -458,8 +458,9 @@ class CupyDevice:
         behind: CupyEvent | CupyStream | None = None,
     ) -> None:
         """Write down what the host has done since `start`, if it is recorded; see `Journal.host`."""
-        if self.journal is not None:
-            self.journal.host(kind, name, start, behind)
+        journal = self.journal
+        if journal is not None:
+            journal.host(kind, name, start, behind)
 
     def _recorded(self, verb: str, *args: Any) -> None:
         """What stands before a verb while it is recorded: makes the call, and writes it down."""

@@ -53,11 +53,12 @@ class CupyReplay:
             if len(self._bound) >= MOST_BOUND:  # a program that makes a stream for each run
                 self._bound.clear()
             bound = self._bound[pointers] = self.bind(pointers)
+        journal = device.journal  # read once, as another thread may end the recording
         try:
-            if device.journal is None:
+            if journal is None:
                 _make_all(bound)
             else:
-                self._recorded(cast("Sequence[CupyStream]", streams), bound, device.journal)
+                self._recorded(cast("Sequence[CupyStream]", streams), bound, journal)
         except CUDA_ERRORS as error:
             raise translated(error, "a prepared pipeline") from error
 
@@ -144,12 +145,12 @@ class CupyGraph:
     def launch(self, stream: Stream) -> None:
         """Enqueue all of it, behind what `stream` holds."""
         device, mine = self._device, self._device.own(stream)
-        told = (self._executable, mine.ptr)
+        told, journal = (self._executable, mine.ptr), device.journal
         try:
-            if device.journal is None:
+            if journal is None:
                 runtime.graphLaunch(*told)
             else:
-                device.journal.call(
+                journal.call(
                     "graph", self._name, mine, None, runtime.graphLaunch, told, self._outline
                 )
         except CUDA_ERRORS as error:

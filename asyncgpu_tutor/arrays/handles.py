@@ -174,10 +174,7 @@ class DeviceArray:
     def _take(self, where: str) -> DeviceArray:
         """The handle that an operation keeps: moved, another share, or another borrow.
 
-        Parameters
-        ----------
-        where : str
-            What takes it, for the message of a later use: ``"into relu(...)"``.
+        `where` is what takes it, for the message of a later use: ``"into relu(...)"``.
         """
         self._spend(where)
         return self._again()
@@ -325,14 +322,8 @@ class DeviceArray:
     def _use(self, stream: Stream | None, device: Device, taken: bool = False) -> Memory:
         """The allocation, for work on `device`; the stream, if there is one, is remembered.
 
-        What has `taken` the array may use it although this handle is dead.
-
-        Raises
-        ------
-        UseAfterMoveError
-            If the array was given away.
-        DeviceMismatchError
-            If it is on another device.
+        What has `taken` the array may use it although this handle is dead. Raises `UseAfterMoveError` if the
+        array was given away, `DeviceMismatchError` if it is on another device.
         """
         if self._owner is not None or (self._gone is not None and not taken):
             self._check()

@@ -195,19 +195,9 @@ _session = _Session()
 class CuptiRecorder:
     """Collects CUPTI's records of each piece of work, and reads them when all is done.
 
-    Parameters
-    ----------
-    log : SpanLog
-        Where the spans go. Its `clock` and `about` are filled in.
-    ordinal : int
-        The device, as CUDA counts.
-    everything : bool
-        Whether what other libraries enqueue is recorded, too.
-
-    Raises
-    ------
-    CuptiRefusedError
-        If CUPTI is missing, refuses, or another profiler is there.
+    The spans go to `log`, whose `clock` and `about` are filled in; with `everything`, what other libraries
+    enqueue is among them. Raises `CuptiRefusedError` if CUPTI is missing, refuses, or another profiler is
+    there.
     """
 
     sees_nodes = True

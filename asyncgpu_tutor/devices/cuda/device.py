@@ -107,13 +107,7 @@ BLOCK = 512  # bytes that CuPy's pool rounds up to; so blocks that differ by les
 
 
 class CupyDevice:
-    """One NVIDIA GPU.
-
-    Parameters
-    ----------
-    ordinal : int
-        Number of the device, as CUDA counts.
-    """
+    """One NVIDIA GPU, by the number that CUDA gives it."""
 
     simulated = False
     clock = "CUDA events"

@@ -29,13 +29,7 @@ AnyRecorder = EventRecorder | CuptiRecorder
 
 
 class Journal:
-    """Of one recording of one device.
-
-    Parameters
-    ----------
-    recorder : EventRecorder or CuptiRecorder
-        Where the times of device work come from.
-    """
+    """Of one recording of one device; the times of its work come from the recorder."""
 
     def __init__(self, recorder: AnyRecorder) -> None:
         self.recorder = recorder
@@ -164,18 +158,9 @@ class Journal:
 
 
 def open_recorder(log: SpanLog, ordinal: int, source: str) -> AnyRecorder:
-    """A recorder that fills `log`.
+    """A recorder that fills `log`, for a `source` as `record` takes it; `log.about` says why it is not CUPTI.
 
-    Parameters
-    ----------
-    source : {"auto", "cupti", "all", "events"}
-        ``"auto"`` is CUPTI where it can be used, else events; `log.about` says why. ``"all"`` is CUPTI, and
-        what other libraries enqueue.
-
-    Raises
-    ------
-    UsageError
-        If CUPTI was asked for and cannot be used.
+    Raises `UsageError` if CUPTI was asked for and cannot be used.
     """
     facts = runtime.getDeviceProperties(ordinal)
     slots = facts["multiProcessorCount"] * facts["maxThreadsPerMultiProcessor"]

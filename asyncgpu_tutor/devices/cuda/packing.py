@@ -40,14 +40,9 @@ def _passed(index: int, parameter: Parameter) -> str:
 class Packer:
     """Room for the arguments of one kernel, and what launches it with them.
 
-    Parameters
-    ----------
-    signature : Signature
-        Its pointers take memory, anything with `ptr`, an address on the device; the rest takes numbers.
-    pointer : int
-        The function, a ``CUfunction``.
-    cooperative : bool
-        Whether its blocks meet at a barrier of the grid: the driver then launches only what has room at once.
+    Pointers take memory, anything with `ptr`, an address on the device; the rest takes numbers. `pointer` is
+    the function, a ``CUfunction``. Where it is `cooperative`, its blocks meet at a barrier of the grid, and
+    the driver launches only what has room at once.
     """
 
     def __init__(self, signature: Signature, pointer: int, cooperative: bool = False) -> None:

@@ -25,15 +25,7 @@ Job = tuple[Any, Wake]
 
 
 class Watcher:
-    """Waits for the events of one stream, in order, and wakes who asked.
-
-    Parameters
-    ----------
-    ordinal : int
-        The device.
-    name : str
-        Of the thread.
-    """
+    """Waits for the events of one stream, in order, and wakes who asked; its thread has this name."""
 
     def __init__(self, ordinal: int, name: str) -> None:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()

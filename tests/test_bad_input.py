@@ -25,6 +25,7 @@ from asyncgpu_tutor.errors import (
     UsageError,
     UseAfterMoveError,
 )
+from asyncgpu_tutor.kernels import RELU
 from asyncgpu_tutor.run import resolve
 from tests.laws.kernels import SCALE, kernel
 
@@ -164,6 +165,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
      NotAnOperationError, r"take a function, and got <DeviceOp value.*agt.zip\(a, b\)"),
     (lambda: agt.work(-1.0), UsageError, "microseconds, 0 or more, and got -1.0"),
     (lambda: agt.asarray(np.ones(2)), DeviceMismatchError, "ndarray is not an array on .*agt.h2d"),
+    (lambda: agt.Kernel(RELU, contract=True), UsageError, "KernelSource 'relu' has .* of its own"),
     (lambda: np.asarray(ones()), UsageError, r"where the host cannot read it: run agt.d2h"),
     (lambda: agt.SingleStream().device, UsageError, "has no device yet"),
     (lambda: agt.Kernel(3), UsageError, "CUDA C in a string, and got int"),

@@ -17,8 +17,9 @@ from asyncgpu_tutor.run import current_device
 class Constants:
     """The variables of a kernel's file, by name, on the current device.
 
-    Each kernel has variables of its own, as each module on a GPU has. To set or to read one waits for the
-    device: what was enqueued before sees the old value, what comes after it the new one.
+    Each kernel has variables of its own, as each module on a GPU has; each `Kernel` of the same name and
+    source is the same kernel. To set or to read one waits for the device: what was enqueued before sees the
+    old value, what comes after it the new one.
 
     Examples
     --------

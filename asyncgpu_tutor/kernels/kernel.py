@@ -95,6 +95,11 @@ class Kernel:
         elif isinstance(source, str):
             source = include_headers(source, include)
         if isinstance(source, KernelSource):
+            if name or shapes or reference or contract:
+                raise UsageError(
+                    f"the KernelSource {source.name!r} has a name, shapes and a reference of its own: "
+                    "dataclasses.replace(source, contract=True) makes another one"
+                )
             self._facts = source
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(

@@ -9,7 +9,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import DeviceMismatchError
+from asyncgpu_tutor.errors import DeviceMismatchError, UseAfterMoveError
 from tests.conftest import open_or_skip
 from tests.laws.kernels import SCALE, kernel
 
@@ -25,6 +25,16 @@ def test_a_simulated_array_is_not_offered_as_cuda_memory(sim: Device) -> None:
     assert not hasattr(array, "__cuda_array_interface__")
     with pytest.raises(DeviceMismatchError, match=r"on a simulated device"):
         array.__dlpack__()
+
+
+def test_an_array_of_ours_is_handed_back(device: Device) -> None:
+    array = agt.ones((4,)).sync()
+    assert agt.asarray(array) is array
+    with agt.using("sim:1"), pytest.raises(DeviceMismatchError, match=r"copy it through the host"):
+        agt.asarray(array)
+    agt.d2h(array).sync()
+    with pytest.raises(UseAfterMoveError, match=r"moved into d2h"):
+        agt.asarray(array)
 
 
 def test_foreign_streams_mean_nothing_to_the_simulated_device(sim: Device) -> None:

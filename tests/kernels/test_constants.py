@@ -70,6 +70,7 @@ def test_each_kernel_has_variables_of_its_own(device: Device) -> None:
     source += "__global__ void other(int* x) { x[0] = -c; }"
     one, two = agt.Kernel(source, "k"), agt.Kernel(source, "other")
     one.constants["c"], two.constants["c"] = 3, 4
+    assert agt.Kernel(source, "k").constants["c"] == 3  # the same one
     for kernel, value in ((one, 3), (two, -4)):
         assert (
             kernel(agt.zeros((1,), np.int32), grid=1, block=1).output().to_host().sync()[0] == value

@@ -94,6 +94,17 @@ def test_a_texture_goes_from_its_own_device(pair: tuple[Any, Any]) -> None:
         assert copy(table, agt.zeros(3), grid=1, block=3).output().to_host().sync().sum() == 15
 
 
+def test_each_device_has_constants_of_its_own(pair: tuple[Any, Any]) -> None:
+    kernel = agt.Kernel("__constant__ int c; __global__ void k(int* x) { x[0] = c; }")
+    for number, device in enumerate(pair):
+        with agt.using(device):
+            kernel.constants["c"] = number
+    for number, device in enumerate(pair):
+        with agt.using(device):
+            found = kernel(agt.zeros(1, np.int32), grid=1, block=1).output().to_host().sync()
+            assert found == kernel.constants["c"] == number
+
+
 def test_two_devices_work_at_the_same_time() -> None:
     def product() -> agt.DeviceOp[agt.types.Partition]:
         n = 1024

@@ -25,6 +25,7 @@ from asyncgpu_tutor.errors import (
     UsageError,
     UseAfterMoveError,
 )
+from asyncgpu_tutor.kernels import RELU
 from asyncgpu_tutor.run import resolve
 from tests.laws.kernels import SCALE, kernel
 
@@ -121,7 +122,12 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.full((2,), [1, 2]), ArrayDTypeError, r"with one number, and got \[1, 2\]"),
     (lambda: agt.full((2,), "a"), ArrayDTypeError, "with one number, and got 'a'"),
     (lambda: agt.full((2,), 300, np.uint8), ArrayDTypeError, "300 out of bounds for uint8"),
+    (lambda: agt.full((2,), np.nan, np.int32), ArrayDTypeError, "int32 with one number, and got nan"),
     (lambda: agt.randn((2,), seed=-1), UsageError, "seed of randn is an integer.*got -1"),
+    (lambda: agt.randn((2,), seed=1.5), UsageError, "seed of randn is an integer.*got 1.5"),
+    (lambda: agt.randn((2,), std="a"), ArrayDTypeError, "randn fills .* with one number, and got 'a'"),
+    (lambda: agt.arange(4, np.uint32, start=-1), ArrayDTypeError, "arange .* uint32 .* got -1"),
+    (lambda: agt.arange(4, np.int32, step=np.nan), ArrayDTypeError, "arange .* int32 .* got nan"),
     (lambda: agt.arange(4, ">i4"), ArrayDTypeError, "arange makes int32.*got >i4"),
     (lambda: agt.arange(4, np.int8), ArrayDTypeError, "arange makes int32"),
     (lambda: agt.d2h(np.ones(2)), ArrayDTypeError, "d2h copies a DeviceArray to the host, and got ndarray"),
@@ -159,6 +165,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
      NotAnOperationError, r"take a function, and got <DeviceOp value.*agt.zip\(a, b\)"),
     (lambda: agt.work(-1.0), UsageError, "microseconds, 0 or more, and got -1.0"),
     (lambda: agt.asarray(np.ones(2)), DeviceMismatchError, "ndarray is not an array on .*agt.h2d"),
+    (lambda: agt.Kernel(RELU, contract=True), UsageError, "KernelSource 'relu' has .* of its own"),
     (lambda: np.asarray(ones()), UsageError, r"where the host cannot read it: run agt.d2h"),
     (lambda: agt.SingleStream().device, UsageError, "has no device yet"),
     (lambda: agt.Kernel(3), UsageError, "CUDA C in a string, and got int"),

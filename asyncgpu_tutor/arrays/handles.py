@@ -122,7 +122,10 @@ class DeviceArray:
 
     @property
     def share_count(self) -> int:
-        """How many shared handles there are to this array, those of pending operations included."""
+        """How many shared handles there are to this array, those of pending operations included.
+
+        A launch also keeps the handle that it was given: that one counts until the launch is gone, too.
+        """
         if self._memory.share is None:
             return 0
         return sys.getrefcount(self._memory.share) - 2  # the memory's own, and the argument
@@ -171,10 +174,7 @@ class DeviceArray:
     def _take(self, where: str) -> DeviceArray:
         """The handle that an operation keeps: moved, another share, or another borrow.
 
-        Parameters
-        ----------
-        where : str
-            What takes it, for the message of a later use: ``"into relu(...)"``.
+        `where` is what takes it, for the message of a later use: ``"into relu(...)"``.
         """
         self._spend(where)
         return self._again()
@@ -224,8 +224,7 @@ class DeviceArray:
             raise UsageError(
                 f"array {self.name!r} is only borrowed here, so it cannot be shared: share the owner"
             )
-        if self.mode == "owned":
-            self._gone = _BY_SHARE
+        self._spend(_BY_SHARE)
         return handle(self._memory, self.shape, self.dtype, "shared")
 
     def borrow(self) -> DeviceArray:
@@ -305,12 +304,14 @@ class DeviceArray:
         return None if pointer is None else (pointer or 1)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """DLPack, through CuPy; no copy."""
-        return self.device.export(self).__dlpack__(**options)
+        """DLPack, through CuPy; no copy. What its receiver enqueues comes after what used it last."""
+        with self.device.export(self) as theirs:
+            return theirs.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """DLPack's kind and number of the device."""
-        return self.device.export(self).__dlpack_device__()
+        with self.device.export(self) as theirs:
+            return theirs.__dlpack_device__()
 
     def __array__(self, *_: object, **__: object) -> npt.NDArray[Any]:
         raise UsageError(
@@ -321,14 +322,8 @@ class DeviceArray:
     def _use(self, stream: Stream | None, device: Device, taken: bool = False) -> Memory:
         """The allocation, for work on `device`; the stream, if there is one, is remembered.
 
-        What has `taken` the array may use it although this handle is dead.
-
-        Raises
-        ------
-        UseAfterMoveError
-            If the array was given away.
-        DeviceMismatchError
-            If it is on another device.
+        What has `taken` the array may use it although this handle is dead. Raises `UseAfterMoveError` if the
+        array was given away, `DeviceMismatchError` if it is on another device.
         """
         if self._owner is not None or (self._gone is not None and not taken):
             self._check()

@@ -29,20 +29,13 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     Functions of `and_then` and `map` run when work is submitted, long before it is done, and get this in
     place of the array. Whoever awaits or syncs the operation gets the NumPy array itself.
-
-    Parameters
-    ----------
-    array : numpy.ndarray
-        What is written.
-    writer : Writer
-        What writes it, and knows whether it has.
     """
 
     __slots__ = ("__weakref__", "_array", "_writer")
 
     def __init__(self, array: npt.NDArray[Any], writer: Writer) -> None:
-        self._array = array
-        self._writer = writer
+        self._array = array  # what is written
+        self._writer = writer  # what writes it, and knows whether it has
 
     def __repr__(self) -> str:
         state = "ready" if self._writer.completed() else "not written yet"
@@ -87,6 +80,11 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
                 "get. Await or sync the operation, or wait for its stream, and read then."
             )
         return self._array
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.numpy().__reduce_ex__(
+            protocol
+        )  # a copy of it, such as a pickled one, is the array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self.numpy(), dtype, copy=copy)

@@ -7,6 +7,7 @@ in the order of their stream; errors of the work itself surface where something 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -399,8 +400,11 @@ class Device(Enqueuer, Protocol):
         """Let other tasks run for `us` microseconds of the host's clock."""
         ...
 
-    def export(self, array: Any) -> Any:
-        """The array as CuPy's, without a copy; `DeviceMismatchError` where there is no CuPy."""
+    def export(self, array: Any) -> AbstractContextManager[Any]:
+        """The array as CuPy's, without a copy; `DeviceMismatchError` where there is no CuPy.
+
+        In the block the stream that used it last is CuPy's current one, which whoever gets it waits for.
+        """
         ...
 
     def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:

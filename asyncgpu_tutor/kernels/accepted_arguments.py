@@ -23,7 +23,7 @@ class HasOperationError(Exception):
 
 
 class HasNullError(HasOperationError):
-    """An argument is the null pointer, so the launch has an array less; never seen outside."""
+    """This argument is the null pointer, so the launch has an array less; never seen outside."""
 
 
 def acceptor(kernel: str, parameter: Parameter) -> Acceptor:
@@ -61,7 +61,7 @@ def array_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
         elif type(given) is DeviceArray:
             array = given
         elif given is None:
-            raise HasNullError
+            raise HasNullError(repr(parameter.name))
         elif isinstance(given, DeviceOp):
             raise HasOperationError
         elif is_foreign(given):

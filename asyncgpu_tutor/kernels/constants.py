@@ -10,15 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from asyncgpu_tutor.cuda_c import Global
 from asyncgpu_tutor.devices.protocol import Device, Function
-from asyncgpu_tutor.errors import ArrayShapeError, UsageError
+from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.run import current_device
 
 
 class Constants:
     """The variables of a kernel's file, by name, on the current device.
 
-    Each kernel has variables of its own, as each module on a GPU has. To set or to read one waits for the
-    device: what was enqueued before sees the old value, what comes after it the new one.
+    Each kernel has variables of its own, as each module on a GPU has; each `Kernel` of the same name and
+    source is the same kernel. To set or to read one waits for the device: what was enqueued before sees the
+    old value, what comes after it the new one.
 
     Examples
     --------
@@ -60,9 +61,18 @@ class Constants:
             If there is no such variable.
         ArrayShapeError
             If there are more or fewer numbers than it has room for.
+        ArrayDTypeError
+            If they are not of its type, such as 2.5 for an int.
         """
         variable = self._find(name)
-        given = np.asarray(value, variable.dtype)
+        try:
+            given = np.asarray(value, variable.dtype)
+            if variable.dtype.kind in "iu" and not np.array_equal(given, value):
+                raise ValueError("whole numbers are needed, and such as fit")
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ArrayDTypeError(
+                f"{self._kernel}.constants[{name!r}] is a {variable.ctype}, and got {value!r}: {error}"
+            ) from None
         size = int(np.prod(variable.shape, dtype=np.int64))
         if given.size != size:
             raise ArrayShapeError(
@@ -73,7 +83,7 @@ class Constants:
         device.synchronize()
         memory = device.variable(self._load(device), name, given.nbytes)
         device.copy_from_host_async(memory, np.ascontiguousarray(given), device.default_stream)
-        device.synchronize()
+        device.default_stream.synchronize()  # of the GPU that CUDA takes for current, maybe another one
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """What a variable holds now; `UsageError` if there is none of this name."""
@@ -83,7 +93,7 @@ class Constants:
         device.synchronize()
         memory = device.variable(self._load(device), name, out.nbytes)
         device.copy_to_host_async(out, memory, device.default_stream)
-        device.synchronize()
+        device.default_stream.synchronize()
         return out
 
     def _find(self, name: str) -> Global:

@@ -17,6 +17,7 @@ from asyncgpu_tutor.cuda_c import Signature, read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function, Share
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.kernels.accepted_arguments import (
+    HasNullError,
     HasOperationError,
     acceptor,
     check_shapes,
@@ -94,6 +95,11 @@ class Kernel:
         elif isinstance(source, str):
             source = include_headers(source, include)
         if isinstance(source, KernelSource):
+            if name or shapes or reference or contract:
+                raise UsageError(
+                    f"the KernelSource {source.name!r} has a name, shapes and a reference of its own: "
+                    "dataclasses.replace(source, contract=True) makes another one"
+                )
             self._facts = source
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(
@@ -198,8 +204,9 @@ class Kernel:
             parameters = list(self._signature.parameters)
             for place in nulls:
                 parameters[place] = replace(parameters[place], pointer=False, dtype=None)
-            other = self._variants[nulls] = copy(self)
+            other = copy(self)
             other._take_on(replace(self._signature, parameters=tuple(parameters)), set(nulls))
+            self._variants[nulls] = other  # whole: another thread may be waiting to use it
         return self._variants[nulls]
 
     def _take_on(self, signature: Signature, nulls: set[int]) -> None:
@@ -317,7 +324,6 @@ class Launch(DeviceOp[Any]):
         kernel, arrays, index = self._kernel, self._arrays, self._index
         if self._ran:
             forbid_rerun(arrays, kernel.name)
-        self._ran = True
         device, run, user = context.device, context._run, context._user
         if run.captures:
             context.on_failed_capture(self._undo)
@@ -342,6 +348,7 @@ class Launch(DeviceOp[Any]):
         run.keep.append(self)  # and with it its arrays, and what counts the shared ones
         run.kernels.append(kernel._facts.name)
         context._work.launch(function, grid, block, self._args, self._shared_mem, context.stream)
+        self._ran = True  # a run that was refused has given nothing away
         return self._all() if index is None else arrays[index]._again()
 
     def _all(self) -> tuple[Any, ...]:
@@ -374,14 +381,23 @@ class _Deferred(Launch):
         ]
         try:
             launch: Launch = kernel._launch(sys._getframe(0), *self._how, self._shared_mem, args)
+        except HasNullError as error:
+            raise UsageError(
+                f"{kernel.name}() takes an array as {error}, and got an operation that yields None: where "
+                "the null pointer is meant, pass None itself"
+            ) from None
         except HasOperationError:
             raise UsageError(
                 f"{kernel.name}() got an operation that yields another operation: let the first go on with "
                 "and_then instead of map"
             ) from None
-        launch._used = True
-        launch._index = self._index
-        return launch._enqueue(context)
+        launch._used, launch._index = True, self._index
+        try:
+            return launch._enqueue(context)
+        except Exception:
+            for array in launch._arrays:  # it was refused, so they are good for another run
+                array._undo_take()
+            raise
 
 
 def _launch(

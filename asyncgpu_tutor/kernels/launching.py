@@ -2,8 +2,8 @@
 
 What a call has to be checked for is known as soon as the signature is. So the checks are written out once, as
 the source of a Python function, and compiled: types, dtypes, shapes and moved handles are compared in place,
-and whatever is not plainly right goes to the functions of `arguments` and `configuration`, which convert it
-or complain. A general loop over parameters took three times as long (benchmarks/host_path.py).
+and whatever is not plainly right goes to the functions of `accepted_arguments` and `configuration`, which
+convert it or complain. A general loop over parameters took three times as long (benchmarks/host_path.py).
 """
 
 from __future__ import annotations
@@ -34,23 +34,13 @@ def launcher(
     What cannot change, numbers and shapes, is looked at again only where it is not the very object that was
     accepted last: in a loop it nearly always is.
 
-    Parameters
-    ----------
-    signature : Signature
-    shapes : mapping of str to tuple of str
-        For array parameters: the scalar parameters that give their shape.
-    acceptors : sequence of callable
-        For each parameter what looks closely at an argument: see `arguments`.
-    launch : callable
-        Gets the kernel and the frame; a pair of grid and block; the shared memory; the arguments for a
-        device, with memory in place of arrays; the arrays as they were given, and their handles; and what
-        counts the shared ones of these.
+    `shapes` has, for array parameters, the scalar parameters that give their shape; `acceptors`, for each
+    parameter, what looks closely at an argument (see `accepted_arguments`). `launch` gets the kernel and the
+    frame; a pair of grid and block; the shared memory; the arguments for a device, with memory in place of
+    arrays; the arrays as they were given, and their handles; and what counts the shared ones of these.
 
-    Returns
-    -------
-    callable
-        Called with the frame of the caller, grid, block, shared memory and a sequence of the arguments, which
-        are no operations. Nothing is taken where it raises.
+    The function is called with the frame of the caller, grid, block, shared memory and a sequence of the
+    arguments, which are no operations. Nothing is taken where it raises.
     """
     parameters = signature.parameters
     place = {parameter.name: index for index, parameter in enumerate(parameters)}

@@ -169,8 +169,12 @@ class Take(DeviceOp[tuple[Any, ...]]):
         arrays = tuple(array._take(where) for array in self._arrays)
         try:
             return self._act(context, arrays)
-        except CaptureError as error:
-            raise CaptureError(f"{self._label}(): {error}") from None
+        except Exception as error:
+            for array in self._arrays:  # it was refused, so they are good for another run
+                array._undo_take()
+            if isinstance(error, CaptureError):
+                raise CaptureError(f"{self._label}(): {error}") from None
+            raise
 
 
 def _fill(
@@ -276,13 +280,7 @@ def _full(
     frame: FrameType,
 ) -> DeviceOp[DeviceArray]:
     kind = _element(label, dtype)
-    try:
-        filler: Any = np.full((), fill_value, kind)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ArrayDTypeError(
-            f"{label} fills an array of {kind} with one number, and got {fill_value!r}: {error}"
-        ) from None
-    bits: Any = filler.view(f"u{kind.itemsize}")[()]
+    bits: Any = _number(label, fill_value, kind).view(f"u{kind.itemsize}")
     return _fill(label, shape, kind, name, frame, fill_source(BITS[kind.itemsize]), (bits,))
 
 
@@ -307,7 +305,7 @@ def arange(
     if kind.name not in COUNTING or not kind.isnative:
         raise ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
 
-    scalars: Any = (kind.type(start), kind.type(step))
+    scalars = (_number("arange", start, kind), _number("arange", step, kind))
     frame = sys._getframe(1)
     return _fill("arange", stop, kind, name, frame, arange_source(COUNTING[kind.name]), scalars)
 
@@ -327,10 +325,10 @@ def randn(
     seed : int
         The same seed gives the same numbers, up to the rounding of the device's log, sin and cos.
     """
-    if not 0 <= seed < 2**64:
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
         raise UsageError(f"the seed of randn is an integer from 0 to 2**64 - 1, and got {seed!r}")
-    scalars = (np.uint64(seed), np.float32(mean), np.float32(std))
-
+    single = np.dtype(np.float32)
+    scalars = (np.uint64(seed), _number("randn", mean, single), _number("randn", std, single))
     frame = sys._getframe(1)
     return _fill("randn", shape, np.float32, name, frame, RANDN, scalars, each=4)
 
@@ -398,6 +396,16 @@ def dup(array: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
         return source, target
 
     return cast(DeviceOp[tuple[DeviceArray, DeviceArray]], Take("dup", (array,), act))
+
+
+def _number(label: str, given: float, kind: np.dtype[Any]) -> Any:
+    """A number as an element of this type."""
+    try:
+        return np.array(given, kind).reshape(())[()]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArrayDTypeError(
+            f"{label} fills an array of {kind} with one number, and got {given!r}: {error}"
+        ) from None
 
 
 def _element(label: str, dtype: npt.DTypeLike) -> np.dtype[Any]:

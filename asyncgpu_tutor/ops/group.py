@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Protocol, TypeVar, overload
 
-from asyncgpu_tutor.devices.protocol import Event
+from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.run import ExecutionContext
@@ -29,12 +29,6 @@ class _Group(DeviceOp[tuple[Any, ...]]):
             if not isinstance(arm, DeviceOp):
                 as_op(arm)
             arm._used = True
-        frame = sys._getframe(2)
-        # What DeviceOp's constructor does, without a call of it.
-        self._label = label
-        self._where = frame.f_code
-        self._at = frame.f_lasti
-        self._used = False
         self._arms = arms
         self._built(label, sys._getframe(2))
 
@@ -71,7 +65,7 @@ class Overlap(_Group):
 
     def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
         fork = context.stream.record()
-        joins: list[Event] = []
+        joins: list[tuple[Stream, Event]] = []
         results: list[Any] = []
         try:
             for arm in self._arms:
@@ -83,12 +77,14 @@ class Overlap(_Group):
                     results.append(evaluate(arm, branch))
                 finally:
                     if stream is not context.stream:
-                        joins.append(stream.record())
+                        joins.append((stream, stream.record()))
         finally:
             # Also where an arm could not be submitted: what the others do has to end before the
             # operation counts as complete.
-            for join in joins:
+            for stream, join in joins:
                 context.stream.wait_event(join)
+                stream.reuse(join)
+            context.stream.reuse(fork)
         return tuple(results)
 
 

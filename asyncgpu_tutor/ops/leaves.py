@@ -73,11 +73,12 @@ class Download(DeviceOp[npt.NDArray[Any]]):
                 f"array {array.name!r} was moved into an earlier run of d2h(). Build the operation again, "
                 "with what yields the array."
             )
-        self._ran = True
         if context._run.captures:
             context.on_failed_capture(self._undo)
         context._keep.append(self)  # and with it the array, and what counts a shared one
-        return context._download(array, self._out)
+        host = context._download(array, self._out)
+        self._ran = True  # a run that was refused has given nothing away
+        return host
 
     def _undo(self) -> None:
         self._ran = False

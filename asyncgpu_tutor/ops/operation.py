@@ -440,13 +440,7 @@ def _enter(op: DeviceOp[Any], run: Run, named: list[tuple[int, str]], depth: int
 
 
 def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp[Any]:
-    """`thing`, if it is an operation.
-
-    Raises
-    ------
-    NotAnOperationError
-        If it is not; the message names `function` where it came from one.
-    """
+    """`thing`, if it is an operation; else `NotAnOperationError`, which names the `function` it came from."""
     if isinstance(thing, DeviceOp):
         return thing  # pyright: ignore[reportUnknownVariableType] - whatever it yields
     name = getattr(function, "__qualname__", repr(function))

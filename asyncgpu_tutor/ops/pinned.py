@@ -73,7 +73,7 @@ def is_foreign(thing: object) -> bool:
 
 
 def asarray(foreign: object, name: str = "array") -> DeviceArray:
-    """A `DeviceArray` on the memory of another library's array; no copy.
+    """A `DeviceArray` on the memory of another library's array, without a copy; one of ours is handed back.
 
     Parameters
     ----------
@@ -87,6 +87,9 @@ def asarray(foreign: object, name: str = "array") -> DeviceArray:
         If its memory is not on the current device.
     """
     device = current_device()
+    if isinstance(foreign, DeviceArray):
+        foreign._use(None, device)  # it is not elsewhere
+        return foreign
     adopted = device.adopt_array(foreign) if is_foreign(foreign) else None
     if adopted is None:
         raise DeviceMismatchError(

@@ -63,9 +63,10 @@ class Replayed(ABC, Generic[T]):
     def launch(self) -> DeviceOp[T]:
         """An operation that runs it once more.
 
-        It yields what the captured operation yields. Arrays are lent, on the device and on the host: the
-        next run writes to them again. Runs follow each other, on whatever streams they are, and so do
-        those of what this launch is captured in.
+        It yields what the captured operation yields. Arrays are lent, on the device and on the host: the next
+        run writes to them again. Runs follow each other, on whatever streams they are, and so do those of
+        what this launch is captured in. Of two threads each has to finish before the other launches it, if it
+        goes on with those arrays.
 
         Raises
         ------

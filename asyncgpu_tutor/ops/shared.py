@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import partial
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, TypeVar, cast
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
@@ -23,8 +24,7 @@ once_lock = threading.RLock()
 class _Once(DeviceOp[T]):
     """Runs its source when first used, and remembers the handles and where that was.
 
-    A user on another stream makes its stream wait for an event, so it never races the source. That event is
-    recorded when the first such user comes, behind whatever the stream has been given since.
+    A user on another stream makes its stream wait for an event, so it never races the source.
     """
 
     __slots__ = ("_error", "_handles", "_length", "_source", "_use")
@@ -36,7 +36,8 @@ class _Once(DeviceOp[T]):
         self._length = source._arity()
         self._use: LastUse | None = None
         self._handles: T | None = None
-        self._error: BaseException | None = None
+        # What the source raised, for every user, with its own notes and traceback.
+        self._error: tuple[Exception, Sequence[str], TracebackType | None] | None = None
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
         return () if self._source is None else (self._source,)
@@ -57,7 +58,7 @@ class _Once(DeviceOp[T]):
         use = self._use
         assert use is not None
         if self._error is not None:
-            raise self._error
+            raise _as_at_first(*self._error)
         if use.stream is not context.stream:
             self._follow(use, context)
         context.keep(self._handles)
@@ -96,12 +97,26 @@ class _Once(DeviceOp[T]):
                 source  # nothing has run: as the message says, it can be prepared instead
             )
             raise
-        except BaseException as error:  # noqa: BLE001 - every user of it has to get it
-            self._error = error
+        except Exception as error:
+            self._error = error, tuple(getattr(error, "__notes__", ())), error.__traceback__
+            self._use = use
+            raise
+        except BaseException:  # Ctrl-C, which was meant for this user alone
+            self._error = (
+                UsageError(
+                    f"{self.label!r} was interrupted while it was submitted, and runs at most once: build it "
+                    "again"
+                ),
+                (),
+                None,
+            )
+            self._use = use
+            raise
         self._use = use
 
     def _mark(self, use: LastUse) -> None:
-        """Its work is enqueued."""
+        """Others are likely, and are to wait for what is enqueued by now, not for what follows here."""
+        use.mark()
 
     def _forget(self, source: DeviceOp[T]) -> None:
         """Nothing has run after all."""
@@ -126,12 +141,15 @@ class SharedOp(_Once[T]):
     def _adopt(self, handles: T) -> T:
         return in_containers(_as_shared, handles)
 
-    def _mark(self, use: LastUse) -> None:
-        use.mark()  # others are likely, and are to wait for this and not for what follows it here
-
     def shared(self) -> SharedOp[T]:
         """Itself."""
         return self
+
+
+def _as_at_first(error: Exception, notes: Sequence[str], trace: TracebackType | None) -> Exception:
+    """An error without what earlier users have added: their frames would live as long as it does."""
+    error.__notes__ = [*notes]
+    return error.with_traceback(trace)
 
 
 def _as_shared(handle: Any) -> Any:
@@ -142,15 +160,6 @@ def _as_shared(handle: Any) -> Any:
             "a partition is for writing and cannot be shared: call unpartition() before shared()"
         )
     return handle
-
-
-class _Unzipped(_Once[Any]):
-    """The source of several entries, which may be used on several streams."""
-
-    __slots__ = ()
-
-    def _mark(self, use: LastUse) -> None:
-        use.mark()
 
 
 class _Entry(DeviceOp[Any]):
@@ -187,6 +196,9 @@ class _Single(_Once[Any]):
         super().__init__(source, frame)
         self._index = index
         self._length = None
+
+    def _mark(self, use: LastUse) -> None:
+        """Mostly nobody else comes: an event is recorded for the first who does."""
 
     def _enqueue(self, context: ExecutionContext) -> Any:
         if self._ran_before(context):
@@ -237,5 +249,5 @@ def unzip(op: DeviceOp[Any], count: int | None, frame: FrameType) -> tuple[Devic
         raise UsageError(
             f"how many entries {op.label!r} yields is not known before it runs: say unzip(2)"
         )
-    source: _Once[Any] = _Unzipped(op, frame)
+    source = _Once(op, frame)
     return tuple(_Entry(source, index, frame) for index in range(length))

@@ -45,10 +45,8 @@ class _MakeTexture(DeviceOp[Texture]):
         return borrowed_in((self._source,))
 
     def _enqueue(self, context: ExecutionContext) -> Texture:
-        if isinstance(self._source, DeviceOp):
-            array: Any = evaluate(self._source, context)
-        else:
-            array = self._source._take("into an earlier run of texture()")
+        source = self._source
+        array: Any = evaluate(source, context) if isinstance(source, DeviceOp) else source
         if not isinstance(array, DeviceArray):
             raise ArrayDTypeError(f"texture() takes an array, and got {type(array).__name__}")
         form = _form(array.shape, array.dtype, self._options)
@@ -60,6 +58,8 @@ class _MakeTexture(DeviceOp[Texture]):
             context._run.reclaim()
             made = make()
         context.keep(made)
+        if array is source:  # not before: a run that was refused has given nothing away
+            array._spend("into an earlier run of texture()")
         return Texture(made, form, context.device, array.name)
 
 

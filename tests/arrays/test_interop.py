@@ -9,7 +9,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import DeviceMismatchError
+from asyncgpu_tutor.errors import DeviceMismatchError, UseAfterMoveError
 from tests.conftest import open_or_skip
 from tests.laws.kernels import SCALE, kernel
 
@@ -25,6 +25,16 @@ def test_a_simulated_array_is_not_offered_as_cuda_memory(sim: Device) -> None:
     assert not hasattr(array, "__cuda_array_interface__")
     with pytest.raises(DeviceMismatchError, match=r"on a simulated device"):
         array.__dlpack__()
+
+
+def test_an_array_of_ours_is_handed_back(device: Device) -> None:
+    array = agt.ones((4,)).sync()
+    assert agt.asarray(array) is array
+    with agt.using("sim:1"), pytest.raises(DeviceMismatchError, match=r"copy it through the host"):
+        agt.asarray(array)
+    agt.d2h(array).sync()
+    with pytest.raises(UseAfterMoveError, match=r"moved into d2h"):
+        agt.asarray(array)
 
 
 def test_foreign_streams_mean_nothing_to_the_simulated_device(sim: Device) -> None:
@@ -75,6 +85,38 @@ def test_cupy_arrays_in_and_out(cuda: Device) -> None:
 
 
 @pytest.mark.gpu
+def test_memory_that_another_library_looks_at_is_not_given_out_again(cuda: Device) -> None:
+    cp = pytest.importorskip("cupy")
+    ours = agt.ones((1000,)).sync()
+    theirs = cp.from_dlpack(ours)
+    del ours
+    others = [agt.zeros((1000,)).sync() for _ in range(3)]
+    assert theirs.data.ptr not in {other.memory.ptr for other in others}
+    assert (theirs == 1).all()
+    block = theirs.data.ptr
+    del theirs
+    assert agt.zeros((1000,)).sync().memory.ptr == block
+
+
+HOLD = """
+__global__ void hold(float* x) {
+    long long start = clock64();
+    while (clock64() - start < 400000000LL) {}
+    x[threadIdx.x] = 7.0f;
+}"""
+
+
+@pytest.mark.gpu
+def test_what_another_library_does_comes_after_what_is_enqueued(cuda: Device) -> None:
+    cp = pytest.importorskip("cupy")
+    stream = agt.create_stream()
+    x = agt.Kernel(HOLD)(agt.zeros(32).sync(), grid=1, block=32).output().async_on(stream)
+    theirs = cp.from_dlpack(x)
+    assert not stream.done
+    assert cp.asnumpy(theirs).tolist() == [7.0] * 32
+
+
+@pytest.mark.gpu
 def test_writing_into_a_cupy_array(cuda: Device) -> None:
     cp = pytest.importorskip("cupy")
     y = cp.zeros(64, dtype=cp.float32)
@@ -121,6 +163,7 @@ def test_cupy_streams(cuda: Device) -> None:
             return stream
 
     assert agt.ones((4,)).to_host().sync(Mine()).tolist() == [1.0] * 4
+    assert cuda.adopt_stream(cp.cuda.Stream.null) is cuda.default_stream
 
 
 @pytest.mark.gpu

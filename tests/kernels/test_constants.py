@@ -70,6 +70,7 @@ def test_each_kernel_has_variables_of_its_own(device: Device) -> None:
     source += "__global__ void other(int* x) { x[0] = -c; }"
     one, two = agt.Kernel(source, "k"), agt.Kernel(source, "other")
     one.constants["c"], two.constants["c"] = 3, 4
+    assert agt.Kernel(source, "k").constants["c"] == 3  # the same one
     for kernel, value in ((one, 3), (two, -4)):
         assert (
             kernel(agt.zeros((1,), np.int32), grid=1, block=1).output().to_host().sync()[0] == value
@@ -90,6 +91,12 @@ def test_what_does_not_fit_is_refused(sim: Device) -> None:
         kernel.constants["weights"] = [1, 2, 3]
     with pytest.raises(errors.UsageError, match=r"has no __constant__ .* 'weight'.*weights, pair"):
         kernel.constants["weight"] = 1
+    whole = agt.Kernel("__constant__ int c; __global__ void k(int* x) { x[0] = c; }")
+    for wrong in (2.5, 2**40, np.int64(2**40), "a", None):
+        with pytest.raises(errors.ArrayDTypeError, match=r"k\.constants\['c'\] is a int"):
+            whole.constants["c"] = wrong
+    whole.constants["c"] = 2.0
+    assert whole.constants["c"] == 2
 
 
 BY_VALUE = """
@@ -130,6 +137,13 @@ class TestByValue:
             errors.ArrayDTypeError, match=r"takes a float4 as 'v'.*tuple of \(x, y, z, w\)"
         ):
             kernel(given, agt.zeros((1,)), grid=1, block=1)
+
+    def test_an_operation_cannot_yield_a_null_pointer(self, device: Device) -> None:
+        kernel = agt.Kernel("__global__ void k(const float* a, float* x) { x[0] = a ? a[0] : 7; }")
+        assert kernel(None, agt.zeros(1), grid=1, block=1).output().to_host().sync() == 7
+        late = kernel(agt.value(None), agt.zeros(1), grid=1, block=1)
+        with pytest.raises(errors.UsageError, match=r"array as 'a'.*yields None.*pass None itself"):
+            late.sync()
 
     def test_a_null_pointer_that_is_followed(self, sim: Device) -> None:
         kernel = agt.Kernel("__global__ void k(const float* a, float* x) { x[0] = a[0]; }")

@@ -10,6 +10,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError, OutOfBoundsError
+from tests.conftest import open_or_skip
 
 TEMPLATE = r"""
 #define THREADS 64
@@ -165,3 +166,28 @@ def test_a_barrier_of_a_grid_that_does_not_fit_is_refused(device: Device) -> Non
 
     with pytest.raises(agt.errors.LaunchConfigError, match="barrier of the grid"):
         op.sync()
+
+
+# All of `a` is in registers, from one turn to the next.
+HEAVY = """
+__global__ void heavy(float* x, int turns) {
+    float a[120], sum = 0;
+    #pragma unroll
+    for (int i = 0; i < 120; i++) a[i] = x[i];
+    for (int t = 0; t < turns; t++) {
+        #pragma unroll
+        for (int i = 0; i < 120; i++) a[i] = a[i] * a[(i + 7) % 120] + x[threadIdx.x];
+    }
+    #pragma unroll
+    for (int i = 0; i < 120; i++) sum += a[i];
+    x[threadIdx.x] = sum;
+}"""
+
+
+@pytest.mark.gpu
+def test_a_block_that_needs_too_many_registers_is_told_so() -> None:
+    with agt.using(open_or_skip("cuda")):
+        heavy = agt.Kernel(HEAVY)
+        with pytest.raises(LaunchConfigError, match=r"heavy.*registers.*smaller blocks"):
+            heavy(agt.zeros(1024), 2, grid=1, block=1024).sync()
+        assert heavy(agt.zeros(1024), 2, grid=1, block=256).output().to_host().sync().sum() == 0

@@ -79,6 +79,7 @@ TAKERS: list[Callable[[agt.DeviceArray, agt.DeviceArray], Any]] = [
     lambda x, y: agt.value(x.partition(32)),
     lambda x, y: agt.value(x.partition(32).unpartition()),
     lambda x, y: agt.value(x.reshape(4, N // 4)),
+    lambda x, y: agt.value(x.share()),
     lambda x, y: agt.memcpy(x, agt.pinned((N,))),
     lambda x, y: agt.memcpy(y, x),
 ]

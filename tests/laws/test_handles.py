@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
+import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -64,13 +66,17 @@ def test_after_async_on_the_handle_becomes_readable(device: Device) -> None:
     assert np.asarray(host, np.float64).dtype == np.float64
     with pytest.raises(ValueError, match="copy"):
         np.asarray(host, np.float64, copy=False)
+    for copied in (pickle.loads(pickle.dumps(host)), copy.deepcopy(host)):
+        assert type(copied) is np.ndarray
+        assert copied.tolist() == [1.0] * 4
 
 
 def test_on_the_simulated_device_the_handle_is_not_readable_before(sim: Device) -> None:
     stream = agt.create_stream()
     host = agt.ones((1_000_000,)).to_host().async_on(stream)
-    with pytest.raises(NotReadyError):
-        np.asarray(host)
+    for read in (np.asarray, pickle.dumps, copy.copy):
+        with pytest.raises(NotReadyError):
+            read(host)
     agt.work(1000.0)  # time passes, and the copy with it
     assert np.asarray(host).min() == 1.0
 

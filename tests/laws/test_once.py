@@ -68,9 +68,23 @@ def test_a_failed_source_fails_every_user(device: Device) -> None:
         raise LookupError("no such thing")
 
     source = agt.value(1).and_then(fail).shared()
-    for _ in range(2):
-        with pytest.raises(LookupError, match="no such thing"):
+    told: list[tuple[int, int]] = []
+    for _ in range(3):
+        with pytest.raises(LookupError, match="no such thing") as raised:
             source.sync()
+        told.append((len(raised.value.__notes__), len(raised.traceback)))
+    assert told[1] == told[2]  # what one user adds is not kept for the next
+
+
+def test_an_interrupt_is_not_raised_again_by_what_is_shared(device: Device) -> None:
+    def interrupted(_: int) -> agt.DeviceOp[int]:
+        raise KeyboardInterrupt
+
+    source = agt.value(1).and_then(interrupted).shared()
+    with pytest.raises(KeyboardInterrupt):
+        source.sync()
+    with pytest.raises(agt.UsageError, match="was interrupted while it was submitted"):
+        source.sync()
 
 
 def test_unzip_needs_to_know_how_many(device: Device) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,62 @@ def test_a_stream_brings_its_device(pair: tuple[Any, Any]) -> None:
     with agt.using(first):
         assert agt.d2h(array).sync_on(stream).tolist() == [1.0] * 4
     assert array.device is second
+
+
+TAKERS: list[Callable[[agt.DeviceArray, agt.DeviceArray], agt.DeviceOp[Any]]] = [
+    lambda x, y: agt.relu(4, x, y.partition(4)),
+    lambda x, y: agt.relu(agt.value(4), x, y.partition(4)),
+    lambda x, y: agt.relu(4, x, agt.value(y.partition(4))),
+    lambda x, y: agt.d2h(x),
+    lambda x, y: agt.dup(x),
+    lambda x, y: agt.memcpy(y, x),
+    lambda x, y: agt.texture(x),
+]
+
+
+@pytest.mark.parametrize("take", TAKERS)
+def test_what_the_wrong_device_has_refused_runs_on_the_right_one(
+    pair: tuple[Any, Any], take: Callable[..., agt.DeviceOp[Any]]
+) -> None:
+    first, second = pair
+    with agt.using(first):
+        x, y = agt.zip(agt.ones(4), agt.zeros(4)).sync()
+        op = take(x, y)
+    with agt.using(second), pytest.raises(agt.errors.DeviceMismatchError, match=first.name):
+        op.sync()
+    with agt.using(first):
+        op.sync()
+        with pytest.raises(agt.errors.UseAfterMoveError, match="earlier run of"):
+            op.sync()
+
+
+def test_a_texture_goes_from_its_own_device(pair: tuple[Any, Any]) -> None:
+    first, second = pair
+    copy = agt.Kernel(
+        "__global__ void copy(cudaTextureObject_t t, float* y) "
+        "{ y[threadIdx.x] = tex1D<float>(t, threadIdx.x); }"
+    )
+    tables: list[Any] = []
+    for device in pair:
+        with agt.using(device):
+            tables.append(agt.texture(np.float32([1, 2, 3])).sync())
+    with agt.using(first):
+        del tables[1]
+        assert copy(tables[0], agt.zeros(3), grid=1, block=3).output().to_host().sync().sum() == 6
+    with agt.using(second):
+        table = agt.texture(np.float32([4, 5, 6]))
+        assert copy(table, agt.zeros(3), grid=1, block=3).output().to_host().sync().sum() == 15
+
+
+def test_each_device_has_constants_of_its_own(pair: tuple[Any, Any]) -> None:
+    kernel = agt.Kernel("__constant__ int c; __global__ void k(int* x) { x[0] = c; }")
+    for number, device in enumerate(pair):
+        with agt.using(device):
+            kernel.constants["c"] = number
+    for number, device in enumerate(pair):
+        with agt.using(device):
+            found = kernel(agt.zeros(1, np.int32), grid=1, block=1).output().to_host().sync()
+            assert found == kernel.constants["c"] == number
 
 
 def test_two_devices_work_at_the_same_time() -> None:

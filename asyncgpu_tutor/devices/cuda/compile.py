@@ -29,31 +29,15 @@ TARGETS = Path(cupy.__file__).with_name("_core") / "include/cupy/_cccl/libcudacx
 def compile_module(
     source: str, names: Sequence[str], *, fmad: bool = False, options: Sequence[str] = ()
 ) -> tuple[Any, Mapping[str, str]]:
-    """Compile and load a source on the current device.
+    """Compile and load a source on the current device: its module, and what each of `names` is called there.
 
-    Parameters
-    ----------
-    source : str
-        CUDA C, as it was published: NVRTC gets its device code, and the names of C's headers.
-    names : sequence of str
-        Kernels to be had from it, as C++ writes them: ``"relu"``, ``"scale<float, 16>"``.
-    fmad : bool
-        Whether the compiler may contract a product and a sum to a fused multiply-add. Without, arithmetic is
-        that of the source, operation by operation: the same bits as on the simulated device, and as in
-        NumPy. A kernel can still say ``fmaf``.
-    options : sequence of str
-        More of NVRTC's.
+    The source is CUDA C as it was published: NVRTC gets its device code, and the names of C's headers. The
+    names are those of kernels, as C++ writes them: ``"relu"``, ``"scale<float, 16>"``. With `fmad` the
+    compiler may contract a product and a sum to a fused multiply-add. Without, arithmetic is that of the
+    source, operation by operation: the same bits as on the simulated device, and as in NumPy. A kernel can
+    still say ``fmaf``.
 
-    Returns
-    -------
-    module : cupy.cuda.function.Module
-    mapping : mapping of str to str
-        What each of `names` is called in the module.
-
-    Raises
-    ------
-    cupy.cuda.compiler.CompileException
-        If NVRTC does not accept it.
+    Raises CuPy's `CompileException` if NVRTC does not accept it.
     """
     wanted = ["cudart"]  # with cuda_fp16.h, for one
     if "curand" in source:
@@ -74,17 +58,9 @@ def compile_module(
 
 
 def compile_function(source: str, name: str, contract: bool = False) -> Any:
-    """One kernel, loaded on the current device.
+    """One kernel, loaded on the current device: CuPy's function, whose `ptr` is CUDA's, a ``CUfunction``.
 
-    Returns
-    -------
-    cupy.cuda.function.Function
-        To be called; its `ptr` is CUDA's own handle, a ``CUfunction``.
-
-    Raises
-    ------
-    KernelCompileError
-        If NVRTC does not accept the source; with the line.
+    Raises `KernelCompileError`, with the line, if NVRTC does not accept the source.
     """
     with compiling(source, name):
         module, mapping = compile_module(source, (name,), fmad=contract)

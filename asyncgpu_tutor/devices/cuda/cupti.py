@@ -195,19 +195,9 @@ _session = _Session()
 class CuptiRecorder:
     """Collects CUPTI's records of each piece of work, and reads them when all is done.
 
-    Parameters
-    ----------
-    log : SpanLog
-        Where the spans go. Its `clock` and `about` are filled in.
-    ordinal : int
-        The device, as CUDA counts.
-    everything : bool
-        Whether what other libraries enqueue is recorded, too.
-
-    Raises
-    ------
-    CuptiRefusedError
-        If CUPTI is missing, refuses, or another profiler is there.
+    The spans go to `log`, whose `clock` and `about` are filled in; with `everything`, what other libraries
+    enqueue is among them. Raises `CuptiRefusedError` if CUPTI is missing, refuses, or another profiler is
+    there.
     """
 
     sees_nodes = True
@@ -226,7 +216,11 @@ class CuptiRecorder:
         _session.devices.add(ordinal)
         self._leads = _session.users == 1  # a call that is on no device is told of by one recorder
         self._kind = self._cupti.ExternalCorrelationKind.CUSTOM0
-        self._warm_up()
+        try:
+            self._warm_up()
+        except BaseException:
+            _session.close()
+            raise
         self._first = self._anchor()
         log.clock = CLOCK
         log.about.update(
@@ -351,8 +345,9 @@ class CuptiRecorder:
         """
         if not self._everything:
             return []
-        fresh, self._told = _session.records[self._told :], len(_session.records)
-        calls, self._told_calls = _session.calls[self._told_calls :], len(_session.calls)
+        fresh, calls = _session.records[self._told :], _session.calls[self._told_calls :]
+        # Not up to the end: CUPTI may have handed over more by now.
+        self._told, self._told_calls = self._told + len(fresh), self._told_calls + len(calls)
         first, ours = self._first.theirs, union((start, end) for _, start, end in host)
         records: list[Record] = []
         elsewhere: set[int] = set()

@@ -20,34 +20,16 @@ COPIES: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h"}
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What CUPTI tells of one kernel, copy or fill.
+    """What CUPTI tells of one kernel, copy or fill."""
 
-    Attributes
-    ----------
-    kind : str
-        That of its span.
-    correlation : int
-        CUPTI's number of the call that enqueued it.
-    start, end : int
-        By CUPTI's clock, in ns; 0 where it did not find out.
-    name : str
-        Of a kernel, as the compiler gave it: mangled, if it is C++.
-    node : int
-        CUPTI's number of the node of a graph that it was; else 0.
-    pageable : bool
-        Whether it copied from or to memory that is not pinned.
-    device, stream : int
-        Where it ran, as CUPTI counts.
-    """
-
-    kind: SpanKind
-    correlation: int
-    start: int
-    end: int
-    name: str = ""
-    node: int = 0
-    pageable: bool = False
-    device: int = 0
+    kind: SpanKind  # that of its span
+    correlation: int  # CUPTI's number of the call that enqueued it
+    start: int  # by CUPTI's clock, in ns; 0 where it did not find out
+    end: int  # the same
+    name: str = ""  # of a kernel, as the compiler gave it: mangled, if it is C++
+    node: int = 0  # CUPTI's number of the node of a graph that it was
+    pageable: bool = False  # whether it copied from or to memory that is not pinned
+    device: int = 0  # where it ran, as CUPTI counts
     stream: int = 0
 
     @property
@@ -142,15 +124,11 @@ class Line:
 def late_by(pieces: Iterable[tuple[float, float]]) -> float:
     """How much later all pieces of work have to be, so that none starts before it was asked for; in us.
 
-    Mostly 0. Now and then CUPTI places a recording, or the rest of one, some us too early, although its own
-    clock and the host's agree: 2 to 4 us in three recordings that were looked at (H200, driver 580.159,
-    cupti-python 13.0.1, 2026-11-21; a few of ten thousand, with other processes on the GPU). To cut a piece
-    off where it was called, as if that one alone were wrong, would leave nothing of a short one.
-
-    Parameters
-    ----------
-    pieces : iterable of (float, float)
-        When each started, and when the host began to ask for it; on one clock, in us.
+    Of each piece it gets when that started, and when the host began to ask for it, on one clock. Mostly 0.
+    Now and then CUPTI places a recording, or the rest of one, some us too early, although its own clock and
+    the host's agree: 2 to 4 us in three recordings that were looked at (H200, driver 580.159, cupti-python
+    13.0.1, 2026-11-21; a few of ten thousand, with other processes on the GPU). To cut a piece off where it
+    was called, as if that one alone were wrong, would leave nothing of a short one.
     """
     return max((called - start for start, called in pieces if start < called), default=0.0)
 
@@ -168,19 +146,10 @@ def drafts_of_others(
     A call is told of if it enqueued, waited, allocated or loaded; a wait only if its thread enqueues as well,
     whosever work, because the wait of another one holds up nobody.
 
-    Parameters
-    ----------
-    records : iterable of Record
-        Those that no call of ours made; the ones without times are left out.
-    calls : iterable of Call
-        Those that were not ours.
-    streams : mapping of int to int
-        Our numbers of the streams that we use, by CUPTI's. The others' streams get numbers from
-        `OTHERS` on, so that they are not taken for ours.
-    numbers : iterator of int
-        Gives the ids of the spans.
-    enqueuing : collection of int
-        More threads that enqueue: work of ours, or on other devices.
+    The records and the calls are those that are not ours; records without times are left out. `streams` has
+    our numbers of the streams that we use, by CUPTI's; the others' get numbers from `OTHERS` on, so that they
+    are not taken for ours. `numbers` gives the ids of the spans. `enqueuing` has more threads that enqueue:
+    work of ours, or on other devices.
     """
     outer = _outermost(calls)
     made: dict[Call, list[Record]] = {call: [] for call in outer.values()}

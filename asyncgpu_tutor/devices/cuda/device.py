@@ -17,7 +17,7 @@ import cupy
 import numpy as np
 from cupy.cuda import PinnedMemoryPointer, runtime
 
-from asyncgpu_tutor.cuda_c import Signature, TextureForm, read_signature
+from asyncgpu_tutor.cuda_c import TextureForm, read_signature
 from asyncgpu_tutor.devices.cuda.compile import compile_function
 from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
@@ -40,7 +40,7 @@ from asyncgpu_tutor.devices.protocol import (
     Memory,
     Stream,
 )
-from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError, UsageError
+from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
@@ -93,7 +93,6 @@ class CupyFunction:
     name: str
     kernel: Any
     pointer: int
-    signature: Signature
     packer: Packer
 
 
@@ -108,13 +107,7 @@ BLOCK = 512  # bytes that CuPy's pool rounds up to; so blocks that differ by les
 
 
 class CupyDevice:
-    """One NVIDIA GPU.
-
-    Parameters
-    ----------
-    ordinal : int
-        Number of the device, as CUDA counts.
-    """
+    """One NVIDIA GPU, by the number that CUDA gives it."""
 
     simulated = False
     clock = "CUDA events"
@@ -143,8 +136,9 @@ class CupyDevice:
         self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
         self._lock = threading.Lock()
         self._numbers = 0
-        self._adopted: dict[int, CupyStream] = {}  # kept, so that a stream keeps its number
         self.default_stream = self._stream(cupy.cuda.Stream.null)
+        # Kept, so that a stream keeps its number.
+        self._adopted: dict[int, CupyStream] = {self.default_stream.ptr: self.default_stream}
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
@@ -179,15 +173,14 @@ class CupyDevice:
         """Call `wake` after `event`; see `Device.watch`."""
         if not isinstance(event, CupyEvent):
             raise DeviceMismatchError(f"{event!r} is not a CUDA event")
-        # Another event at the same place, one whose waiter sleeps instead of spinning.
+        # Another event behind it, one whose waiter sleeps instead of spinning.
         try:
             with guarded("recording an event"), self.active():
                 sleeper = cupy.cuda.Event(block=True, disable_timing=True)
                 sleeper.record(event.stream.cupy)
-        except DeviceError as error:
+            event.stream.watcher.watch(sleeper, wake)
+        except Exception as error:  # noqa: BLE001 - whoever waits has to hear of it, whatever it is
             wake(error)
-            return
-        event.stream.watcher.watch(sleeper, wake)
 
     def synchronize(self) -> None:
         """Block the host until the device has nothing left to do."""
@@ -230,13 +223,15 @@ class CupyDevice:
         pool need not know which stream asks.
         """
         size = -(-nbytes // BLOCK)
-        home = self._blocks[size]
-        if home and self.journal is None:
-            return _memory(self, name, nbytes, home.pop(), home)
-        start = time.perf_counter()
-        block = home.pop() if home else self._block(size, nbytes, name)
+        journal, home = self.journal, self._blocks[size]
+        start = 0.0 if journal is None else time.perf_counter()
+        try:  # not "if home": another thread may take the last one in between
+            block = home.pop()
+        except IndexError:
+            block = self._block(size, nbytes, name)
         memory = _memory(self, name, nbytes, block, home)
-        self.note("call", f"malloc {name}", start)
+        if journal is not None:
+            journal.host("call", f"malloc {name}", start)
         return memory
 
     def _block(self, size: int, nbytes: int, name: str) -> Any:
@@ -249,7 +244,7 @@ class CupyDevice:
                 return self._pool.malloc(size * BLOCK)
 
     def _free_blocks(self) -> None:
-        for blocks in self._blocks.values():
+        for blocks in list(self._blocks.values()):  # other threads may ask for new sizes meanwhile
             blocks.clear()
         self._pool.free_all_blocks()
 
@@ -273,10 +268,14 @@ class CupyDevice:
         memory = _memory(self, "array", array.nbytes, array.data)
         return memory, array.shape, array.dtype
 
-    def export(self, array: Any) -> Any:
-        """The array as CuPy's, without a copy."""
+    @contextmanager
+    def export(self, array: Any) -> Generator[Any]:
+        """The array as CuPy's, without a copy; see `Device.export`."""
         memory: Any = array.memory
-        return cupy.ndarray(array.shape, array.dtype, memptr=memory.pointer)
+        # It keeps the memory itself: the block alone would be given out again as soon as the memory goes.
+        place = cupy.cuda.UnownedMemory(memory.ptr, memory.nbytes, memory, self.ordinal)
+        with self.active(), nullcontext() if memory.stream is None else memory.stream.cupy:
+            yield cupy.ndarray(array.shape, array.dtype, memptr=cupy.cuda.MemoryPointer(place, 0))
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
         """A host array in page-locked memory."""
@@ -345,18 +344,17 @@ class CupyDevice:
             linear = self.malloc(form.nbytes, name, stream)
         with guarded(f"making the texture {name!r}"), self.active():
             # Made before anything is enqueued: where that is refused, nothing is under way to its memory.
+            # That is of no pool, so what the pools hold may be what it lacks.
             try:
                 made = CupyTexture(self, name, form, linear)
-            except (
-                CUDA_ERRORS
-            ):  # its memory comes from no pool: what the pools hold may be what it lacks
+            except CUDA_ERRORS:
                 self._free_blocks()
                 made = CupyTexture(self, name, form, linear)
             args = source, mine.cupy
             if linear is not None:
                 self.copy_from_device_async(linear, source, form.nbytes, stream)
-            elif self.journal is not None:
-                self.journal.call("d2d", "d2d", mine, {"bytes": form.nbytes}, made.fill, args)
+            elif (journal := self.journal) is not None:
+                journal.call("d2d", "d2d", mine, {"bytes": form.nbytes}, made.fill, args)
             else:
                 made.fill(*args)
         return made
@@ -382,11 +380,11 @@ class CupyDevice:
             with guarded(f"loading {name}"), self.active():
                 kernel = compile_function(source, name, contract)
             self.note("call", f"load {name}", start)
-            signature = read_signature(source, name)
             pointer = int(kernel.ptr)
-            packer = Packer(signature, pointer, cooperative="this_grid" in source)
-            function = CupyFunction(name, kernel, pointer, signature, packer)
-            self._functions[source, name, contract] = function
+            packer = Packer(read_signature(source, name), pointer, "this_grid" in source)
+            function = CupyFunction(name, kernel, pointer, packer)
+            # Of two threads that compile it, both get the first one's: its constants are in its module.
+            function = self._functions.setdefault((source, name, contract), function)
         return function
 
     def variable(self, function: Function, name: str, nbytes: int) -> CupyMemory:
@@ -454,8 +452,9 @@ class CupyDevice:
         behind: CupyEvent | CupyStream | None = None,
     ) -> None:
         """Write down what the host has done since `start`, if it is recorded; see `Journal.host`."""
-        if self.journal is not None:
-            self.journal.host(kind, name, start, behind)
+        journal = self.journal
+        if journal is not None:
+            journal.host(kind, name, start, behind)
 
     def _recorded(self, verb: str, *args: Any) -> None:
         """What stands before a verb while it is recorded: makes the call, and writes it down."""
@@ -464,9 +463,11 @@ class CupyDevice:
         host: Any = rest[1] if kind == "h2d" else rest[0] if kind == "d2h" else None
         if host is not None and not self.is_pinned(host):
             facts["pageable"] = True
-        assert self.journal is not None
-        call = getattr(CupyDevice, verb)
-        self.journal.call(kind, name, self.own(stream), facts, call, (self, *args))
+        call, journal = getattr(CupyDevice, verb), self.journal
+        if journal is None:  # another thread has just ended the recording
+            call(self, *args)
+        else:
+            journal.call(kind, name, self.own(stream), facts, call, (self, *args))
 
     def activate(self) -> int | None:
         """Make it CUDA's current device in this thread; which one was that before, if it was another.

@@ -20,11 +20,6 @@ class EventRecorder:
     A pair also spans what the work had to wait for behind the first event: the host's call on an idle
     stream, a busy copy engine, or SMs that other kernels fill. So short work looks longer than it is. Events
     resolve about half a microsecond (CUDA Runtime API, cudaEventElapsedTime).
-
-    Parameters
-    ----------
-    log : SpanLog
-        Where the spans go.
     """
 
     sees_nodes = False  # an event lies before or after a graph, not inside
@@ -48,7 +43,10 @@ class EventRecorder:
 
     def before(self, stream: Any) -> Any:
         """A timing event at the present end of a stream."""
-        event = self._free.pop() if self._free else cupy.cuda.Event()
+        try:  # not "if self._free": another thread may take the last one in between
+            event = self._free.pop()
+        except IndexError:
+            event = cupy.cuda.Event()
         event.record(stream)
         return event
 

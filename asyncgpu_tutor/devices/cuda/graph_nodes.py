@@ -14,15 +14,7 @@ Facts = tuple[SpanKind, str, dict[str, object]]
 class Outline:
     """The nodes of a graph and their order, as the calls say that it was captured from.
 
-    Parameters
-    ----------
-    graph : str
-        Its name.
-    calls : sequence of Call
-        What was captured.
-    branches : sequence of int
-        Numbers of the streams that the branches are drawn on; the first branch is drawn on the stream of the
-        launch.
+    The first branch is drawn on the stream of the launch, the others on streams of the numbers `branches`.
     """
 
     def __init__(self, graph: str, calls: Sequence[Call], branches: Sequence[int]) -> None:

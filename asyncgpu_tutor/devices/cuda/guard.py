@@ -37,16 +37,23 @@ def guarded(what: str) -> Generator[None]:
 
 def translated(error: BaseException, what: str) -> AsyncGpuError:
     """Our error for one of CUDA's, which came up in `what`."""
-    # The second is what CUDA itself says where memory comes from no pool, such as a texture's.
-    if isinstance(error, memory.OutOfMemoryError) or "cudaErrorMemoryAllocation" in str(error):
+    # The others are what CUDA itself says where memory comes from no pool: a texture's, or a module's.
+    if isinstance(error, memory.OutOfMemoryError) or re.search(
+        "cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY", str(error)
+    ):
         return OutOfMemoryError(
-            f"out of memory on the device in {what}: {error}. Drop arrays that are no longer needed, or "
+            f"out of memory in {what}: {error}. Drop arrays that are no longer needed, or "
             "work in smaller batches."
         )
     if "COOPERATIVE_LAUNCH_TOO_LARGE" in str(error):
         return LaunchConfigError(
             f"{what}: the kernel has a barrier of the grid, so all its blocks must fit on the device at "
             "once, and they do not: launch fewer or smaller blocks"
+        )
+    if "LAUNCH_OUT_OF_RESOURCES" in str(error):
+        return LaunchConfigError(
+            f"{what}: its blocks need more registers than a multiprocessor of this GPU has: launch smaller "
+            "blocks, or tell the compiler how large they are, as with __launch_bounds__(1024)"
         )
     return DeviceError(
         f"{what}: {error}. After most device errors the process cannot use this GPU any more: "

@@ -29,13 +29,7 @@ AnyRecorder = EventRecorder | CuptiRecorder
 
 
 class Journal:
-    """Of one recording of one device.
-
-    Parameters
-    ----------
-    recorder : EventRecorder or CuptiRecorder
-        Where the times of device work come from.
-    """
+    """Of one recording of one device; the times of its work come from the recorder."""
 
     def __init__(self, recorder: AnyRecorder) -> None:
         self.recorder = recorder
@@ -102,7 +96,8 @@ class Journal:
         # Those of a submission are no calls that the program has made.
         if current_tag() is None:
             ids, end = [next(self._numbers)], perf_counter()
-            self._entries.append((ids, self._called_event, name, start, end, detail))
+            told = None, ""
+            self._entries.append((ids, self._hosted, "call", name, told, start, end, None, detail))
 
     def own(self) -> AbstractContextManager[object]:
         """Around calls of ours that have no span."""
@@ -147,17 +142,12 @@ class Journal:
         start: float,
         end: float,
         behind: CupyEvent | CupyStream | None,
+        detail: Detail = None,
     ) -> None:
         log = self.recorder.log
         op, label = told
         heads = () if behind is None else behind.heads_in(log)
-        draft = log.draft(kind, name, None, op=op, label=label, waits_for=heads)
-        self.recorder.add_host(draft, start * 1e6, end * 1e6)
-
-    def _called_event(
-        self, name: str, start: float, end: float, detail: Mapping[str, object]
-    ) -> None:
-        draft = self.recorder.log.draft("call", name, None, detail=detail)
+        draft = log.draft(kind, name, None, op=op, label=label, waits_for=heads, detail=detail)
         self.recorder.add_host(draft, start * 1e6, end * 1e6)
 
     def _recorded(self, event: CupyEvent, number: int) -> None:
@@ -168,18 +158,9 @@ class Journal:
 
 
 def open_recorder(log: SpanLog, ordinal: int, source: str) -> AnyRecorder:
-    """A recorder that fills `log`.
+    """A recorder that fills `log`, for a `source` as `record` takes it; `log.about` says why it is not CUPTI.
 
-    Parameters
-    ----------
-    source : {"auto", "cupti", "all", "events"}
-        ``"auto"`` is CUPTI where it can be used, else events; `log.about` says why. ``"all"`` is CUPTI, and
-        what other libraries enqueue.
-
-    Raises
-    ------
-    UsageError
-        If CUPTI was asked for and cannot be used.
+    Raises `UsageError` if CUPTI was asked for and cannot be used.
     """
     facts = runtime.getDeviceProperties(ordinal)
     slots = facts["multiProcessorCount"] * facts["maxThreadsPerMultiProcessor"]

@@ -30,8 +30,6 @@ extern "C" __global__ void hold(long long clocks) {
 def facts(device: CupyDevice) -> dict[str, float]:
     """What the driver reports, by the names of `DeviceSpec`.
 
-    Notes
-    -----
     The bandwidth is the theoretical one: memory clock, two transfers a clock, width of the bus.
     """
     with device.active():
@@ -76,14 +74,8 @@ def node_time(
 ) -> float:
     """The device's time for one of several equal commands in a row, in us, without the host's.
 
-    Parameters
-    ----------
-    enqueue : callable
-        Puts one command on the stream that it gets. It must not allocate.
-    nodes : int
-        How many of them make up the CUDA graph that is timed.
-    rounds : int
-        How often the graph is launched; the median counts.
+    `enqueue` puts one command on the stream that it gets, and must not allocate. A CUDA graph of so many
+    `nodes` is timed for so many `rounds`, and the median counts.
     """
     stream = device.create_stream()
     with device.active():
@@ -135,14 +127,9 @@ def graph_costs(
     fill: Callable[[CupyStream], None],
     nodes: int = 100,
 ) -> dict[str, float]:
-    """What graphs cost, by the names of `DeviceSpec`, in us.
+    """What graphs cost, by the names of `DeviceSpec`, in us: one of many nodes against one of a single node.
 
-    Parameters
-    ----------
-    kernel, fill : callable
-        Each puts one short command of its kind on the stream that it gets, and does not allocate.
-    nodes : int
-        Of the large graph, against one of a single node.
+    `kernel` and `fill` put one short command of their kind on the stream that they get, and do not allocate.
     """
 
     def both(stream: CupyStream) -> None:

@@ -13,13 +13,7 @@ ADVICE = "Use agt.use('sim') for the simulated device; asyncgpu-tutor doctor say
 
 
 def open_device(ordinal: int) -> CupyDevice:
-    """The CUDA device of that number.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        If CuPy, the driver or the device is missing.
-    """
+    """The CUDA device of that number; `DeviceUnavailableError` if CuPy, the driver or a GPU is missing."""
     try:
         import cupy
     except ImportError as error:

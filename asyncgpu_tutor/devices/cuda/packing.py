@@ -20,6 +20,9 @@ from asyncgpu_tutor.cuda_c import Parameter, Signature
 # alignment, which is what "@" means there.
 POINTER = "Q"
 
+# Room for arguments, the address of an array of pointers to them ("kernelParams"), and that array.
+Room = tuple[Any, int, Any]
+
 
 def _letter(parameter: Parameter) -> str:
     if parameter.record is not None:  # the driver copies its bytes, wherever they lie
@@ -37,31 +40,22 @@ def _passed(index: int, parameter: Parameter) -> str:
 class Packer:
     """Room for the arguments of one kernel, and what launches it with them.
 
-    Parameters
-    ----------
-    signature : Signature
-        Its pointers take memory, anything with `ptr`, an address on the device; the rest takes numbers.
-    pointer : int
-        The function, a ``CUfunction``.
-    cooperative : bool
-        Whether its blocks meet at a barrier of the grid: the driver then launches only what has room at once.
+    Pointers take memory, anything with `ptr`, an address on the device; the rest takes numbers. `pointer` is
+    the function, a ``CUfunction``. Where it is `cooperative`, its blocks meet at a barrier of the grid, and
+    the driver launches only what has room at once.
     """
 
     def __init__(self, signature: Signature, pointer: int, cooperative: bool = False) -> None:
-        self.cooperative = cooperative
-        # The driver's function that launches it.
+        # The driver's function that launches it, and what that takes behind the address of the arguments:
+        # cuLaunchKernel has one argument more, which we do not use.
         self.call = driver.launchCooperativeKernel if cooperative else driver.launchKernel
+        self.rest: tuple[int, ...] = () if cooperative else (0,)
         parameters = signature.parameters
         letters = [_letter(p) for p in parameters]
         layout = struct.Struct("@" + "".join(letters))
-        self._room = _room(layout.size, letters)
-        address = self._room[1]
-        # What the driver's function takes last: cuLaunchKernel has one argument more, which we do not use.
-        self.last = (address,) if cooperative else (address, 0)
         space: dict[str, Any] = {
             "write": layout.pack_into,
-            "buffer": self._room[0],
-            "rooms": [self._room],
+            "rooms": [],
             "another": partial(_room, layout.size, letters),
             "call": self.call,
             "miscounted": signature.miscounted,
@@ -74,7 +68,9 @@ class Packer:
 def pack(args):
     try: [{given}] = args
     except ValueError: raise miscounted(args) from None
-    write(buffer, 0, {passed})
+    room = another()
+    write(room[0], 0, {passed})
+    return room
 
 def launch(grid, block, args, shared, stream):
     try: [{given}] = args
@@ -85,21 +81,20 @@ def launch(grid, block, args, shared, stream):
     try: room = rooms.pop()
     except IndexError: room = another()
     write(room[0], 0, {passed})
-    call({pointer}, gx, gy, gz, bx, by, bz, shared, stream, room[1]{"" if cooperative else ", 0"})
+    call({pointer}, gx, gy, gz, bx, by, bz, shared, stream, room[1]{"".join(f", {n}" for n in self.rest)})
     rooms.append(room)
 """,
             space,
         )
-        # Writes the arguments: memory and numbers, one for each parameter.
-        self.pack: Callable[[Sequence[Any]], None] = space["pack"]
-        # The same, and launches it; the driver copies the arguments before it returns. Takes grid and
-        # block, (x, y, z); the arguments; the dynamic shared memory of a block, in bytes; a
-        # ``cudaStream_t``.
+        # Writes arguments, memory and numbers, one for each parameter, to a room of their own.
+        self.pack: Callable[[Sequence[Any]], Room] = space["pack"]
+        # Launches it; the driver copies the arguments before it returns. Takes grid and block, (x, y, z); the
+        # arguments; the dynamic shared memory of a block, in bytes; a ``cudaStream_t``.
         self.launch: Callable[..., None] = space["launch"]
 
 
-def _room(size: int, letters: Sequence[str]) -> tuple[Any, int, Any]:
-    """Room for arguments, the address of an array of pointers to them ("kernelParams"), and that array."""
+def _room(size: int, letters: Sequence[str]) -> Room:
+    """Room for arguments."""
     room = ctypes.create_string_buffer(max(size, 1))
     base = ctypes.addressof(room)
     offsets = [

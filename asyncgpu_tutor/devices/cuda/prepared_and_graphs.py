@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import cupy
@@ -11,7 +12,7 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.devices.cuda.graph_nodes import Outline, call_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal
-from asyncgpu_tutor.devices.cuda.packing import Packer
+from asyncgpu_tutor.devices.cuda.packing import Room
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda.transfers import TRANSFERS, Bound
 from asyncgpu_tutor.devices.protocol import Call, Stream
@@ -29,19 +30,14 @@ class CupyReplay:
         self._device = device
         self._calls = tuple(calls)  # they keep memory, host arrays and functions alive
         self._facts = [call_facts(call) for call in calls]
-        self._packed: dict[int, Packer] = {}
+        self._packed: dict[int, Room] = {}  # arguments, by the places of launches
         self._events: dict[int, CupyEvent] = {}
         # A policy may choose one stream for two: then nothing has to be waited for.
         self._recorded_on = {c.args[0]: c.stream for c in calls if c.verb == "record"}
         with guarded("preparing calls"), device.active():
             for place, call in enumerate(calls):
                 if call.verb == "launch":
-                    function = call.args[0]
-                    packer = Packer(
-                        function.signature, function.pointer, function.packer.cooperative
-                    )
-                    self._packed[place] = packer
-                    packer.pack(call.args[3])
+                    self._packed[place] = call.args[0].packer.pack(call.args[3])
                 elif call.verb == "record":
                     self._events[call.args[0]] = CupyEvent(device.default_stream)
         self._bound: dict[tuple[int, ...], list[Bound]] = {}
@@ -57,11 +53,12 @@ class CupyReplay:
             if len(self._bound) >= MOST_BOUND:  # a program that makes a stream for each run
                 self._bound.clear()
             bound = self._bound[pointers] = self.bind(pointers)
+        journal = device.journal  # read once, as another thread may end the recording
         try:
-            if device.journal is None:
+            if journal is None:
                 _make_all(bound)
             else:
-                self._recorded(cast("Sequence[CupyStream]", streams), bound, device.journal)
+                self._recorded(cast("Sequence[CupyStream]", streams), bound, journal)
         except CUDA_ERRORS as error:
             raise translated(error, "a prepared pipeline") from error
 
@@ -103,8 +100,9 @@ class CupyReplay:
             return runtime.streamWaitEvent, (stream, self._events[call.args[0]].ptr)
         if call.verb == "launch":
             function, grid, block, _, shared = call.args
-            packer = self._packed[place]
-            return packer.call, (function.pointer, *grid, *block, shared, stream, *packer.last)
+            packer, address = function.packer, self._packed[place][1]
+            how = (*grid, *block, shared, stream)
+            return packer.call, (function.pointer, *how, address, *packer.rest)
         function, args = TRANSFERS[call.verb](*call.args)
         return function, (*args, stream)
 
@@ -120,8 +118,13 @@ class CupyReplay:
             streams[0].begin_capture(runtime.streamCaptureModeRelaxed)
             try:
                 _make_all(bound)
-            finally:
-                graph = streams[0].end_capture()
+            except BaseException:
+                with suppress(
+                    *CUDA_ERRORS
+                ):  # that the capture is spoilt says less than what has spoilt it
+                    streams[0].end_capture()
+                raise
+            graph = streams[0].end_capture()
         outline = Outline(name, self._calls, [branch.number for branch in branches])
         return CupyGraph(self._device, name, graph, outline, self)
 
@@ -142,12 +145,12 @@ class CupyGraph:
     def launch(self, stream: Stream) -> None:
         """Enqueue all of it, behind what `stream` holds."""
         device, mine = self._device, self._device.own(stream)
-        told = (self._executable, mine.ptr)
+        told, journal = (self._executable, mine.ptr), device.journal
         try:
-            if device.journal is None:
+            if journal is None:
                 runtime.graphLaunch(*told)
             else:
-                device.journal.call(
+                journal.call(
                     "graph", self._name, mine, None, runtime.graphLaunch, told, self._outline
                 )
         except CUDA_ERRORS as error:

@@ -88,7 +88,10 @@ class CupyStream:
         """An event behind all work enqueued so far."""
         free, journal = self.device.free_events, self.device.journal
         try:
-            event = free.pop() if free else self.device.new_event(self)
+            try:  # not "if free": another thread may take the last one in between
+                event = free.pop()
+            except IndexError:
+                event = self.device.new_event(self)
             event.stream = self
             event.heads = ()
             if journal is None:

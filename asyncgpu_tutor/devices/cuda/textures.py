@@ -22,12 +22,13 @@ class CupyTexture(Memory):
     __slots__ = ("_array", "_form", "_linear", "_object")
 
     def __init__(self, device: Device, name: str, form: TextureForm, linear: Any = None) -> None:
+        super().__init__(device, name, form.nbytes, 0)
         self._form = form
         self._linear = linear  # its block is used again when it goes
         bits = [8 * form.dtype.itemsize] * form.channels + [0] * (4 - form.channels)
         channel = made.ChannelFormatDescriptor(*bits, _KINDS[form.dtype.kind])
         if linear is None:
-            self._array = made.CUDAarray(channel, *reversed(form.shape))
+            self._array: Any = made.CUDAarray(channel, *reversed(form.shape))
             place = made.ResourceDescriptor(runtime.cudaResourceTypeArray, cuArr=self._array)
         else:
             self._array = self._elements(linear)
@@ -45,8 +46,13 @@ class CupyTexture(Memory):
         how = made.TextureDescriptor(
             addresses, *modes, normalizedCoords=int(form.normalized_coords)
         )
-        self._object = made.TextureObject(place, how)
-        super().__init__(device, name, form.nbytes, int(self._object.ptr))  # what a kernel is given
+        self._object: Any = made.TextureObject(place, how)
+        self.ptr = int(self._object.ptr)  # what a kernel is given
+
+    def __del__(self) -> None:
+        device: Any = self.device
+        with device.active():  # the driver looks for both on the device that is current
+            self._object = self._array = None
 
     def _elements(self, memory: Any) -> Any:
         """Memory as an array in which CuPy counts elements, not texels."""

@@ -17,7 +17,6 @@ from typing import Any
 from cupy.cuda import runtime
 
 from asyncgpu_tutor.devices.cuda.guard import guarded
-from asyncgpu_tutor.errors import DeviceError
 
 _logger = logging.getLogger(__name__)
 
@@ -26,15 +25,7 @@ Job = tuple[Any, Wake]
 
 
 class Watcher:
-    """Waits for the events of one stream, in order, and wakes who asked.
-
-    Parameters
-    ----------
-    ordinal : int
-        The device.
-    name : str
-        Of the thread.
-    """
+    """Waits for the events of one stream, in order, and wakes who asked; its thread has this name."""
 
     def __init__(self, ordinal: int, name: str) -> None:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -49,13 +40,14 @@ class Watcher:
         with self._lock:
             if self._thread is None:
                 # A daemon: a process may end while its GPU is still busy.
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=_wait_for_all,
                     args=(self._jobs, self._ordinal),
                     name=self._name,
                     daemon=True,
                 )
-                self._thread.start()
+                thread.start()
+                self._thread = thread  # only now, because a machine may have no thread left
         self._jobs.put((event, wake))
 
 
@@ -68,7 +60,7 @@ def _wait_for_all(jobs: queue.SimpleQueue[Job | None], ordinal: int) -> None:
                 # After a fault this fails too, so it belongs to each job.
                 runtime.setDevice(ordinal)
                 event.synchronize()
-        except DeviceError as failure:
+        except Exception as failure:  # noqa: BLE001 - an error here must end no thread that others wait for
             error = failure
         woken(wake, error)
         del job, event, wake, error  # or they would live until the next job comes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -343,7 +344,7 @@ class SimDevice:
         """Write no more spans."""
         self.log = None
 
-    def export(self, array: Any) -> Any:
+    def export(self, array: Any) -> AbstractContextManager[Any]:
         """There is no CuPy array behind a simulated one."""
         raise DeviceMismatchError(
             f"{array!r} is on a simulated device: other CUDA libraries cannot see it. Use "

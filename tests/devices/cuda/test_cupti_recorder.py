@@ -187,6 +187,23 @@ def test_a_call_of_the_driver_inside_of_one_of_the_runtime_is_that_one(cupti: Cu
     assert kernel.after == (call.id,)
 
 
+def test_a_recording_that_could_not_begin_leaves_nothing_on(
+    cupti: Cupti, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(size: int) -> int:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cupti.recorder.runtime, "malloc", full)
+        with pytest.raises(MemoryError):
+            cupti.recorder.CuptiRecorder(SpanLog("cuda:0"), 0)
+    spans = recorded(cupti, lambda: launch(cupti))
+    assert [span.kind for span in spans] == [
+        "call",
+        "kernel",
+    ]  # it was opened again, for everything
+
+
 def test_the_null_stream_of_others_is_ours(cupti: Cupti) -> None:
     spans = recorded(cupti, lambda: (launch(cupti, stream=NULL_STREAM), launch(cupti)))
     assert [span.stream for span in spans if span.on_device] == [0, 1009]

@@ -114,7 +114,7 @@ class Server(Generic[T]):
         self._free: deque[Lane[T]] = deque(reversed(self._lanes))
         # The turns of those that wait for a lane, in order; nobody does while one is free.
         self._turns: dict[asyncio.Future[Lane[T]], None] = {}
-        self._open = False
+        self._loop: asyncio.AbstractEventLoop | None = None  # that it is open in
 
     def __repr__(self) -> str:
         lanes = f"{sum(lane.busy for lane in self._lanes)} of {len(self._lanes)} lanes busy"
@@ -122,16 +122,17 @@ class Server(Generic[T]):
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:
-        self._open = True
+        self._loop = asyncio.get_running_loop()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._open = False
+        self._loop = None
         for turn in self._turns:
             if not turn.done():
                 turn.set_exception(UsageError(CLOSED))
         for lane in self._lanes:
-            await lane.quiet()
+            if not lane.done():
+                await lane.quiet()
 
     # ------------------------------------------------------------------ requests
     async def __call__(self, request: Request) -> T:
@@ -237,41 +238,44 @@ class Server(Generic[T]):
                         turn_us = now()
                 else:
                     pace.waited()
-                    await source.beside(lane.quiet())
+                    if failure is None and source.coming and free:
+                        await source.beside(lane.quiet())
+                    else:
+                        await lane.quiet()
                     if lane.busy:  # a request has come before its answer
                         continue
                 under_way.popleft()
                 try:
                     results = lane.taken()
-                except Exception as error:
-                    if failure is not None:
-                        error.add_note(f"the source of the requests failed too: {failure!r}")
-                    raise
                 finally:
                     self._give(lane)
                 for result in results:
                     yield result
-        finally:
+        except BaseException as error:
             for lane in under_way:
                 self._give(lane)
-            await source.close()
+            for other in (failure, await source.close()):
+                if other is not None and other is not error:
+                    error.add_note(f"the source of the requests failed too: {other!r}")
+            raise
 
     # ------------------------------------------------------------------ lanes
     def _free_lane(self) -> Lane[T] | None:
         """A lane that can be used at once, if there is one."""
         free = self._free
-        return free.pop() if free and self._open and not free[-1].busy else None
+        return free.pop() if free and self._loop is not None and not free[-1].busy else None
 
     async def _next_lane(self) -> Lane[T]:
         """A lane whose memory nobody uses, when it is this request's turn."""
-        if not self._open:
+        if self._loop is None:
             raise UsageError(
                 "the server is closed: use it inside of `async with Server(...) as server`"
             )
         lane = self._free.pop() if self._free else await self._turn()
         try:
-            await lane.quiet()
-            if not self._open:
+            if not lane.done():  # it may have been for long, and nobody has looked
+                await lane.quiet()
+            if self._loop is None:
                 raise UsageError(CLOSED)
         except BaseException:
             self._give(lane)
@@ -285,7 +289,13 @@ class Server(Generic[T]):
                 f"all {len(self._lanes)} lanes are busy and {len(self._turns)} requests wait: try again "
                 "later, or let more of them wait (waiting=...)"
             )
-        turn: asyncio.Future[Lane[T]] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            raise UsageError(
+                "all lanes are busy, and who gives them back is in another event loop, the one that this "
+                "server was opened in: make a server for each loop, or send the requests to that one"
+            )
+        turn: asyncio.Future[Lane[T]] = loop.create_future()
         self._turns[turn] = None
         try:
             return await turn

@@ -146,12 +146,12 @@ class DeviceFuture(Generic[T]):
     def __await__(self) -> Generator[Any, None, T]:
         if self._state is FutureState.IDLE:
             self._start()
-        if self._state is FutureState.EXECUTING:
+        while self._state is FutureState.EXECUTING:
             yield from self._look()
-        if self._state is FutureState.EXECUTING:
-            waiter = self._waiter()
-            if waiter is not None:
-                yield from waiter
+            if self._state is FutureState.EXECUTING:
+                waiter = self._waiter()
+                if waiter is not None:
+                    yield from waiter
         if self._error is not None:
             raise self._error
         return cast(T, self._result)
@@ -173,6 +173,8 @@ class DeviceFuture(Generic[T]):
             nvtx.end(self._range)
             self._release_all()
             raise
+        if self._waiters:
+            self._release_all()  # tasks of other threads, to look for its end too: this loop may be closed
 
     def _look(self) -> Generator[None, None, None]:
         """Look at the event for as long as there is patience; then have it watched.
@@ -211,15 +213,16 @@ class DeviceFuture(Generic[T]):
                 and self._watched is not loop
                 and end is not None
             ):
-                self._watched = loop  # another loop may have been closed since
                 device.watch(end, self._wake)
+                self._watched = loop  # another loop may have been closed since
 
     def _waiter(self) -> asyncio.Future[None] | None:
-        """What the task is suspended on; None if the work completed meanwhile, on another thread."""
+        """What the task is suspended on; None if another thread has submitted or completed it meanwhile."""
         loop = running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiters.append((loop, waiter))
-        return waiter if self._state is FutureState.EXECUTING else None
+        told = self._submission is None or self._watched is loop  # whether somebody is to wake it
+        return waiter if told and self._state is FutureState.EXECUTING else None
 
     def _wake(self, error: BaseException | None) -> None:
         """Called by who sees its end: the device, from any thread, or a task. The first counts."""

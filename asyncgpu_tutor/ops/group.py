@@ -29,12 +29,6 @@ class _Group(DeviceOp[tuple[Any, ...]]):
             if not isinstance(arm, DeviceOp):
                 as_op(arm)
             arm._used = True
-        frame = sys._getframe(2)
-        # What DeviceOp's constructor does, without a call of it.
-        self._label = label
-        self._where = frame.f_code
-        self._at = frame.f_lasti
-        self._used = False
         self._arms = arms
         self._built(label, sys._getframe(2))
 

@@ -17,7 +17,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import ArrayShapeError, DeviceAssertError, UsageError
-from tests.serving.doubling import N, pipeline, read, request
+from asyncgpu_tutor.serving.lane import Lane
+from tests.serving.doubling import DOUBLE, N, pipeline, read, request
 
 
 class Broken(Exception):
@@ -229,21 +230,29 @@ def test_a_source_that_fails_while_its_map_ends_is_told_of_or_left(
 def test_the_last_requests_are_waited_for_once_each(
     sim: SimDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waits: list[Any] = []
-    watch = SimDevice.watch
+    waits: list[Lane[Any]] = []
+    quiet: Any = Lane.quiet
 
-    def noted(self: SimDevice, event: Any, wake: Any) -> None:
-        waits.append(event)
-        watch(self, event, wake)
+    def noted(lane: Lane[Any]) -> Any:
+        waits.append(lane)
+        return quiet(lane)
 
     async def main() -> None:
-        async with agt.Server(pipeline, N, lanes=4) as server:
-            monkeypatch.setattr(SimDevice, "watch", noted)
+        async with agt.Server(slowly, N, lanes=4) as server:
             got, _ = await read(server, arriving(request(n) for n in range(2)))
             assert got == [0.0, 2.0]
 
+    slow = DOUBLE.replace(
+        "assert(x[i] >= 0.0f);", "for (int k = 0; k < 2000; k++) y[i] += x[k % n];"
+    )
+
+    def slowly(slot: Any) -> agt.DeviceOp[Any]:
+        launch = agt.Kernel(slow)(N, agt.h2d(slot), agt.zeros((N,)).partition(32))
+        return launch.output().to_host()
+
+    monkeypatch.setattr(Lane, "quiet", noted)
     asyncio.run(main())
-    assert len(waits) <= 4  # those that a request has come before are waited for again
+    assert len(waits) <= 4  # one that a request, or the end, has come before is waited for again
 
 
 def test_nothing_more_is_asked_of_a_source_after_a_request_that_does_not_fit(

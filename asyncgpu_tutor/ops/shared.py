@@ -12,6 +12,7 @@ from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.errors import CaptureError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run import CaptureStream, ExecutionContext, LastUse
+from asyncgpu_tutor.run.submission import lasting
 
 T = TypeVar("T")
 
@@ -96,8 +97,10 @@ class _Once(DeviceOp[T]):
                 source  # nothing has run: as the message says, it can be prepared instead
             )
             raise
-        except BaseException as error:  # noqa: BLE001 - every user of it has to get it
-            self._error = error
+        except BaseException as error:
+            self._error = lasting(error, self._label)  # every user of it has to get it
+            self._use = use
+            raise
         self._use = use
 
     def _mark(self, use: LastUse) -> None:

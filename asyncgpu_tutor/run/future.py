@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from asyncgpu_tutor.devices.event_loop import nothing_ready, running_loop, turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, NotReadyError
-from asyncgpu_tutor.run.submission import Body, Submission, submit
+from asyncgpu_tutor.run.submission import Body, Submission, lasting, submit
 from asyncgpu_tutor.scheduling import SchedulingPolicy
 from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import current_tag
@@ -170,7 +170,8 @@ class DeviceFuture(Generic[T]):
                 body, self.stream, self._policy, self._label, spawned=self._spawned
             )
         except BaseException as error:
-            self._state, self._error = FutureState.FAILED, error
+            self._error = lasting(error, self._label)
+            self._state = FutureState.FAILED
             nvtx.end(self._range)
             self._release_all()
             raise

@@ -104,6 +104,16 @@ class Submission(Run, Generic[T]):
         return told
 
 
+def lasting(error: BaseException, label: str) -> Exception:
+    """What those get who come later to a run that has ended so: an interrupt is not theirs."""
+    if isinstance(error, Exception):
+        return error
+    return DeviceError(
+        f"{label!r} was ended by {error!r} while it was being submitted, and runs at most once: build it "
+        "again"
+    )
+
+
 def in_flight() -> int:
     """How many submissions nobody has seen complete yet."""
     return len(_in_flight)

@@ -17,7 +17,6 @@ from typing import Any
 from cupy.cuda import runtime
 
 from asyncgpu_tutor.devices.cuda.guard import guarded
-from asyncgpu_tutor.errors import DeviceError
 
 _logger = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ def _wait_for_all(jobs: queue.SimpleQueue[Job | None], ordinal: int) -> None:
                 # After a fault this fails too, so it belongs to each job.
                 runtime.setDevice(ordinal)
                 event.synchronize()
-        except DeviceError as failure:
+        except Exception as failure:  # noqa: BLE001 - or nobody behind it would ever be woken
             error = failure
         woken(wake, error)
         del job, event, wake, error  # or they would live until the next job comes

@@ -114,7 +114,8 @@ class Server(Generic[T]):
         self._free: deque[Lane[T]] = deque(reversed(self._lanes))
         # The turns of those that wait for a lane, in order; nobody does while one is free.
         self._turns: dict[asyncio.Future[Lane[T]], None] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None  # that it is open in
+        self._open = False
+        self._loop: asyncio.AbstractEventLoop | None = None  # where it was opened
 
     def __repr__(self) -> str:
         lanes = f"{sum(lane.busy for lane in self._lanes)} of {len(self._lanes)} lanes busy"
@@ -122,11 +123,11 @@ class Server(Generic[T]):
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:
-        self._loop = asyncio.get_running_loop()
+        self._open, self._loop = True, asyncio.get_running_loop()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._loop = None
+        self._open = False
         for turn in self._turns:
             if not turn.done():
                 turn.set_exception(UsageError(CLOSED))
@@ -263,11 +264,11 @@ class Server(Generic[T]):
     def _free_lane(self) -> Lane[T] | None:
         """A lane that can be used at once, if there is one."""
         free = self._free
-        return free.pop() if free and self._loop is not None and not free[-1].busy else None
+        return free.pop() if free and self._open and not free[-1].busy else None
 
     async def _next_lane(self) -> Lane[T]:
         """A lane whose memory nobody uses, when it is this request's turn."""
-        if self._loop is None:
+        if not self._open:
             raise UsageError(
                 "the server is closed: use it inside of `async with Server(...) as server`"
             )
@@ -275,7 +276,7 @@ class Server(Generic[T]):
         try:
             if not lane.done():  # it may have been for long, and nobody has looked
                 await lane.quiet()
-            if self._loop is None:
+            if not self._open:
                 raise UsageError(CLOSED)
         except BaseException:
             self._give(lane)
